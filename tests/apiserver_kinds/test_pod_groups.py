@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import POD_GROUPS, WORKLOADS
-from moorage.apiserver.kinds.group_pod_groups import KINDS as SERVED
+from moorage.apiserver.kinds.pod_groups import KINDS as SERVED
 
 KINDS = {kind.resource: kind for kind in SERVED}
 GANG = {"gang": {"minCount": 2}}
@@ -82,5 +82,6 @@ def test_a_workload_has_templates_of_groups():
     assert template["disruptionMode"] == "Pod"
     assert kind.validate(obj, None, subresource=None) == []
     assert kind.row(obj, 0)[:2] == ["w", 1]
-    empty: dict[str, Any] = {"metadata": {"name": "w"}, "spec": {"podGroupTemplates": []}}
-    assert [each.field for each in kind.check(empty, None)] == ["spec.podGroupTemplates"]
+    empty: dict[str, Any] = {"metadata": metadata, "spec": {"podGroupTemplates": []}}
+    errors = kind.validate(empty, None, subresource=None)
+    assert [each.field for each in errors] == ["spec.podGroupTemplates"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from moorage.apiserver.custom.kinds import DEFINITIONS, custom_kind
 from moorage.apiserver.deleting import DeleteOptions, Deleter
 from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.check_definition import CLEANUP
+from moorage.apiserver.kinds.definition import CLEANUP
 from moorage.apiserver.record import Record
 from moorage.apiserver.routes import Target
 from moorage.apiserver.status import StatusError

@@ -1,6 +1,6 @@
 """Check that the names of a definition are free within its group.
 
-Place in the flow: `moorage.apiserver.kinds.check_definition` writes the answer into the condition
+Place in the flow: `moorage.apiserver.kinds.definition` writes the answer into the condition
 ``NamesAccepted``. Mirrors kubernetes v1.36 apiextensions-apiserver
 pkg/controller/status/naming_controller.go.
 """

@@ -1,9 +1,9 @@
 """HorizontalPodAutoscalers of ``autoscaling/v1``, and their stored v2 form.
 
-Place in the flow: `group_autoscaling` gives the two functions to the catalog. The stored version is
-v2, which has all fields of v1. v1 itself has one target, the utilization of cpu. One annotation
-holds the other fields of a v2 object in the form of v2. So a client of v1 that reads an object and
-writes it back loses nothing. A malformed annotation counts as absent. Upstream (kubernetes v1.36
+`autoscaler` gives the two functions to its kinds. The stored version is v2, which has all fields of
+v1. v1 itself has one target, the utilization of cpu. One annotation holds the other fields of a v2
+object in the form of v2. So a client of v1 that reads an object and writes it back loses nothing.
+A malformed annotation counts as absent. Upstream (kubernetes v1.36
 pkg/apis/autoscaling/v1/conversion.go) holds the same fields in annotations of an older form, which
 are dropped here as upstream does.
 """

@@ -1,7 +1,6 @@
 """CertificateSigningRequest: a request for a certificate, with its approval or denial.
 
-Place in the flow: a row of `moorage.apiserver.kinds.registry`. Nothing here signs. Mirrors
-kubernetes v1.36 pkg/registry/certificates/certificates/strategy.go and
+Nothing here signs. Mirrors kubernetes v1.36 pkg/registry/certificates/certificates/strategy.go and
 pkg/apis/certificates/validation.
 """
 
@@ -9,27 +8,18 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import Any
 
 from moorage.api.resources import ResourceType
 from moorage.apiserver.built_in import resource_type
-from moorage.apiserver.kind import Column, Context, FieldError, Obj, invalid, required
-from moorage.apiserver.kinds.cells import AGE, NAME, NONE, age, human_duration, name_of
-from moorage.apiserver.kinds.metadata import immutable
+from moorage.apiserver.kind import Context, FieldError, Obj, invalid, required
+from moorage.apiserver.kinds.cells import AGE, NAME, NONE, column, human_duration
+from moorage.apiserver.kinds.fields import given, kept, needed, rules, within
 from moorage.apiserver.kinds.name_rules import path_segment_name
 from moorage.apiserver.kinds.served import Part, ServedKind
-from moorage.apiserver.kinds.tree import attach, child, items, number, objects, text
+from moorage.apiserver.kinds.tree import attach, number, objects, text
 
 _PEM_HEAD = b"-----BEGIN CERTIFICATE REQUEST-----"
 _SECONDS_MIN = 600
-_COLUMNS = (
-    NAME,
-    AGE,
-    Column("SignerName", description="Signer that the request is meant for"),
-    Column("Requestor", description="User who made the request"),
-    Column("RequestedDuration", description="How long the certificate should be valid"),
-    Column("Condition", description="Whether the request is approved, denied, issued or failed"),
-)
 
 
 def _prepare(obj: Obj, ctx: Context, resource: ResourceType) -> None:
@@ -40,36 +30,33 @@ def _prepare(obj: Obj, ctx: Context, resource: ResourceType) -> None:
     spec["username"], spec["groups"] = ctx.caller.name, list(ctx.caller.groups)
 
 
-def _check(new: Obj, old: Obj | None) -> list[FieldError]:
-    spec = child(new, "spec")
-    if old is not None:
-        kept = spec == child(old, "spec")
-        return [] if kept else [immutable("spec", spec)]
-    errors = []
-    request = text(spec, "request")
-    if not _is_request(request):
-        detail = "PEM block type must be CERTIFICATE REQUEST"
-        errors.append(invalid("spec.request", request, detail))
-    signer = text(spec, "signerName")
-    if not signer:
-        errors.append(required("spec.signerName"))
-    elif not all(signer.partition("/")):
-        detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-        errors.append(invalid("spec.signerName", signer, detail))
-    if not items(spec, "usages"):
-        errors.append(required("spec.usages"))
-    seconds = spec.get("expirationSeconds")
-    if seconds is not None and seconds < _SECONDS_MIN:
-        detail = f"may not specify a duration less than {_SECONDS_MIN} seconds (10 minutes)"
-        errors.append(invalid("spec.expirationSeconds", seconds, detail))
-    return errors
-
-
-def _is_request(encoded: str) -> bool:
+def _request(encoded: str | None, where: str) -> list[FieldError]:
     try:
-        return base64.b64decode(encoded, validate=True).lstrip().startswith(_PEM_HEAD)
+        is_one = base64.b64decode(encoded or "", validate=True).lstrip().startswith(_PEM_HEAD)
     except (binascii.Error, ValueError):
-        return False
+        is_one = False
+    detail = "PEM block type must be CERTIFICATE REQUEST"
+    return [] if is_one else [invalid(where, encoded or "", detail)]
+
+
+def _signer(signer: str | None, where: str) -> list[FieldError]:
+    if not signer:
+        return [required(where)]
+    detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+    return [] if all(signer.partition("/")) else [invalid(where, signer, detail)]
+
+
+_least = f"may not specify a duration less than {_SECONDS_MIN} seconds (10 minutes)"
+_new = rules(
+    ("spec.request", _request),
+    ("spec.signerName", _signer),
+    ("spec.usages", needed()),
+    ("spec.expirationSeconds", given(within(_SECONDS_MIN, None, _least))),
+)
+
+
+def _types(obj: Obj) -> set[str]:
+    return {text(each, "type") for each in objects(obj, "status", "conditions")}
 
 
 def _take_approval(kept: Obj, sent: Obj) -> None:
@@ -78,34 +65,24 @@ def _take_approval(kept: Obj, sent: Obj) -> None:
 
 
 def _check_conditions(new: Obj, old: Obj | None) -> list[FieldError]:
-    found = {text(each, "type") for each in objects(new, "status", "conditions")}
-    before = {text(each, "type") for each in objects(old or {}, "status", "conditions")}
-    conditions = objects(new, "status", "conditions")
-    errors = []
-    if {"Approved", "Denied"} <= found:
-        detail = "Approved and Denied conditions are mutually exclusive"
-        errors.append(invalid("status.conditions", conditions, detail))
-    for kind in sorted(before & {"Approved", "Denied", "Failed"} - found):
-        detail = f'updates may not remove a condition of type "{kind}"'
-        errors.append(invalid("status.conditions", conditions, detail))
-    return errors
-
-
-def _cells(obj: Obj, now_ns: int) -> list[Any]:
-    seconds = number(obj, "spec", "expirationSeconds")
-    return [
-        name_of(obj),
-        age(obj, now_ns),
-        text(obj, "spec", "signerName") or NONE,
-        text(obj, "spec", "username"),
-        human_duration(seconds) if seconds else NONE,
-        _state(obj),
+    found, before = _types(new), _types(old or {})
+    both = {"Approved", "Denied"} <= found
+    details = ["Approved and Denied conditions are mutually exclusive"] if both else []
+    details += [
+        f'updates may not remove a condition of type "{kind}"'
+        for kind in sorted(before & {"Approved", "Denied", "Failed"} - found)
     ]
+    conditions = objects(new, "status", "conditions")
+    return [invalid("status.conditions", conditions, detail) for detail in details]
+
+
+def _duration(obj: Obj) -> str:
+    seconds = number(obj, "spec", "expirationSeconds")
+    return human_duration(seconds) if seconds else NONE
 
 
 def _state(obj: Obj) -> str:
-    found = {text(each, "type") for each in objects(obj, "status", "conditions")}
-    shown = sorted(found & {"Approved", "Denied", "Failed"}) or ["Pending"]
+    shown = sorted(_types(obj) & {"Approved", "Denied", "Failed"}) or ["Pending"]
     issued = ["Issued"] if text(obj, "status", "certificate") else []
     return ",".join([*shown, *issued])
 
@@ -113,13 +90,23 @@ def _state(obj: Obj) -> str:
 KINDS = (
     ServedKind(
         resource=resource_type("certificates.k8s.io/v1", "certificatesigningrequests"),
-        columns=_COLUMNS,
-        cells=_cells,
+        columns=(
+            NAME,
+            AGE,
+            column(
+                "SignerName", "spec.signerName", "Signer that the request is meant for", empty=NONE
+            ),
+            column("Requestor", "spec.username", "User who made the request"),
+            column("RequestedDuration", _duration, "How long the certificate should be valid"),
+            column(
+                "Condition", _state, "Whether the request is approved, denied, issued or failed"
+            ),
+        ),
         on_create=_prepare,
         name_rule=path_segment_name,
-        has_status=True,
         parts={"approval": Part(take=_take_approval, check=_check_conditions)},
-        check=_check,
+        check=lambda new, old: _new(new, "") if old is None else [],
+        change=kept("spec"),
         check_status=_check_conditions,
     ),
 )

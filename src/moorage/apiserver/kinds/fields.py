@@ -259,27 +259,35 @@ def defaults(
         field without a pointer in Go). ``a.b`` adds a missing ``a``, ``a?.b`` does not, ``a[].b``
         means every object of a list.
     """
-    entries: list[tuple[tuple[str, ...], Any, tuple[Any, ...]]] = [
-        *((_path(path), value, (None, "", [])) for path, value in (empty or {}).items()),
-        *((_path(path), value, (None,)) for path, value in (unset or {}).items()),
-    ]
+    # Values of one object are together, so that a path is followed once.
+    groups: dict[tuple[tuple[str, ...], int], Json] = {}
+    for kind, found in enumerate((empty or {}, unset or {})):
+        for path, value in found.items():
+            *holder, key = path.split(".")
+            groups.setdefault((tuple(holder), kind), {})[key] = value
 
     def fill_in(obj: Json) -> None:
-        for (*path, key), value, missing in entries:
+        for (path, kind), values in groups.items():
+            missing = _MISSING[kind]
             for holder in _holders(obj, path) if path else (obj,):
-                if holder.get(key) in missing:
-                    holder[key] = copy.copy(value)
+                for key, value in values.items():
+                    if holder.get(key) in missing:
+                        mutable = isinstance(value, dict | list)
+                        holder[key] = copy.copy(value) if mutable else value
         for step in steps:
             step(obj)
 
     return fill_in
 
 
+_MISSING: tuple[tuple[Any, ...], ...] = ((None, "", []), (None,))
+
+
 def _path(path: str) -> tuple[str, ...]:
     return tuple(path.split("."))
 
 
-def _holders(obj: Json, path: list[str]) -> list[Json]:
+def _holders(obj: Json, path: tuple[str, ...]) -> list[Json]:
     found = [obj]
     for key in path:
         if key.endswith("[]"):

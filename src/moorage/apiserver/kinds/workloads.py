@@ -110,11 +110,12 @@ def _default_spec_template(obj: Json) -> None:
 
 def _rolling(strategy: str, values: Json) -> Default:
     """Return the defaults of a rolling update; ``strategy`` is the field with the strategy."""
+    fill_values = defaults(unset=values)
 
     def fill_in(obj: Json) -> None:
-        found = attach(obj["spec"], strategy)
+        found = obj["spec"][strategy]
         if found["type"] == "RollingUpdate":
-            defaults(unset=values)(attach(found, "rollingUpdate"))
+            fill_values(attach(found, "rollingUpdate"))
 
     return fill_in
 

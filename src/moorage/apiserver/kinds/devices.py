@@ -1,0 +1,194 @@
+"""The kinds of ``resource.k8s.io``, for dynamic resource allocation.
+
+Mirrors kubernetes v1.36 pkg/apis/resource/validation. CEL expressions are not compiled here; a
+scheduler reports their errors.
+"""
+
+from __future__ import annotations
+
+from moorage.api import resources
+from moorage.api.names import dns_label_faults, dns_subdomain_faults
+from moorage.apiserver.kind import FieldError, Obj, duplicate, forbidden, invalid, required
+from moorage.apiserver.kinds.cells import AGE, NAME, UNSET, column, name_of
+from moorage.apiserver.kinds.fields import Rule, each, kept, named, needed, one_of, rules, within
+from moorage.apiserver.kinds.metadata import immutable
+from moorage.apiserver.kinds.quantities import NOT_ZERO
+from moorage.apiserver.kinds.selectors import node_selector
+from moorage.apiserver.kinds.served import ServedKind
+from moorage.apiserver.kinds.tree import Json, child, fill_empty, number, objects, text
+
+_RESERVATIONS_MAX = 256
+_NODES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
+
+
+def _default_requests(spec: Json) -> None:
+    for request in objects(spec, "devices", "requests"):
+        given = [request["exactly"]] if request.get("exactly") is not None else []
+        for wanted in (*given, *objects(request, "firstAvailable")):
+            fill_empty(wanted, {"allocationMode": "ExactCount"})
+            if wanted["allocationMode"] == "ExactCount" and not wanted.get("count"):
+                wanted["count"] = 1
+            for toleration in objects(wanted, "tolerations"):
+                fill_empty(toleration, {"operator": "Equal"})
+
+
+def _names(most: int) -> Rule:
+    """Return the rule of a list of named objects."""
+
+    def check(found: list[Json] | None, where: str) -> list[FieldError]:
+        errors: list[FieldError] = []
+        seen = set[str]()
+        for index, entry in enumerate(found or ()):
+            name = text(entry, "name")
+            faults = dns_label_faults(name)
+            errors += [invalid(f"{where}[{index}].name", name, fault) for fault in faults]
+            if name in seen:
+                errors.append(duplicate(f"{where}[{index}]", name))
+            seen.add(name)
+        if len(found or ()) > most:
+            errors.append(forbidden(where, f"must have at most {most} items"))
+        return errors
+
+    return check
+
+
+def _count(wanted: Json, where: str) -> list[FieldError]:
+    mode, found, field = text(wanted, "allocationMode"), number(wanted, "count"), f"{where}.count"
+    if mode == "All" and found:
+        return [invalid(field, found, "must not be specified when allocationMode is 'All'")]
+    return within(1, None, NOT_ZERO)(found, field) if mode == "ExactCount" else []
+
+
+def _expression(selector: Json, where: str) -> list[FieldError]:
+    return needed()(text(selector, "cel", "expression"), f"{where}.cel")
+
+
+_selectors = rules(("selectors", each(_expression)))
+_wanted = rules(
+    ("deviceClassName", named(dns_subdomain_faults, empty="required")),
+    ("allocationMode", one_of("All", "ExactCount")),
+    _count,
+    _selectors,
+)
+_alternatives = rules(("firstAvailable", _names(8)), ("firstAvailable", each(_wanted)))
+
+
+def _request(request: Json, field: str) -> list[FieldError]:
+    exactly, alternatives = request.get("exactly"), objects(request, "firstAvailable")
+    one_way = "exactly one of `exactly` or `firstAvailable` is required"
+    if exactly is None and not alternatives:
+        return [required(field, one_way)]
+    if exactly is not None and alternatives:
+        return [invalid(field, request, one_way)]
+    return (
+        _alternatives(request, field) if exactly is None else _wanted(exactly, f"{field}.exactly")
+    )
+
+
+_claim = rules(("devices.requests", _names(32)), ("devices.requests", each(_request)))
+
+
+def _check_status(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check the allocation, and the consumers it is reserved for."""
+    allocation, reserved = (child(new, "status").get(key) for key in ("allocation", "reservedFor"))
+    errors: list[FieldError] = []
+    if reserved and allocation is None:
+        detail = "may not be specified when `allocated` is not set"
+        errors.append(forbidden("status.reservedFor", detail))
+    if len(reserved or ()) > _RESERVATIONS_MAX:
+        detail = f"must have at most {_RESERVATIONS_MAX} items"
+        errors.append(forbidden("status.reservedFor", detail))
+    before = child(old or {}, "status").get("allocation")
+    if before is not None and allocation is not None and _fixed(before) != _fixed(allocation):
+        errors.append(immutable("status.allocation", allocation))
+    return errors
+
+
+def _fixed(allocation: Json) -> Json:
+    """Return the immutable part of an allocation; its time may be added."""
+    return {key: value for key, value in allocation.items() if key != "allocationTimestamp"}
+
+
+def _place(spec: Json, where: str) -> list[FieldError]:
+    found = [key for key in _NODES if spec.get(key)]
+    one_way = f"exactly one of {', '.join(f'`{key}`' for key in _NODES)} is required"
+    if len(found) > 1:
+        return [invalid(where, found, one_way)]
+    return [] if found or objects(spec, "sharedCounters") else [required(where, one_way)]
+
+
+_slice = rules(
+    ("driver", named(dns_subdomain_faults, empty="refused")),
+    ("pool.name", needed()),
+    ("pool.resourceSliceCount", within(1, None, NOT_ZERO)),
+    ("pool.generation", within(0, None, "must be greater than or equal to zero")),
+    _place,
+    ("nodeSelector", node_selector),
+    ("devices", _names(128)),
+)
+
+
+def _state(obj: Obj) -> str:
+    deleted, status = text(obj, "metadata", "deletionTimestamp"), child(obj, "status")
+    states = ["deleted"] if deleted else []
+    if status.get("allocation") is not None:
+        states += ["allocated", "reserved"] if objects(status, "reservedFor") else ["allocated"]
+    elif not deleted:
+        states.append("pending")
+    return ",".join(states)
+
+
+def _slice_fields(obj: Obj) -> dict[str, str]:
+    return {
+        "metadata.name": name_of(obj),
+        "spec.nodeName": text(obj, "spec", "nodeName"),
+        "spec.driver": text(obj, "spec", "driver"),
+    }
+
+
+KINDS = (
+    ServedKind(
+        resource=resources.DEVICE_CLASSES,
+        acted_on_by="the scheduler",
+        columns=(NAME, AGE),
+        counts_generations=True,
+        rules=rules(("spec", _selectors)),
+    ),
+    ServedKind(
+        resource=resources.RESOURCE_SLICES,
+        acted_on_by="the scheduler",
+        columns=(
+            NAME,
+            column("Node", "spec.nodeName", "Node its devices belong to", empty=UNSET),
+            column("Driver", "spec.driver", "Driver that offers the devices"),
+            column("Pool", "spec.pool.name", "Pool it is a part of"),
+            AGE,
+        ),
+        fields=_slice_fields,
+        counts_generations=True,
+        rules=rules(("spec", _slice)),
+        change=kept("spec.driver spec.nodeName spec.pool.name"),
+    ),
+    ServedKind(
+        resource=resources.RESOURCE_CLAIMS,
+        acted_on_by="the scheduler, the claim controller",
+        columns=(
+            NAME,
+            column("State", _state, "Whether it is pending, allocated, reserved, deleted"),
+            AGE,
+        ),
+        defaults=lambda obj: _default_requests(child(obj, "spec")),
+        open_status=(),
+        rules=rules(("spec", _claim)),
+        change=kept("spec"),
+        check_status=_check_status,
+    ),
+    ServedKind(
+        resource=resources.RESOURCE_CLAIM_TEMPLATES,
+        acted_on_by="the claim controller",
+        columns=(NAME, AGE),
+        defaults=lambda obj: _default_requests(child(obj, "spec", "spec")),
+        rules=rules(("spec.spec", _claim)),
+        change=kept("spec"),
+    ),
+)
