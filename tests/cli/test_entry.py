@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 
@@ -37,3 +38,20 @@ def test_a_module_of_our_own_that_is_missing_is_no_dependency() -> None:
     )
     done = run("-c", code, "apply", "-f", "-", data="a: b")
     assert "Traceback" in done.stderr
+
+
+def test_ctrl_c_during_the_imports_ends_the_process_without_a_traceback() -> None:
+    code = """
+import os, signal, sys
+
+class Interrupts:
+    def find_spec(self, name, path=None, target=None):
+        if name == "moorage.cli.main":
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupts())
+from moorage.cli.entry import main
+main()
+"""
+    done = run("-c", code, "version")
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

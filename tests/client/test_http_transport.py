@@ -255,8 +255,9 @@ async def test_a_refused_connection_is_told_apart():
     async with serving(echo) as (server, _):
         pass
     async with connected(server) as transport:
-        with pytest.raises(RefusedError):
+        with pytest.raises(RefusedError) as refused:
             await transport.request(Call("POST", "/x"))
+    assert str(refused.value) == f"POST {server}/x: no connection: Connection refused"
 
 
 async def hang(request: web.Request) -> web.StreamResponse:

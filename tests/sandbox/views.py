@@ -27,5 +27,8 @@ class SilentView:
     def tick(self, progress: Progress) -> None:
         return
 
+    def closed(self) -> bool:
+        return False
+
     def ended(self, progress: Progress, *, settled: bool) -> None:
         return

@@ -10,6 +10,9 @@ import click
 
 from moorage.base.errors import UsageError
 
+# From this many ``-v`` on nothing is left out.
+_WHOLE = 2
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -108,6 +111,10 @@ def start_logging(verbose: int, *, log_format: str = "text") -> None:
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
     handler = logging.StreamHandler()
     handler.setFormatter(log_formatter(log_format))
+    if verbose < _WHOLE:
+        from moorage.cli.failure_log import RepeatedFailures
+
+        handler.addFilter(RepeatedFailures())
     logging.basicConfig(level=level, handlers=[handler])
     # asyncio and the HTTP library write many log lines that do not help here.
     for noisy in ("asyncio", "aiohttp"):

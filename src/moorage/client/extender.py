@@ -255,8 +255,12 @@ class HttpExtender:
         )
         try:
             answer = await self._transport.request(call)
-        except (RefusedError, KubeconfigError) as error:
-            raise ExtenderError(str(error)) from error  # nothing was sent
+        except RefusedError as error:  # nothing was sent
+            raise ExtenderError(
+                f"{error}; is the extender running, and is its urlPrefix right?"
+            ) from error
+        except KubeconfigError as error:
+            raise ExtenderError(str(error)) from error
         except TransportError as error:
             raise ExtenderSilentError(str(error)) from error
         if answer.status != _OK:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import logging
+import os
 import ssl
 import tempfile
 from collections.abc import AsyncIterator, Mapping
@@ -286,6 +287,9 @@ class HttpTransport:
         kind = TransportError
         if isinstance(error, TimeoutError):
             text = f"silent for {seconds} s" if seconds else "no connection in time"
+        elif isinstance(error, aiohttp.ClientConnectorError) and type(error) in _NO_CONNECTION:
+            # The library's own words name host and port once more, and TLS where there is none.
+            text = f"no connection: {_why(error.os_error)}"
         else:
             text = str(error) or type(error).__name__
         reset = isinstance(error, aiohttp.ServerDisconnectedError | ConnectionResetError)
@@ -294,6 +298,15 @@ class HttpTransport:
         elif reset:
             kind = _ResetError
         return kind(f"{call.method} {self._access.server}{call.path}: {text}")
+
+
+# Not those about certificates, whose words say what is wrong with one.
+_NO_CONNECTION = frozenset({aiohttp.ClientConnectorError, aiohttp.ClientConnectorDNSError})
+
+
+def _why(error: OSError) -> str:
+    """Return the system's words; the loops of asyncio and uvloop have words of their own."""
+    return os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
 
 
 class _Pieces(aiohttp.Payload):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 from collections import deque
 from typing import Protocol, TextIO
 
@@ -61,6 +63,10 @@ class View(Protocol):
         """Bring the view up to date; called a few times a second."""
         ...
 
+    def closed(self) -> bool:
+        """Whether nobody reads the output any more, as after ``| head``."""
+        ...
+
     def ended(self, progress: Progress, *, settled: bool) -> None:
         """Show the end; nothing is shown after it."""
         ...
@@ -77,8 +83,8 @@ def metrics_line(url: str) -> str:
     return f"scheduler metrics at {url}/metrics (curl -k)"
 
 
-class LinesView:
-    """One line for each change.
+class _Printer:
+    """Prints to two streams until nobody reads them.
 
     Parameters
     ----------
@@ -89,6 +95,50 @@ class LinesView:
     def __init__(self, out: TextIO, err: TextIO) -> None:
         self._out = out
         self._err = err
+        self._closed = False
+
+    def message(self, text: str) -> None:
+        """Print to standard error."""
+        self._write(self._err, text)
+
+    def closed(self) -> bool:
+        """Whether the reader of the pipe that is printed to is gone."""
+        self._closed = self._closed or _reader_is_gone(self._out)
+        return self._closed
+
+    def _write(self, stream: TextIO, text: str) -> None:
+        try:
+            stream.write(f"{text}\n")
+            stream.flush()
+        except BrokenPipeError:
+            self._closed = True
+            # What is left in the stream is flushed at the process's end, and would fail again.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+def _reader_is_gone(stream: TextIO) -> bool:
+    """Whether a stream is a pipe without a reader: to notice before the next line is printed."""
+    try:
+        poll = select.poll()
+        poll.register(stream.fileno(), 0)
+        return any(event & select.POLLERR for _, event in poll.poll(0))
+    except (OSError, ValueError):
+        return False
+
+
+class LinesView(_Printer):
+    """One line for each change.
+
+    Parameters
+    ----------
+    out, err
+        Streams for lines, and for messages of the parts.
+    """
+
+    def __init__(self, out: TextIO, err: TextIO) -> None:
+        super().__init__(out, err)
         self._pending: deque[Change] = deque(maxlen=_PENDING_MAX)
         self._seen = 0
 
@@ -110,11 +160,6 @@ class LinesView:
         """Keep a change for the next tick."""
         self._seen += 1
         self._pending.append(change)
-
-    def message(self, text: str) -> None:
-        """Print to standard error."""
-        self._err.write(f"{text}\n")
-        self._err.flush()
 
     def tick(self, progress: Progress) -> None:
         """Print the changes since the last tick; too many changes are counted instead."""
@@ -144,8 +189,7 @@ class LinesView:
         return f"{text}: {change.message}" if change.message else text
 
     def _print(self, text: str) -> None:
-        self._out.write(f"{text}\n")
-        self._out.flush()
+        self._write(self._out, text)
 
 
 class SteadyView(LinesView):
@@ -176,18 +220,8 @@ class QuietView(LinesView):
         """Say nothing."""
 
 
-class JsonView:
-    """One JSON object for each change, nothing left out.
-
-    Parameters
-    ----------
-    out, err
-        Streams for objects, and for messages of the parts.
-    """
-
-    def __init__(self, out: TextIO, err: TextIO) -> None:
-        self._out = out
-        self._err = err
+class JsonView(_Printer):
+    """One JSON object for each change, nothing left out."""
 
     def started(self, what: Started) -> None:
         """Print the parts of the sandbox."""
@@ -204,11 +238,6 @@ class JsonView:
     def change(self, change: Change) -> None:
         """Print a change."""
         self._print({"type": "pod", **msgspec.to_builtins(change)})
-
-    def message(self, text: str) -> None:
-        """Print to standard error."""
-        self._err.write(f"{text}\n")
-        self._err.flush()
 
     def tick(self, progress: Progress) -> None:
         """Nothing to do: changes are printed as they come."""
@@ -227,5 +256,4 @@ class JsonView:
         )
 
     def _print(self, obj: dict[str, object]) -> None:
-        self._out.write(msgspec.json.encode(obj).decode() + "\n")
-        self._out.flush()
+        self._write(self._out, msgspec.json.encode(obj).decode())

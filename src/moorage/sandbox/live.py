@@ -76,6 +76,10 @@ class LiveView:
         if self._live.is_started and self._in_foreground():
             self._live.update(self._draw(progress), refresh=True)
 
+    def closed(self) -> bool:
+        """Return False: a terminal that is gone ends the process by a signal."""
+        return False
+
     def ended(self, progress: Progress, *, settled: bool) -> None:
         """Stop drawing and print the counts, and why pods wait."""
         word = "settled" if settled else "stopped"

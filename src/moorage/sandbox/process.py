@@ -7,6 +7,7 @@ ends however the parent dies, so no orphan stays behind.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
@@ -21,6 +22,9 @@ from moorage.base.clock import Clock, ScaledClock, SystemClock
 from moorage.base.timeline import Timeline
 
 T = TypeVar("T")
+
+_TLS_FAULT = "Fatal error on SSL protocol"
+_log = logging.getLogger(__name__)
 
 EXIT_KILLED = 130
 """Exit code after a second signal: 128 + SIGINT."""
@@ -70,11 +74,11 @@ def run_loop(
     if isinstance(clock, Timeline):
         timeline = clock
         with asyncio.Runner(loop_factory=lambda: PacedLoop(timeline)) as runner:
-            return runner.run(main)
+            return runner.run(_handled(main))
     if pace is not None and pace.speed != 1:
         speed = pace.speed
         with asyncio.Runner(loop_factory=lambda: ScaledLoop(speed)) as runner:
-            return runner.run(main)
+            return runner.run(_handled(main))
     try:
         import uvloop
     except ImportError:
@@ -82,7 +86,24 @@ def run_loop(
     else:
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
-        return runner.run(main)
+        return runner.run(_handled(main))
+
+
+async def _handled(main: Coroutine[Any, Any, T]) -> T:
+    asyncio.get_running_loop().set_exception_handler(_without_closed_connections)
+    return await main
+
+
+def _without_closed_connections(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Handle what no task takes; TLS that finds its connection closed is no fault.
+
+    uvloop reports that when a process ends, or its peer, while a connection is being made. Whoever
+    uses the connection is told by an exception of its own.
+    """
+    if context.get("message") == _TLS_FAULT and isinstance(context.get("exception"), RuntimeError):
+        _log.debug("%s: %s", _TLS_FAULT, context["exception"])
+        return
+    loop.default_exception_handler(context)
 
 
 class Ending:

@@ -16,7 +16,7 @@ import msgspec
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock, process_age_seconds
-from moorage.base.errors import KubeconfigError, UsageError
+from moorage.base.errors import KubeconfigError, MoorageError, UsageError
 from moorage.base.rng import Streams
 from moorage.sandbox.lines import Started, View
 from moorage.sandbox.parts import Parts
@@ -88,6 +88,8 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
 async def up(plan: UpPlan, parts: Parts, view: View, *, clock: Clock) -> None:
     """Run a cluster until a signal comes or, if the plan says so, everything is settled.
 
+    It also ends when its output is a pipe that nobody reads any more.
+
     Raises
     ------
     MoorageError
@@ -149,7 +151,7 @@ class _Run:
             if failed.done():
                 failed.result()
             living.result()
-            settled = True
+            settled = not self._view.closed()
         finally:
             await quiet.cancel_all()
             await tasks.cancel_all()
@@ -194,6 +196,10 @@ class _Run:
         while True:
             await aio.sleep(_TICK_SECONDS)
             self._view.tick(self._progress)
+            if self._view.closed():
+                if self._plan.until_settled:
+                    raise MoorageError("nobody reads the output any more, and pods are undecided")
+                return
             if not self._plan.until_settled or self._progress.seen < expected:
                 continue
             if self._progress.settled_seconds() >= SETTLED_SECONDS:
