@@ -25,7 +25,7 @@ class KeepHeadroom:
         self.percent = args.cpu_percent
 
     def filter_node(self, state, pod, node):
-        usable = node.allocatable("cpu") * (100 - self.percent) // 100
+        usable = node.allocatable("cpu") * (100 - self.percent) / 100
         if node.requested("cpu") >= usable:
             return plugin.unschedulable(f"less than {self.percent} % of the cpu is free")
         return plugin.SUCCESS

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
+from moorage.api.requests import qos_class
 from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.declaring import (
@@ -30,6 +31,7 @@ from moorage.framework.points import (
     EventRegistration,
     PostFilterResult,
     PreFilterResult,
+    QueuedPodInfo,
     ScoreArray,
 )
 from moorage.framework.status import (
@@ -65,6 +67,7 @@ __all__ = [
     "PodInfo",
     "PostFilterResult",
     "PreFilterResult",
+    "QueuedPodInfo",
     "Reads",
     "Resource",
     "ScoreArray",
@@ -78,6 +81,7 @@ __all__ = [
     "post_bind",
     "pre_bind",
     "pre_enqueue",
+    "qos_class",
     "score",
     "unresolvable",
     "unschedulable",

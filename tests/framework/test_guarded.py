@@ -439,6 +439,51 @@ def test_a_pod_without_a_usable_key_comes_last(bad: Any) -> None:
 # -- waking pods -----------------------------------------------------------------------------------
 
 
+def compared(less: Any, *pods: tuple[int, str]) -> tuple[list[str], Containment]:
+    """Return the names of pods of a priority each, in the order of a comparator."""
+    made, containment = profile(less=less)
+    keys = [
+        (made.queue_sort.sort_key(priority, at, pod(name)), name)
+        for at, (priority, name) in enumerate(pods)
+    ]
+    return [name for _, name in sorted(keys, key=lambda each: each[0])], containment
+
+
+def test_a_comparator_orders_the_queue() -> None:
+    order, containment = compared(
+        lambda first, second: first.pod.name < second.pod.name, (0, "b"), (9, "c"), (0, "a")
+    )
+    assert (order, containment.failures) == (["a", "b", "c"], {})
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        pytest.param(BOOM, RAISED, id="a comparator that raises"),
+        pytest.param(1, WRONG_ANSWER, id="a comparator that answers a number"),
+    ],
+)
+def test_a_comparator_without_an_answer_leaves_the_order_of_priority_sort(
+    answer: Any, kind: str
+) -> None:
+    def less(first: object, second: object) -> Any:
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    order, containment = compared(less, (0, "b"), (9, "c"), (0, "a"))
+    assert order == ["c", "b", "a"]
+    assert set(containment.failures) == {("Mine", "QueueSort", kind)}
+
+
+def test_a_key_wins_over_a_comparator() -> None:
+    made, _ = profile(
+        sort_key=lambda priority, t, asked: (asked.name,), less=lambda first, second: 1 / 0
+    )
+    keys = [made.queue_sort.sort_key(0, 5, pod(name)) for name in ("b", "a")]
+    assert sorted(keys) == keys[::-1]
+
+
 def test_a_plugin_that_says_nothing_about_events_waits_for_every_one() -> None:
     made, _ = profile(filter_node=True)
     assert made.registrations() == {"Mine": EVERY_EVENT}

@@ -276,3 +276,15 @@ def test_a_pod_met_lately_is_compiled_once_and_another_of_the_same_content_is_an
     others = [pod(f"b{index}") for index in range(1000)]
     assert [info_of(each).pod for each in others] == others
     assert info_of(first).pod is first
+
+
+def test_a_pod_tells_its_requests_in_cores_bytes_and_counts() -> None:
+    info = PodInfo(
+        pod(
+            "p",
+            requests={"cpu": "1500m", "memory": "1Mi", "example.com/gpu": "2"},
+            overhead={"cpu": "250m"},
+        )
+    )
+    amounts = [info.requests(name) for name in ("cpu", "memory", "example.com/gpu", "x.io/y")]
+    assert amounts == [1.75, 2**20, 2, 0]

@@ -304,15 +304,15 @@ def test_where_exact_float_holds_float_division_equals_integer_division():
 def test_node_info_reads_the_same_columns():
     snapshot = cluster(
         node("n1", allocatable={"cpu": "2", "pods": "3"}),
-        pods={"n1": [pod("p", requests={"cpu": "1"})]},
+        pods={"n1": [pod("p", requests={"cpu": "1500m", "memory": "1Mi"})]},
     )
     info = snapshot.node_info(0)
     assert (info.name, info.node.name, repr(info)) == ("n1", "n1", "NodeInfo(n1)")
-    assert (info.allocatable("cpu"), info.requested("cpu"), info.requested("x.io/y")) == (
-        2000,
-        1000,
-        0,
-    )
+    amounts = [
+        (info.allocatable(name), info.requested(name), info.free(name))
+        for name in ("cpu", "memory", "x.io/y")
+    ]
+    assert amounts == [(2.0, 1.5, 0.5), (0, 2**20, -(2**20)), (0, 0, 0)]
     assert (info.pod_count, info.allowed_pods, [p.key for p in info.pods]) == (1, 3, ["a/p"])
 
 

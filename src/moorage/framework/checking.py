@@ -56,6 +56,13 @@ def as_status(answer: object, plugin: str) -> Status:
     raise _wrong(answer, "True, False, a text that says why not, None or a Status")
 
 
+def as_yes_or_no(answer: object) -> bool:
+    """Read the answer of a comparator: True or False, and nothing that only counts as one."""
+    if isinstance(answer, bool | np.bool_):
+        return bool(answer)
+    raise _wrong(answer, "True or False")
+
+
 def as_score(answer: Any) -> int:
     """Read one score: any finite number, rounded to the nearest whole one."""
     if isinstance(answer, bool | np.bool_) or not isinstance(answer, Real):

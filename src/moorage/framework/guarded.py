@@ -5,6 +5,7 @@ In-tree plugins are never wrapped, so wrapping costs them nothing.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -29,12 +30,17 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import EVERY_EVENT
 from moorage.framework.group import FilledPlacement
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, HintFunction, ScoreArray
+from moorage.framework.points import (
+    EventRegistration,
+    HintFunction,
+    QueuedPodInfo,
+    ScoreArray,
+)
 from moorage.framework.signatures import METHODS
 from moorage.framework.status import Code, FilterAnswer, Status, answer_from
 from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_groups import GroupKey
-from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -84,6 +90,8 @@ class Guarded:
         for method in _AWAITED:
             if hasattr(plugin, method):
                 setattr(self, method, self._awaited(method, checking.as_status))
+        if hasattr(plugin, "less"):
+            self.sort_key = self._compared()
         special: dict[str, Callable[..., Any]] = {
             "post_bind": self._awaited("post_bind", None),
             "sort_key": self._sort_keys(),
@@ -200,6 +208,28 @@ class Guarded:
             except Exception:
                 _log.exception("plugin %s failed at QueueSort for pod %s", self.name, pod.full_name)
                 return (1, (-priority, timestamp_ns))
+
+        return sort_key
+
+    def _compared(self) -> Callable[..., tuple[Any, ...]]:
+        """Return keys that ask the plugin's comparator; where it fails, PrioritySort's order."""
+
+        def before(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+            answer = self._ask("less", first, second)
+            return bool(self._read("less", checking.as_yes_or_no, answer))
+
+        def compare(first: QueuedPodInfo, second: QueuedPodInfo) -> int:
+            try:
+                return -1 if before(first, second) else int(before(second, first))
+            except Exception as problem:
+                contained(self.name, "QueueSort", problem)
+                ranks = [(-each.priority, each.timestamp_ns) for each in (first, second)]
+                return -1 if ranks[0] < ranks[1] else int(ranks[0] > ranks[1])
+
+        key = functools.cmp_to_key(compare)
+
+        def sort_key(priority: int, timestamp_ns: int, pod: Pod) -> tuple[Any, ...]:
+            return (key(QueuedPodInfo(info_of(pod), priority, timestamp_ns)),)
 
         return sort_key
 

@@ -104,6 +104,36 @@ class QueueSortPlugin(Plugin, Protocol):
         ...
 
 
+class QueuedPodInfo(msgspec.Struct, frozen=True):
+    """A pod in the queue, as a comparator sees it.
+
+    Parameters
+    ----------
+    pod
+        The pod.
+    priority
+        Its priority, 0 where absent.
+    timestamp_ns
+        When it was queued, nanoseconds of a clock without a meaning of its own.
+    """
+
+    pod: PodInfo
+    priority: int
+    timestamp_ns: int
+
+
+@runtime_checkable
+class ComparingQueueSortPlugin(Plugin, Protocol):
+    """Orders the active queue by comparing two pods; for plugins from outside.
+
+    A `QueueSortPlugin` is faster: it makes one key of each pod.
+    """
+
+    def less(self, first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
+        """Return whether the first pod comes before the second: a strict, transitive order."""
+        ...
+
+
 @runtime_checkable
 class PreFilterPlugin(Plugin, Protocol):
     """Looks at the pod once per attempt; may skip its Filter, reject, or restrict the nodes."""

@@ -17,7 +17,7 @@ from moorage.framework.handle import Handle
 # Extension point, as the configuration spells it, to the methods that make a plugin extend it.
 POINT_METHODS: Final[dict[str, tuple[str, ...]]] = {
     "preEnqueue": ("pre_enqueue",),
-    "queueSort": ("sort_key",),
+    "queueSort": ("sort_key", "less"),
     "preFilter": ("pre_filter",),
     "filter": ("filter", "filter_node"),
     "postFilter": ("post_filter",),

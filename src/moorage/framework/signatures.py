@@ -15,6 +15,7 @@ from moorage.framework import group, points
 METHODS: Final[dict[str, tuple[str, Callable[..., Any]]]] = {
     "pre_enqueue": ("PreEnqueue", points.PreEnqueuePlugin.pre_enqueue),
     "sort_key": ("QueueSort", points.QueueSortPlugin.sort_key),
+    "less": ("QueueSort", points.ComparingQueueSortPlugin.less),
     "pre_filter": ("PreFilter", points.PreFilterPlugin.pre_filter),
     "add_pod": ("PreFilter", points.PreFilterExtensions.add_pod),
     "remove_pod": ("PreFilter", points.PreFilterExtensions.remove_pod),

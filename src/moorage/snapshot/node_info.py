@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from moorage.api.node import Node
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import amount_of
 from moorage.snapshot.table import NodeTable
 
 
@@ -46,13 +47,22 @@ class NodeInfo:
         """The pods counted on the node, assumed ones included."""
         return self._table.pods_by_row[self._row].values()
 
-    def allocatable(self, resource: str) -> int:
-        """Return allocatable: millicores for cpu, bytes or units for the rest."""
-        return self._value("allocatable", resource)
+    def allocatable(self, resource: str) -> float:
+        """Return allocatable: cores for cpu, bytes or counts for any other resource."""
+        return amount_of(resource, self._value("allocatable", resource))
 
-    def requested(self, resource: str) -> int:
-        """Return the sum of requests of the pods on the node, in the same units."""
-        return self._value("requested", resource)
+    def requested(self, resource: str) -> float:
+        """Return the sum of requests of the pods on the node, in the units of `allocatable`."""
+        return amount_of(resource, self._value("requested", resource))
+
+    def free(self, resource: str) -> float:
+        """Return allocatable without requested, below 0 on an overcommitted node.
+
+        ``pod.requests(resource) <= node.free(resource)`` is exact. Sums and differences of cores
+        are not: 0.1 + 0.2 is more than 0.3.
+        """
+        free = self._value("allocatable", resource) - self._value("requested", resource)
+        return amount_of(resource, free)
 
     @property
     def pod_count(self) -> int:

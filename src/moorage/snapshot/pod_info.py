@@ -11,10 +11,12 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.snapshot.shape import (
     NODE_NAME,
+    RESOURCES,
     SPEC,
     SPEC_BESIDE_VOLUMES,
     Part,
     PartKind,
+    amount_of,
     same_spec,
 )
 
@@ -65,6 +67,13 @@ class PodInfo:
     def annotations(self) -> Mapping[str, str]:
         """The pod's annotations."""
         return self.pod.metadata.annotations
+
+    def requests(self, resource: str) -> float:
+        """Return what the pod requests: cores for cpu, bytes or counts for any other resource.
+
+        Init containers, overhead and requests of the pod as a whole count as in NodeResourcesFit.
+        """
+        return amount_of(resource, self.part(RESOURCES).value.filter.get(resource, 0))
 
     @property
     def spec_memo(self) -> dict[object, Any]:

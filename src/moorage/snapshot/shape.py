@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from moorage.api.meta import NodeSelector
+from moorage.api.names import CPU
 from moorage.api.pod import Container, Pod, PreferredSchedulingTerm, Toleration
 from moorage.api.requests import (
     is_scheduling_resource,
@@ -164,6 +165,14 @@ def host_ports(pod: Pod) -> tuple[HostPort, ...]:
 def normalized_image(name: str) -> str:
     """Append ``:latest`` to an image name that has neither tag nor digest."""
     return name if name.rfind(":") > name.rfind("/") else f"{name}:latest"
+
+
+_MILLI_PER_CORE = 1000
+
+
+def amount_of(resource: str, units: int) -> float:
+    """Return an amount of the columns as plugins see it: cores for cpu, else bytes or counts."""
+    return units / _MILLI_PER_CORE if resource == CPU else units
 
 
 def _units(nano: Mapping[str, int]) -> dict[str, int]:
