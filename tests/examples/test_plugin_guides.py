@@ -98,11 +98,15 @@ def test_the_tutorials_broken_filter_says_what_the_tutorial_says(tmp_path: Path)
     assert f"`{message}`" in (ROOT / "docs" / "tutorial" / "first-plugin.md").read_text()
 
 
-def test_the_how_tos_test_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (source,) = blocks("how-to/write-a-plugin.md", "python")
-    (tmp_path / "snippet.py").write_text(source)
+@pytest.mark.parametrize(("index", "harness"), [(0, "StillCluster"), (1, "VirtualCluster")])
+def test_the_tests_in_the_how_to_pass(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: int, harness: str
+) -> None:
+    sources = blocks("how-to/write-a-plugin.md", "python")
+    assert (len(sources), harness in sources[index]) == (2, True)
+    (tmp_path / "snippet.py").write_text(sources[index])
     monkeypatch.chdir(ROOT)
-    assert "cluster" in runpy.run_path(str(tmp_path / "snippet.py"))
+    assert harness in runpy.run_path(str(tmp_path / "snippet.py"))
 
 
 def test_the_how_tos_configuration_enables_the_plugin() -> None:

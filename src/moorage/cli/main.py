@@ -26,6 +26,7 @@ _COMMANDS: Mapping[str, str] = {
     "get": "moorage.cli.get.command:get",
     "nodes": "moorage.cli.nodes:nodes",
     "plot": "moorage.cli.plot:plot",
+    "plugin": "moorage.cli.plugin_kit.command:plugin",
     "run": "moorage.cli.run.command:run",
     "snapshot": "moorage.cli.snapshot.command:snapshot",
     "status": "moorage.cli.status:status",

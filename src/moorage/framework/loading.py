@@ -110,6 +110,33 @@ def load_plugin(reference: str) -> PluginEntry:
     return entry_of(found, origin=reference)
 
 
+def references_in(path: Path) -> list[str]:
+    """Return a reference to every plugin that a file defines, in the order of the file.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be imported, or defines no plugin.
+    """
+    try:
+        module = _import_file(path)
+    except Exception as problem:
+        raise UsageError(f"plugin {path}: {_told(problem)}") from problem
+    methods = {method for each in POINT_METHODS.values() for method in each}
+    found = [
+        f"{path}:{name}"
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "") == module.__name__
+        and (
+            declared(value) is not None
+            or (isinstance(value, type) and any(hasattr(value, each) for each in methods))
+        )
+    ]
+    if not found:
+        raise UsageError(f"{path} defines no plugin: neither a decorated function nor a class")
+    return found
+
+
 def register_installed(
     registry: Registry, found: Iterable[importlib.metadata.EntryPoint] | None = None
 ) -> None:

@@ -2,4 +2,62 @@
 
 Belongs here: tools that check the behaviour of moorage or of a plugin. This package may use
 everything below `service`; nothing below may use this package.
+
+``from moorage.testing import ...`` has everything that a test of a plugin needs. Each name is
+imported when it is first used, because the virtual cluster brings a whole API server.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from moorage.base.clock import ManualClock
+    from moorage.testing.builders import node, node_manifest, pod, pod_manifest
+    from moorage.testing.contract import ContractReport, Fault, PointTime, check_contract
+    from moorage.testing.plugins import StillCluster, with_plugins
+    from moorage.testing.virtual_cluster import NotReachedError, VirtualCluster
+    from moorage.testing.virtual_loop import run_virtual
+
+_HOMES = {
+    "ContractReport": "moorage.testing.contract",
+    "Fault": "moorage.testing.contract",
+    "ManualClock": "moorage.base.clock",
+    "NotReachedError": "moorage.testing.virtual_cluster",
+    "PointTime": "moorage.testing.contract",
+    "StillCluster": "moorage.testing.plugins",
+    "VirtualCluster": "moorage.testing.virtual_cluster",
+    "check_contract": "moorage.testing.contract",
+    "node": "moorage.testing.builders",
+    "node_manifest": "moorage.testing.builders",
+    "pod": "moorage.testing.builders",
+    "pod_manifest": "moorage.testing.builders",
+    "run_virtual": "moorage.testing.virtual_loop",
+    "with_plugins": "moorage.testing.plugins",
+}
+
+__all__ = [
+    "ContractReport",
+    "Fault",
+    "ManualClock",
+    "NotReachedError",
+    "PointTime",
+    "StillCluster",
+    "VirtualCluster",
+    "check_contract",
+    "node",
+    "node_manifest",
+    "pod",
+    "pod_manifest",
+    "run_virtual",
+    "with_plugins",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(home), name)

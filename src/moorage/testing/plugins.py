@@ -25,6 +25,7 @@ from moorage.config.types import PluginConfig, PluginRef, Plugins, PluginSet
 from moorage.engine.decision import Decision
 from moorage.engine.evaluation import Evaluation, evaluate
 from moorage.engine.select_node import smallest_name
+from moorage.framework.containment import Containment
 from moorage.framework.enabling import enable_unnamed
 from moorage.framework.loading import entry_of, load_plugin
 from moorage.framework.registry import Registry
@@ -41,6 +42,7 @@ def with_plugins(
     args: Mapping[str, Any] | None = None,
     alone: bool = False,
     config: LoadedConfiguration | None = None,
+    containment: Containment | None = None,
 ) -> tuple[LoadedConfiguration, Registry]:
     """Return a configuration that enables plugins, and a registry that knows them.
 
@@ -54,13 +56,15 @@ def with_plugins(
         Whether the default plugins are left out, except the plugins that every profile needs.
     config
         Configuration to start from; the defaults when None.
+    containment
+        Calls the plugins, and counts their failures; one without a time budget when None.
 
     Raises
     ------
     UsageError
         A value is not a plugin.
     """
-    registry, entries = in_tree_registry(), []
+    registry, entries = in_tree_registry(containment), []
     for each in plugins:
         entry = load_plugin(each) if isinstance(each, str) else entry_of(each, origin="a test")
         registry.register(entry)
@@ -93,10 +97,12 @@ class StillCluster:
     ----------
     nodes
         The nodes.
-    plugins, args, alone, config
+    plugins, args, alone, config, containment
         As `with_plugins`.
     pods
         Pods on the nodes, by node name.
+    reuse
+        Whether answers are reused for replicas; decisions are the same either way.
 
     Attributes
     ----------
@@ -113,18 +119,31 @@ class StillCluster:
         alone: bool = False,
         pods: Mapping[str, Sequence[Pod]] | None = None,
         config: LoadedConfiguration | None = None,
+        containment: Containment | None = None,
+        reuse: bool = True,
     ) -> None:
-        loaded, registry = with_plugins(plugins, args=args, alone=alone, config=config)
+        loaded, registry = with_plugins(
+            plugins, args=args, alone=alone, config=config, containment=containment
+        )
         self._core = build_core(
-            loaded, registry, clock=ManualClock(), streams=Streams(0), tie_break=smallest_name
+            loaded,
+            registry,
+            clock=ManualClock(),
+            streams=Streams(0),
+            tie_break=smallest_name,
+            reuse=reuse,
         )
         self.failures = registry.containment.failures
         for node in nodes:
             self._core.cache.add_node(node)
         for node_name, placed in (pods or {}).items():
             for pod in placed:
-                spec = msgspec.structs.replace(pod.spec, node_name=node_name)
-                self._core.cache.add_pod(msgspec.structs.replace(pod, spec=spec))
+                self.place(pod, node_name)
+
+    def place(self, pod: Pod, node_name: str) -> None:
+        """Put a pod on a node, as if it had been bound there."""
+        spec = msgspec.structs.replace(pod.spec, node_name=node_name)
+        self._core.cache.add_pod(msgspec.structs.replace(pod, spec=spec))
 
     def decide(self, pod: Pod) -> Decision:
         """Return what the scheduler decides; of several best nodes, the first by name."""

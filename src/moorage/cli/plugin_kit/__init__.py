@@ -1,0 +1,1 @@
+"""``moorage plugin``: begin a plugin from a template, and test one against the contract."""
