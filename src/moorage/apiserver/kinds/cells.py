@@ -105,14 +105,6 @@ def format_selector(selector: Json) -> str:
     return ",".join(shown for _, shown in sorted(parts)) or NONE
 
 
-def template_cells(obj: Json) -> list[Any]:
-    """Names and images of the containers of a workload's template."""
-    found = objects(obj, "spec", "template", "spec", "containers")
-    names = ",".join(text(each, "name") for each in found)
-    images = ",".join(text(each, "image") for each in found)
-    return [names, images]
-
-
 Source = str | Callable[[Obj], Any]
 """Path of a value, or function of an object."""
 

@@ -10,18 +10,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.built_in import fact_of
 from moorage.apiserver.kind import Obj, Translation
-from moorage.apiserver.kinds.cells import AGE, NAME, age, name_of
+from moorage.apiserver.kinds.cells import AGE, NAME
 from moorage.apiserver.kinds.name_rules import path_segment_name
 from moorage.apiserver.kinds.served import OPEN_METADATA, ServedKind
-from moorage.apiserver.kinds.tree import Json
 from moorage.apiserver.kinds.versions import CONVERSIONS
 from moorage.apiserver.schema.catalog import kind_definition
 
 # Kinds whose names may be any segment of a path (pkg/registry strategies of kubernetes v1.36):
 # their names often have colons.
-_FREE_NAMES = frozenset({"certificatesigningrequests", "clustertrustbundles"})
+_FREE_NAMES = frozenset({"clustertrustbundles"})
 # Kinds whose status strategy keeps the metadata (ResetObjectMetaForStatus in v1.36 pkg/registry).
 _CLOSED_STATUS = frozenset(
     {
@@ -40,11 +38,6 @@ _NOT_EVALUATED = (
 )
 
 
-def name_and_age(obj: Json, now_ns: int) -> list[Any]:
-    """Cells of the row of a kind without columns of its own."""
-    return [name_of(obj), age(obj, now_ns)]
-
-
 def _warn_of_policies(obj: Obj) -> list[str]:
     return [_NOT_EVALUATED]
 
@@ -58,8 +51,6 @@ def kept_kind(resource: ResourceType) -> ServedKind:
     return ServedKind(
         resource=resource,
         columns=(NAME, AGE),
-        cells=name_and_age,
-        has_status=fact_of(resource, "status") is not None,
         open_status=() if plural in _CLOSED_STATUS else OPEN_METADATA,
         counts_generations="spec" in kind_definition(resource).fields,
         **extra,

@@ -1,0 +1,33 @@
+"""Scope: the messages that the rules of all kinds give, for objects drawn at random.
+
+``refused.jsonl`` has objects, and changes of objects, that break many different rules, with the
+messages. They were recorded before the kinds stated their rules as data (`kinds.fields`).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.apiserver_kinds.builders import create_errors, created, update_errors
+
+LINES = Path(__file__).with_name("refused.jsonl").read_bytes().splitlines()
+CASES: list[dict[str, Any]] = [msgspec.json.decode(line) for line in LINES]
+
+
+def ids(case: dict[str, Any]) -> str:
+    change = "a change of " if "old" in case else ""
+    return f"{change}{case['resource']}: {case['messages'][-1]}"[:100]
+
+
+@pytest.mark.parametrize("case", CASES, ids=ids)
+def test_the_messages_of_a_refused_object(case):
+    plural = case["resource"]
+    if "old" in case:
+        found = sorted(update_errors(plural, case["new"], created(plural, case["old"])))
+    else:
+        found = create_errors(plural, case["new"])
+    assert found == case["messages"]
