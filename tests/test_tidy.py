@@ -67,8 +67,9 @@ def _modules() -> dict[str, str]:
 def _entry_points() -> frozenset[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     scripts = {target.partition(":")[0] for target in project["scripts"].values()}
+    plugins = project["entry-points"]["pytest11"].values()
     # Public, for the authors of plugins: what one imports, and what its tests import.
-    return frozenset(scripts | {"moorage.plugin", "moorage.testing"})
+    return frozenset(scripts | {*plugins} | {"moorage.plugin", "moorage.testing"})
 
 
 @cache

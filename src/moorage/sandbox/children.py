@@ -30,14 +30,22 @@ class Child:
         Program and arguments.
     on_error_line
         Gets each line the child writes to standard error.
+    grace_seconds
+        How long it may take to end before it is killed.
     """
 
     def __init__(
-        self, name: str, arguments: Sequence[str], *, on_error_line: Callable[[str], None]
+        self,
+        name: str,
+        arguments: Sequence[str],
+        *,
+        on_error_line: Callable[[str], None],
+        grace_seconds: float = _GRACE_SECONDS,
     ) -> None:
         self.name = name
         self._arguments = arguments
         self._on_error_line = on_error_line
+        self._grace_seconds = grace_seconds
         self._process: asyncio.subprocess.Process | None = None
         self._errors: asyncio.Task[None] | None = None
         self._tasks = TaskOwner()
@@ -100,7 +108,7 @@ class Child:
         if self._process.returncode is None:
             self._signal(force=False)
             try:
-                async with asyncio.timeout(_GRACE_SECONDS):
+                async with asyncio.timeout(self._grace_seconds):
                     await self._process.wait()
             except TimeoutError:
                 self.kill()

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
-from moorage import __version__
+from moorage.base.version import __version__
 from moorage.config.feature_gates import GATES, FeatureGates
 from moorage.framework.containment import Containment
 from moorage.framework.plugin_metrics import Labels, PluginMetrics

@@ -18,10 +18,10 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage import __version__
 from moorage.api.codec import encode
 from moorage.api.yaml_text import write_yaml
 from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.version import __version__
 from moorage.service.health import Page, PageMaker
 from moorage.service.metrics import PLAYED
 
