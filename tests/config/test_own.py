@@ -131,6 +131,26 @@ def test_the_settings_of_a_profile_are_found_by_its_name():
             id="a duration where seconds belong",
         ),
         pytest.param(
+            OWN + "profiles: [{schedulerName: default-scheduler, holdBackAfterSeconds: -1, "
+            "groupMode: permit}]\n",
+            [
+                "MoorageConfiguration: profiles[0].holdBackAfterSeconds: Invalid value: -1.0: "
+                "must be a number of at least 0",
+                "MoorageConfiguration: profiles[0].holdBackAfterSeconds: Invalid value: -1.0: "
+                "needs groupMode trial: members at Permit hold room",
+            ],
+            id="room held back after a negative time, and for groups at Permit",
+        ),
+        pytest.param(
+            f'{KUBE}extenders: [{{urlPrefix: "http://127.0.0.1:1", filterVerb: f}}]\n---\n'
+            f"{OWN}profiles: [{{schedulerName: default-scheduler, holdBackAfterSeconds: 60}}]\n",
+            [
+                "MoorageConfiguration: profiles[0].holdBackAfterSeconds: Invalid value: 60.0: "
+                "cannot be combined with extenders",
+            ],
+            id="room held back beside extenders",
+        ),
+        pytest.param(
             OWN + "profiles: [{}, {schedulerName: nobody}]\n",
             [
                 "MoorageConfiguration: profiles[0].schedulerName: Required value",

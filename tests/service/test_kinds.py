@@ -18,8 +18,8 @@ from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.client.fakes import ScriptedTransport, Stream, failure
 
-# Watched only where a feature gate, or a plugin, asks for it.
-GATED = {"pod_groups", "elastic_quotas", "coscheduling_groups"}
+# Watched only where a feature gate, a plugin or a setting asks for it.
+GATED = {"pod_groups", "elastic_quotas", "coscheduling_groups", "jobs"}
 
 
 def test_every_lister_has_its_kind():

@@ -85,3 +85,22 @@ class StatefulSet(ApiObject, frozen=True, kw_only=True):
     """apps/v1 StatefulSet."""
 
     spec: StatefulSetSpec = StatefulSetSpec()
+
+
+class JobSpec(ApiStruct, frozen=True, kw_only=True):
+    """How long a Job may run, seconds from its start; None for no limit."""
+
+    active_deadline_seconds: int | None = None
+
+
+class JobStatus(ApiStruct, frozen=True, kw_only=True):
+    """When a Job started, RFC 3339; None before."""
+
+    start_time: str | None = None
+
+
+class Job(ApiObject, frozen=True, kw_only=True):
+    """batch/v1 Job, as far as the end of its pods depends on it."""
+
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()

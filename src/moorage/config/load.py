@@ -186,7 +186,7 @@ def _read_own(
     reader = Reader()
     config = reader.read(MoorageConfiguration, body) or MoorageConfiguration()
     names = [profile.scheduler_name for profile in scheduler.profiles]
-    found = [*reader.faults, *own_faults(config, names)]
+    found = [*reader.faults, *own_faults(config, names, extenders=bool(scheduler.extenders))]
     # Both documents have `profiles`; without the kind it would be unclear whose are meant.
     faults += [f"{OWN_KIND}: {fault}" for fault in found]
     return config

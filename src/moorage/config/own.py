@@ -39,6 +39,10 @@ class OwnProfile(
     group_mode: GroupMode = "trial"
     """trial: the members of a pod group are placed in one attempt, all or none. permit: each is
     placed by itself and waits at Permit until enough of its group have a node."""
+    hold_back_after_seconds: float | None = None
+    """Seconds from the first rejected attempt of a pod group until room is held back for the group;
+    None holds nothing back. From then on, later work of equal or lower priority starts only where
+    it does not delay the group. The scheduler watches Jobs as well."""
 
 
 class MoorageConfiguration(
@@ -86,7 +90,9 @@ class LoadedConfiguration(msgspec.Struct, frozen=True):
     unschedulable_ns_max: int | None = None
 
 
-def own_faults(config: MoorageConfiguration, scheduler_names: Collection[str]) -> list[str]:
+def own_faults(
+    config: MoorageConfiguration, scheduler_names: Collection[str], *, extenders: bool = False
+) -> list[str]:
     """Return every fault of a document that was read, as Kubernetes field errors.
 
     Parameters
@@ -95,8 +101,14 @@ def own_faults(config: MoorageConfiguration, scheduler_names: Collection[str]) -
         The document.
     scheduler_names
         The profiles there are.
+    extenders
+        Whether profiles have HTTP extenders.
     """
-    return [*_budget(config), *_profiles(config, scheduler_names)]
+    return [
+        *_budget(config),
+        *_profiles(config, scheduler_names),
+        *_holding(config, extenders=extenders),
+    ]
 
 
 def _budget(config: MoorageConfiguration) -> Iterator[str]:
@@ -118,3 +130,16 @@ def _profiles(config: MoorageConfiguration, scheduler_names: Collection[str]) ->
             known = ", ".join(map(quoted, scheduler_names))
             yield f"{path}.schedulerName: Not found: {quoted(name)}: the profiles are {known}"
         seen.add(name)
+
+
+def _holding(config: MoorageConfiguration, *, extenders: bool) -> Iterator[str]:
+    for index, profile in enumerate(config.profiles):
+        seconds, path = profile.hold_back_after_seconds, f"profiles[{index}].holdBackAfterSeconds"
+        if seconds is None:
+            continue
+        if not (seconds >= 0 and math.isfinite(seconds)):
+            yield invalid(path, seconds, "must be a number of at least 0")
+        if profile.group_mode == "permit":
+            yield invalid(path, seconds, "needs groupMode trial: members at Permit hold room")
+        if extenders:
+            yield invalid(path, seconds, "cannot be combined with extenders")

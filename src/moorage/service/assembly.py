@@ -30,6 +30,7 @@ from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, Feat
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.api_binding import ApiBinding
+from moorage.service.backfill import Backfill
 from moorage.service.binding_cycle import BindingCycles
 from moorage.service.confirmations import Confirmations
 from moorage.service.core import Core, Surroundings, build_core
@@ -222,6 +223,9 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         clock=edge.clock,
     )
     skipping = Skipping(core.queue, core.cache, recorder=edge.recorder, facts=edge.facts)
+    backfill = None
+    if core.hold_back_after_seconds:
+        backfill = Backfill(core, after_seconds=core.hold_back_after_seconds, clock=edge.clock)
     groups = GroupAttempts(
         core,
         binding_cycles=binding_cycles,
@@ -230,6 +234,7 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         reports=reports,
         facts=edge.facts,
         skipping=skipping,
+        backfill=backfill,
     )
     outcomes = Outcomes(
         binding_cycles=binding_cycles, failures=failures, evictor=evictor, facts=edge.facts
@@ -244,6 +249,7 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         groups=groups if core.snapshot.groups.has_source else None,
         outcomes=outcomes,
         facts=edge.facts,
+        backfill=backfill,
     )
 
 
@@ -285,7 +291,12 @@ def _reflectors(
         edge, resources.PODS, Pod, pod_ingest, fields=POD_FIELDS, whole=edge.extenders.pods
     )
     others = [pods]
-    for kind in watched(core.profiles.values(), pod_groups=gates(GENERIC_WORKLOAD)):
+    kinds = watched(
+        core.profiles.values(),
+        pod_groups=gates(GENERIC_WORKLOAD),
+        jobs=bool(core.hold_back_after_seconds),
+    )
+    for kind in kinds:
         lister = getattr(core.snapshot.listers, kind.lister)
         handler: ListerIngest[Any] = ListerIngest(
             kind.resource.kind, lister, resource=kind.event, queue=core.queue, facts=facts

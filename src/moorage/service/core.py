@@ -50,7 +50,13 @@ from moorage.state.queue import SchedulingQueue
 
 
 class Core(msgspec.Struct, frozen=True):
-    """The rooms of the deciding half, wired."""
+    """The rooms of the deciding half, wired.
+
+    Parameters
+    ----------
+    hold_back_after_seconds
+        How long a group waits before room is held back for it, by profile that asks for that.
+    """
 
     snapshot: Snapshot
     profiles: Mapping[str, Profile]
@@ -64,6 +70,7 @@ class Core(msgspec.Struct, frozen=True):
     effects: LivePluginEffects
     queue_facts: QueueFacts
     plugin_facts: PluginFacts
+    hold_back_after_seconds: Mapping[str, float] = {}
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,6 +174,11 @@ def build_core(
         effects=effects,
         queue_facts=queue_facts,
         plugin_facts=plugin_facts,
+        hold_back_after_seconds={
+            name: seconds
+            for name in profiles
+            if (seconds := config.own.profile(name).hold_back_after_seconds) is not None
+        },
     )
 
 

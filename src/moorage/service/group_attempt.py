@@ -24,6 +24,7 @@ from moorage.framework.extender import take_part
 from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status, error
+from moorage.service.backfill import Backfill
 from moorage.service.binding_cycle import BindingCycles
 from moorage.service.core import Core
 from moorage.service.evictions import Evictor
@@ -60,6 +61,8 @@ class GroupAttempts:
         The groups' own status and Events; None where nothing is written.
     skipping
         Drops pods that need no attempt.
+    backfill
+        Holds room back for a group that waits for long; None where no profile asks for that.
     """
 
     def __init__(
@@ -72,6 +75,7 @@ class GroupAttempts:
         reports: GroupReports | None,
         facts: Facts,
         skipping: Skipping,
+        backfill: Backfill | None = None,
     ) -> None:
         self._core = core
         self._queue = core.queue
@@ -83,6 +87,7 @@ class GroupAttempts:
         self._reports = reports
         self._facts = facts
         self._skipping = skipping
+        self._backfill = backfill
         self._one_by_one = {
             name for name, profile in core.profiles.items() if profile.handle.group_mode == "permit"
         }
@@ -114,7 +119,7 @@ class GroupAttempts:
         # 3. Where do the members go?
         pods = [entry.info for entry in entries]
         try:
-            found = self._cycles[cycle.profile.name].decide(key, pods)
+            found = self._decide(cycle, key, entries, pods)
         except Exception as broken:
             _log.exception("attempt for pod group %s broke", key.full_name)
             self._fail_all(entries, error(str(broken) or type(broken).__name__))
@@ -126,10 +131,27 @@ class GroupAttempts:
         self._evict(key, found, entries)
         self._carry_out(cycle.profile, entries, pods, found)
         self._all_or_none(key)
+        if self._backfill is not None:
+            self._backfill.attempted(key, entries, found.outcome)
         if self._reports is not None:
             self._reports.report(key, found, pods)
         told.ended(_RESULTS[found.outcome], first.profile, since_ns=began_ns)
         return True
+
+    def _decide(
+        self,
+        cycle: Cycle,
+        key: GroupKey,
+        entries: Sequence[QueuedPod],
+        pods: Sequence[PodInfo],
+    ) -> GroupDecision:
+        """Decide within the nodes that are open to the group."""
+        backfill = self._backfill
+        within = None if backfill is None else backfill.open_to(entries, key)
+        found = self._cycles[cycle.profile.name].decide(key, pods, within=within)
+        if backfill is not None and within is not None and found.outcome is not GroupOutcome.PLACED:
+            backfill.held_back(entries)
+        return found
 
     # -- members -------------------------------------------------------------------------------
 

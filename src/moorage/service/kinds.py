@@ -30,6 +30,7 @@ from moorage.api.volume import (
     VolumeAttachment,
 )
 from moorage.api.workloads import (
+    Job,
     Namespace,
     ReplicaSet,
     ReplicationController,
@@ -138,7 +139,13 @@ CUSTOM: Final[tuple[WatchedKind, ...]] = (
 resources."""
 
 
-def watched(profiles: Iterable[Profile], *, pod_groups: bool) -> list[WatchedKind]:
+JOB: Final = _K(resources.JOBS, Job, "jobs", "1.21")
+"""Watched only where room is held back for groups: the deadline of a Job is an end of its pods."""
+
+
+def watched(
+    profiles: Iterable[Profile], *, pod_groups: bool, jobs: bool = False
+) -> list[WatchedKind]:
     """Return the kinds to watch for these profiles.
 
     Parameters
@@ -147,6 +154,8 @@ def watched(profiles: Iterable[Profile], *, pod_groups: bool) -> list[WatchedKin
         The profiles whose plugins look at the kinds.
     pod_groups
         Whether pods may be in groups.
+    jobs
+        Whether the deadlines of Jobs matter.
     """
     awaited = {
         registration.event.resource
@@ -157,5 +166,6 @@ def watched(profiles: Iterable[Profile], *, pod_groups: bool) -> list[WatchedKin
     return [
         *WATCHED,
         *((POD_GROUP,) if pod_groups else ()),
+        *((JOB,) if jobs else ()),
         *(kind for kind in CUSTOM if kind.event in awaited),
     ]

@@ -15,6 +15,7 @@ from typing import Final
 from moorage.base import aio
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision
+from moorage.service.backfill import Backfill
 from moorage.service.facts import Facts
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.outcomes import Outcomes
@@ -53,6 +54,8 @@ class Pump:
         Carries the decisions out.
     facts
         Totals.
+    backfill
+        Holds room back for a group that waits for long; None where no profile asks for that.
     """
 
     def __init__(  # noqa: PLR0913 - one keyword for each part it drives
@@ -67,6 +70,7 @@ class Pump:
         groups: GroupAttempts | None,
         outcomes: Outcomes,
         facts: Facts,
+        backfill: Backfill | None = None,
     ) -> None:
         self._cycles = cycles
         self._queue = queue
@@ -77,6 +81,7 @@ class Pump:
         self._groups = groups
         self._outcomes = outcomes
         self._facts = facts
+        self._backfill = backfill
 
     async def run(self) -> None:
         """Schedule until cancelled."""
@@ -136,7 +141,10 @@ class Pump:
 
     def _decide(self, cycle: Cycle, queued: QueuedPod) -> None:
         try:
-            decision = cycle.decide(queued.info)
+            if self._backfill is None:
+                decision = cycle.decide(queued.info)
+            else:
+                decision = self._backfill.decide(cycle, queued)
         except Exception as problem:
             self._outcomes.broke(queued, problem)
         else:

@@ -24,6 +24,7 @@ from moorage.api.volume import (
     VolumeAttachment,
 )
 from moorage.api.workloads import (
+    Job,
     Namespace,
     ReplicaSet,
     ReplicationController,
@@ -94,6 +95,7 @@ class Listers:
         self.replication_controllers: Lister[ReplicationController] = Lister()
         self.replica_sets: Lister[ReplicaSet] = Lister()
         self.stateful_sets: Lister[StatefulSet] = Lister()
+        self.jobs: Lister[Job] = Lister()
         self.persistent_volumes: Lister[PersistentVolume] = Lister()
         self.persistent_volume_claims: Lister[PersistentVolumeClaim] = Lister()
         self.storage_classes: Lister[StorageClass] = Lister()

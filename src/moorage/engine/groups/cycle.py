@@ -47,6 +47,7 @@ from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.trial import Trial
+from moorage.snapshot.view import NodeView
 
 NO_PLACEMENTS = "no feasible placements found"
 NO_PLUGIN = "default preemption plugin is not registered, workload aware preemption is disabled"
@@ -80,7 +81,9 @@ class GroupCycle:
         self._scorers = cast("Sequence[PlacementScorePlugin]", points["placementScore"])
         self._post_filters = cycle.profile.group_post_filters
 
-    def decide(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
+    def decide(
+        self, key: GroupKey, pods: Sequence[PodInfo], *, within: NodeView | None = None
+    ) -> GroupDecision:
         """Find nodes for as many pods of a group as possible; too few means none.
 
         Parameters
@@ -89,12 +92,27 @@ class GroupCycle:
             The group.
         pods
             Its pods without a place, in the order in which they are to be tried.
+        within
+            The nodes that the group may take, without preemption; None for all nodes.
         """
-        scope = Scope(explain=self._explain)
-        found = self._placed(key, pods, scope) if self._by_placement else self._try(pods, scope)
+        if within is not None:
+            return self._found(key, pods, Scope(within=within, post_filter=False))
+        found = self._found(key, pods, Scope(explain=self._explain))
         if self._preempts and found.outcome is GroupOutcome.REJECTED:
             found = self._preempted(key, pods, found)
         return found
+
+    def decide_without(
+        self, key: GroupKey, pods: Sequence[PodInfo], uids: Collection[str]
+    ) -> GroupDecision:
+        """Decide as if some pods on nodes were gone; no other pod is evicted for the group."""
+        with self._snapshot.trial() as trial:
+            for uid in uids:
+                trial.remove_pod(uid)
+            return self._found(key, pods, Scope(post_filter=False))
+
+    def _found(self, key: GroupKey, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
+        return self._placed(key, pods, scope) if self._by_placement else self._try(pods, scope)
 
     # -- one try -------------------------------------------------------------------------------
 
@@ -174,7 +192,8 @@ class GroupCycle:
             return GroupDecision(GroupOutcome.REJECTED, unschedulable(NO_PLACEMENTS))
         tried: list[GroupDecision] = []
         for placement in placements:
-            bounded = msgspec.structs.replace(scope, within=placement.within)
+            within = self._shared(scope.within, placement.within)
+            bounded = msgspec.structs.replace(scope, within=within)
             found = self._try(pods, bounded)
             if found.outcome is GroupOutcome.BROKEN:
                 return found
@@ -193,6 +212,12 @@ class GroupCycle:
             if not status.ok:
                 return GroupDecision(GroupOutcome.BROKEN, status)
         return tried[fitting[best]]
+
+    def _shared(self, one: NodeView | None, other: NodeView | None) -> NodeView | None:
+        """Return the rows of both views; None stands for every row."""
+        if one is None or other is None:
+            return one if other is None else other
+        return self._snapshot.rows(np.intersect1d(one.row_numbers(), other.row_numbers()))
 
     def _generated(self, key: GroupKey) -> tuple[Sequence[Placement], Status]:
         if not self._generators:

@@ -1,0 +1,62 @@
+"""When a pod ends, as far as the pod itself says.
+
+Three fields tell: ``spec.activeDeadlineSeconds``, the annotation ``moorage.dev/run-seconds``, and
+``spec.activeDeadlineSeconds`` of the Job that owns the pod. The earliest end counts. A pod that is
+restarted for ever has no end by the annotation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from moorage.api.pod import Pod
+from moorage.api.workloads import Job
+from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
+
+RUN_SECONDS: Final = "moorage.dev/run-seconds"
+
+
+def known_end_ns(pod: Pod, job: Job | None, *, now_ns: int) -> int | None:
+    """Return when a pod ends, wall-clock nanoseconds; None if nothing tells.
+
+    Parameters
+    ----------
+    pod
+        A pod that runs, or one that would start now.
+    job
+        The Job that owns the pod; None without a Job.
+    now_ns
+        The start of a pod that has not started yet.
+    """
+    started_ns = _time_ns(pod.status.start_time, now_ns)
+    ends = [started_ns + round(seconds * NS_PER_SECOND) for seconds in _durations(pod)]
+    if job is not None and job.spec.active_deadline_seconds is not None:
+        began_ns = _time_ns(job.status.start_time, now_ns)
+        ends.append(began_ns + job.spec.active_deadline_seconds * NS_PER_SECOND)
+    return min(ends, default=None)
+
+
+def _durations(pod: Pod) -> list[float]:
+    """Return the seconds that the pod's own fields give it."""
+    found: list[float] = []
+    if pod.spec.active_deadline_seconds is not None:
+        found.append(pod.spec.active_deadline_seconds)
+    text = pod.metadata.annotations.get(RUN_SECONDS, "")
+    if text and pod.spec.restart_policy in ("Never", "OnFailure"):
+        try:
+            seconds = float(text)
+        except ValueError:
+            return found
+        if seconds >= 0 and math.isfinite(seconds):
+            found.append(seconds)
+    return found
+
+
+def _time_ns(text: str | None, default_ns: int) -> int:
+    if not text:
+        return default_ns
+    try:
+        return parse_rfc3339(text)
+    except ValueError:
+        return default_ns

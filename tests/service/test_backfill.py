@@ -1,0 +1,125 @@
+"""Room held back for a group that waits (``holdBackAfterSeconds``), on a live scheduler.
+
+Single pods that run for 20 s keep coming, so that two nodes are never free at once. That the group
+is never delayed is told by ``tests/engine/test_held_room.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from moorage.base import aio
+from moorage.config.own import LoadedConfiguration
+from moorage.testing.builders import Manifest, pod_manifest
+from tests.scenarios.gangs import Cluster, coscheduling, nodes, of_object, play, pod_group
+
+GROUP = ["g0", "g1"]
+
+
+def holding(after_seconds: float | None) -> LoadedConfiguration:
+    config = coscheduling()
+    (profile,) = config.own.profiles
+    held = msgspec.structs.replace(profile, hold_back_after_seconds=after_seconds)
+    return msgspec.structs.replace(config, own=msgspec.structs.replace(config.own, profiles=[held]))
+
+
+def single(name: str, *, runs: int | None, **fields: Any) -> Manifest:
+    annotations = {
+        "moorage.dev/run-seconds": str(runs),
+        "moorage.dev/start-seconds": "0.1",
+        "moorage.dev/stop-seconds": "0.1",
+    }
+    return pod_manifest(
+        name, cpu="1", annotations=annotations if runs else None, restartPolicy="Never", **fields
+    )
+
+
+async def busy(live: Cluster) -> None:
+    """Let two pods run that end ten seconds apart, then create a group that needs both nodes."""
+    await live.create(single("s0", runs=20))
+    await aio.sleep(10)
+    await live.create(single("s1", runs=20))
+    await live.until(lambda: live.bound("s0", "s1") == 2)
+    await live.create(pod_group(least=2), *(of_object(name) for name in GROUP))
+    await aio.sleep(5)
+
+
+async def seconds_until_it_starts(live: Cluster, *, pods: int) -> float | None:
+    """Create a pod that runs for 20 s every eight seconds; return when the group starts."""
+    began, number = live.seconds, 2
+    while number < 2 + pods:
+        if (live.seconds - began) // 8 >= number - 2:
+            await live.create(single(f"s{number}", runs=20))
+            number += 1
+        if live.bound(*GROUP) == 2:
+            return live.seconds - began
+        await aio.sleep(0.5)
+    return None
+
+
+def test_a_group_starts_when_the_pods_that_run_have_ended_although_others_keep_coming():
+    async def scenario(live: Cluster) -> None:
+        await busy(live)  # the second pod ends 15 seconds later
+        waited = await seconds_until_it_starts(live, pods=10)
+        assert waited is not None
+        assert 14 < waited < 18
+
+    play(scenario, cluster=nodes(2), config=holding(2))
+
+
+def test_without_the_setting_a_group_waits_as_long_as_others_keep_coming():
+    async def scenario(live: Cluster) -> None:
+        await busy(live)
+        assert await seconds_until_it_starts(live, pods=10) is None
+
+    play(scenario, cluster=nodes(2), config=holding(None))
+
+
+def test_a_pod_that_ends_in_time_starts_and_one_that_does_not_says_whom_it_waits_for():
+    async def scenario(live: Cluster) -> None:
+        await busy(live)
+        await aio.sleep(7)  # one node is free, and the other will be in eight seconds
+        await live.create(single("long", runs=20), single("unknown", runs=None))
+        await live.create(single("short", runs=3))
+        await live.until(lambda: live.bound("short") == 1, seconds=1)
+        text = "2 node(s) held back for pod group default/g"
+        await aio.sleep(2)
+        assert [text in live.message_of(name) for name in ("long", "unknown")] == [True, True]
+        await live.until(lambda: live.bound(*GROUP) == 2, seconds=12)
+        assert live.bound("long", "unknown") == 0
+        await live.delete(*GROUP)
+        await live.until(lambda: live.bound("long", "unknown") == 2, seconds=3)
+
+    play(scenario, cluster=nodes(2), config=holding(2))
+
+
+def test_earlier_work_and_work_of_higher_priority_is_not_held_back():
+    async def scenario(live: Cluster) -> None:
+        await live.create(
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": "high"},
+                "value": 100,
+            }
+        )
+        await busy(live)
+        await aio.sleep(7)
+        await live.create(single("high", runs=None, priorityClassName="high"))
+        await live.until(lambda: live.bound("high") == 1, seconds=1)
+
+    play(scenario, cluster=nodes(2), config=holding(2))
+
+
+def test_room_is_let_go_when_the_group_lacks_pods():
+    async def scenario(live: Cluster) -> None:
+        await busy(live)
+        await aio.sleep(7)
+        await live.create(single("long", runs=20))
+        await live.until(lambda: "held back" in live.message_of("long"), seconds=2)
+        await live.delete("g0")
+        await live.until(lambda: live.bound("long") == 1, seconds=12)
+
+    play(scenario, cluster=nodes(2), config=holding(2))
