@@ -250,3 +250,25 @@ def test_without_the_gates_a_group_means_nothing():
         assert live.condition() == ("", "", "")
 
     play(scenario, cluster=nodes(1), gates=())
+
+
+def test_room_for_too_few_members_wakes_a_group_without_an_attempt():
+    """Four pods end one after another; the group needs the room of all of them."""
+
+    async def scenario(live: Cluster) -> None:
+        await live.create(*(pod_manifest(f"s{i}", cpu="1") for i in range(4)))
+        await live.until(lambda: live.bound(*(f"s{i}" for i in range(4))))
+        await live.create(group(least=4), *(member(f"p{i}") for i in range(4)))
+        await live.until(lambda: live.condition()[0] == "False")
+        results = live.scheduler.facts.group_attempts.results
+        rejected = ("unschedulable", "default-scheduler")
+        assert results == {rejected: 1}
+        for i in range(3):
+            await live.client.delete(PODS, f"s{i}", namespace="default")
+            await aio.sleep(3)
+        assert results == {rejected: 1}
+        await live.client.delete(PODS, "s3", namespace="default")
+        await live.until(lambda: live.bound("p0", "p1", "p2", "p3"), seconds=3)
+        assert results == {rejected: 1, ("scheduled", "default-scheduler"): 1}
+
+    play(scenario, cluster=nodes(4))

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -174,12 +174,14 @@ def build_core(
         effects=effects,
         queue_facts=queue_facts,
         plugin_facts=plugin_facts,
-        hold_back_after_seconds={
-            name: seconds
-            for name in profiles
-            if (seconds := config.own.profile(name).hold_back_after_seconds) is not None
-        },
+        hold_back_after_seconds=_held_back(config, profiles),
     )
+
+
+def _held_back(config: LoadedConfiguration, names: Iterable[str]) -> dict[str, float]:
+    """Return ``holdBackAfterSeconds`` of the profiles that set it."""
+    found = {name: config.own.profile(name).hold_back_after_seconds for name in names}
+    return {name: seconds for name, seconds in found.items() if seconds is not None}
 
 
 def _profiles(

@@ -18,6 +18,7 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.room import bound_holds, fits_at_most
 from moorage.framework.containment import contained
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.extender import take_part
@@ -33,7 +34,7 @@ from moorage.service.failure import FailureHandler
 from moorage.service.group_status import GroupReports
 from moorage.service.skipping import Skipping
 from moorage.snapshot.pod_groups import GroupKey
-from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.state.queued_pod import QueuedPod
 
 _log = logging.getLogger(__name__)
@@ -105,6 +106,8 @@ class GroupAttempts:
         # 1. Which members take part? A pod that cannot take part leaves the others where they are.
         if self._skipping.skips(first) or self._turned_away(first, key):
             return True
+        if self._has_too_little_room(first, key):
+            return True
         others = [entry for entry in self._others(first, key) if not self._skipping.skips(entry)]
         entries = [first, *(each for each in others if not self._turned_away(each, key))]
         entries.sort(key=lambda each: (-each.priority, each.initial_attempt_ns or 0, each.key))
@@ -164,6 +167,29 @@ class GroupAttempts:
                 if entry is not None:
                     entries.append(entry)
         return entries
+
+    def _has_too_little_room(self, first: QueuedPod, key: GroupKey) -> bool:
+        """Return a member that an event woke, with its old reason, if the group cannot fit yet.
+
+        A large job that ends pod by pod wakes every group with each pod. All but the last of these
+        attempts are saved. A member that comes back by backoff is always tried.
+        """
+        cycle, terms = self._core.cycles.get(first.profile), self._groups.source.terms_of(key)
+        if first.profile in self._core.hold_back_after_seconds:
+            return False  # only a rejected attempt can make the group the head
+        if cycle is None or terms is None or not first.unschedulable_plugins:
+            return False
+        members, infos = self._groups.members(key), [first.info]
+        infos += [info_of(pod) for pod in members.waiting_pods() if pod.uid != first.uid]
+        missing = terms.minimum - members.placed
+        if missing <= 0 or fits_at_most(cycle.snapshot, infos) >= missing:
+            return False
+        priority = max(terms.priority, *(info.priority for info in infos))
+        if not bound_holds(cycle.profile, cycle.snapshot, priority=priority):
+            return False
+        self._facts.attempts.dropped(first.uid)
+        self._queue.add_unschedulable_if_not_present(first)
+        return True
 
     def _turned_away(self, entry: QueuedPod, key: GroupKey) -> bool:
         """Return a member that a plugin does not let into the attempt, with its reason."""
