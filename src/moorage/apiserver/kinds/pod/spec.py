@@ -78,9 +78,9 @@ check_pod_spec = rules(
 """Check the spec of a pod or of a pod template."""
 
 
-def check_new_spec(spec: Json) -> list[FieldError]:
-    """Check the spec of a new pod."""
-    return [] if _is_faultless(_encode(spec)) else check_pod_spec(spec, "spec")
+def check_new_spec(spec: Json, field: str = "spec") -> list[FieldError]:
+    """Check the spec of a new pod, or of a template."""
+    return [] if _is_faultless(_encode(spec)) else check_pod_spec(spec, field)
 
 
 # Thousands of pods come from few templates, so the specs of many pods are equal to the byte.
@@ -96,7 +96,7 @@ def template(*restart: str) -> Rule:
         spec = child(found or {}, "spec")
         labels = child(found or {}, "metadata").get("labels")
         errors = check_labels(labels, f"{field}.metadata.labels")
-        errors += check_pod_spec(spec, f"{field}.spec")
+        errors += check_new_spec(spec, f"{field}.spec")
         policy = text(spec, "restartPolicy")
         if policy in RESTART_POLICIES and policy not in restart:
             errors.append(not_supported(f"{field}.spec.restartPolicy", policy, restart))
