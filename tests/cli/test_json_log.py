@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from typing import cast
 
 import pytest
 
 from moorage.base.errors import UsageError
+from moorage.base.verbosity import V5, ObjectName, Told
 from moorage.cli.json_log import JsonFormatter
 from moorage.cli.options import log_formatter
 
@@ -34,8 +36,9 @@ def line(level: int, message: str, *values: object, broken: bool = False) -> dic
 @pytest.mark.parametrize(
     ("level", "name", "verbosity"),
     [
-        pytest.param(logging.DEBUG, "debug", {"v": 4}, id="details"),
-        pytest.param(logging.INFO, "info", {"v": 2}, id="what happens"),
+        pytest.param(logging.DEBUG, "debug", {"v": 10}, id="details"),
+        pytest.param(logging.INFO, "info", {"v": 1}, id="what happens"),
+        pytest.param(V5, "info", {"v": 5}, id="a level of klog"),
         pytest.param(logging.WARNING, "warning", {"v": 0}, id="warnings"),
         pytest.param(logging.ERROR, "error", {}, id="errors have no verbosity"),
     ],
@@ -50,6 +53,21 @@ def test_a_line_is_an_object_with_kube_schedulers_keys(
         "caller": "pump.py:12",
         "msg": 'pod "a/b"\nis new',
         **verbosity,
+    }
+
+
+def test_every_fact_of_a_message_has_a_key() -> None:
+    facts = {"pod": ObjectName("a", "web"), "feasibleNodes": 3}
+    told = line(V5, cast("str", Told("Found feasible nodes for pod", facts)))
+    assert told == {
+        "ts": 1_767_225_600_250.0,
+        "level": "info",
+        "logger": "moorage.x",
+        "caller": "pump.py:12",
+        "msg": "Found feasible nodes for pod",
+        "pod": {"name": "a", "namespace": "web"},
+        "feasibleNodes": 3,
+        "v": 5,
     }
 
 

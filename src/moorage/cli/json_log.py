@@ -6,14 +6,14 @@ import logging
 
 import msgspec
 
-_VERBOSITY = {logging.DEBUG: 4, logging.INFO: 2, logging.WARNING: 0}
+from moorage.base.verbosity import V0, Told, verbosity_of
 
 
 class JsonFormatter(logging.Formatter):
     """One object a line, with kube-scheduler's keys: ``ts`` in milliseconds, ``caller``, ``msg``.
 
     ``v`` is the verbosity that shows the line, left out for errors; ``err`` is the traceback.
-    ``logger`` and ``level`` are Python's.
+    ``logger`` and ``level`` are Python's. Each fact of a message has a key of its own.
 
     Notes
     -----
@@ -24,13 +24,15 @@ class JsonFormatter(logging.Formatter):
         """Return the line, without its end."""
         told: dict[str, object] = {
             "ts": record.created * 1000,
-            "level": record.levelname.lower(),
+            "level": "info" if logging.DEBUG < record.levelno <= V0 else record.levelname.lower(),
             "logger": record.name,
             "caller": f"{record.module}.py:{record.lineno}",
             "msg": record.getMessage(),
         }
-        if record.levelno in _VERBOSITY:
-            told["v"] = _VERBOSITY[record.levelno]
+        if isinstance(record.msg, Told):
+            told |= {"msg": record.msg.message, **record.msg.facts}
+        if record.levelno < logging.ERROR:
+            told["v"] = verbosity_of(record.levelno)
         if record.exc_info:
             told["err"] = self.formatException(record.exc_info)
         return msgspec.json.encode(told).decode()

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from moorage.base.errors import UsageError
+from moorage.base.verbosity import V0
 
 # From this many ``-v`` on nothing is left out.
 _WHOLE = 2
@@ -109,6 +110,20 @@ def start_logging(verbose: int, *, log_format: str = "text") -> None:
         There is no such format.
     """
     level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
+    log_from(level, log_format=log_format)
+
+
+def log_from(level: int, *, log_format: str = "text") -> None:
+    """Log to standard error, from a level of Python's logging on.
+
+    Raises
+    ------
+    UsageError
+        There is no such format.
+    """
+    # The levels of klog lie around INFO; a line says one of Python's names.
+    for each in range(logging.DEBUG + 1, V0 + 1):
+        logging.addLevelName(each, "INFO")
     handler = logging.StreamHandler()
     handler.setFormatter(log_formatter(log_format))
     if verbose < _WHOLE:

@@ -21,6 +21,7 @@ from moorage.engine.groups.whole_gangs import with_whole_gangs
 from moorage.engine.reuse.answers import Reuse
 from moorage.engine.reuse.shapes import BUDGET_BYTES
 from moorage.engine.sampling import Rotation, Sampler
+from moorage.engine.score_log import scores_are_told, tell_scores
 from moorage.engine.search import Search, diagnose, with_row
 from moorage.engine.select_node import TieBreak, heap_order, positional
 from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
@@ -94,6 +95,7 @@ class Cycle:
         self._sampler = Sampler(profile, snapshot, rotation or Rotation())
         self._told = meter  # the meter of the cycle state: None where nothing is measured
         self._meter = SILENT if meter is None else meter
+        self._tells_scores = scores_are_told()
 
     def decide(self, pod: PodInfo, scope: Scope = WHOLE) -> Decision:
         """Choose a node for a pod, or give the reasons why no node is feasible."""
@@ -266,6 +268,8 @@ class Cycle:
             self._meter.lap(broken.point or SCORE, _ERROR)
             raise
         self._meter.lap(SCORE, _SUCCESS)
+        if self._tells_scores:
+            tell_scores(search.attempt, rows)
         return total_n
 
     def select(self, search: Search, rows: Rows, total_n: ScoreArray) -> Decision:

@@ -53,12 +53,18 @@ class AttemptFacts:
         """Note that an attempt for a pod begins."""
         self._began_ns[uid] = self._clock.monotonic_ns()
 
-    def decided(self, uid: str) -> None:
-        """Note that the deciding part is over."""
+    def decided(self, uid: str) -> int:
+        """Note that the deciding part is over; return how long it took, nanoseconds."""
         began_ns = self._began_ns.get(uid)
-        if began_ns is not None:
-            now_ns = self._clock.monotonic_ns()
-            self.algorithm.observe((now_ns - began_ns) / NS_PER_SECOND)
+        if began_ns is None:
+            return 0
+        took_ns = self._clock.monotonic_ns() - began_ns
+        self.algorithm.observe(took_ns / NS_PER_SECOND)
+        return took_ns
+
+    def began_ns(self, uid: str) -> int:
+        """Return when an attempt under way began, monotonic nanoseconds; 0 if none is."""
+        return self._began_ns.get(uid, 0)
 
     def dropped(self, uid: str) -> None:
         """Forget an attempt that is not to be counted."""

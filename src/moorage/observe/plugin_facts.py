@@ -84,6 +84,20 @@ class PluginFacts:
         self._meters.append(made)
         return made
 
+    def parts(self, profile: str, *, since_ns: int) -> dict[str, int]:
+        """Return how long each extension point of a profile's last attempt took, nanoseconds.
+
+        Parameters
+        ----------
+        since_ns
+            When the attempt began, monotonic nanoseconds.
+        """
+        told: dict[str, int] = {}
+        for meter in self._meters:
+            if meter.profile == profile:
+                told |= meter.parts(since_ns)
+        return told
+
 
 class ProfileMeter:
     """A `Meter` of one profile.
@@ -100,11 +114,11 @@ class ProfileMeter:
     Points end four times an attempt, so only the time is taken then; `sort_in` does the rest later.
     """
 
-    __slots__ = ("_append", "_draw", "_facts", "_marks", "_profile", "now_ns")
+    __slots__ = ("_append", "_draw", "_facts", "_marks", "now_ns", "profile")
 
     def __init__(self, facts: PluginFacts, profile: str) -> None:
         self._facts = facts
-        self._profile = profile
+        self.profile = profile
         self._marks: list[tuple[str, Code, int]] = []
         self._append = self._marks.append
         self._draw = facts.draw
@@ -112,17 +126,35 @@ class ProfileMeter:
 
     def sample(self) -> bool:
         """Whether the plugins of the attempt that begins are timed one by one."""
+        if len(self._marks) >= _MARKS_MOST:
+            self.sort_in()  # between two attempts, so that `parts` finds all of the last one
         return self._draw() < SAMPLED
 
     def start(self) -> None:
         """Note that an extension point begins."""
-        if len(self._marks) >= _MARKS_MOST:
-            self.sort_in()
         self._append((_BEGINS, _SUCCESS, self.now_ns()))
 
     def lap(self, point: str, code: Code) -> None:
         """Note that an extension point has ended, and the next begins."""
         self._append((point, code, self.now_ns()))
+
+    def parts(self, since_ns: int) -> dict[str, int]:
+        """Return how long each extension point of the last attempt took, nanoseconds.
+
+        Parameters
+        ----------
+        since_ns
+            When the attempt began, monotonic nanoseconds.
+        """
+        told: dict[str, int] = {}
+        last_ns = since_ns
+        for point, _, at_ns in self._marks:
+            if at_ns < since_ns:
+                continue
+            if point is not _BEGINS:
+                told[point] = told.get(point, 0) + at_ns - last_ns
+            last_ns = at_ns
+        return told
 
     def sort_in(self) -> None:
         """Turn the times taken so far into durations; the last one still begins a point."""
@@ -132,7 +164,7 @@ class ProfileMeter:
             if point is not _BEGINS:
                 durations = told.get(point) if code is _SUCCESS else None
                 if durations is None:
-                    durations = self._facts.durations_of(point, code.text, self._profile)
+                    durations = self._facts.durations_of(point, code.text, self.profile)
                     if code is _SUCCESS:
                         told[point] = durations
                 durations.add(at_ns - last_ns)
@@ -143,7 +175,7 @@ class ProfileMeter:
 
     def called(self, plugin: str, point: str) -> None:
         """Count a call of a plugin."""
-        self._facts.calls[plugin, point, self._profile] += 1
+        self._facts.calls[plugin, point, self.profile] += 1
 
     def took(self, plugin: str, point: str, code: Code, *, since_ns: int) -> None:
         """Note how long one call of a plugin took."""

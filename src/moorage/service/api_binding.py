@@ -18,6 +18,7 @@ from moorage.base.errors import MoorageError, NotFoundError, RefusedError, Trans
 from moorage.client.requests import MERGE_PATCH
 from moorage.client.writes import Client
 from moorage.framework.handle import ObjectClient
+from moorage.service.attempt_log import binding_begins
 
 _log = logging.getLogger(__name__)
 
@@ -114,6 +115,7 @@ class ApiBinding:
         TransportError
             No answer, and the pod could not be looked at or is not on the node.
         """
+        binding_begins(namespace, name, node_name)
         target = ObjectReference(namespace=namespace, name=name, uid=uid)
         try:
             await self._client.bind(target, node_name=node_name)

@@ -237,7 +237,11 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         backfill=backfill,
     )
     outcomes = Outcomes(
-        binding_cycles=binding_cycles, failures=failures, evictor=evictor, facts=edge.facts
+        binding_cycles=binding_cycles,
+        failures=failures,
+        evictor=evictor,
+        facts=edge.facts,
+        plugin_facts=core.plugin_facts,
     )
     return Pump(
         cycles=core.cycles,

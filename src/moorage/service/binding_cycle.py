@@ -28,6 +28,7 @@ from moorage.framework.runner_binding import (
     run_pre_bind_pre_flight,
 )
 from moorage.framework.status import SUCCESS, Code, Status, error
+from moorage.service.attempt_log import bound
 from moorage.service.confirmations import Confirmations
 from moorage.service.core import Core
 from moorage.service.facts import Facts
@@ -281,6 +282,7 @@ class BindingCycles:
         """Tell that a pod is bound, and retry the pods that waited for the binding."""
         queued, decision = binding.queued, binding.decision
         self._facts.note_bound()
+        bound(queued.pod, decision)
         self._facts.attempts.scheduled(
             queued.uid,
             queued.profile,

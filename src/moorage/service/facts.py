@@ -98,9 +98,9 @@ class Facts:
         self.errors += not status.rejected
         self.recent.append(DecisionRecord(self._clock.now_ns(), pod.full_name, "", message))
 
-    def note(self, decision: Decision) -> None:
-        """Count a decision."""
-        self.attempts.decided(decision.pod.uid)
+    def note(self, decision: Decision) -> int:
+        """Count a decision; return how long it took, nanoseconds."""
+        took_ns = self.attempts.decided(decision.pod.uid)
         if decision.victims:
             self.attempts.preempted(len(decision.victims))
         self.decisions += 1
@@ -109,3 +109,4 @@ class Facts:
         message = "" if decision.outcome is Outcome.BIND else decision.message
         record = DecisionRecord(self._clock.now_ns(), decision.pod.key, decision.node_name, message)
         self.recent.append(record)
+        return took_ns

@@ -17,6 +17,7 @@ from moorage.engine.decision import Nomination
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import Status
 from moorage.observe.attempts import AttemptFacts
+from moorage.service.attempt_log import failed
 from moorage.service.pod_writes import PodWrites, reference, sendable
 from moorage.state.nominations import NominatingInfo
 from moorage.state.queue import SchedulingQueue
@@ -89,6 +90,7 @@ class FailureHandler:
             diagnosis.unschedulable_plugins if diagnosis else (),
             diagnosis.pending_plugins if diagnosis else (),
         )
+        failed(queued.pod, message, rejected=status.rejected)
         namespace, name = queued.key
         current = self._lookup(namespace, name)
         if current is not None and current.metadata.uid != queued.uid:

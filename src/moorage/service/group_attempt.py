@@ -25,6 +25,7 @@ from moorage.framework.extender import take_part
 from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status, error
+from moorage.service.attempt_log import decided, group_attempt_begins
 from moorage.service.backfill import Backfill
 from moorage.service.binding_cycle import BindingCycles
 from moorage.service.core import Core
@@ -120,6 +121,7 @@ class GroupAttempts:
             told.ended("error", first.profile, since_ns=began_ns)
             return True
         # 3. Where do the members go?
+        group_attempt_begins(key.full_name, len(entries))
         pods = [entry.info for entry in entries]
         try:
             found = self._decide(cycle, key, entries, pods)
@@ -260,6 +262,7 @@ class GroupAttempts:
         for entry, outcome in outcomes:
             if outcome.decision is not None:
                 self._facts.note(outcome.decision)
+                decided(outcome.decision)
                 outcome.decision.state.write(GROUP_PHASE, CARRIED_OUT)
                 self._binding_cycles.carry_out(profile, entry, outcome.decision)
         for entry, outcome in outcomes:

@@ -27,6 +27,7 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339, rfc3339_micro
 from moorage.base.errors import LeaseLostError, MoorageError, NotFoundError, NotLeadingError
 from moorage.base.rng import Random, Streams
+from moorage.base.verbosity import V0, V1
 from moorage.client.transport import Transport
 from moorage.client.writes import Client, JsonObject
 from moorage.config.durations import parse_duration
@@ -134,6 +135,8 @@ class Elector:
         self._write_until_ns: tuple[int, int] | None = None
         """Monotonic and wall time up to which writes may go out; None: not leading."""
         self._told = ""
+        self.tried = asyncio.Event()
+        """Set when the lease was asked for once: `holder` is known, unless the call failed."""
         self.slow_paths = 0
         """Renewals that had to read the lease's holder first."""
 
@@ -146,6 +149,11 @@ class Elector:
     def lease_name(self) -> str:
         """Name of the Lease."""
         return self._rule.name
+
+    @property
+    def lease(self) -> str:
+        """``namespace/name`` of the Lease."""
+        return f"{self._rule.namespace}/{self._rule.name}"
 
     @property
     def holder(self) -> str:
@@ -181,6 +189,7 @@ class Elector:
         rule = self._rule
         _log.info("attempting to acquire leader lease %s/%s", rule.namespace, rule.name)
         while not await self._try(rule.call_seconds):
+            self.tried.set()
             if self.holder not in ("", self._identity):
                 self._tell(
                     f"waiting: lease {rule.namespace}/{rule.name} is held by {self.holder}. To "
@@ -188,7 +197,10 @@ class Elector:
                 )
             wait_ns = rule.retry_ns * (1 + _JITTER * self._rng.random())
             await aio.sleep(wait_ns / NS_PER_SECOND)
-        _log.info("successfully acquired lease %s/%s", rule.namespace, rule.name)
+        # Who starts as leader says so in the line of the start; who waited says it here.
+        level = V0 if self.tried.is_set() else V1
+        _log.log(level, "successfully acquired lease %s", self.lease)
+        self.tried.set()
         self._on_leading(True)
 
     async def keep(self) -> None:

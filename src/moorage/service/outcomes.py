@@ -7,10 +7,14 @@ decision goes to `failure`, after its evictions have begun.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
+from moorage.base.verbosity import ObjectName
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Outcome
 from moorage.framework.profile import Profile
 from moorage.framework.status import error
+from moorage.observe.plugin_facts import PluginFacts
+from moorage.service.attempt_log import LONG_NS, decided, trace
 from moorage.service.binding_cycle import BindingCycles
 from moorage.service.evictions import Evictor
 from moorage.service.facts import Facts
@@ -33,6 +37,8 @@ class Outcomes:
         Evicts the victims of decisions; None where no pod is ever evicted.
     facts
         Totals.
+    plugin_facts
+        Knows the parts of attempts that take long; None where attempts are not measured.
     """
 
     def __init__(
@@ -42,15 +48,20 @@ class Outcomes:
         failures: FailureHandler,
         evictor: Evictor | None,
         facts: Facts,
+        plugin_facts: PluginFacts | None = None,
     ) -> None:
         self._binding_cycles = binding_cycles
         self._failures = failures
         self._evictor = evictor
         self._facts = facts
+        self._plugin_facts = plugin_facts
 
     def carry_out(self, profile: Profile, queued: QueuedPod, decision: Decision) -> None:
         """Bind the pod, or begin the evictions and return the pod to the queue."""
-        self._facts.note(decision)
+        took_ns = self._facts.note(decision)
+        decided(decision)
+        if took_ns > LONG_NS:
+            self._trace(profile, queued, took_ns)
         if decision.outcome is Outcome.BIND:
             self._binding_cycles.carry_out(profile, queued, decision)
             return
@@ -64,6 +75,14 @@ class Outcomes:
             message=decision.message,
             nomination=decision.nomination,
         )
+
+    def _trace(self, profile: Profile, queued: QueuedPod, took_ns: int) -> None:
+        parts: Mapping[str, int] = {}
+        if self._plugin_facts is not None:
+            began_ns = self._facts.attempts.began_ns(queued.uid)
+            parts = self._plugin_facts.parts(profile.name, since_ns=began_ns)
+        namespace, name = queued.key
+        trace(ObjectName(name, namespace), took_ns, parts)
 
     def broke(self, queued: QueuedPod, problem: Exception) -> None:
         """Return a pod whose attempt raised, so that it does not keep the other pods waiting."""

@@ -15,6 +15,7 @@ from typing import Final
 from moorage.base import aio
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision
+from moorage.service.attempt_log import attempt_begins
 from moorage.service.backfill import Backfill
 from moorage.service.facts import Facts
 from moorage.service.group_attempt import GroupAttempts
@@ -133,6 +134,7 @@ class Pump:
             return None
         if self._skipping.skips(queued):
             return None
+        attempt_begins(queued.pod)
         asking = cycle.asking(queued.info)
         if asking is not None:
             return self._ask(cycle, queued, asking)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -10,12 +11,12 @@ import click
 
 from moorage import __version__
 from moorage.base.importing import without_collecting
+from moorage.base.verbosity import level_of
 from moorage.cli.options import (
     kubeconfig_option,
+    log_from,
     plugin_option,
     seed_option,
-    start_logging,
-    verbose_option,
 )
 from moorage.cli.run.flags import RunCommand, given_flags, kube_scheduler_flags, warnings
 
@@ -47,7 +48,12 @@ schedulerName of its own to run beside kube-scheduler.
 )
 @plugin_option
 @seed_option
-@verbose_option
+@click.option(
+    "-v",
+    "--verbose",
+    count=True,
+    help="Say more on standard error: -v=2, 3, 5 or 10, as kube-scheduler.",
+)
 @kube_scheduler_flags
 @click.option("--end-with-stdin", is_flag=True, hidden=True)
 @click.option("--pace", type=(float, int, str, int), default=(1.0, 0, "", 0), hidden=True)
@@ -75,7 +81,9 @@ def run(
         from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
 
     given = given_flags(flags)
-    start_logging(verbose, log_format=given.get("logging-format", "text"))
+    # The lines of a sandbox's scheduler stand among those of its other parts: warnings only.
+    level = logging.WARNING if end_with_stdin and not verbose else level_of(verbose)
+    log_from(level, log_format=given.get("logging-format", "text"))
     for line in warnings(given, has_config=config is not None):
         click.echo(f"moorage: {line}", err=True)
     if given.get("version"):
@@ -88,7 +96,7 @@ def run(
         seed=seed,
         plugins=plugins,
         flags=given,
-        verbosity=(0, 1, 4)[min(verbose, 2)],
+        verbosity=verbose,
         free_port=end_with_stdin,
     )
     if "write-config-to" in given:

@@ -179,7 +179,9 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "int",
         "0",
         _ON,
-        "0 tells warnings, 1 to 3 what happens, 4 and more everything",
+        "2: how each attempt ended; 3: where attempts and bindings begin; 5: how many nodes were "
+        "feasible; 10: every plugin's score for every node. -v is 2, -vv is 5, -vvv is 10. The "
+        "start and attempts over 100 ms are told always",
         own=True,
     ),
     Flag("version", "bool", "false", _ON, "Print the version and end"),
@@ -271,21 +273,35 @@ class RunCommand(click.Command):
 
 
 def _verbosity_as_letters(words: list[str]) -> Iterator[str]:
-    """Turn ``-v 4`` and its other forms into as many ``-v`` as ``moorage`` counts."""
-    waiting = list(words)
+    """Turn ``-v=5``, ``-v 5`` and ``-vv`` into as many ``-v`` as klog's level says."""
+    waiting, letters, level = list(words), 0, 0
     while waiting:
         word = waiting.pop(0)
+        if word == "--":
+            yield from ["-v"] * _level(letters, level)
+            yield from [word, *waiting]
+            return
         name, equals, value = word.partition("=")
         if name not in ("-v", "--v"):
-            yield word
+            if word.startswith("-v") and not word.strip("-v"):
+                letters += len(word) - 1
+            else:
+                yield word
             continue
         if not equals and waiting and waiting[0].isdigit():
             value = waiting.pop(0)
-        if not value.isdigit():
-            # A bare -v is moorage's own.
-            yield "-v" if not equals else word
-            continue
-        yield from ["-v"] * (0 if value == "0" else 1 if int(value) < 4 else 2)
+        if value.isdigit():
+            level = int(value)
+        elif equals:
+            raise UsageError(f"{word}: -v takes a number, such as -v=2")
+        else:
+            letters += 1
+    yield from ["-v"] * _level(letters, level)
+
+
+def _level(letters: int, level: int) -> int:
+    """Return klog's level: moorage's own ``-v``, ``-vv`` and ``-vvv`` are 2, 5 and 10."""
+    return min(max(level, (0, 2, 5, 10)[min(letters, 3)]), 10)
 
 
 def given_flags(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import click
@@ -25,6 +25,7 @@ from moorage.cli.run.flags import values_in_force
 from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.scheduler_options import SchedulerOptions
 from moorage.cli.run.serving import health_server, metric_pages, serving_of
+from moorage.cli.run.start_line import tell_start
 from moorage.client.auth import ServerAccess
 from moorage.client.backoff import Backoff, BackoffRule
 from moorage.client.guard import WriteGuard
@@ -47,8 +48,6 @@ from moorage.service.metered import MeteredTransport
 from moorage.service.metrics import exposition_of
 from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
-
-_log = logging.getLogger(__name__)
 
 
 def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
@@ -154,7 +153,6 @@ async def schedule(
         )
         # kube-scheduler's own debugging signal: compare the cache with the API and log differences.
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)
-        _log.info("scheduling for %s with seed %d", access.server, streams.seed)
         metrics = exposition_of(
             scheduler,
             calls=calls,
@@ -164,8 +162,9 @@ async def schedule(
         )
         pages, flags = metric_pages(scheduler, metrics), _flags_in_force(options, serving)
         server = health_server(serving, scheduler, known.config, clock, pages, flags=flags)
+        line = tell_start(scheduler, access.server, known, seed=streams.seed)
         with watch:
-            await _served(scheduler, server, on_ready, on_serving)
+            await _served(scheduler, server, line, on_ready, on_serving)
     finally:
         await transport.close()
         await lease_transport.close()
@@ -187,11 +186,13 @@ def _flags_in_force(options: SchedulerOptions, serving: Serving) -> dict[str, st
 async def _served(
     scheduler: Scheduler,
     server: HealthServer | None,
+    line: Coroutine[Any, Any, None],
     on_ready: Callable[[], None] | None,
     on_serving: Callable[[str], None] | None,
 ) -> None:
-    """Run a scheduler, and serve its port while it runs."""
+    """Run a scheduler, tell its start, and serve its port while it runs."""
     tasks = TaskOwner()
+    tasks.spawn(line, name="tell the start")
     late = None if on_serving is None else server
     if on_ready is not None:
         tasks.spawn(_tell(scheduler, on_ready, late, on_serving), name="tell that it schedules")
