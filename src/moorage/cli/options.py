@@ -11,9 +11,6 @@ import click
 from moorage.base.errors import UsageError
 from moorage.base.verbosity import V0
 
-# From this many ``-v`` on nothing is left out.
-_WHOLE = 2
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -126,7 +123,7 @@ def log_from(level: int, *, log_format: str = "text") -> None:
         logging.addLevelName(each, "INFO")
     handler = logging.StreamHandler()
     handler.setFormatter(log_formatter(log_format))
-    if verbose < _WHOLE:
+    if level > logging.DEBUG:  # with everything, every traceback
         from moorage.cli.failure_log import RepeatedFailures
 
         handler.addFilter(RepeatedFailures())
