@@ -269,7 +269,7 @@ class Cycle:
             raise
         self._meter.lap(SCORE, _SUCCESS)
         if self._tells_scores:
-            tell_scores(search.attempt, rows)
+            tell_scores(search.answers.attempt, rows)
         return total_n
 
     def select(self, search: Search, rows: Rows, total_n: ScoreArray) -> Decision:
