@@ -4,8 +4,8 @@ Every function asks whether its level is on before it builds a line.
 
 Notes
 -----
-Messages and levels: kubernetes v1.36 ``pkg/scheduler/schedule_one.go`` and
-``framework/plugins/defaultbinder``; the trace is ``utiltrace.LogIfLong(100ms)`` of ``schedulePod``.
+Messages and levels: kubernetes v1.36 ``pkg/scheduler/schedule_one.go`` and ``default_binder.go``;
+the trace is ``utiltrace.LogIfLong(100ms)`` of ``schedulePod``.
 """
 
 from __future__ import annotations
