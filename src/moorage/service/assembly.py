@@ -212,16 +212,7 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         slots=edge.slots,
         confirmations=Confirmations(core.cache, edge.client, edge.clock, edge.tasks),
     )
-    evictor = Evictor(
-        core.evictions,
-        core.queue,
-        call_off=CallOff(core.waiting, core.pre_binding, _preempting(core)),
-        client=edge.client,
-        writes=edge.writes,
-        recorder=edge.recorder,
-        tasks=edge.tasks,
-        clock=edge.clock,
-    )
+    evictor = _evictor(core, edge)
     skipping = Skipping(core.queue, core.cache, recorder=edge.recorder, facts=edge.facts)
     backfill = None
     if core.hold_back_after_seconds:
@@ -254,6 +245,20 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         outcomes=outcomes,
         facts=edge.facts,
         backfill=backfill,
+    )
+
+
+def _evictor(core: Core, edge: _Edge) -> Evictor:
+    """Return the part that evicts the victims of decisions."""
+    return Evictor(
+        core.evictions,
+        core.queue,
+        call_off=CallOff(core.waiting, core.pre_binding, _preempting(core)),
+        client=edge.client,
+        writes=edge.writes,
+        recorder=edge.recorder,
+        tasks=edge.tasks,
+        clock=edge.clock,
     )
 
 
