@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from matplotlib.axes import Axes
 
 from moorage.base.errors import UsageError
 from moorage.bench.bars import Bar, Panel, Part, draw, natural, panel, resources_in_use
@@ -99,3 +100,18 @@ def test_an_empty_cluster_can_be_drawn(tmp_path):
 def test_what_cannot_be_drawn_to_is_refused(tmp_path, name, message):
     with pytest.raises(UsageError, match=message):
         draw([[panel(NODES, [], "cpu", title="", group_of=app)]], tmp_path / name)
+
+
+def test_a_panel_is_drawn_as_one_artist(tmp_path, monkeypatch):
+    drawn = []
+    add = Axes.add_collection
+
+    def counted(axes, collection, *given, **named):
+        drawn.append(len(collection.get_paths()))
+        return add(axes, collection, *given, **named)
+
+    monkeypatch.setattr(Axes, "add_collection", counted)
+    nodes = [node(f"n{index}", cpu="4") for index in range(40)]
+    pods = [pod(f"p{index}", cpu="1", node_name=f"n{index % 40}") for index in range(100)]
+    draw([[panel(nodes, pods, "cpu", title="", group_of=app)]], tmp_path / "x.svg")
+    assert drawn == [140]
