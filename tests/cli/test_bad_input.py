@@ -159,6 +159,15 @@ def test_exit_codes_are_told_by_help(bare: Type) -> None:
         assert re.search(rf"^ +{code} +\w", text, re.MULTILINE)
 
 
+def test_help_shows_each_command_with_its_whole_summary(bare: Type) -> None:
+    commands = bare("--help").stdout.partition("Commands:")[2]
+    listed = commands.partition("First steps:")[0]
+    assert "..." not in listed
+    assert "Tell which sandboxes run in this directory, and how their pods are." in " ".join(
+        listed.split()
+    )
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_name_the_variable(bare: Type, shell: str) -> None:
     assert "_MOORAGE_COMPLETE" in bare("completion", shell).stdout

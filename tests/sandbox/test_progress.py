@@ -6,14 +6,12 @@ import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from moorage.api.codec import from_dict
 from moorage.api.event import Event
 from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage.sandbox.lines import JsonView, LinesView, Started
-from moorage.sandbox.live import LiveView
 from moorage.sandbox.progress import Change, PodState, Progress, state_of
 from moorage.testing.builders import pod, pod_manifest
 
@@ -190,18 +188,14 @@ def test_json_lines_leave_nothing_out() -> None:
     ]
 
 
-def test_the_live_view_draws_counts_and_the_last_decisions() -> None:
-    out = io.StringIO()
-    console = Console(file=out, force_terminal=True, width=100, height=20, color_system=None)
-    view = LiveView(console)
-    view.started(STARTED)
-    view.ready(1.234)
-    progress = _some_progress(view.change)
-    view.tick(progress)
-    view.ended(progress, settled=False)
-    text = out.getvalue()
-    assert "    export KUBECONFIG=/tmp/k\n" in text
-    assert "ready in 1.23 s\n" in text
-    assert "1 unschedulable   1 bound" in text
-    assert "default/a  bound          n1" in text
-    assert "stopped: 2 pods: 1 unschedulable, 1 bound; 1 decisions\n" in text
+def test_the_last_decisions_are_shown_as_the_pods_are_now() -> None:
+    progress = Progress(ManualClock(), lambda _change: None)
+    for each in (refused("b"), with_status("a", node_name="n1"), with_status("c", node_name="n2")):
+        progress.pod_seen(each)
+    progress.pod_seen(with_status("a", node_name="n1", phase="Running"))
+    progress.pod_seen(with_status("b", node_name="n2"))
+    progress.pod_gone(with_status("c", node_name="n2"))
+    assert progress.recent == [
+        Change("default/a", PodState.RUNNING, "n1"),
+        Change("default/b", PodState.BOUND, "n2"),
+    ]

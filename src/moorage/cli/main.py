@@ -36,6 +36,8 @@ _COMMANDS: Mapping[str, str] = {
     "wait": "moorage.cli.wait:wait",
 }
 
+# Characters; click shortens a summary to what fits into one line otherwise.
+_SUMMARY_MAX = 400
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -75,6 +77,16 @@ class Commands(click.Group):
         found = getattr(import_module(module), attribute)
         assert isinstance(found, click.Command), "the table names commands"
         return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write every command with its whole summary, in as many lines as it takes."""
+        rows = []
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            assert command is not None, "the table names commands"
+            rows.append((name, command.get_short_help_str(limit=_SUMMARY_MAX)))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; operating failures become a message and an exit code."""

@@ -1,10 +1,11 @@
-"""Shows progress on a terminal: counts, a rate, the last decisions, redrawn in place."""
+"""Shows progress on a terminal: the lines to copy, counts, the last decisions; redrawn in place."""
 
 from __future__ import annotations
 
 import os
+from collections import deque
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, Group
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
@@ -20,14 +21,22 @@ _COLOURS = {
     PodState.RUNNING: "green",
     PodState.FINISHED: "bright_black",
 }
-# Lines around the list of decisions: counts, rate, headings, and how to stop.
-_FRAME_LINES = 7
 _DECISIONS_MAX = 20
 _NAME_WIDTH_MAX = 40
+_STATE_WIDTH = max(len(state.value) for state in PodState)
+# Columns between the cells of the table, which has three.
+_GAP = 2
+# A reason keeps this many columns, however narrow the terminal; the pod's name wraps instead.
+_REASON_WIDTH_MIN = 20
+# Messages that are printed again after the terminal changed its size.
+_MESSAGES_MAX = 5
 
 
 class LiveView:
     """The view of a terminal.
+
+    The redrawn part begins with the lines to copy, and is never higher than the terminal, so these
+    lines stay on it. Messages are printed above.
 
     Parameters
     ----------
@@ -37,44 +46,53 @@ class LiveView:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._size = console.size
+        self._live = self._new_live()
+        self._head: list[Text] = []
+        self._messages: deque[Text] = deque(maxlen=_MESSAGES_MAX)
 
     def started(self, what: Started) -> None:
-        """Print the fixed lines above the redrawn part, and begin to draw."""
+        """Begin to draw, first of all the lines to copy."""
         scheduler = f"scheduler (seed {what.seed})" if what.scheduler else "no scheduler"
-        self._console.print(
-            f"[bold]moorage[/bold] API server {what.url}, {what.nodes} nodes, {scheduler}\n",
-            highlight=False,
-        )
-        for line in what.copy_lines:
-            # Not wrapped by us, so that it can be copied as one line.
-            self._console.print(f"    {line}", highlight=False, soft_wrap=True, markup=False)
-        self._console.print()
+        title = Text("moorage", style="bold")
+        title.append(f" API server {what.url}, {what.nodes} nodes, {scheduler}", style="not bold")
+        lines = [Text(f"    {line}") for line in what.copy_lines]
+        self._head = [title, *lines]
+        for line in lines:
+            if len(line) > self._console.width:
+                # Once not wrapped by us, so that it can be copied as one line.
+                self._console.print(line, soft_wrap=True)
         self._live.start()
+        if self._in_foreground():
+            self._live.update(Group(*self._head), refresh=True)
 
     def ready(self, seconds: float) -> None:
-        """Print the time until pods are scheduled above the redrawn part."""
-        self._console.print(f"ready in {seconds:.2f} s", highlight=False)
+        """Draw the time until pods are scheduled from now on."""
+        self._head.append(Text(f"ready in {seconds:.2f} s"))
 
     def serving(self, url: str) -> None:
-        """Print the address of the metrics above the redrawn part."""
-        self.message(metrics_line(url), style="")
+        """Draw the address of the metrics from now on."""
+        self._head.append(Text(metrics_line(url)))
 
     def change(self, change: Change) -> None:
         """Nothing to do: the next tick draws from the progress."""
 
-    def message(self, text: str, *, style: str = "yellow") -> None:
+    def message(self, text: str) -> None:
         """Print a message above the redrawn part."""
         if not self._in_foreground():
             # The console would draw all of it again below the message.
             self._console.file.write(f"{text}\n")
             return
-        self._console.print(text, style=style, markup=False, highlight=False)
+        self._messages.append(Text(text, style="yellow"))
+        self._console.print(self._messages[-1])
 
     def tick(self, progress: Progress) -> None:
         """Draw, unless the terminal belongs to other work of the shell."""
-        if self._live.is_started and self._in_foreground():
-            self._live.update(self._draw(progress), refresh=True)
+        if not self._live.is_started or not self._in_foreground():
+            return
+        if self._console.size != self._size:
+            self._begin_again()
+        self._live.update(self._draw(progress), refresh=True)
 
     def closed(self) -> bool:
         """Return False: a terminal that is gone ends the process by a signal."""
@@ -93,6 +111,19 @@ class LiveView:
             self._console.print(_line(change))
         self._console.print(text, highlight=False)
 
+    def _new_live(self) -> Live:
+        return Live(console=self._console, auto_refresh=False, transient=True)
+
+    def _begin_again(self) -> None:
+        """Clear the terminal and draw anew: its lines have moved with its size."""
+        self._size = self._console.size
+        self._live.stop()
+        self._console.clear()
+        for message in self._messages:
+            self._console.print(message)
+        self._live = self._new_live()
+        self._live.start()
+
     def _in_foreground(self) -> bool:
         """Whether the terminal is this process's to draw on.
 
@@ -104,30 +135,46 @@ class LiveView:
             # Not the terminal that this process belongs to: no shell says whose it is.
             return True
 
-    def _draw(self, progress: Progress) -> RenderableType:
-        counts = Text("pods  ")
+    def _draw(self, progress: Progress) -> Group:
+        counts = Text("pods")
         for state in PodState:
-            counts.append(f"{progress.counts[state]} ", style=f"bold {_COLOURS[state]}")
-            counts.append(f"{state.value}   ")
+            counts.append(f"  {progress.counts[state]} ", style=f"bold {_COLOURS[state]}")
+            counts.append(state.value)
         rate = Text(
             f"{progress.decisions} decisions, {progress.decisions_per_second():.0f} a second"
         )
-        room = max(3, min(_DECISIONS_MAX, self._console.height - _FRAME_LINES))
-        shown = list(progress.recent)[-room:]
-        # A long reason is cut at the edge; it must not shorten the pod's name.
-        widths = (
-            min(_NAME_WIDTH_MAX, max((len(change.pod) for change in shown), default=0)),
-            max(len(state.value) for state in PodState),
-            None,
-        )
-        table = Table.grid(padding=(0, 2))
-        for width in widths:
-            table.add_column(no_wrap=True, overflow="ellipsis", min_width=width)
-        for change in shown:
-            what = Text(change.state.value, style=_COLOURS[change.state])
-            table.add_row(Text(change.pod), what, Text(change.node or change.message))
-        stop = Text("Ctrl-C ends the cluster", style="bright_black")
-        return Group(counts, rate, Text(""), table, Text(""), stop)
+        above = Group(*self._head, Text(""), counts, rate, Text(""))
+        below = Group(Text(""), Text("Ctrl-C ends the cluster", style="bright_black"))
+        # The last line of the terminal stays free: a full terminal would scroll.
+        room = self._console.height - 1 - self._height(above) - self._height(below)
+        return Group(above, self._decisions(progress.recent[-_DECISIONS_MAX:], room), below)
+
+    def _decisions(self, recent: list[Change], room: int) -> Table:
+        """Return the last decisions, as many as fit into some lines."""
+        free = self._console.width - _STATE_WIDTH - 2 * _GAP
+        longest = max((len(change.pod) for change in recent), default=0)
+        width = max(1, min(_NAME_WIDTH_MAX, longest, free - _REASON_WIDTH_MIN))
+        rows: list[Change] = []
+        for change in reversed(recent):
+            room -= self._height(_table([change], width))
+            if room < 0:
+                break
+            rows.insert(0, change)
+        return _table(rows, width)
+
+    def _height(self, part: Group | Table) -> int:
+        return len(self._console.render_lines(part))
+
+
+def _table(changes: list[Change], name_width: int) -> Table:
+    table = Table.grid(padding=(0, _GAP))
+    table.add_column(overflow="fold", width=name_width)
+    table.add_column(no_wrap=True, min_width=_STATE_WIDTH)
+    table.add_column(overflow="fold")
+    for change in changes:
+        what = Text(change.state.value, style=_COLOURS[change.state])
+        table.add_row(Text(change.pod), what, Text(change.node or change.message))
+    return table
 
 
 def _line(change: Change) -> Text:

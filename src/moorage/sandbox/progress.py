@@ -115,13 +115,17 @@ class Progress:
         self.seen = 0
         """Number of pods there ever were."""
         self.decisions = 0
-        self.recent: deque[Change] = deque(maxlen=_RECENT)
-        """The last decisions, oldest first."""
+        self._decided: dict[str, None] = {}
 
     @property
     def total(self) -> int:
         """Number of pods."""
         return len(self._pods)
+
+    @property
+    def recent(self) -> list[Change]:
+        """The pods decided last, each as it is now; the newest decision comes last."""
+        return [change for uid in self._decided if (change := self._pods.get(uid))]
 
     @property
     def waiting(self) -> list[Change]:
@@ -165,7 +169,7 @@ class Progress:
         placed = bool(change.node) and (before is None or not before.node)
         self.decisions += placed
         if placed or state in {PodState.UNSCHEDULABLE, PodState.GATED}:
-            self.recent.append(change)
+            self._note_decision(pod.uid)
         self._on_change(change)
 
     def pod_gone(self, pod: Pod) -> None:
@@ -188,6 +192,12 @@ class Progress:
     def event_gone(self, event: Event) -> None:
         """Forget an Event."""
         self._attempts.pop(event.metadata.uid, None)
+
+    def _note_decision(self, uid: str) -> None:
+        self._decided.pop(uid, None)
+        self._decided[uid] = None
+        if len(self._decided) > _RECENT:
+            del self._decided[next(iter(self._decided))]
 
     def _note_settling(self, pending_before: int) -> None:
         if pending_before or self.counts[PodState.PENDING]:
