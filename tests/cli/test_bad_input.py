@@ -113,6 +113,16 @@ def test_bad_input_ends_with_2_and_says_what_to_do(
         pytest.param(("up", "--nodes", "-1"), "Invalid value for '--nodes'", id="negative nodes"),
         pytest.param(("up", "--port", "70000"), "Invalid value for '--port'", id="no such port"),
         pytest.param(
+            ("up", "--shape", "cpu=1", "--nodes-from", "nodes.yaml"),
+            "--shape and --nodes-from exclude each other; keep one",
+            id="shapes of nodes that are written out, for up",
+        ),
+        pytest.param(
+            ("nodes", "--shape", "cpu=1", "--nodes-from", "nodes.yaml"),
+            "--shape and --nodes-from exclude each other; keep one",
+            id="shapes of nodes that are written out, for nodes",
+        ),
+        pytest.param(
             ("up", "--nodes", "1", "--nodes-from", "x"),
             "--nodes and --nodes-from exclude each other; keep one",
             id="two sources of nodes",

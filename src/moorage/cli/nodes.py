@@ -6,14 +6,20 @@ from pathlib import Path
 
 import click
 
-from moorage.cli.options import kubeconfig_option, seed_option, start_logging, verbose_option
+from moorage.cli.options import (
+    kubeconfig_option,
+    seed_option,
+    shape_option,
+    start_logging,
+    verbose_option,
+)
 
 _EPILOG = """
 \b
 Examples:
   moorage nodes --kubeconfig FILE --count 50
   moorage nodes --kubeconfig FILE --nodes-from big.yaml
-  moorage nodes --kubeconfig FILE --count 10 --prefix gpu
+  moorage nodes --kubeconfig FILE --count 10 --prefix gpu --shape cpu=96,memory=1Ti,gpu=8
 
 \b
 Pods bound to these nodes pass through the phases without running anything. Annotations say how:
@@ -42,6 +48,7 @@ Pods bound to these nodes pass through the phases without running anything. Anno
 @click.option(
     "--prefix", default="node", show_default=True, metavar="WORD", help="Names: WORD-1, WORD-2 ..."
 )
+@shape_option
 @seed_option
 @verbose_option
 def nodes(
@@ -51,6 +58,7 @@ def nodes(
     count: int | None,
     nodes_from: Path | None,
     prefix: str,
+    shapes: tuple[str, ...],
     seed: int | None,
     verbose: int,
 ) -> None:
@@ -59,10 +67,12 @@ def nodes(
     The nodes register themselves, renew their leases and take bound pods to Running. They stay
     in the server when this ends.
     """
-    if count is None and nodes_from is None:
+    if count is None and nodes_from is None and not shapes:
         raise click.UsageError("say how many nodes with --count, or which ones with --nodes-from")
     if count is not None and nodes_from is not None:
         raise click.UsageError("--count and --nodes-from exclude each other; keep one")
+    if shapes and nodes_from is not None:
+        raise click.UsageError("--shape and --nodes-from exclude each other; keep one")
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage.cli.session import check_server
@@ -75,6 +85,10 @@ def nodes(
     start_logging(verbose)
     if nodes_from is not None:
         templates = load_nodes(nodes_from)
+    elif shapes:
+        from moorage.nodeagent.shapes import parse_shape, shaped_nodes
+
+        templates = shaped_nodes([parse_shape(text) for text in shapes], count, prefix=prefix)
     else:
         templates = default_nodes(count or 0, prefix=prefix)
     clock = SystemClock()

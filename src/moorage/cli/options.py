@@ -131,3 +131,16 @@ def log_from(level: int, *, log_format: str = "text") -> None:
     # asyncio and the HTTP library write many log lines that do not help here.
     for noisy in ("asyncio", "aiohttp"):
         logging.getLogger(noisy).setLevel(max(level, logging.WARNING))
+
+
+def shape_option(function: F) -> F:
+    """Add ``--shape``."""
+    return click.option(
+        "--shape",
+        "shapes",
+        multiple=True,
+        metavar="SHAPE",
+        help="What nodes are like instead, e.g. cpu=96,memory=1Ti,gpu=8,pool=train,"
+        "taint=gpu=yes:NoSchedule, or an instance type such as p4d.24xlarge. Several shapes share "
+        "the nodes evenly, or say count=N.",
+    )(function)

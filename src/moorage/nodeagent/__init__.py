@@ -7,8 +7,8 @@ the API server only through `moorage.client`, so it works against a real one too
 - ``pod_life`` decides what happens to pods: ``admission`` at first sight, ``pod_containers`` and
   ``container_run`` while they run, ``stopping`` when they are deleted. ``kubelet_status`` builds
   the written status, ``annotations`` reads the annotations of a pod.
-- ``templates`` and ``node_bodies`` make nodes; ``extended_resources`` follows their capacity, and
-``pressure`` their annotations.
+- ``templates``, ``shapes`` and ``node_bodies`` make nodes; ``extended_resources`` follows their
+  capacity, and ``pressure`` their annotations.
 
 ``docs/reference/node-annotations.md`` describes the annotations for users.
 """

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 import click
 
-from moorage.cli.options import plugin_option, seed_option
+from moorage.cli.options import plugin_option, seed_option, shape_option
 from moorage.cli.up.life import live_through
 from moorage.cli.up.life_options import LifeOptions, kubeconfig_path, life_options
 from moorage.cli.up.server_options import ServerOptions, server_options, server_settings
@@ -24,6 +24,17 @@ if TYPE_CHECKING:
 
 _NODES = 20
 
+
+class _NodeOptions(TypedDict):
+    """The options that say which nodes there are."""
+
+    node_count: int | None
+    nodes_from: Path | None
+    shapes: tuple[str, ...]
+
+
+_DEFAULT_NODES = _NodeOptions(node_count=None, nodes_from=None, shapes=())
+
 DEFAULT_NAMES = frozenset({"default-scheduler"})
 """The schedulerNames of `moorage.config.own.LoadedConfiguration`, which takes long to import."""
 
@@ -33,6 +44,8 @@ Examples:
   moorage up                           20 nodes, a scheduler, 30 pods, until Ctrl-C
   moorage up --nodes 500 --empty       nothing to do yet for the scheduler
   moorage up --nodes-from nodes.yaml   nodes as written, or as `kubectl get nodes -o json` prints
+  moorage up --nodes 9 --shape p4d.24xlarge,count=1 --shape m5.4xlarge
+                                       eight nodes of a known size, and one with eight GPUs
   moorage up --config scheduler.yaml   with a KubeSchedulerConfiguration
   moorage up --plugin mine.py:prefer   with a plugin of yours
   moorage up --exit-when-settled       for scripts: 0 when every pod is bound or explained
@@ -71,6 +84,7 @@ memory.
     metavar="FILE",
     help="Fake nodes as written in FILE: Nodes, YAML or JSON, one, several or a List.",
 )
+@shape_option
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
@@ -110,8 +124,6 @@ memory.
 @seed_option
 def up(  # noqa: PLR0913 - one parameter an option
     *,
-    node_count: int | None,
-    nodes_from: Path | None,
     config: Path | None,
     no_scheduler: bool,
     empty: bool,
@@ -133,7 +145,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         raise click.UsageError(
             "--exit-when-settled waits for a scheduler, and --no-scheduler starts none"
         )
-    life, server = _split(others)
+    life, wanted, server = _split(others)
     kubeconfig = kubeconfig_path(life["name"], life["kubeconfig_out"])
     # First of all: a process with threads, as libraries start them, should not fork.
     detached = _detached(kubeconfig, until_settled=exit_when_settled) if life["detach"] else None
@@ -142,11 +154,9 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.sandbox.up import UpPlan
 
     served = _checked(config, plugins, gates)
-    nodes = _nodes(node_count, nodes_from)
+    nodes = _nodes(wanted)
     chosen_seed = Streams(seed).seed if seed is None else seed
-    settings = server_settings(
-        server, nodes, chosen_seed, default_nodes=node_count is None and nodes_from is None
-    )
+    settings = server_settings(server, nodes, chosen_seed, default_nodes=wanted == _DEFAULT_NODES)
     own = _scheduler_kubeconfig(kubeconfig) if settings.rbac else None
     plan = UpPlan(
         kubeconfig=kubeconfig,
@@ -180,10 +190,15 @@ def _nothing() -> None:
     """Do nothing once everything runs in the foreground."""
 
 
-def _split(others: dict[str, Any]) -> tuple[LifeOptions, ServerOptions]:
-    """Return the options of the sandbox's life, and the options of its API server."""
+def _split(others: dict[str, Any]) -> tuple[LifeOptions, _NodeOptions, ServerOptions]:
+    """Return the options of the sandbox's life, of its nodes, and of its API server."""
     life = {name: others.pop(name) for name in LifeOptions.__annotations__}
-    return cast("LifeOptions", life), cast("ServerOptions", others)
+    nodes = {name: others.pop(name) for name in _NodeOptions.__annotations__}
+    return (
+        cast("LifeOptions", life),
+        cast("_NodeOptions", nodes),
+        cast("ServerOptions", others),
+    )
 
 
 def _detached(kubeconfig: Path, *, until_settled: bool) -> Detached:
@@ -285,13 +300,23 @@ def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> P
     return LoopParts(settings, scheduler, clock=clock)
 
 
-def _nodes(count: int | None, file: Path | None) -> list[dict[str, object]]:
+def _nodes(wanted: _NodeOptions) -> list[dict[str, object]]:
+    count, file = wanted["node_count"], wanted["nodes_from"]
     from moorage.nodeagent.templates import default_nodes, load_nodes
 
     if count is not None and file is not None:
         raise click.UsageError("--nodes and --nodes-from exclude each other; keep one")
+    if wanted["shapes"] and file is not None:
+        raise click.UsageError("--shape and --nodes-from exclude each other; keep one")
     if file is not None:
         return load_nodes(file)
+    if wanted["shapes"]:
+        from moorage.nodeagent.shapes import parse_shape, shaped_nodes
+
+        shapes = [parse_shape(text) for text in wanted["shapes"]]
+        if count is None and any(shape.count is None for shape in shapes):
+            count = _NODES
+        return shaped_nodes(shapes, count)
     return default_nodes(_NODES if count is None else count)
 
 
