@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 
-.PHONY: up venv test test-install wheel audit check fmt fmt-check lint types imports bench soak docs docs-check lock
+.PHONY: up venv test test-pages test-install wheel audit check fmt fmt-check lint types imports bench soak docs docs-check lock
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -23,6 +23,9 @@ $(STAMP): requirements.lock pyproject.toml
 
 test: $(STAMP)  ## run every test; ARGS='tests/engine -k ties'
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+test-pages: $(STAMP)  ## run the commands of every page of the documents
+	$(BIN)/python -m pytest -m pages -rs tests/pages $(ARGS)
 
 test-install: $(STAMP)  ## build wheel and sdist, install each into a clean environment, and use it there
 	$(BIN)/python -m pytest -m install -rs tests/test_install.py $(ARGS)

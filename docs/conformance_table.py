@@ -25,6 +25,7 @@ reproduces in every supported field: filter results and reasons, raw, normalised
 scores, winners, victims, messages. *Unsupported* scenarios need something that is not built yet;
 none is skipped for another reason. Run it yourself:
 
+<!-- not run: takes half a minute; the tests of every family do it -->
 ```console
 $ .venv/bin/moorage conformance tests/conformance/data
 ```

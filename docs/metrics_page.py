@@ -11,6 +11,7 @@ _HEADER = """# Metrics
 `moorage run` serves `/metrics` on the HTTPS port (10259 of the loopback interface, see
 [the flags](flags.md)), as Prometheus text or OpenMetrics. It is closed until the path is opened:
 
+<!-- not run: uses a fixed port -->
 ```console
 $ moorage run --authorization-always-allow-paths '/healthz,/readyz,/livez,/metrics*'
 $ curl -k https://127.0.0.1:10259/metrics

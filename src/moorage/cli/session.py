@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from moorage.base.aio import sleep
 from moorage.base.clock import Clock, SystemClock
+from moorage.base.errors import KubeconfigError, MoorageError, RefusedError
 from moorage.base.rng import Streams
 from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import HttpTransport, open_transport
@@ -15,8 +19,14 @@ from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.sandbox.process import run_loop
+from moorage.sandbox.running import find, kubeconfig_of
 
 T = TypeVar("T")
+
+_LOOK_SECONDS = 0.1
+# `moorage up &` makes its imports for some tenths of a second before it leaves a record.
+_RECORD_SECONDS = 3.0
+_START_SECONDS_MAX = 60.0
 
 
 class Session(msgspec.Struct, frozen=True):
@@ -46,8 +56,14 @@ def run_session(
     kubeconfig: str,
     context: str = "",
     namespace: str = "",
+    waits: bool = False,
 ) -> T:
     """Connect as the flags say, do the work, disconnect.
+
+    Parameters
+    ----------
+    waits
+        Whether to wait for a sandbox that is starting.
 
     Raises
     ------
@@ -57,6 +73,8 @@ def run_session(
     clock = SystemClock()
 
     async def main() -> T:
+        if waits:
+            await _sandbox_starts(kubeconfig, context, clock)
         access = find_access(kubeconfig, context=context, clock=clock)
         transport = HttpTransport(access, user_agent="moorage-cli")
         client = Client(transport, rng=Streams().stream("client"))
@@ -67,6 +85,32 @@ def run_session(
             await transport.close()
 
     return run_loop(main())
+
+
+async def _sandbox_starts(kubeconfig: str, context: str, clock: Clock) -> None:
+    """Return once the server answers, or if no sandbox of the kubeconfig is starting.
+
+    The kubeconfig is read anew each time: the one of an earlier sandbox names another port.
+    """
+    path, waited = _path_of(kubeconfig), 0.0
+    while waited < _START_SECONDS_MAX:
+        try:
+            await check_server(find_access(kubeconfig, context=context, clock=clock), clock)
+        except (KubeconfigError, RefusedError):
+            if find(path) is None and waited >= _RECORD_SECONDS:
+                return  # the command itself reports the fault
+        except MoorageError:
+            return
+        else:
+            return
+        await sleep(_LOOK_SECONDS)
+        waited += _LOOK_SECONDS
+
+
+def _path_of(kubeconfig: str) -> Path:
+    """Return the kubeconfig of a sandbox that a command may mean."""
+    listed = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
+    return Path(kubeconfig or listed or kubeconfig_of("")).expanduser()
 
 
 async def check_server(access: ServerAccess, clock: Clock) -> None:

@@ -83,12 +83,15 @@ class Onlooker:
     async def create(self, objects: Sequence[JsonObject], complain: Callable[[str], None]) -> int:
         """Create objects one after another; refused objects are reported and left out.
 
+        An owner reference without a uid is to an object that was created before, by its name.
+
         Returns
         -------
         int
             How many pods were created.
         """
         pods = 0
+        uids: dict[object, str] = {}
         for obj in objects:
             metadata = obj.get("metadata")
             names = metadata if isinstance(metadata, dict) else {}
@@ -98,10 +101,14 @@ class Onlooker:
                 complain(f"{version} {kind}: the sandbox does not serve this kind")
                 continue
             namespace = str(names.get("namespace") or "default") if resource.namespaced else ""
+            for owner in names.get("ownerReferences") or ():
+                owner.setdefault("uid", uids.get(owner["name"], ""))
             try:
-                await self._client.create(resource, obj, namespace=namespace)
+                made = await self._client.create(resource, obj, namespace=namespace)
             except ApiError as error:
                 complain(f"{kind} {names.get('name', '')}: {error}")
                 continue
             pods += resource is PODS
+            stored = made.get("metadata")
+            uids[names.get("name")] = str(stored["uid"]) if isinstance(stored, dict) else ""
         return pods

@@ -72,7 +72,9 @@ def apply(
                 click.echo(name if output == "name" else f"{name} {done}")
         return stored, refused
 
-    stored, refused = run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)
+    stored, refused = run_session(
+        work, kubeconfig=kubeconfig, context=context, namespace=namespace, waits=True
+    )
     if output == "json":
         click.echo(json_text({"apiVersion": "v1", "kind": "List", "items": stored}))
     if refused:

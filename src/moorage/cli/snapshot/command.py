@@ -66,8 +66,8 @@ def load(
     FILE is what `snapshot save` or `kubectl get ... -A -o json` writes: a List, an array, or one
     object. Objects keep their uid, status and node; nodes are played by the sandbox's agents;
     namespaces that are missing are made; references to owners that are not in FILE are dropped.
-    Objects that are there already stay as they are. The exit code is 1 when objects were refused;
-    the others are loaded.
+    Objects that are there already stay as they are. A sandbox that is starting is waited for. The
+    exit code is 1 when objects were refused; the others are loaded.
     """
     from moorage.cli.session import run_session
     from moorage.cli.snapshot.transfer import load_snapshot, read_snapshot, tell_faults, tell_loaded
@@ -77,6 +77,7 @@ def load(
         lambda session: load_snapshot(session.transport, content, dry_run=dry_run),
         kubeconfig=kubeconfig,
         context=context,
+        waits=True,
     )
     for line in tell_faults(loaded):
         click.echo(line, err=True)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
@@ -23,6 +26,13 @@ if TYPE_CHECKING:
     from moorage.sandbox.settings import ServerSettings
 
 _NODES = 20
+_OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "samples", "controller": True}
+_SAMPLES: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "samples", "namespace": "default"},
+    "data": {"purpose": "owns the first pods: they go when it is deleted"},
+}
 
 
 class _NodeOptions(TypedDict):
@@ -161,7 +171,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     plan = UpPlan(
         kubeconfig=kubeconfig,
         scheduler_kubeconfig=own,
-        objects=list if empty else _first_objects,
+        objects=list if empty else partial(_first_objects, served),
         scheduler=not no_scheduler,
         until_settled=exit_when_settled,
         seed=chosen_seed,
@@ -320,7 +330,12 @@ def _nodes(wanted: _NodeOptions) -> list[dict[str, object]]:
     return default_nodes(_NODES if count is None else count)
 
 
-def _first_objects() -> list[dict[str, object]]:
+def _first_objects(served: frozenset[str]) -> list[dict[str, object]]:
+    """Return the first objects; pods go to the profiles in turn where the default one is missing.
+
+    The pods belong to a ConfigMap: so `kubectl drain` evicts them without being forced, and they
+    go together when it is deleted.
+    """
     from importlib import resources
 
     from moorage.api.resources import by_kind
@@ -334,4 +349,12 @@ def _first_objects() -> list[dict[str, object]]:
         resource = by_kind(obj["kind"], obj["apiVersion"])
         if resource is not None and resource.namespaced:
             obj["metadata"]["namespace"] = "default"
-    return [with_last_applied(obj) for obj in objects]
+    pods = [obj for obj in objects if obj["kind"] == "Pod"]
+    if DEFAULT_NAMES.isdisjoint(served):
+        for pod, name in zip(pods, cycle(sorted(served)), strict=False):
+            pod["spec"]["schedulerName"] = name
+    made = [with_last_applied(obj) for obj in objects]
+    for obj in made:
+        if obj["kind"] == "Pod":
+            obj["metadata"]["ownerReferences"] = [dict(_OWNER)]
+    return [copy.deepcopy(_SAMPLES), *made]
