@@ -18,7 +18,10 @@ Examples:
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(ctx: click.Context, *, shell: Literal["bash", "zsh", "fish"]) -> None:
-    """Print the completion script of a shell."""
+    """Print the completion script of a shell.
+
+    It completes commands and options, and asks the server for kinds, names and namespaces.
+    """
     from click.shell_completion import get_completion_class
 
     maker = get_completion_class(shell)

@@ -10,6 +10,7 @@ import click
 
 from moorage.base.errors import UsageError
 from moorage.base.verbosity import V0
+from moorage.cli.completing import complete_contexts, complete_namespaces
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -17,7 +18,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 def kubeconfig_option(function: F) -> F:
     """Add ``--kubeconfig`` and ``--context``."""
     function = click.option(
-        "--context", default="", metavar="NAME", help="Context of the kubeconfig to use."
+        "--context",
+        default="",
+        metavar="NAME",
+        help="Context of the kubeconfig to use.",
+        shell_complete=complete_contexts,
     )(function)
     return click.option(
         "--kubeconfig",
@@ -36,6 +41,7 @@ def namespace_option(function: F) -> F:
         default="",
         metavar="NAME",
         help="Namespace. Default: that of the context, or default.",
+        shell_complete=complete_namespaces,
     )(function)
 
 

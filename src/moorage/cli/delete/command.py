@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from moorage.cli.completing import complete_objects
 from moorage.cli.options import kubeconfig_option, namespace_option
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("words", nargs=-1, metavar="[KIND NAME...|KIND/NAME...]")
+@click.argument(
+    "words", nargs=-1, metavar="[KIND NAME...|KIND/NAME...]", shell_complete=complete_objects
+)
 @click.option(
     "-f", "--filename", "sources", multiple=True, metavar="FILE", help="The objects of manifests."
 )

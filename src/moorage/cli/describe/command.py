@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from moorage.cli.completing import complete_objects
 from moorage.cli.options import kubeconfig_option, namespace_option
 
 _EPILOG = """
@@ -16,7 +17,13 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("words", nargs=-1, required=True, metavar="KIND [NAME]...|KIND/NAME...")
+@click.argument(
+    "words",
+    nargs=-1,
+    required=True,
+    metavar="KIND [NAME]...|KIND/NAME...",
+    shell_complete=complete_objects,
+)
 @click.option("-l", "--selector", default="", metavar="LABELS", help="Only objects labelled so.")
 @namespace_option
 @kubeconfig_option

@@ -6,6 +6,7 @@ from typing import Literal
 
 import click
 
+from moorage.cli.completing import complete_objects
 from moorage.cli.options import kubeconfig_option, namespace_option
 
 _EPILOG = """
@@ -22,8 +23,8 @@ Examples:
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("kinds", metavar="KIND[,KIND]|KIND/NAME")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("kinds", metavar="KIND[,KIND]|KIND/NAME", shell_complete=complete_objects)
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_objects)
 @click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace.")
 @click.option("-l", "--selector", default="", metavar="LABELS", help="Only objects labelled so.")
 @click.option("--field-selector", default="", metavar="FIELDS", help="Only with these fields.")
