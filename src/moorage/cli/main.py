@@ -31,6 +31,7 @@ _COMMANDS: Mapping[str, str] = {
     "snapshot": "moorage.cli.snapshot.command:snapshot",
     "status": "moorage.cli.status:status",
     "time": "moorage.cli.time_control:time",
+    "top": "moorage.cli.top.command:top",
     "up": "moorage.cli.up.command:up",
     "version": "moorage.cli.version:version",
     "wait": "moorage.cli.wait:wait",

@@ -1,0 +1,1 @@
+"""``moorage top``: ``command`` has the options, ``fullness`` counts, ``text`` writes tables."""

@@ -1,0 +1,94 @@
+"""``moorage top``: how full a cluster is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from moorage.cli.options import kubeconfig_option
+
+if TYPE_CHECKING:
+    from moorage.cli.session import Session
+    from moorage.cli.top.fullness import By, Fullness
+
+_WATCH_SECONDS = 2
+_EPILOG = """
+\b
+Examples:
+  moorage top                          every node, by what its pods request
+  moorage top namespaces -r nvidia.com/gpu
+  moorage top pods -o json
+
+\b
+FREE is the sum over all nodes, LARGEST FREE the most that one node has left. STRANDED is free on
+nodes where cpu, memory or the number of pods is used to 95 % or more.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("by", type=click.Choice(["nodes", "pods", "namespaces"]), default="nodes")
+@click.option(
+    "-r",
+    "--resource",
+    "resources",
+    multiple=True,
+    metavar="NAME",
+    help="What to count; may be repeated. Default: cpu, memory and the nodes' extended resources.",
+)
+@click.option("-w", "--watch", is_flag=True, help="Show it anew every two seconds, until Ctrl-C.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="json: cpu in cores, memory in bytes.",
+)
+@kubeconfig_option
+def top(
+    *,
+    by: By,
+    resources: tuple[str, ...],
+    watch: bool,
+    output: Literal["table", "json"],
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Show how full the nodes are: requested, free, stranded.
+
+    Counts what bound pods request, as the scheduler does; `kubectl top` counts what they measure.
+    """
+    from moorage.base import aio
+    from moorage.cli.render import json_text
+    from moorage.cli.session import run_session
+    from moorage.cli.top.text import plain, tables
+
+    async def work(session: Session) -> None:
+        while True:
+            found = await _read(session, resources, by)
+            if watch:
+                click.clear()
+            click.echo(tables(found, by) if output == "table" else json_text(plain(found)))
+            if not watch:
+                return
+            await aio.sleep(_WATCH_SECONDS)
+
+    run_session(work, kubeconfig=kubeconfig, context=context)
+
+
+async def _read(session: Session, resources: tuple[str, ...], by: By) -> Fullness:
+    from moorage.api.codec import from_dict
+    from moorage.api.node import Node
+    from moorage.api.pod import Pod
+    from moorage.api.resources import NODES, PODS
+    from moorage.cli.top.fullness import fullness
+
+    nodes: Any = (await session.client.list(NODES))["items"]
+    pods: Any = (await session.client.list(PODS))["items"]
+    return fullness(
+        [from_dict(Node, {**each, "kind": "Node"}) for each in nodes],
+        [from_dict(Pod, {**each, "kind": "Pod"}) for each in pods],
+        resources,
+        by,
+    )
