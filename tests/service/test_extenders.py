@@ -62,14 +62,17 @@ def play(
     settings: str,
     answers: Answers,
     scenario: Callable[[VirtualCluster], Awaitable[None]],
+    *,
+    more: str = "",
+    cpu: str = "4",
 ) -> Extender:
     extender = Extender(answers)
     monkeypatch.setattr(service_extenders, "OneTryTransport", extender)
-    config = parse_config(f"{HEAD}extenders: [{{urlPrefix: '{PREFIX}', {settings}}}]")
+    config = parse_config(f"{HEAD}extenders: [{{urlPrefix: '{PREFIX}', {settings}}}]\n{more}")
     clock = ManualClock()
 
     async def main() -> None:
-        nodes = [node_manifest("n1"), node_manifest("n2")]
+        nodes = [node_manifest("n1", cpu=cpu), node_manifest("n2", cpu=cpu)]
         async with VirtualCluster(clock, nodes=nodes, config=config) as cluster:
             await scenario(cluster)
             cluster.scheduler.core.queue.validate()

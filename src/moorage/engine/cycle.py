@@ -120,7 +120,7 @@ class Cycle:
         except CycleError as broken:
             return failed(attempt, broken.status)
 
-    def asking(self, pod: PodInfo) -> Awaitable[Decision] | None:
+    def asking(self, pod: PodInfo, scope: Scope = WHOLE) -> Awaitable[Decision] | None:
         """Return the decision with extenders; None where no extender takes part: here, always."""
 
     def begin(self, pod: PodInfo, scope: Scope = WHOLE) -> Attempt:

@@ -12,16 +12,16 @@ not fit in the freed room either; a Reserve that fails for real leaves no part o
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION
+from moorage.engine.groups.asking import AskingGroupCycle
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.groups.room import bound_holds, fits_at_most
 from moorage.framework.containment import contained
 from moorage.framework.diagnosis import Diagnosis
-from moorage.framework.extender import take_part
 from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status, error
@@ -47,7 +47,7 @@ _RESULTS = {
     GroupOutcome.BROKEN: "error",
 }
 """Outcomes as metrics name them."""
-_EXTENDERS = "extenders are not asked about pod groups yet: leave them out of the profile"
+_LEFT = "the pod left its group while extenders were asked"
 
 
 class GroupAttempts:
@@ -83,6 +83,7 @@ class GroupAttempts:
         self._queue = core.queue
         self._groups = core.snapshot.groups
         self._cycles = {name: GroupCycle(cycle) for name, cycle in core.cycles.items()}
+        self._asking = {name: AskingGroupCycle(each) for name, each in self._cycles.items()}
         self._binding_cycles = binding_cycles
         self._failures = failures
         self._evictor = evictor
@@ -95,20 +96,30 @@ class GroupAttempts:
         }
         self._gates = {name: each.group_gates for name, each in core.profiles.items()}
 
-    def take(self, first: QueuedPod) -> bool:
-        """Run the attempt of a popped pod's group; False if the pod is to be tried by itself.
+    def takes(self, first: QueuedPod) -> bool:
+        """Return whether a popped pod is tried together with its group.
 
         A pod is tried by itself if it has no group, or if its profile lets members wait for each
         other.
         """
+        return self._groups.key_of(first.pod) is not None and first.profile not in self._one_by_one
+
+    def attempt(self, first: QueuedPod) -> Awaitable[None] | None:
+        """Run the attempt of a popped pod's group.
+
+        Returns
+        -------
+        Awaitable or None
+            The rest of the attempt where extenders are asked. No other attempt may start before
+            it ends.
+        """
         key = self._groups.key_of(first.pod)
-        if key is None or first.profile in self._one_by_one:
-            return False
+        assert key is not None, f"pod {first.pod.full_name} has no group"
         # 1. Which members take part? A pod that cannot take part leaves the others where they are.
         if self._skipping.skips(first) or self._turned_away(first, key):
-            return True
+            return None
         if self._has_too_little_room(first, key):
-            return True
+            return None
         others = [entry for entry in self._others(first, key) if not self._skipping.skips(entry)]
         entries = [first, *(each for each in others if not self._turned_away(each, key))]
         entries.sort(key=lambda each: (-each.priority, each.initial_attempt_ns or 0, each.key))
@@ -119,39 +130,79 @@ class GroupAttempts:
         if cycle is None:
             self._fail_all(entries, error(problem))
             told.ended("error", first.profile, since_ns=began_ns)
-            return True
+            return None
         # 3. Where do the members go?
         group_attempt_begins(key.full_name, len(entries))
-        pods = [entry.info for entry in entries]
+        asking = self._asking[cycle.profile.name].asking(key, [entry.info for entry in entries])
+        if asking is not None:
+            return self._ask(key, entries, asking, began_ns=began_ns)
         try:
-            found = self._decide(cycle, key, entries, pods)
+            found = self._decide(cycle, key, entries)
         except Exception as broken:
-            _log.exception("attempt for pod group %s broke", key.full_name)
-            self._fail_all(entries, error(str(broken) or type(broken).__name__))
-            told.ended("error", first.profile, since_ns=began_ns)
-            return True
+            self._broke(key, entries, broken, began_ns=began_ns)
+        else:
+            self._end(key, entries, found, began_ns=began_ns)
+        return None
+
+    async def _ask(
+        self,
+        key: GroupKey,
+        entries: list[QueuedPod],
+        asking: Awaitable[GroupDecision],
+        *,
+        began_ns: int,
+    ) -> None:
+        """Decide with the extenders; anew when members have left meanwhile."""
+        profile = entries[0].profile
+        try:
+            found = await asking
+            # From here on nothing is awaited, unless members have left.
+            while gone := [each for each in entries if not self._is_waiting(key, each)]:
+                self._fail_all(gone, error(_LEFT))
+                left = [each for each in entries if each not in gone]
+                if not left:
+                    return
+                entries, pods = left, [each.info for each in left]
+                again = self._asking[profile].asking(key, pods)
+                found = self._cycles[profile].decide(key, pods) if again is None else await again
+        except Exception as broken:
+            self._broke(key, entries, broken, began_ns=began_ns)
+        else:
+            self._end(key, entries, found, began_ns=began_ns)
+
+    def _is_waiting(self, key: GroupKey, entry: QueuedPod) -> bool:
+        """Return whether a member still exists, without a node, and is not being deleted."""
+        members = self._groups.members(key)
+        pod = members.pods.get(entry.uid)
+        return entry.uid in members.waiting and not (pod and pod.metadata.deletion_timestamp)
+
+    def _broke(
+        self, key: GroupKey, entries: Sequence[QueuedPod], broken: Exception, *, began_ns: int
+    ) -> None:
+        _log.error("attempt for pod group %s broke", key.full_name, exc_info=broken)
+        self._fail_all(entries, error(str(broken) or type(broken).__name__))
+        self._facts.group_attempts.ended("error", entries[0].profile, since_ns=began_ns)
+
+    def _end(
+        self, key: GroupKey, entries: Sequence[QueuedPod], found: GroupDecision, *, began_ns: int
+    ) -> None:
+        """Carry the members where they were decided to go, or back to the queue."""
+        told, pods = self._facts.group_attempts, [entry.info for entry in entries]
+        profile = self._core.profiles[entries[0].profile]
         told.decided(since_ns=began_ns)
         self._facts.groups.attempted(key, placed=found.outcome is GroupOutcome.PLACED)
-        # 4. Carry the members there, or back to the queue.
         self._evict(key, found, entries)
-        self._carry_out(cycle.profile, entries, pods, found)
+        self._carry_out(profile, entries, pods, found)
         self._all_or_none(key)
         if self._backfill is not None:
             self._backfill.attempted(key, entries, found.outcome)
         if self._reports is not None:
             self._reports.report(key, found, pods)
-        told.ended(_RESULTS[found.outcome], first.profile, since_ns=began_ns)
-        return True
+        told.ended(_RESULTS[found.outcome], profile.handle.profile_name, since_ns=began_ns)
 
-    def _decide(
-        self,
-        cycle: Cycle,
-        key: GroupKey,
-        entries: Sequence[QueuedPod],
-        pods: Sequence[PodInfo],
-    ) -> GroupDecision:
+    def _decide(self, cycle: Cycle, key: GroupKey, entries: Sequence[QueuedPod]) -> GroupDecision:
         """Decide within the nodes that are open to the group."""
-        backfill = self._backfill
+        backfill, pods = self._backfill, [entry.info for entry in entries]
         within = None if backfill is None else backfill.open_to(entries, key)
         found = self._cycles[cycle.profile.name].decide(key, pods, within=within)
         if backfill is not None and within is not None and found.outcome is not GroupOutcome.PLACED:
@@ -231,8 +282,6 @@ class GroupAttempts:
         cycle = self._core.cycles.get(names[0])
         if cycle is None:
             return None, f'profile not found for scheduler name "{names[0]}"'
-        if any(take_part(cycle.profile.extenders, entry.pod) for entry in entries):
-            return None, _EXTENDERS
         return cycle, ""
 
     # -- outcomes ------------------------------------------------------------------------------

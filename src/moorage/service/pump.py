@@ -122,8 +122,8 @@ class Pump:
             it ends.
         """
         self._facts.attempts.began(queued.uid)
-        if self._groups is not None and self._groups.take(queued):
-            return None
+        if self._groups is not None and self._groups.takes(queued):
+            return self._groups.attempt(queued)
         return self._attempt_one(queued)
 
     def _attempt_one(self, queued: QueuedPod) -> Awaitable[None] | None:

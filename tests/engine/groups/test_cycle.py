@@ -6,6 +6,7 @@ Not covered: decisions of whole groups against kube-scheduler (the recordings).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -77,15 +78,17 @@ def members(cpus: Sequence[int], *, spread: bool = False) -> list[PodInfo]:
     ]
 
 
-def decide(
+def cycle_for(
     snapshot: Snapshot,
     pods: Sequence[PodInfo],
     least: int,
     *,
     reuse: bool = True,
     gates: Sequence[str] = GATES[:2],
-    **spec: object,
-) -> GroupDecision:
+    kind: type[Cycle] = Cycle,
+    **spec: Any,
+) -> Cycle:
+    """Return the cycle of the default profile on a cluster that knows the group."""
     snapshot.listers.pod_groups.put(group(least, **spec))
     snapshot.groups = PodGroups(ApiGroups(snapshot.listers.pod_groups))
     for info in pods:
@@ -100,8 +103,13 @@ def decide(
         streams=Streams(1),
         gates=on,
     )
-    cycle = Cycle(Profile(made, in_tree_registry(), handle), snapshot, smallest_name, reuse=reuse)
-    return GroupCycle(cycle).decide(KEY, pods)
+    return kind(Profile(made, in_tree_registry(), handle), snapshot, smallest_name, reuse=reuse)
+
+
+def decide(
+    snapshot: Snapshot, pods: Sequence[PodInfo], least: int, **settings: Any
+) -> GroupDecision:
+    return GroupCycle(cycle_for(snapshot, pods, least, **settings)).decide(KEY, pods)
 
 
 def said(found: GroupDecision, pods: Sequence[PodInfo]) -> list[tuple[str, str, str]]:

@@ -24,7 +24,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.errors import ExtenderError
 from moorage.engine.answers import Rejection, Rows
-from moorage.engine.attempt import Attempt, CycleError
+from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, failed
 from moorage.engine.search import Search, diagnose
@@ -106,37 +106,39 @@ class ExtendedCycle(Cycle):
         for call in calls:
             await call
 
-    def asking(self, pod: PodInfo) -> Awaitable[Decision] | None:
+    def asking(self, pod: PodInfo, scope: Scope = WHOLE) -> Awaitable[Decision] | None:
         """Return the decision with extenders; None where no extender takes part."""
-        return self._decide_asking(pod) if take_part(self.profile.extenders, pod.pod) else None
+        if not take_part(self.profile.extenders, pod.pod):
+            return None
+        return self._decide_asking(pod, scope)
 
-    async def _decide_asking(self, pod: PodInfo) -> Decision:
+    async def _decide_asking(self, pod: PodInfo, scope: Scope) -> Decision:
         """Choose a node that the extenders accept, or say why there is no such node."""
         try:
             for _ in range(_ROUNDS):
                 if self.snapshot.num_nodes == 0:
-                    return failed(self.begin(pod), unresolvable(NO_NODES))
+                    return failed(self.begin(pod, scope), unresolvable(NO_NODES))
                 start = self._sampler.rotation.start
-                heard = await self._ask(pod)
+                heard = await self._ask(pod, scope)
                 # From here on nothing is awaited while there is a node to choose.
                 self._sampler.rotation.start = start
-                search = self.search(self.begin(pod), shortcut=bool(heard.only))
+                search = self.search(self.begin(pod, scope), shortcut=bool(heard.only))
                 rows = search.answers.feasible(search.view, search.filtered)
                 kept = self._accepted(rows, heard)
                 if len(kept):
                     return self.choose(search, kept, heard)
                 if not len(rows) or not self._moved(rows, heard):
                     return await self._turned_away(search, heard)
-            return failed(self.begin(pod), error(_MOVED))
+            return failed(self.begin(pod, scope), error(_MOVED))
         except CycleError as broken:
-            return failed(self.begin(pod), broken.status)
+            return failed(self.begin(pod, scope), broken.status)
 
     # -- asking --------------------------------------------------------------------------------
 
-    async def _ask(self, pod: PodInfo) -> Heard:
+    async def _ask(self, pod: PodInfo, scope: Scope) -> Heard:
         """Search, and ask the extenders about the feasible nodes: the nominated node first."""
         heard = Heard()
-        search = self.search(self.begin(pod))
+        search = self.search(self.begin(pod, scope))
         if search.nominated_row is not None:
             name = self.snapshot.names[search.nominated_row]
             heard.asked = (name,)
@@ -147,7 +149,7 @@ class ExtendedCycle(Cycle):
             if heard.passed:
                 heard.only = name
                 return heard
-            search = self.search(self.begin(pod), shortcut=False)
+            search = self.search(self.begin(pod, scope), shortcut=False)
         rows = self.in_order(search, search.answers.feasible(search.view, search.filtered))
         heard.asked = tuple(map(self.snapshot.names.__getitem__, rows.tolist()))
         try:
@@ -245,7 +247,7 @@ class ExtendedCycle(Cycle):
             rejectors = diagnosis.unschedulable_plugins | {EXTENDER}
             diagnosis = msgspec.structs.replace(diagnosis, unschedulable_plugins=rejectors)
         after: PostFilterOutcome | None = None
-        if self.profile.post_filters:
+        if search.answers.attempt.wants_post_filter:
             after = await self._post_filter_asking(diagnosed)
         return self.decision_of(diagnosed, Rejection(diagnosis, after))
 

@@ -23,30 +23,19 @@ from moorage.api.pod import Pod
 from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
-from moorage.engine.decision import CLEAR_NOMINATION, Outcome
-from moorage.engine.groups.decision import (
-    GROUP_UNSCHEDULABLE,
-    WAITS_FOR_PREEMPTION,
-    GroupDecision,
-    GroupOutcome,
-    Member,
-)
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.trying import MembersOnTrial
 from moorage.framework.containment import contained
-from moorage.framework.diagnosis import of_one_node
 from moorage.framework.group import (
-    GROUP_PHASE,
-    ON_TRIAL,
     FilledPlacement,
     Placement,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
 )
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE
-from moorage.framework.runner import run_permit, run_reserve, run_unreserve
-from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
+from moorage.framework.status import SUCCESS, Status, error, unschedulable
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.trial import Trial
 from moorage.snapshot.view import NodeView
 
 NO_PLACEMENTS = "no feasible placements found"
@@ -68,14 +57,15 @@ class GroupCycle:
     """
 
     def __init__(self, cycle: Cycle, *, explain: bool = False) -> None:
-        self._cycle = cycle
+        self.cycle = cycle
         self._profile = cycle.profile
         self._snapshot = cycle.snapshot
         self._groups = cycle.snapshot.groups
         self._explain = explain
         gates = cycle.profile.handle.gates
         self._by_placement = gates(TOPOLOGY_AWARE)
-        self._preempts = gates(WORKLOAD_PREEMPTION)
+        self.preempts = gates(WORKLOAD_PREEMPTION)
+        """Whether pods are evicted for a group as a whole."""
         points = cycle.profile.points
         self._generators = cast("Sequence[PlacementGeneratePlugin]", points["placementGenerate"])
         self._scorers = cast("Sequence[PlacementScorePlugin]", points["placementScore"])
@@ -96,9 +86,9 @@ class GroupCycle:
             The nodes that the group may take, without preemption; None for all nodes.
         """
         if within is not None:
-            return self._found(key, pods, Scope(within=within, post_filter=False))
-        found = self._found(key, pods, Scope(explain=self._explain))
-        if self._preempts and found.outcome is GroupOutcome.REJECTED:
+            return self._in_placements(key, pods, Scope(within=within, post_filter=False))
+        found = self._in_placements(key, pods, Scope(explain=self._explain))
+        if self.preempts and found.outcome is GroupOutcome.REJECTED:
             found = self._preempted(key, pods, found)
         return found
 
@@ -109,102 +99,64 @@ class GroupCycle:
         with self._snapshot.trial() as trial:
             for uid in uids:
                 trial.remove_pod(uid)
-            return self._found(key, pods, Scope(post_filter=False))
-
-    def _found(self, key: GroupKey, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
-        return self._placed(key, pods, scope) if self._by_placement else self._try(pods, scope)
+            return self._in_placements(key, pods, Scope(post_filter=False))
 
     # -- one try -------------------------------------------------------------------------------
 
-    def _try(self, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
-        """Place the pods one after another, and undo every placement."""
-        status, outcome = unschedulable(GROUP_UNSCHEDULABLE), GroupOutcome.REJECTED
-        members: list[Member] = []
-        with self._snapshot.trial() as trial:
-            try:
-                for pod in pods:
-                    member = self._member(pod, scope, trial)
-                    members.append(member)
-                    if member.broke:
-                        text = f"failed to schedule other pod from a pod group: {member.message}"
-                        return GroupDecision(GroupOutcome.BROKEN, error(text), tuple(members))
-                    if member.node_name and member.permit.ok:
-                        preempting = any(each.preempts for each in members)
-                        outcome = GroupOutcome.PREEMPTING if preempting else GroupOutcome.PLACED
-            finally:
-                self._take_back(members)
-        if outcome is GroupOutcome.PLACED:
-            status = SUCCESS
-        elif outcome is GroupOutcome.PREEMPTING:
-            status = unschedulable(GROUP_UNSCHEDULABLE, WAITS_FOR_PREEMPTION)
-        return GroupDecision(outcome, status, tuple(members))
-
-    def _member(self, pod: PodInfo, scope: Scope, trial: Trial) -> Member:
-        """Find a node for one member and count it there, even where victims must leave first."""
-        decision = self._cycle.decide(pod, scope)
-        node_name = decision.node_name
-        if not node_name and decision.outcome is Outcome.REJECT and decision.nomination:
-            node_name = decision.nomination.node_name
-        row = self._snapshot.row_of(node_name) if node_name else None
-        if row is None:
-            return Member(decision)
-        trial.add_pod(pod, row)
-        self._groups.assume(pod.uid)
-        decision.state.write(GROUP_PHASE, ON_TRIAL)
-        status = run_reserve(self._profile, decision.state, pod, node_name)
-        if status.ok:
-            permit = run_permit(self._profile, decision.state, pod, node_name).status
-            if permit.ok or permit.code is Code.WAIT:
-                return Member(decision, node_name, permit)
-            status = permit
-        run_unreserve(self._profile, decision.state, pod, node_name)
-        self._groups.forget(pod.uid)
-        trial.remove_pod(pod.uid)
-        decision.state.delete(GROUP_PHASE)
-        diagnosis = of_one_node(node_name, status) if status.rejected else None
-        return Member(
-            msgspec.structs.replace(
-                decision,
-                outcome=Outcome.REJECT if status.rejected else Outcome.ERROR,
-                status=status,
-                node_name="",
-                diagnosis=diagnosis,
-                nomination=CLEAR_NOMINATION,
-            )
-        )
-
-    def _take_back(self, members: Sequence[Member]) -> None:
-        for member in reversed(members):
-            if member.node_name:
-                state, pod = member.decision.state, member.decision.pod
-                run_unreserve(self._profile, state, pod, member.node_name)
-                self._groups.forget(pod.uid)
-                state.delete(GROUP_PHASE)
-
-    # -- one placement of several --------------------------------------------------------------
-
-    def _placed(self, key: GroupKey, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
+    def _in_placements(self, key: GroupKey, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
         """Try every placement and take the best of those in which the group fits."""
-        placements, status = self._generated(key)
-        if not status.ok:
-            return GroupDecision(GroupOutcome.BROKEN, status)
-        if not placements:
-            return GroupDecision(GroupOutcome.REJECTED, unschedulable(NO_PLACEMENTS))
+        placements, rejection = self.placements(key)
+        if rejection is not None:
+            return rejection
         tried: list[GroupDecision] = []
         for placement in placements:
             within = self._shared(scope.within, placement.within)
-            bounded = msgspec.structs.replace(scope, within=within)
-            found = self._try(pods, bounded)
+            found = self._try(pods, msgspec.structs.replace(scope, within=within))
             if found.outcome is GroupOutcome.BROKEN:
                 return found
             tried.append(msgspec.structs.replace(found, placement=placement.name))
+        return self.best(key, placements, tried)
+
+    def _try(self, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
+        """Place the pods one after another, and undo every placement."""
+        with MembersOnTrial(self._profile, self._snapshot) as tried:
+            for pod in pods:
+                if not tried.add(self.cycle.decide(pod, scope)):
+                    break
+            return tried.found()
+
+    # -- one placement of several --------------------------------------------------------------
+
+    def placements(self, key: GroupKey) -> tuple[Sequence[Placement], GroupDecision | None]:
+        """Return the placements to try, one at least; or the decision where there are none."""
+        if not self._by_placement or not self._generators:
+            return (Placement(),), None
+        plugin = self._generators[0]
+        try:
+            found, status = plugin.generate_placements(key, self._groups.source.terms_of(key))
+        except Exception as problem:
+            found, status = (), contained(plugin.name, "PlacementGenerate", problem)
+        if not status.ok:
+            return (), GroupDecision(GroupOutcome.BROKEN, status)
+        if not found:
+            return (), GroupDecision(GroupOutcome.REJECTED, unschedulable(NO_PLACEMENTS))
+        return found, None
+
+    def best(
+        self, key: GroupKey, placements: Sequence[Placement], tried: Sequence[GroupDecision]
+    ) -> GroupDecision:
+        """Return the decision for the best placement; a rejection if the group fits in none.
+
+        Parameters
+        ----------
+        key
+            The group.
+        placements, tried
+            The placements, and the decision for each.
+        """
         fitting = [i for i, found in enumerate(tried) if found.outcome is not GroupOutcome.REJECTED]
         if not fitting:
-            text = (
-                f"0/{len(placements)} placements are available, first placement status: "
-                f"{tried[0].status.message}"
-            )
-            return msgspec.structs.replace(tried[0], status=unschedulable(text))
+            return self._none_fits(tried)
         best = 0
         if len(fitting) > 1:
             filled = [self._filled(placements[i], tried[i]) for i in fitting]
@@ -219,14 +171,14 @@ class GroupCycle:
             return one if other is None else other
         return self._snapshot.rows(np.intersect1d(one.row_numbers(), other.row_numbers()))
 
-    def _generated(self, key: GroupKey) -> tuple[Sequence[Placement], Status]:
-        if not self._generators:
-            return [Placement()], SUCCESS
-        plugin = self._generators[0]
-        try:
-            return plugin.generate_placements(key, self._groups.source.terms_of(key))
-        except Exception as problem:
-            return [], contained(plugin.name, "PlacementGenerate", problem)
+    def _none_fits(self, tried: Sequence[GroupDecision]) -> GroupDecision:
+        if not self._by_placement:
+            return tried[0]
+        text = (
+            f"0/{len(tried)} placements are available, first placement status: "
+            f"{tried[0].status.message}"
+        )
+        return msgspec.structs.replace(tried[0], status=unschedulable(text))
 
     def _filled(self, placement: Placement, found: GroupDecision) -> FilledPlacement:
         rows = [(each, self._snapshot.row_of(each.node_name)) for each in found.members]

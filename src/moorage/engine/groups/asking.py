@@ -1,0 +1,162 @@
+"""The attempt of a group in a profile with extenders: two looks, as for a single pod.
+
+At the first look the members are tried one after another, and the extenders are asked about each
+member beside the members before it. While an extender is asked, the trial is suspended, and events
+flow. At the second look nothing is awaited: every member is tried again on the node it got. If a
+member no longer passes there, or its node is gone, all answers are forgotten and the group is
+looked at anew.
+
+Rules: scheduling spec, cycle sections 7 and 9; docs, decisions 5 and 33.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Sequence
+from typing import Final
+
+import msgspec
+
+from moorage.engine.attempt import Scope
+from moorage.engine.decision import Decision, Outcome
+from moorage.engine.groups.cycle import GroupCycle
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
+from moorage.engine.groups.trying import Apart, ClusterMovedError, MembersOnTrial
+from moorage.framework.extender import take_part
+from moorage.framework.group import Placement
+from moorage.framework.status import error, unschedulable
+from moorage.snapshot.pod_groups import GroupKey
+from moorage.snapshot.pod_info import PodInfo
+
+_ROUNDS: Final = 3
+"""How often a group is looked at anew because the cluster moved. A guess, as for single pods."""
+
+MOVED: Final = "the nodes changed while extenders were asked about the pod group"
+NO_PREEMPTION: Final = (
+    "workload aware preemption is not supported for pod groups whose pods extenders are asked about"
+)
+
+
+class AskingGroupCycle:
+    """Decides about groups with the help of extenders.
+
+    Parameters
+    ----------
+    groups
+        The cycle that decides about groups without extenders.
+    """
+
+    def __init__(self, groups: GroupCycle) -> None:
+        self._groups = groups
+        self._cycle = groups.cycle
+        self._profile = groups.cycle.profile
+        self._snapshot = groups.cycle.snapshot
+
+    def asking(self, key: GroupKey, pods: Sequence[PodInfo]) -> Awaitable[GroupDecision] | None:
+        """Return the decision with extenders; None where no extender takes part.
+
+        Parameters
+        ----------
+        key
+            The group.
+        pods
+            Its pods without a place, in the order in which they are to be tried.
+        """
+        extenders = self._profile.extenders
+        if not any(take_part(extenders, info.pod) for info in pods):
+            return None
+        return self._decide(key, pods)
+
+    async def _decide(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
+        for _ in range(_ROUNDS):
+            try:
+                found = await self._first_look(key, pods)
+                return self._second_look(key, found)
+            except ClusterMovedError:
+                continue
+        return GroupDecision(GroupOutcome.BROKEN, error(MOVED))
+
+    # -- the first look ------------------------------------------------------------------------
+
+    async def _first_look(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
+        """Try every placement, asking the extenders.
+
+        Raises
+        ------
+        ClusterMovedError
+            The members tried so far have lost their nodes.
+        """
+        placements, rejection = self._groups.placements(key)
+        if rejection is not None:
+            return rejection
+        tried: list[GroupDecision] = []
+        for name in [each.name for each in placements]:
+            # Rows may have moved while the placement before this one was tried.
+            within = self._placement(key, name).within
+            found = await self._try(pods, Scope(within=within))
+            if found.outcome is GroupOutcome.BROKEN:
+                return found
+            tried.append(msgspec.structs.replace(found, placement=name))
+        placements = [self._placement(key, found.placement) for found in tried]
+        found = self._groups.best(key, placements, tried)
+        if self._groups.preempts and found.outcome is GroupOutcome.REJECTED:
+            reasons = (*found.status.reasons, NO_PREEMPTION)
+            found = msgspec.structs.replace(found, status=unschedulable(*reasons))
+        return found
+
+    async def _try(self, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
+        bounded = scope.within is not None
+        with MembersOnTrial(self._profile, self._snapshot, bounded=bounded) as tried:
+            for pod in pods:
+                asking = self._cycle.asking(pod, scope)
+                if asking is None:
+                    decision = self._cycle.decide(pod, scope)
+                else:
+                    decision = await Apart(asking, tried)
+                if not tried.add(decision):
+                    break
+            return tried.found()
+
+    def _placement(self, key: GroupKey, name: str) -> Placement:
+        for placement in self._groups.placements(key)[0]:
+            if placement.name == name:
+                return placement
+        raise ClusterMovedError
+
+    # -- the second look -----------------------------------------------------------------------
+
+    def _second_look(self, key: GroupKey, found: GroupDecision) -> GroupDecision:
+        """Return the decision with every member tried again on its node, without awaiting.
+
+        Raises
+        ------
+        ClusterMovedError
+            The members do not fit where they did.
+        """
+        if found.outcome in {GroupOutcome.REJECTED, GroupOutcome.BROKEN}:
+            return found
+        within = self._placement(key, found.placement)
+        with MembersOnTrial(self._profile, self._snapshot) as tried:
+            for member in found.members:
+                if not tried.add(self._again(member, within)):
+                    raise ClusterMovedError
+            again = tried.found()
+        if again.outcome is not found.outcome:
+            raise ClusterMovedError
+        return msgspec.structs.replace(again, placement=found.placement)
+
+    def _again(self, member: Member, within: Placement) -> Decision:
+        first = member.decision
+        if not member.node_name:
+            return first
+        row = self._snapshot.row_of(member.node_name)
+        if row is None or self._snapshot.table.pod(first.pod.uid) is not None:
+            raise ClusterMovedError
+        if within.within is not None and row not in within.within.row_numbers():
+            raise ClusterMovedError
+        if first.outcome is not Outcome.BIND:  # its place is free only after evictions
+            return first
+        here = Scope(within=self._snapshot.rows([row]), post_filter=False)
+        second = self._cycle.decide(first.pod, here)
+        if second.outcome is not Outcome.BIND:
+            raise ClusterMovedError
+        return msgspec.structs.replace(first, state=second.state)

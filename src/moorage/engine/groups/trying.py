@@ -1,0 +1,222 @@
+"""The members of a group that were tried so far, each on its node in a trial of the snapshot.
+
+A trial may not stay open while the scheduler awaits, because events change the same rows. So the
+trial can be suspended: everything is undone, and later the members are put on their nodes again.
+`apart` suspends it whenever an attempt with extenders awaits.
+
+Rules: scheduling spec, cycle section 9 (kubernetes v1.36
+``pkg/scheduler/schedule_one_podgroup.go``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Generator
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from moorage.engine.decision import CLEAR_NOMINATION, Decision, Outcome
+from moorage.engine.groups.decision import (
+    GROUP_UNSCHEDULABLE,
+    WAITS_FOR_PREEMPTION,
+    GroupDecision,
+    GroupOutcome,
+    Member,
+)
+from moorage.framework.diagnosis import of_one_node
+from moorage.framework.group import GROUP_PHASE, ON_TRIAL
+from moorage.framework.profile import Profile
+from moorage.framework.runner import run_permit, run_reserve, run_unreserve
+from moorage.framework.status import SUCCESS, Code, error, unschedulable
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.trial import Trial
+
+
+class ClusterMovedError(Exception):
+    """A member's node or a node of the placement changed while extenders were asked."""
+
+
+class MembersOnTrial:
+    """The members tried so far; use it in a `with` statement, which undoes everything at its end.
+
+    Parameters
+    ----------
+    profile, snapshot
+        The plugins, and the cluster that is changed on trial.
+    bounded
+        Whether the members are placed within some rows only. Rows have other numbers once a node
+        comes or goes, so a bounded trial does not survive that.
+    """
+
+    def __init__(self, profile: Profile, snapshot: Snapshot, *, bounded: bool = False) -> None:
+        self._profile = profile
+        self._snapshot = snapshot
+        self._groups = snapshot.groups
+        self._bounded = bounded
+        self._structure = snapshot.table.columns.structure
+        self._members: list[Member] = []
+        self._held: list[Member] = []
+        self._outcome = GroupOutcome.REJECTED
+        self._trial: Trial | None = snapshot.trial()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.suspend()
+
+    def add(self, decision: Decision) -> bool:
+        """Put a member on the node that was decided for it; False if the attempt is broken.
+
+        A member that must wait until victims have left is put on its node too.
+        """
+        member = self._placed(decision)
+        self._members.append(member)
+        if member.broke:
+            self._outcome = GroupOutcome.BROKEN
+            return False
+        if member.node_name and member.permit.ok:
+            preempting = any(each.preempts for each in self._members)
+            self._outcome = GroupOutcome.PREEMPTING if preempting else GroupOutcome.PLACED
+        return True
+
+    def found(self) -> GroupDecision:
+        """Return the decision about the group with the members tried so far."""
+        status = unschedulable(GROUP_UNSCHEDULABLE)
+        if self._outcome is GroupOutcome.BROKEN:
+            text = f"failed to schedule other pod from a pod group: {self._members[-1].message}"
+            status = error(text)
+        elif self._outcome is GroupOutcome.PLACED:
+            status = SUCCESS
+        elif self._outcome is GroupOutcome.PREEMPTING:
+            status = unschedulable(GROUP_UNSCHEDULABLE, WAITS_FOR_PREEMPTION)
+        return GroupDecision(self._outcome, status, tuple(self._members))
+
+    # -- suspending ----------------------------------------------------------------------------
+
+    def suspend(self) -> None:
+        """Take every member off its node, the last one first, and undo the trial."""
+        for member in reversed(self._held):
+            self._unreserve(member.decision, member.node_name)
+        if self._trial is not None:
+            self._trial.undo()
+            self._trial = None
+
+    def resume(self) -> None:
+        """Put the members on their nodes again.
+
+        Raises
+        ------
+        ClusterMovedError
+            A node is gone, a member is no longer without a node, or a Reserve plugin refuses.
+        """
+        held, self._held = self._held, []
+        if self._bounded and self._structure != self._snapshot.table.columns.structure:
+            raise ClusterMovedError
+        self._trial = self._snapshot.trial()
+        for member in held:
+            row = self._snapshot.row_of(member.node_name)
+            if row is None or self._snapshot.table.pod(member.decision.pod.uid) is not None:
+                raise ClusterMovedError
+            self._hold(member, row)
+            decision = member.decision
+            reserved = run_reserve(self._profile, decision.state, decision.pod, member.node_name)
+            if not reserved.ok:
+                raise ClusterMovedError
+
+    # -- one member ----------------------------------------------------------------------------
+
+    def _placed(self, decision: Decision) -> Member:
+        node_name, pod, state = _place_of(decision), decision.pod, decision.state
+        row = self._snapshot.row_of(node_name) if node_name else None
+        if row is None:
+            return Member(decision)
+        self._hold(Member(decision, node_name), row)
+        status = run_reserve(self._profile, state, pod, node_name)
+        if status.ok:
+            permit = run_permit(self._profile, state, pod, node_name).status
+            if permit.ok or permit.code is Code.WAIT:
+                return Member(decision, node_name, permit)
+            status = permit
+        self._held.pop()
+        self._unreserve(decision, node_name)
+        self._open_trial.remove_pod(pod.uid)
+        diagnosis = of_one_node(node_name, status) if status.rejected else None
+        return Member(
+            msgspec.structs.replace(
+                decision,
+                outcome=Outcome.REJECT if status.rejected else Outcome.ERROR,
+                status=status,
+                node_name="",
+                diagnosis=diagnosis,
+                nomination=CLEAR_NOMINATION,
+            )
+        )
+
+    @property
+    def _open_trial(self) -> Trial:
+        assert self._trial is not None, "a member was tried while the trial was suspended"
+        return self._trial
+
+    def _hold(self, member: Member, row: int) -> None:
+        self._held.append(member)
+        self._open_trial.add_pod(member.decision.pod, row)
+        self._groups.assume(member.decision.pod.uid)
+        member.decision.state.write(GROUP_PHASE, ON_TRIAL)
+
+    def _unreserve(self, decision: Decision, node_name: str) -> None:
+        run_unreserve(self._profile, decision.state, decision.pod, node_name)
+        self._groups.forget(decision.pod.uid)
+        decision.state.delete(GROUP_PHASE)
+
+
+def _place_of(decision: Decision) -> str:
+    """Return the chosen or nominated node of a decision; "" for none."""
+    if decision.node_name or decision.outcome is not Outcome.REJECT:
+        return decision.node_name
+    return "" if decision.nomination is None else decision.nomination.node_name
+
+
+class Apart:
+    """An attempt for one member; the members before it are off their nodes while it awaits.
+
+    Parameters
+    ----------
+    asking
+        The attempt.
+    tried
+        The members before it.
+    """
+
+    def __init__(self, asking: Awaitable[Decision], tried: MembersOnTrial) -> None:
+        self._asking = asking
+        self._tried = tried
+
+    def __await__(self) -> Generator[Any, Any, Decision]:
+        """Run the attempt; each time it awaits, suspend the trial until the loop comes back."""
+        running = self._asking.__await__()
+        sent: Any = None
+        problem: BaseException | None = None
+        while True:
+            try:
+                awaited = running.send(sent) if problem is None else running.throw(problem)
+            except StopIteration as done:
+                decision: Decision = done.value
+                return decision
+            self._tried.suspend()
+            sent, problem = None, None
+            try:
+                sent = yield awaited
+            except BaseException as raised:  # cancelled: the attempt is told, as it would be
+                problem = raised
+            try:
+                self._tried.resume()
+            except ClusterMovedError:
+                running.close()
+                raise

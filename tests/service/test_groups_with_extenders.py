@@ -1,0 +1,98 @@
+"""Groups of a scheduler with a slow extender, from the pods that are created to the pods that run.
+
+Not covered: what the extender is asked about each member (engine).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.api.resources import PODS
+from moorage.base import aio
+from moorage.testing.builders import pod_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from tests.scenarios.gangs import of_labels
+from tests.service.test_extenders import node_of, play
+
+COSCHEDULING = """
+profiles:
+- plugins:
+    multiPoint: {enabled: [{name: Coscheduling}], disabled: [{name: PrioritySort}]}
+"""
+SETTINGS = "filterVerb: filter, nodeCacheCapable: true"
+
+
+async def accepting(verb: str, body: Any) -> Any:
+    await aio.sleep(1)
+    return {"NodeNames": body["NodeNames"]}
+
+
+async def places(cluster: VirtualCluster, *names: str) -> list[str]:
+    return [await node_of(cluster, name) for name in names]
+
+
+def test_a_gang_is_placed_and_the_extender_is_asked_about_each_member(monkeypatch):
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(*(of_labels(name, least=2) for name in ("a", "b")))
+        await aio.sleep(6)
+        assert sorted(await places(cluster, "a", "b")) == ["n1", "n2"]
+
+    seen = play(monkeypatch, SETTINGS, accepting, scenario, more=COSCHEDULING, cpu="1").bodies
+    asked = [(body["Pod"]["metadata"]["name"], body["NodeNames"]) for _, body in seen]
+    assert asked[0] == ("a", ["n1", "n2"])
+    assert asked[1][0] == "b"
+    assert len(asked[1][1]) == 1, "the node of the first member is full"
+    assert len(asked) == 2
+
+
+def test_a_pod_that_comes_meanwhile_waits_and_room_that_goes_is_noticed(monkeypatch):
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(*(of_labels(name, least=2) for name in ("a", "b")))
+        await aio.sleep(1.5)
+        stranger = pod_manifest("stranger", cpu="1")
+        stranger["spec"]["nodeName"] = "n1"
+        await cluster.create(stranger)
+        await aio.sleep(20)
+        assert await places(cluster, "a", "b") == ["", ""]
+        assert cluster.scheduler.core.cache.counts().assumed_pods == 0
+        await cluster.client.delete(PODS, "stranger", namespace="default")
+        await aio.sleep(20)
+        assert sorted(await places(cluster, "a", "b")) == ["n1", "n2"]
+        assert cluster.scheduler.compare().empty
+
+    play(monkeypatch, SETTINGS, accepting, scenario, more=COSCHEDULING, cpu="1")
+
+
+def test_a_member_deleted_while_the_extender_thinks_is_left_out(monkeypatch):
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(*(of_labels(name, least=2) for name in ("a", "b", "c")))
+        await aio.sleep(1.5)
+        await cluster.client.delete(PODS, "a", namespace="default")
+        await aio.sleep(20)
+        assert sorted(await places(cluster, "b", "c")) == ["n1", "n2"]
+        assert cluster.scheduler.compare().empty
+        assert cluster.scheduler.core.queue.pop() is None
+
+    play(monkeypatch, SETTINGS, accepting, scenario, more=COSCHEDULING, cpu="1")
+
+
+def test_a_gang_for_which_the_extender_has_no_room_holds_nothing(monkeypatch):
+    async def answers(verb: str, body: Any) -> Any:
+        await aio.sleep(1)
+        left = [name for name in body["NodeNames"] if name != "n2"]
+        return {"NodeNames": left, "FailedNodes": {"n2": "no licence"}}
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(*(of_labels(name, least=2) for name in ("a", "b")))
+        await aio.sleep(4)
+        assert await places(cluster, "a", "b") == ["", ""]
+        assert cluster.scheduler.core.cache.counts().assumed_pods == 0
+        status, _, message = cluster.condition_of("b")
+        assert (status, message) == (
+            "False",
+            "0/2 nodes are available: 1 Insufficient cpu, 1 no licence. no new claims to "
+            "deallocate, preemption: 0/2 nodes are available: 2 No preemption victims found for "
+            "incoming pod.",
+        )
+
+    play(monkeypatch, SETTINGS, answers, scenario, more=COSCHEDULING, cpu="1")
