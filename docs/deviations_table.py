@@ -329,6 +329,14 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         back="`groupMode: permit` of the profile",
     ),
     Deviation(
+        subject="Order in which the members of a group that pods name by labels are tried",
+        upstream="one order; a group of unlike pods may be refused although another order fits",
+        here="up to 4 other orders before the group is refused, or pods are evicted for it; the "
+        "groups of Kubernetes are tried in one order, as upstream",
+        why="a group that fits should start",
+        back="`groupOrders: 0` of the profile",
+    ),
+    Deviation(
         subject="Victims that belong to a gang, in a profile with Coscheduling",
         upstream="are evicted one by one, as other pods",
         here="go with all of their gang that has a node, or nobody goes",

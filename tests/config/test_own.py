@@ -166,6 +166,14 @@ def test_the_settings_of_a_profile_are_found_by_its_name():
             id="a profile twice",
         ),
         pytest.param(
+            OWN + "profiles: [{schedulerName: default-scheduler, groupOrders: 101}]\n",
+            [
+                "MoorageConfiguration: profiles[0].groupOrders: Invalid value: 101: "
+                "must be from 0 to 100"
+            ],
+            id="too many orders of a group",
+        ),
+        pytest.param(
             OWN + "profiles: [{schedulerName: default-scheduler, groupMode: gang}]\n",
             [
                 'MoorageConfiguration: profiles[0].groupMode: Unsupported value: "gang": '

@@ -22,6 +22,9 @@ from moorage.config.types import KubeSchedulerConfiguration
 OWN_API_VERSION: Final = "moorage.dev/v1alpha1"
 OWN_KIND: Final = "MoorageConfiguration"
 
+_ORDERS_MAX: Final = 100
+"""A guess: after a few orders almost none is found that fits."""
+
 QueueCompat: TypeAlias = Literal["v1.36", "v1.20"]
 """The Kubernetes version of the scheduling queue that is followed."""
 
@@ -39,6 +42,10 @@ class OwnProfile(
     group_mode: GroupMode = "trial"
     """trial: the members of a pod group are placed in one attempt, all or none. permit: each is
     placed by itself and waits at Permit until enough of its group have a node."""
+    group_orders: int | None = None
+    """Other orders in which the members of a group are tried before the group is rejected, 0 to
+    100. None: 4 for groups that pods name by labels; 0 for groups of Kubernetes, as in
+    kube-scheduler."""
     hold_back_after_seconds: float | None = None
     """Seconds from the first rejected attempt of a pod group until room is held back for the group;
     None holds nothing back. From then on, later work of equal or lower priority starts only where
@@ -130,6 +137,10 @@ def _profiles(config: MoorageConfiguration, scheduler_names: Collection[str]) ->
             known = ", ".join(map(quoted, scheduler_names))
             yield f"{path}.schedulerName: Not found: {quoted(name)}: the profiles are {known}"
         seen.add(name)
+        orders = profile.group_orders
+        if orders is not None and not 0 <= orders <= _ORDERS_MAX:
+            text = f"must be from 0 to {_ORDERS_MAX}"
+            yield invalid(f"{path}.groupOrders", orders, text)
 
 
 def _holding(config: MoorageConfiguration, *, extenders: bool) -> Iterator[str]:

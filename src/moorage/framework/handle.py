@@ -160,6 +160,9 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
         The feature gates.
     group_mode
         How the pods of a group get their nodes in this profile.
+    group_orders
+        Other orders in which the members of a group are tried before the group is rejected; None
+        leaves the number to the group's source.
     """
 
     profile_name: str
@@ -172,3 +175,4 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
     effects: PluginEffects = NoEffects()
     gates: FeatureGates = DEFAULT_GATES
     group_mode: GroupMode = "trial"
+    group_orders: int | None = None

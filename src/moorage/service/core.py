@@ -196,8 +196,10 @@ def _profiles(
     profiles: dict[str, Profile] = {}
     for spec in specs:
         name = spec.scheduler_name
-        mode = config.own.profile(name).group_mode
-        handle = msgspec.structs.replace(shared, profile_name=name, group_mode=mode)
+        own = config.own.profile(name)
+        handle = msgspec.structs.replace(
+            shared, profile_name=name, group_mode=own.group_mode, group_orders=own.group_orders
+        )
         profiles[name] = Profile(spec, registry, handle, extenders=extenders)
     return profiles
 

@@ -187,6 +187,9 @@ class GroupAttempts:
         self, key: GroupKey, entries: Sequence[QueuedPod], found: GroupDecision, *, began_ns: int
     ) -> None:
         """Carry the members where they were decided to go, or back to the queue."""
+        # In the order tried: a member may need what Reserve does for the members before it.
+        ranks = {each.decision.pod.uid: rank for rank, each in enumerate(found.members)}
+        entries = sorted(entries, key=lambda each: ranks.get(each.uid, len(ranks)))
         told, pods = self._facts.group_attempts, [entry.info for entry in entries]
         profile = self._core.profiles[entries[0].profile]
         told.decided(since_ns=began_ns)

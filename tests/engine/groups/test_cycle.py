@@ -86,6 +86,7 @@ def cycle_for(
     reuse: bool = True,
     gates: Sequence[str] = GATES[:2],
     kind: type[Cycle] = Cycle,
+    orders: int | None = None,
     **spec: Any,
 ) -> Cycle:
     """Return the cycle of the default profile on a cluster that knows the group."""
@@ -102,6 +103,7 @@ def cycle_for(
         clock=ManualClock(),
         streams=Streams(1),
         gates=on,
+        group_orders=orders,
     )
     return kind(Profile(made, in_tree_registry(), handle), snapshot, smallest_name, reuse=reuse)
 

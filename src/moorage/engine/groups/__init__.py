@@ -1,6 +1,10 @@
 """The scheduling cycle of pod groups.
 
-`cycle` places the members of a group one after another with the cycle of their profile; `decision`
-holds the outcome for each member; `whole_gangs` adds to victims the rest of their gangs; `room`
-bounds how many members could have a place.
+- `cycle`: places the members of a group one after another with the cycle of their profile.
+- `asking`: the same in a profile with extenders.
+- `trying`: the members tried so far, in a trial.
+- `orders`: other orders in which members are tried.
+- `decision`: the outcome for each member.
+- `whole_gangs`: adds to victims the rest of their gangs.
+- `room`: bounds how many members could have a place.
 """

@@ -24,6 +24,7 @@ from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.orders import ORDERS, OtherOrders
 from moorage.engine.groups.trying import MembersOnTrial
 from moorage.framework.containment import contained
 from moorage.framework.group import (
@@ -63,6 +64,7 @@ class GroupCycle:
         self._groups = cycle.snapshot.groups
         self._explain = explain
         gates = cycle.profile.handle.gates
+        self._orders = cycle.profile.handle.group_orders
         self._by_placement = gates(TOPOLOGY_AWARE)
         self.preempts = gates(WORKLOAD_PREEMPTION)
         """Whether pods are evicted for a group as a whole."""
@@ -86,8 +88,10 @@ class GroupCycle:
             The nodes that the group may take, without preemption; None for all nodes.
         """
         if within is not None:
-            return self._in_placements(key, pods, Scope(within=within, post_filter=False))
+            found = self._in_placements(key, pods, Scope(within=within, post_filter=False))
+            return self._in_other_orders(key, pods, found, within=within)
         found = self._in_placements(key, pods, Scope(explain=self._explain))
+        found = self._in_other_orders(key, pods, found)
         if self.preempts and found.outcome is GroupOutcome.REJECTED:
             found = self._preempted(key, pods, found)
         return found
@@ -99,7 +103,29 @@ class GroupCycle:
         with self._snapshot.trial() as trial:
             for uid in uids:
                 trial.remove_pod(uid)
-            return self._in_placements(key, pods, Scope(post_filter=False))
+            found = self._in_placements(key, pods, Scope(post_filter=False))
+            return self._in_other_orders(key, pods, found)
+
+    def _in_other_orders(
+        self,
+        key: GroupKey,
+        pods: Sequence[PodInfo],
+        first: GroupDecision,
+        *,
+        within: NodeView | None = None,
+    ) -> GroupDecision:
+        """Return the decision of another order that fits without evictions, else the first."""
+        count = self._orders
+        if count is None:
+            count = ORDERS if key.source else 0
+        if not count or first.outcome not in {GroupOutcome.REJECTED, GroupOutcome.PREEMPTING}:
+            return first
+        orders, found = OtherOrders(self._snapshot, pods, count=count), first
+        while (order := orders.after(found)) is not None:
+            found = self._in_placements(key, order, Scope(within=within, post_filter=False))
+            if found.outcome is GroupOutcome.PLACED:
+                return found
+        return first
 
     # -- one try -------------------------------------------------------------------------------
 

@@ -96,8 +96,8 @@ class GroupDecision(msgspec.Struct, frozen=True):
     status
         Success, or why not; `Status.message` is the text of the group's condition.
     members
-        The outcome for each pod tried, in order; fewer than the pods where the attempt failed or
-        tried no pod.
+        The outcome for each pod tried, in the order tried; fewer than the
+        pods where the attempt failed or tried no pod.
     victims
         Pods to evict for the group as a whole, most important first.
     placement
@@ -112,9 +112,9 @@ class GroupDecision(msgspec.Struct, frozen=True):
 
     def outcomes(self, pods: Sequence[PodInfo]) -> Iterator[MemberOutcome]:
         """Yield the outcome for each pod of the attempt, in order."""
-        for index, pod in enumerate(pods):
-            member = self.members[index] if index < len(self.members) else None
-            yield self._outcome(pod, member)
+        members = {each.decision.pod.uid: each for each in self.members}
+        for pod in pods:
+            yield self._outcome(pod, members.get(pod.uid))
 
     def explanation(self, pods: Sequence[PodInfo]) -> str:
         """Name the pods of an attempt that have no place, and the reason; for people."""
