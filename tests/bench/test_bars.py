@@ -115,3 +115,25 @@ def test_a_panel_is_drawn_as_one_artist(tmp_path, monkeypatch):
     pods = [pod(f"p{index}", cpu="1", node_name=f"n{index % 40}") for index in range(100)]
     draw([[panel(nodes, pods, "cpu", title="", group_of=app)]], tmp_path / "x.svg")
     assert drawn == [140]
+
+
+@pytest.mark.parametrize(
+    ("count", "widths"),
+    [
+        pytest.param(150, {0.5, 0.6}, id="outlined while there is room"),
+        pytest.param(151, {0.0}, id="narrow bars have no outlines"),
+    ],
+)
+def test_outlines_do_not_cover_colours(tmp_path, monkeypatch, count, widths):
+    found = set()
+    add = Axes.add_collection
+
+    def noted(axes, collection, *given, **named):
+        found.update(collection.get_linewidths())
+        return add(axes, collection, *given, **named)
+
+    monkeypatch.setattr(Axes, "add_collection", noted)
+    nodes = [node(f"n{index}", cpu="4") for index in range(count)]
+    panels = [[panel(nodes, [pod("p", cpu="1", node_name="n1")], "cpu", title="", group_of=app)]]
+    draw(panels, tmp_path / "x.png")
+    assert found == widths

@@ -29,6 +29,8 @@ SUFFIXES: Final = (".svg", ".png", ".pdf")
 _BAR_WIDTH: Final = 0.86
 # Up to this many bars have room for node names below them.
 _NAMED_MAX: Final = 32
+# With more bars, each is narrower than its outline, which would cover the colours.
+_OUTLINED_MAX: Final = 150
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _NANO: Final = 1_000_000_000
 _GIB: Final = (_NANO * 2**30, "GiB")
@@ -187,12 +189,13 @@ def _draw_panel(axes: Axes, each: Panel, colours: Mapping[str, str], *, first: b
             fills.append(colours[part.group])
             bottom += part.amount
     parts = len(boxes) - len(each.bars)
+    outline = len(each.bars) <= _OUTLINED_MAX
     axes.add_collection(
         PolyCollection(
             boxes,
             facecolors=fills,
             edgecolors=[_LINE] * len(each.bars) + ["white"] * parts,
-            linewidths=[0.5] * len(each.bars) + [0.6] * parts,
+            linewidths=[0.5 * outline] * len(each.bars) + [0.6 * outline] * parts,
         )
     )
     heading = f"{each.title}\n" if first else ""
