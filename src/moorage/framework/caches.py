@@ -87,6 +87,12 @@ class RowFollower:
         if now == before:
             return NO_CHANGES
         self.positions = now
+        if len(now) == 2 and now[0] == before[0]:  # pods alone came or went, as nearly always
+            rows = self._logs[1].since(before[1])
+            return None if rows is None else Changes(rows, [], len(rows) <= ROWS_MOST)
+        return self._merged(before, now)
+
+    def _merged(self, before: list[int], now: list[int]) -> Changes | None:
         found: list[list[int]] = []
         for log, start, end in zip(self._logs, before, now, strict=True):
             rows = log.since(start) if start != end else []
