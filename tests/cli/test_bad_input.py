@@ -88,7 +88,7 @@ def write(path: str, text: str) -> None:
         ),
         pytest.param(
             ("up", "--kubeconfig-out", "torn.yaml/kubeconfig", "--empty", "--nodes", "0"),
-            "cannot write the kubeconfig to torn.yaml/kubeconfig: ",
+            "cannot write the kubeconfig to {home}/torn.yaml/kubeconfig: ",
             id="a kubeconfig that cannot be written",
         ),
         pytest.param(("conformance", "nosuch"), "nosuch", id="recordings that are not there"),

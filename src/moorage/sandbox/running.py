@@ -132,7 +132,8 @@ def hold(record: SandboxRecord) -> Held:
             os.close(descriptor)
     except OSError as error:
         raise UsageError(
-            f"cannot write to {path}: {error.strerror}; name another file with --kubeconfig-out"
+            f"cannot write the kubeconfig to {record.kubeconfig}: {error.strerror}; "
+            "name another file with --kubeconfig-out"
         ) from error
 
 
