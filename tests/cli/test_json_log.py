@@ -12,7 +12,7 @@ import pytest
 from moorage.base.errors import UsageError
 from moorage.base.verbosity import V5, ObjectName, Told
 from moorage.cli.json_log import JsonFormatter
-from moorage.cli.options import log_formatter
+from moorage.cli.options import log_formatter, log_from
 
 
 def line(level: int, message: str, *values: object, broken: bool = False) -> dict[str, object]:
@@ -83,3 +83,8 @@ def test_text_is_the_default_and_other_formats_are_refused() -> None:
     assert log_formatter("text").format(record) == "INFO moorage.x: said"
     with pytest.raises(UsageError, match="--logging-format xml: write text or json"):
         log_formatter("xml")
+
+
+def test_the_name_info_still_stands_for_its_own_level() -> None:
+    log_from(logging.WARNING)
+    assert logging.getLevelName("INFO") == logging.INFO

@@ -16,6 +16,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
+from moorage.base.memory import settle_memory
 from moorage.base.rng import Random, Streams
 from moorage.bench.objects import put_objects
 from moorage.bench.preempting import Preempting
@@ -26,7 +27,6 @@ from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core
 from moorage.service.facts import Facts
 from moorage.service.ingest import NodeIngest, PodIngest
-from moorage.service.memory import settle_memory
 
 Progress = Callable[[str], None]
 

@@ -22,6 +22,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import Clock, rfc3339
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
+from moorage.base.memory import settle_memory
 from moorage.base.rng import Streams
 from moorage.bench.manifests import csi_node
 from moorage.bench.objects import put_objects
@@ -36,7 +37,6 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.registry import Registry
 from moorage.framework.status import Code, Status
 from moorage.service.core import build_core
-from moorage.service.memory import settle_memory
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.view import NodeView

@@ -127,6 +127,7 @@ def log_from(level: int, *, log_format: str = "text") -> None:
     # The levels of klog lie around INFO; a line says one of Python's names.
     for each in range(logging.DEBUG + 1, V0 + 1):
         logging.addLevelName(each, "INFO")
+    logging.addLevelName(logging.INFO, "INFO")  # last: the level that the name stands for
     handler = logging.StreamHandler()
     handler.setFormatter(log_formatter(log_format))
     if level > logging.DEBUG:  # with everything, every traceback

@@ -17,10 +17,10 @@ from moorage.base.importing import without_collecting
 from moorage.base.timeline import Timeline
 
 with without_collecting():
+    from moorage.base.memory import settle_memory
     from moorage.sandbox.process import Ending, run_loop, until_ended
     from moorage.sandbox.server import SandboxServer
     from moorage.sandbox.settings import ServerReport, ServerSettings
-    from moorage.service.memory import settle_memory
 
 
 def main() -> int:

@@ -16,6 +16,7 @@ import msgspec
 from moorage.api.node import Node
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
+from moorage.base.memory import settle_memory
 from moorage.client.events import EventRecorder
 from moorage.client.reflector import Reflector
 from moorage.service.core import Core
@@ -25,7 +26,6 @@ from moorage.service.first_failure import FirstFailure
 from moorage.service.flushes import flush_backoff, flush_leftover
 from moorage.service.incomplete_groups import IncompleteGroups
 from moorage.service.leader import Elector
-from moorage.service.memory import settle_memory
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
 from moorage.service.slots import BindingSlots

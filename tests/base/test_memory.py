@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from moorage.service.memory import settle_memory
+from moorage.base.memory import settle_memory
 
 
 @pytest.mark.parametrize("collect", [True, False])
