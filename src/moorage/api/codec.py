@@ -19,8 +19,8 @@ _ENCODER = msgspec.json.Encoder()
 _UNTYPED: msgspec.json.Decoder[Any] = msgspec.json.Decoder()
 
 NOT_JSON: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What a decoder raises. RecursionError: brackets are nested deeper than the interpreter follows;
-no API object is nested so deeply."""
+"""The exceptions of a decoder. RecursionError: brackets are nested deeper than the interpreter
+follows; no API object is nested so deeply."""
 
 _DECODERS: dict[type, msgspec.json.Decoder[Any]] = {}
 """One decoder a type. Bounded by the number of types in the program."""

@@ -112,7 +112,7 @@ class _Printer:
             stream.flush()
         except BrokenPipeError:
             self._closed = True
-            # What is left in the stream is flushed at the process's end, and would fail again.
+            # The rest of the stream is flushed at the process's end, and would fail again.
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, stream.fileno())
             os.close(nowhere)

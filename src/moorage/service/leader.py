@@ -197,7 +197,7 @@ class Elector:
                 )
             wait_ns = rule.retry_ns * (1 + _JITTER * self._rng.random())
             await aio.sleep(wait_ns / NS_PER_SECOND)
-        # Who starts as leader says so in the line of the start; who waited says it here.
+        # A replica that leads at the start says so in its first line; after waiting, here.
         level = V0 if self.tried.is_set() else V1
         _log.log(level, "successfully acquired lease %s", self.lease)
         self.tried.set()

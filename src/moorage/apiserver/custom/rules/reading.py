@@ -1,4 +1,4 @@
-"""What the text of a rule tells without its tree: names, loops, and fields of ``self``.
+"""Reads the text of a rule without its tree: names, loops, and fields of ``self``.
 
 Place in the flow: `compiled` reads the text of each rule that compiles, for its checks and for
 upper estimates of the rule's cost. A quotation or a comment does not count.
