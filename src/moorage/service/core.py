@@ -88,6 +88,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         The way of plugins' effects to the API server; None where nothing is written.
     on_wake
         Called when the queue may have a pod to try; None where no pump waits for one.
+    waiting
+        The pods held at Permit; None for a map that times out by the event loop.
     """
 
     store: PodStore = msgspec.field(default_factory=PodStore)
@@ -95,6 +97,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     extenders: Sequence[Extender] = ()
     api: ApiEffects | None = None
     on_wake: Callable[[], None] | None = None
+    waiting: WaitingPods | None = None
 
 
 def build_core(
@@ -134,7 +137,8 @@ def build_core(
     nominator = Nominator(around.store.get)
     snapshot = _snapshot(nominator, config.gates, specs, registry)
     evictions = EvictionLedger(around.store.get)
-    waiting, activations = WaitingPods(), Activations(around.on_wake)
+    waiting = WaitingPods() if around.waiting is None else around.waiting
+    activations = Activations(around.on_wake)
     effects = LivePluginEffects(waiting, activations, around.api)
     shared = Handle(
         profile_name="",

@@ -18,6 +18,7 @@ from moorage.api.resources import ResourceType, group_version_path
 from moorage.base.errors import ApiError, UsageError, api_error
 from moorage.client.transport import Answer, Call, Transport
 from moorage.client.writes import Client
+from moorage.what_if.lists import flat
 
 _PATH = "/moorage.dev/v1/snapshot"
 _PLAYED = "moorage.dev/played"
@@ -144,7 +145,7 @@ def read_snapshot(file: Path) -> Content:
     """
     try:
         text = file.read_bytes()
-        items = list(_flat(text))
+        items = list(flat(text))
         heads = [_head(item) for item in items]
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
@@ -278,24 +279,7 @@ async def _items(transport: Transport, resource: ResourceType) -> AsyncIterator[
 # --- reading a file -----------------------------------------------------------------------------
 
 
-def _flat(text: bytes | msgspec.Raw) -> Iterator[msgspec.Raw]:
-    """Yield the objects of a List, a list of Lists, an array, or a single object."""
-    if bytes(memoryview(text)[:64]).lstrip()[:1] == b"[":
-        for each in msgspec.json.decode(text, type=list[msgspec.Raw]):
-            yield from _flat(each)
-        return
-    listed = _list(text)
-    if listed.items is None or not listed.kind.endswith("List"):
-        yield msgspec.Raw(text)
-        return
-    kind = listed.kind.removesuffix("List")
-    prefix = _encode({"apiVersion": listed.api_version, "kind": kind})[:-1] + b","
-    for item in listed.items:
-        # Items of a typed list (PodList) do not name their kind.
-        yield item if not kind or _head(item).kind else msgspec.Raw(prefix + bytes(item)[1:])
-
-
-def _adjusted(head: _Head, item: msgspec.Raw, owners: set[str | None]) -> tuple[bytes, int]:
+def _adjusted(head: _Head, item: bytes | msgspec.Raw, owners: set[str | None]) -> tuple[bytes, int]:
     """Return an object in the form to send, and the number of dropped owner references."""
     references = head.metadata.owner_references or []
     dropped = sum(each.uid not in owners for each in references)

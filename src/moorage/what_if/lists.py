@@ -1,0 +1,278 @@
+"""Reads the objects of a cluster from a snapshot, a List of kubectl, or manifests.
+
+Objects of the kinds that a scheduler watches become typed objects. Every object but nodes and pods
+is kept as JSON, too: a Deployment is not watched, yet its replicas can be asked about. An object
+that cannot be read is reported by name; the other objects are taken in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api.codec import NOT_JSON, decode, decode_untyped, encode
+from moorage.api.meta import ApiObject
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.quantity import parse_quantity
+from moorage.api.yaml_text import read_yaml
+from moorage.base.errors import DecodeError, UsageError
+from moorage.service.kinds import CUSTOM, JOB, POD_GROUP, WATCHED, WatchedKind
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
+
+Key = tuple[str, str]
+"""Namespace and name; the namespace of cluster-scoped objects is ""."""
+
+KINDS: Final[dict[tuple[str, str], WatchedKind]] = {
+    (kind.resource.group, kind.resource.kind): kind for kind in (*WATCHED, POD_GROUP, JOB, *CUSTOM)
+}
+"""(group, kind) of every watched kind besides nodes and pods."""
+
+_FINISHED: Final = ("Succeeded", "Failed")
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str | None = None
+    namespace: str | None = None
+
+
+class _Head(msgspec.Struct, rename="camel"):
+    api_version: str = ""
+    kind: str = ""
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+class _List(msgspec.Struct, rename="camel"):
+    kind: str = ""
+    api_version: str = ""
+    items: list[msgspec.Raw] | None = None
+
+
+_head = msgspec.json.Decoder(_Head).decode
+_list = msgspec.json.Decoder(_List).decode
+
+
+class Unreadable(msgspec.Struct, frozen=True):
+    """An object that was left out, and why."""
+
+    kind: str
+    namespace: str
+    name: str
+    problem: str
+
+    @property
+    def text(self) -> str:
+        """The object and its fault, as one line."""
+        place = "/".join(part for part in (self.namespace, self.name) if part)
+        return f"{self.kind} {place or 'without a name'}: {self.problem}"
+
+
+class Objects:
+    """The objects of one cluster, by kind and name.
+
+    Attributes
+    ----------
+    nodes
+        By name.
+    pods
+        Every pod, finished ones included.
+    watched
+        Typed objects of the other watched kinds, by the name of their lister.
+    manifests
+        JSON of every object but nodes and pods, by (group, kind).
+    unreadable
+        The objects that were left out.
+    """
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.pods: dict[Key, Pod] = {}
+        self.watched: dict[str, dict[Key, ApiObject]] = {}
+        self.manifests: dict[tuple[str, str], dict[Key, bytes]] = {}
+        self.unreadable: list[Unreadable] = []
+
+    def copy(self) -> Objects:
+        """Return a copy that can be changed; the objects themselves are never changed."""
+        other = Objects()
+        other.nodes, other.pods = dict(self.nodes), dict(self.pods)
+        other.watched = {name: dict(found) for name, found in self.watched.items()}
+        other.manifests = {name: dict(found) for name, found in self.manifests.items()}
+        other.unreadable = list(self.unreadable)
+        return other
+
+    def manifest(self, group: str, kind: str, key: Key) -> dict[str, Any] | None:
+        """Return an object that is neither a node nor a pod, as plain JSON values."""
+        found = self.manifests.get((group, kind), {}).get(key)
+        return None if found is None else decode_untyped(found)
+
+    def lister(self, name: str) -> dict[Key, ApiObject]:
+        """Return the typed objects of a lister, to look at or to change."""
+        return self.watched.setdefault(name, {})
+
+    @property
+    def scheduled_pods(self) -> list[Pod]:
+        """Pods that have a node and have not finished."""
+        return [pod for pod in self.pods.values() if pod.spec.node_name and not is_finished(pod)]
+
+    @property
+    def pending_pods(self) -> list[Pod]:
+        """Pods without a node, the oldest first."""
+        found = [
+            pod for pod in self.pods.values() if not pod.spec.node_name and not is_finished(pod)
+        ]
+        return sorted(found, key=_age)
+
+    def add_json(self, item: bytes | msgspec.Raw) -> None:
+        """Take in one object; an object that cannot be read is reported instead."""
+        head = _Head()
+        try:
+            head = _head(item)
+            self._take(head, bytes(item))
+        except (DecodeError, ValueError, msgspec.DecodeError) as problem:
+            meta = head.metadata
+            where = (head.kind or "object", meta.namespace or "", meta.name or "")
+            self.unreadable.append(Unreadable(*where, str(problem)))
+
+    def _take(self, head: _Head, item: bytes) -> None:
+        if not head.kind or not head.api_version:
+            raise ValueError("it has no kind or apiVersion")
+        if not head.metadata.name:
+            raise ValueError("it has no metadata.name")
+        group, _, version = head.api_version.rpartition("/")
+        key = (head.metadata.namespace or "", head.metadata.name)
+        if (group, head.kind) == ("", "Node"):
+            self.nodes[key[1]] = checked_node(decode(Node, item))
+            return
+        if (group, head.kind) == ("", "Pod"):
+            self.pods[key] = checked_pod(decode(Pod, item))
+            return
+        known = KINDS.get((group, head.kind))
+        if known is not None:
+            if version != known.resource.version:
+                raise ValueError(
+                    f"apiVersion {head.api_version} is not read, only {known.resource.api_version}"
+                )
+            self.lister(known.lister)[key] = decode(known.type_, item)
+        self.manifests.setdefault((group, head.kind), {})[key] = item
+
+
+def is_finished(pod: Pod) -> bool:
+    """Whether a pod has ended; a scheduler does not watch such pods."""
+    return pod.status.phase in _FINISHED
+
+
+def checked_pod(pod: Pod) -> Pod:
+    """Return a pod whose values make sense to a scheduler.
+
+    Raises
+    ------
+    ValueError
+        A value makes no sense; the message names the field.
+    """
+    if not pod.uid:
+        raise ValueError("metadata.uid: there is none")
+    PodInfo(pod).part(RESOURCES)
+    return pod
+
+
+def checked_node(node: Node) -> Node:
+    """Return a node whose values make sense to a scheduler.
+
+    Raises
+    ------
+    ValueError
+        A quantity makes no sense.
+    """
+    for name, amount in node.status.allocatable.items():
+        try:
+            parse_quantity(amount)
+        except ValueError as problem:
+            raise ValueError(f"status.allocatable[{name}]: {problem}") from None
+    return node
+
+
+def read_objects(text: bytes, source: str) -> Objects:
+    """Read the objects of a text: JSON or YAML, a List, an array, or objects.
+
+    Parameters
+    ----------
+    text
+        As `moorage snapshot save` or `kubectl get -A -o json` (or yaml) writes it.
+    source
+        Name of the text, for messages.
+
+    Raises
+    ------
+    UsageError
+        The text is neither JSON nor YAML of Kubernetes objects.
+    """
+    found = Objects()
+    for item in items_of(text, source):
+        found.add_json(item)
+    if not (found.nodes or found.pods or found.manifests or found.unreadable):
+        raise UsageError(f"there are no objects in {source}")
+    return found
+
+
+def items_of(text: bytes, source: str) -> Iterator[bytes | msgspec.Raw]:
+    """Yield the JSON of every object of a text, Lists taken apart.
+
+    Raises
+    ------
+    UsageError
+        The text is neither JSON nor YAML of Kubernetes objects.
+    """
+    try:
+        if text.lstrip()[:1] in (b"{", b"["):
+            yield from flat(text)
+            return
+        for document in read_yaml(text):
+            if document is not None:
+                yield from flat(encode(document))
+    except (*NOT_JSON, DecodeError) as error:
+        raise UsageError(
+            f"{source}: neither JSON nor YAML of Kubernetes objects: {error}"
+        ) from error
+
+
+def flat(text: bytes | msgspec.Raw) -> Iterator[bytes | msgspec.Raw]:
+    """Yield the objects of a List, a list of Lists, an array, or a single object.
+
+    Raises
+    ------
+    msgspec.DecodeError
+        The text is not JSON of objects.
+    """
+    if bytes(memoryview(text)[:64]).lstrip()[:1] == b"[":
+        for each in msgspec.json.decode(text, type=list[msgspec.Raw]):
+            yield from flat(each)
+        return
+    listed = _list(text)
+    if listed.items is None or not listed.kind.endswith("List"):
+        yield msgspec.Raw(text)
+        return
+    kind = listed.kind.removesuffix("List")
+    yield from named(listed.items, kind, listed.api_version)
+
+
+def named(items: Iterable[msgspec.Raw], kind: str, api_version: str) -> Iterator[msgspec.Raw]:
+    """Yield the items of a typed list (PodList) with their kind, which they do not name.
+
+    Parameters
+    ----------
+    kind, api_version
+        Of the items; "" for a List of any objects.
+    """
+    prefix = encode({"apiVersion": api_version, "kind": kind})[:-1] + b","
+    for item in items:
+        yield item if not kind or _head(item).kind else msgspec.Raw(prefix + bytes(item)[1:])
+
+
+def _age(pod: Pod) -> tuple[str, int, Key]:
+    """Return the rank of a pending pod: by time of creation, then of the last write about it."""
+    version = pod.metadata.resource_version
+    written = int(version) if version.isdigit() else 0
+    return pod.metadata.creation_timestamp or "", written, pod.key

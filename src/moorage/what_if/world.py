@@ -1,0 +1,156 @@
+"""A world: the objects of a cluster and the configuration of its scheduler, all in memory.
+
+`World.fill` puts the deciding half of a scheduler over the objects. Objects enter the way they
+enter a scheduler, through `moorage.service.ingest`, so nothing decides differently here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from moorage.api.meta import ApiObject
+from moorage.base.clock import ManualClock
+from moorage.base.errors import UsageError
+from moorage.base.rng import Streams
+from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD
+from moorage.config.own import LoadedConfiguration
+from moorage.framework.registry import Registry
+from moorage.service.core import Core, Surroundings, build_core
+from moorage.service.facts import Facts
+from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
+from moorage.service.kinds import WatchedKind, watched
+from moorage.service.waiting import WaitingPods
+from moorage.what_if.lists import Objects
+
+
+class Filled(msgspec.Struct, frozen=True, kw_only=True):
+    """A deciding half with the objects of a world in it.
+
+    Parameters
+    ----------
+    core
+        State, snapshot, profiles and cycles; pending pods are in the queue, and none was tried.
+    facts
+        Totals.
+    clock
+        The time of the world; it moves only when told to.
+    nodes, pods, others
+        Take in changes of objects; `others` by the name of the lister.
+    kinds
+        The watched kinds besides nodes and pods, by the name of the lister.
+    """
+
+    core: Core
+    facts: Facts
+    clock: ManualClock
+    nodes: NodeIngest
+    pods: PodIngest
+    others: dict[str, ListerIngest[Any]]
+    kinds: dict[str, WatchedKind]
+
+
+class World(msgspec.Struct, frozen=True, kw_only=True):
+    """A cluster in memory: nothing that happens here is written anywhere.
+
+    Parameters
+    ----------
+    objects
+        Every object that is known of the cluster.
+    registry
+        Every known plugin.
+    config
+        The scheduler's configuration.
+    seed
+        Seed of the random streams, which decide among equally good nodes.
+    now_ns
+        Wall-clock time at which the world begins, nanoseconds since the Unix epoch.
+    """
+
+    objects: Objects
+    registry: Registry
+    config: LoadedConfiguration = msgspec.field(default_factory=LoadedConfiguration)
+    seed: int = 0
+    now_ns: int = 1_767_225_600_000_000_000
+
+    def fill(self, *, waiting: WaitingPods | None = None) -> Filled:
+        """Return a new deciding half over the objects.
+
+        Parameters
+        ----------
+        waiting
+            Where pods that Permit holds wait; None where no pod is carried that far.
+
+        Raises
+        ------
+        ConfigError
+            A profile cannot be built.
+        UsageError
+            The configuration has extenders, which are programs that would be called.
+        """
+        if self.config.scheduler.extenders:
+            raise UsageError(
+                "the configuration has extenders, and no extender is called for a change that is "
+                "only tried; leave them out"
+            )
+        clock = ManualClock(self.now_ns)
+        core = build_core(
+            self.config,
+            self.registry,
+            clock=clock,
+            streams=Streams(self.seed),
+            surroundings=Surroundings(waiting=waiting),
+        )
+        filled = _ingests(core, self.config, clock)
+        self._put(filled)
+        return filled
+
+    def _put(self, filled: Filled) -> None:
+        """Hand every object over: first what nodes and pods refer to, pending pods last."""
+        for name, ingest in filled.others.items():
+            found: dict[Any, ApiObject] = self.objects.watched.get(name, {})
+            for obj in found.values():
+                ingest.on_add(obj)
+        for node in self.objects.nodes.values():
+            filled.nodes.on_add(node)
+        for pod in (*self.objects.scheduled_pods, *self.objects.pending_pods):
+            filled.pods.on_add(pod)
+
+
+def _ingests(core: Core, config: LoadedConfiguration, clock: ManualClock) -> Filled:
+    """Return a deciding half with the parts that take in objects, as a scheduler has them."""
+    facts, profiles = Facts(clock), core.profiles.values()
+    kinds = {
+        kind.lister: kind
+        for kind in watched(
+            profiles,
+            pod_groups=config.gates(GENERIC_WORKLOAD),
+            jobs=bool(core.hold_back_after_seconds),
+        )
+    }
+    others: dict[str, ListerIngest[Any]] = {
+        name: ListerIngest(
+            kind.resource.kind,
+            getattr(core.snapshot.listers, name),
+            resource=kind.event,
+            queue=core.queue,
+            facts=facts,
+        )
+        for name, kind in kinds.items()
+    }
+    holds = any(profile.group_holders for profile in profiles)
+    pods = PodIngest(
+        core.cache,
+        core.queue,
+        core.store,
+        profiles=core.profiles.keys(),
+        writes=None,
+        facts=facts,
+        waiting=core.waiting,
+        announce=config.gates(GANG_SCHEDULING) or holds,
+    )
+    nodes = NodeIngest(core.cache, core.queue, facts)
+    return Filled(
+        core=core, facts=facts, clock=clock, nodes=nodes, pods=pods, others=others, kinds=kinds
+    )

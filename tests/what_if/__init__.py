@@ -1,0 +1,1 @@
+"""Tests of the room that tries changes on a cluster in memory."""
