@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 
-.PHONY: up venv test test-pages test-install wheel audit check fmt fmt-check lint types imports bench soak docs docs-check lock
+.PHONY: up venv test test-slow test-pages test-install wheel audit check fmt fmt-check lint types imports bench soak docs docs-check lock
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -21,8 +21,11 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(BIN)/python -m compileall -q src && touch $@  # or each start would compile, where Python may not keep it
 
-test: $(STAMP)  ## run every test; ARGS='tests/engine -k ties'
+test: $(STAMP)  ## run the tests; ARGS='tests/engine -k ties'
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+test-slow: $(STAMP)  ## run the tests with a sandbox, kubectl or a large cluster
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow -rs $(ARGS)
 
 test-pages: $(STAMP)  ## run the commands of every page of the documents
 	$(BIN)/python -m pytest -m pages -rs tests/pages $(ARGS)
@@ -33,7 +36,7 @@ test-install: $(STAMP)  ## build wheel and sdist, install each into a clean envi
 wheel: $(STAMP)  ## write wheel and sdist to dist
 	$(BIN)/hatchling build -d dist
 
-check: fmt-check lint types imports docs-check test  ## everything CI asks for, tests included once
+check: fmt-check lint types imports docs-check test test-slow  ## everything CI asks for, tests included once
 
 fmt: $(STAMP)  ## format the code
 	$(BIN)/ruff format $(SOURCES) && $(BIN)/ruff check --fix-only $(SOURCES)
