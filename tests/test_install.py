@@ -165,9 +165,9 @@ def test_a_missing_extra_is_told_in_one_line_whose_command_installs_it(
         '{"kind":"Node","apiVersion":"v1","metadata":{"name":"a"},'
         '"status":{"allocatable":{"cpu":"1","memory":"1Gi","pods":"9"}}}'
     )
-    plot = ("moorage", "plot", "one.json", "-o", "one.svg")
+    plot = ("moorage", "plot", "one.json", "--to", "one.svg")
     told = installed.run(*plot, code=2).stderr
-    assert told == "moorage: drawing needs matplotlib: pip install 'moorage[plot]'\n"
+    assert told == "error: drawing needs matplotlib: pip install 'moorage[plot]'\n"
     done = installed.pip("install", "moorage[plot]")
     assert done.returncode == 0, done.stderr
     installed.run(*plot)

@@ -103,15 +103,15 @@ def test_bad_input_ends_with_2_and_says_what_to_do(
     write("kindless.yaml", "apiVersion: v1\nmetadata: {name: x}\n")
     write("elect.yaml", f"{CONFIG}leaderElection: {{resourceName: ''}}\n")
     result = bare(*words)
-    assert result.stderr.startswith(f"moorage: {error.format(home=tmp_path)}")
+    assert result.stderr.startswith(f"error: {error.format(home=tmp_path)}")
     assert (result.exit_code, result.stdout) == (2, "")
 
 
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        pytest.param(("up", "--nodes", "-1"), "Invalid value for '--nodes'", id="negative nodes"),
-        pytest.param(("up", "--port", "70000"), "Invalid value for '--port'", id="no such port"),
+        pytest.param(("up", "--nodes", "-1"), "invalid value for '--nodes'", id="negative nodes"),
+        pytest.param(("up", "--port", "70000"), "invalid value for '--port'", id="no such port"),
         pytest.param(
             ("up", "--shape", "cpu=1", "--nodes-from", "nodes.yaml"),
             "--shape and --nodes-from exclude each other; keep one",
@@ -143,7 +143,7 @@ def test_bad_input_ends_with_2_and_says_what_to_do(
             id="nodes without a number",
         ),
         pytest.param(("delete",), "say what to delete", id="delete without anything"),
-        pytest.param(("fly",), "No such command 'fly'", id="an unknown command"),
+        pytest.param(("fly",), "no such command 'fly'", id="an unknown command"),
     ],
 )
 def test_wrong_usage_ends_with_2(bare: Type, words: tuple[str, ...], error: str) -> None:

@@ -156,30 +156,30 @@ def test_waiting_for_a_graceful_end(typed: Type, namespace: str) -> None:
             ("get", "pod", "nosuch"),
             None,
             1,
-            'moorage: pods "nosuch" not found\n',
+            'error: pods "nosuch" not found\n',
             id="no such pod",
         ),
         pytest.param(
             ("get", "wombats"),
             None,
             2,
-            'moorage: the server does not have a resource type "wombats"\n',
+            'error: the server does not have a resource type "wombats"\n',
             id="no such kind",
         ),
         pytest.param(
             ("apply", "-f", "-"),
             "{apiVersion: v1, kind: Wombat, metadata: {name: x}}",
             1,
-            'moorage: Wombat x: the server has no kind "Wombat" in version "v1"; '
-            "correct apiVersion and kind\nmoorage: 1 of 1 objects were refused\n",
+            'error: Wombat x: the server has no kind "Wombat" in version "v1"; '
+            "correct apiVersion and kind\nerror: 1 of 1 objects were refused\n",
             id="no such kind in a manifest",
         ),
         pytest.param(
             ("apply", "-f", "-"),
             "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: []}}",
             1,
-            'moorage: Pod "x" is invalid: spec.containers: Required value\n'
-            "moorage: 1 of 1 objects were refused\n",
+            'error: Pod "x" is invalid: spec.containers: Required value\n'
+            "error: 1 of 1 objects were refused\n",
             id="an invalid pod",
         ),
         pytest.param(
@@ -187,8 +187,8 @@ def test_waiting_for_a_graceful_end(typed: Type, namespace: str) -> None:
             "{apiVersion: v1, kind: Pod, metadata: {name: x}, spec: {containers: "
             "[{name: c, image: i}], nodeSelectr: {}}}",
             1,
-            'moorage: Pod x: Pod in version "v1" cannot be handled as a Pod: strict decoding '
-            'error: unknown field "spec.nodeSelectr"\nmoorage: 1 of 1 objects were refused\n',
+            'error: Pod x: Pod in version "v1" cannot be handled as a Pod: strict decoding '
+            'error: unknown field "spec.nodeSelectr"\nerror: 1 of 1 objects were refused\n',
             id="a misspelt field",
         ),
     ],

@@ -35,7 +35,7 @@ def test_every_fault_of_both_documents_is_told_at_once(bare: Type) -> None:
     text = HEAD + "parallelism: 0\nprofile: []\n" + OWN + "queueCompat: v1.5\n"
     code, out, err = check(bare, text)
     assert (code, out) == (2, "")
-    assert err.startswith("moorage: file.yaml: 3 faults in the configuration:\n  - unknown field")
+    assert err.startswith("error: file.yaml: 3 faults in the configuration:\n  - unknown field")
     code, out, err = check(bare, text, "-o", "json")
     found = json.loads(out)
     assert (code, err, found["valid"], len(found["faults"])) == (2, "", False, 3)
@@ -222,7 +222,7 @@ def test_faults_of_its_own_that_an_old_file_keeps_are_told_with_exit_code_2(bare
     result = bare("config", "convert", "old.yaml")
     assert (result.exit_code, "parallelism: 0" in result.stdout) == (2, True)
     assert result.stderr == (
-        "moorage: the output still has a fault: parallelism: Invalid value: 0: "
+        "error: the output still has a fault: parallelism: Invalid value: 0: "
         "should be an integer value greater than zero\n"
     )
 

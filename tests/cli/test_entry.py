@@ -26,7 +26,7 @@ def test_a_dependency_that_is_missing_is_told_in_one_line() -> None:
     done = run("-c", code, "apply", "-f", "-", data="a: b")
     assert (done.returncode, done.stderr) == (
         1,
-        "moorage: import of yaml halted; None in sys.modules: the installation lacks a dependency, "
+        "error: import of yaml halted; None in sys.modules: the installation lacks a dependency, "
         "`pip check` says which\n",
     )
 

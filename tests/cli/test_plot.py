@@ -28,9 +28,9 @@ def test_two_states_of_a_cluster_beside_each_other(bare: Type, tmp_path: Path) -
     }
     before = state(tmp_path / "before.json", node)
     after = state(tmp_path / "after.json", node, pod)
-    words = ["plot", before, after, "-o", "x.svg", "-r", "cpu", "--color-by", "label:app"]
+    words = ["plot", before, after, "--to", "x.svg", "-r", "cpu", "--color-by", "label:app"]
     result = bare(*words)
-    assert (result.exit_code, result.stderr) == (
+    assert (result.exit_code, result.stdout) == (
         0,
         "before cpu: 0 % in use, 1 of 1 nodes untouched\n"
         "after cpu: 50 % in use, 0 of 1 nodes untouched\n",
@@ -42,18 +42,18 @@ def test_two_states_of_a_cluster_beside_each_other(bare: Type, tmp_path: Path) -
     ("words", "message"),
     [
         pytest.param(
-            ["-o", "x.svg", "--color-by", "mood"],
-            "moorage: --color-by mood: say namespace, scheduler, priority or label:KEY\n",
+            ["--to", "x.svg", "--color-by", "mood"],
+            "error: --color-by mood: say namespace, scheduler, priority or label:KEY\n",
             id="unknown colouring",
         ),
         pytest.param(
-            ["-o", "x.bmp"],
-            "moorage: cannot draw to x.bmp: its name should end with one of .svg, .png, .pdf\n",
+            ["--to", "x.bmp"],
+            "error: cannot draw to x.bmp: its name should end with one of .svg, .png, .pdf\n",
             id="unknown format",
         ),
         pytest.param(
-            ["empty.json", "-o", "x.svg"],
-            "moorage: there are no nodes in empty.json; nothing to draw\n",
+            ["empty.json", "--to", "x.svg"],
+            "error: there are no nodes in empty.json; nothing to draw\n",
             id="a state without nodes",
         ),
     ],
@@ -67,9 +67,9 @@ def test_bad_input(bare: Type, tmp_path: Path, words: list[str], message: str) -
 
 @pytest.mark.slow
 def test_the_cluster_of_the_kubeconfig(typed: Type) -> None:
-    result = typed("plot", "-o", "x.png", "-r", "cpu")
+    result = typed("plot", "--to", "x.png", "-r", "cpu")
     assert result.exit_code == 0, result.output
-    assert result.stderr.startswith("cpu: ")
+    assert result.stdout.startswith("cpu: ")
     assert Path("x.png").stat().st_size > 0
 
 

@@ -64,12 +64,12 @@ def test_a_plugin_that_cannot_be_used_is_told_before_anything_starts(
     bare: Type, reference: str, message: str
 ) -> None:
     result = bare("up", "--plugin", reference)
-    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"moorage: {message}\n")
+    assert (result.exit_code, result.stdout, result.stderr) == (2, "", f"error: {message}\n")
 
 
 def test_a_plugin_given_twice_is_told(bare: Type) -> None:
     result = bare("up", "--plugin", "rules.py:dry", "--plugin", "./rules.py:dry")
-    assert result.stderr == "moorage: plugin ./rules.py:dry: a plugin named Dry already exists\n"
+    assert result.stderr == "error: plugin ./rules.py:dry: a plugin named Dry already exists\n"
 
 
 def test_what_a_scheduler_is_given_and_told(bare: Type) -> None:

@@ -45,7 +45,7 @@ FAULTS = [
     ),
     (
         wrong_token,
-        "moorage: Unauthorized: the server knows no such user; "
+        "error: Unauthorized: the server knows no such user; "
         "check the user's credentials in the kubeconfig\n",
         "wrong token",
     ),

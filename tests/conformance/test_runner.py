@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
 from moorage.base.errors import UsageError
-from moorage.conformance.runner import check_recordings, run_conformance
+from moorage.cli.main import main
+from moorage.conformance.runner import check_recordings
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.registry import PluginEntry, Registry
 from moorage.framework.status import FilterAnswer
@@ -267,9 +269,8 @@ def test_a_plugin_that_breaks_is_told_as_the_outcome_it_causes(tmp_path, caplog)
 def test_json_is_counts_by_family_and_nothing_else(tmp_path):
     good, bad, other = case("nodename"), case("nodename"), set_mode(case("nodename"))
     scored(bad)["outcome"] = "gated"
-    out = io.StringIO()
-    assert run_conformance([write(tmp_path, good, bad, other)], "json", out=out) == 1
-    assert json.loads(out.getvalue()) == {
+    report = check_recordings([write(tmp_path, good, bad, other)])
+    assert report.as_json() == {
         "families": {
             "nodename": {
                 "cases": 3,
@@ -285,11 +286,10 @@ def test_the_table_and_the_first_differences_read_well(tmp_path):
     line = case("nodename")
     row = scored(line)
     row["winners"], row["message"] = ["nobody"], "0/0"
-    out = io.StringIO()
     path = write(tmp_path, line, set_mode(case("nodename")))
-    assert run_conformance([path], out=out) == 1
+    report = check_recordings([path])
     winners = json.dumps(scored(case("nodename"))["winners"])
-    assert out.getvalue().splitlines() == [
+    assert report.as_text().splitlines() == [
         "family    cases  equal  different  unsupported  by field",
         "--------  -----  -----  ---------  -----------  --------------------",
         "nodename      2      0          1            1  message 1, winners 1",
@@ -308,9 +308,15 @@ def test_the_table_and_the_first_differences_read_well(tmp_path):
     ]
 
 
-def test_exit_code_is_zero_when_what_is_supported_is_equal(tmp_path):
-    path = write(tmp_path, case("nodename"), set_mode(case("nodename")))
-    assert run_conformance([path], out=io.StringIO()) == 0
+def test_exit_code_is_one_when_something_supported_differs(tmp_path):
+    def code(*cases: dict[str, Any]) -> int:
+        path = write(tmp_path, *cases)
+        return CliRunner().invoke(main, ["conformance", str(path), "-o", "json"]).exit_code
+
+    assert code(case("nodename"), set_mode(case("nodename"))) == 0
+    bad = case("nodename")
+    scored(bad)["outcome"] = "gated"
+    assert code(bad) == 1
 
 
 class Terminal(io.StringIO):
@@ -321,8 +327,8 @@ class Terminal(io.StringIO):
 def test_progress_is_shown_on_a_terminal_only(tmp_path):
     path = write(tmp_path, *lines("nodename"))
     terminal, pipe = Terminal(), io.StringIO()
-    run_conformance([path], out=io.StringIO(), err=terminal)
-    run_conformance([path], out=io.StringIO(), err=pipe)
+    check_recordings([path], progress=terminal)
+    check_recordings([path], progress=pipe)
     assert "10/20 cases" in terminal.getvalue()
     assert terminal.getvalue().endswith("\r\x1b[K")
     assert pipe.getvalue() == ""
@@ -342,18 +348,18 @@ def test_bad_files_are_named(content, message, tmp_path):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(UsageError, match=message) as caught:
-        run_conformance([path], out=io.StringIO())
+        check_recordings([path])
     assert str(path) in str(caught.value)
 
 
 def test_a_directory_without_recordings_is_refused(tmp_path):
     with pytest.raises(UsageError, match="holds no recordings"):
-        run_conformance([tmp_path], out=io.StringIO())
+        check_recordings([tmp_path])
 
 
 def test_nothing_named_is_refused():
     with pytest.raises(UsageError, match="name a file or a directory"):
-        run_conformance([], out=io.StringIO())
+        check_recordings([])
 
 
 def test_directories_are_searched_and_files_taken_once(tmp_path):

@@ -91,7 +91,7 @@ async def test_a_coroutine_does_the_same() -> None:
 def test_a_start_that_fails_says_why() -> None:
     before = children()
     with (
-        pytest.raises(MoorageError, match=r"moorage: .*nowhere\.py"),
+        pytest.raises(MoorageError, match=r"error: .*nowhere\.py"),
         Sandbox(plugins=["nowhere.py:p"]),
     ):
         pass

@@ -89,7 +89,7 @@ def test_a_second_one_in_the_same_folder_says_so_and_leaves_the_first_alone(shel
     before = (shell.directory / ".moorage" / "kubeconfig").read_text()
     for words in (["up"], ["up", "-d"]):
         told = shell(*words, "--nodes", "1", code=2).stderr
-        assert told.startswith("moorage: the sandbox of this folder runs already (process ")
+        assert told.startswith("error: the sandbox of this folder runs already (process ")
     assert (shell.directory / ".moorage" / "kubeconfig").read_text() == before
     shell("up", "-d", "--nodes", "1", "--empty", "-o", "quiet", "--name", "blue")
     found = json.loads(shell("status", "-o", "json").stdout)["sandboxes"]
@@ -110,7 +110,7 @@ def test_the_users_kubeconfig_has_a_context_as_long_as_the_sandbox_lasts(shell: 
 
 def test_what_hinders_the_start_is_told_by_the_command_in_front(shell: Shell) -> None:
     told = shell("up", "-d", "--plugin", "nowhere.py:p", code=2).stderr
-    assert told.startswith("moorage: ")
+    assert told.startswith("error: ")
     assert "nowhere.py" in told
     assert "no sandbox runs" in shell("wait", "--for=ready", "--timeout", "0", code=1).stderr
 
@@ -147,4 +147,4 @@ def test_without_a_scheduler_nothing_is_settled(shell: Shell, tmp_path: Path) ->
     with Up(tmp_path, "--nodes", "1", "--empty", "--no-scheduler") as up:
         up.started()
         told = shell("wait", "--for=settled", code=1).stderr
-        assert told == "moorage: the sandbox has no scheduler, so that no pod is decided\n"
+        assert told == "error: the sandbox has no scheduler, so that no pod is decided\n"

@@ -69,7 +69,7 @@ def test_waiting_for_decisions_is_not_done_when_the_reader_goes(tmp_path: Path) 
     )
     assert (done.returncode, done.stderr) == (
         1,
-        "moorage: nobody reads the output any more, and pods are undecided\n",
+        "error: nobody reads the output any more, and pods are undecided\n",
     )
 
 

@@ -81,7 +81,7 @@ def test_a_scheduler_that_dies_ends_the_sandbox_with_1(tmp_path: Path) -> None:
         up.member("run").kill()
         assert up.wait() == 1
         assert alive(up.family, within=2) == []
-    assert up.output[-1] == "moorage: the scheduler ended by itself, with code -9"
+    assert up.output[-1] == "error: the scheduler ended by itself, with code -9"
 
 
 def _taken_port() -> tuple[socket.socket, int]:
@@ -96,7 +96,7 @@ def test_a_port_that_is_taken_is_told_with_exit_code_2(tmp_path: Path) -> None:
     holder, port = _taken_port()
     with holder, Up(tmp_path, "--port", str(port)) as up:
         assert up.wait() == 2
-    assert up.output[-1].startswith(f"moorage: cannot listen on 127.0.0.1:{port}: ")
+    assert up.output[-1].startswith(f"error: cannot listen on 127.0.0.1:{port}: ")
     assert "address already in use; choose another port, or 0" in up.output[-1]
 
 
@@ -107,7 +107,7 @@ def test_the_kubeconfig_of_another_cluster_is_not_overwritten(tmp_path: Path) ->
     with Up(tmp_path, "--empty", "--kubeconfig-out", "config") as up:
         assert up.wait() == 2
     assert up.output[-1] == (
-        "moorage: config is a kubeconfig of another cluster, or something else; "
+        "error: config is a kubeconfig of another cluster, or something else; "
         "name another file with --kubeconfig-out"
     )
     assert other.read_text() == "current-context: production\n"

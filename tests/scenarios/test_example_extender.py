@@ -434,4 +434,4 @@ def test_an_unusable_option_of_the_example_extender_is_reported(
     arguments: tuple[str, ...], message: str
 ) -> None:
     done = CliRunner().invoke(main, ["example-extender", *arguments])
-    assert (done.exit_code, done.stderr) == (2, f"moorage: {message}\n")
+    assert (done.exit_code, done.stderr) == (2, f"error: {message}\n")

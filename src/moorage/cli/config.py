@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.options import plugin_option
+from moorage.cli.command_group import CommandGroup
+from moorage.cli.options import output_option, plugin_option
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
 
 _EPILOG = """
 \b
@@ -23,25 +27,37 @@ it, and moorage's own MoorageConfiguration.
 """
 
 
-@click.group(epilog=_EPILOG)
+_CHECK_EPILOG = """
+\b
+Examples:
+  moorage config check scheduler.yaml
+  moorage config check scheduler.yaml --plugin mine.py:prefer_green -o json
+"""
+_DEFAULTS_EPILOG = """
+\b
+Examples:
+  moorage config defaults > scheduler.yaml
+  moorage config defaults -o json
+"""
+
+
+@click.group(cls=CommandGroup, epilog=_EPILOG)
 def config() -> None:
     """Check scheduler configurations, renew old ones, and show the defaults."""
 
 
-@config.command()
+@config.command(epilog=_CHECK_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path))
 @plugin_option
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@output_option()
 @click.pass_context
-def check(ctx: click.Context, file: Path, *, plugins: tuple[str, ...], output: str) -> None:
+def check(ctx: click.Context, file: Path, *, plugins: tuple[str, ...], output: Form) -> None:
     """Read FILE as `moorage run --config FILE` would, and tell every fault.
 
     Exit code 0: it can be used. 2: it cannot; in JSON, valid is false and faults lists why.
     """
     from moorage.base.errors import ConfigError, UsageError
-    from moorage.cli.render import json_text
+    from moorage.cli.render import show
     from moorage.cli.run.scheduling import check_config
 
     found: dict[str, Any] = {"file": str(file), "valid": True, "faults": [], "profiles": []}
@@ -51,20 +67,16 @@ def check(ctx: click.Context, file: Path, *, plugins: tuple[str, ...], output: s
         if output == "text":
             raise
         faults = error.faults if isinstance(error, ConfigError) else (str(error),)
-        click.echo(json_text({**found, "valid": False, "faults": list(faults)}))
+        show(output, {**found, "valid": False, "faults": list(faults)}, text="")
         ctx.exit(2)
     names = [profile.scheduler_name for profile in loaded.scheduler.profiles]
-    if output == "json":
-        click.echo(json_text({**found, "profiles": names}))
-    else:
-        click.echo(f"{file} can be used; it serves {', '.join(names)}")
+    text = f"{file} can be used; it serves {', '.join(names)}"
+    show(output, {**found, "profiles": names}, text=text)
 
 
-@config.command()
-@click.option(
-    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True
-)
-def defaults(output: str) -> None:
+@config.command(epilog=_DEFAULTS_EPILOG)
+@output_option(text=False)
+def defaults(output: Form) -> None:
     """Print the configuration that no file means, with everything spelled out.
 
     Left out are percentageOfNodesToScore and clientConnection.qps and burst: unset they mean every
@@ -102,11 +114,9 @@ everything that was dropped or changed. The output is checked as `moorage config
 @click.option("--hard-pod-affinity-symmetric-weight", "weight", type=int, metavar="0-100")
 @click.option("--lock-object-name", "lock_name", metavar="NAME")
 @click.option("--lock-object-namespace", "lock_namespace", metavar="NAME")
-@click.option(
-    "-o", "--output", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True
-)
+@output_option(text=False)
 @click.pass_context
-def convert(ctx: click.Context, /, old: Path | None, output: str, **flags: Any) -> None:
+def convert(ctx: click.Context, /, old: Path | None, output: Form, **flags: Any) -> None:
     """Write an OLD configuration anew as kubescheduler.config.k8s.io/v1.
 
     OLD is a KubeSchedulerConfiguration of v1alpha1 to v1beta3, or a Policy file. Without OLD, the
@@ -118,7 +128,7 @@ def convert(ctx: click.Context, /, old: Path | None, output: str, **flags: Any) 
     from msgspec import to_builtins
 
     from moorage.cli.converting import as_text, converted, remaining_faults
-    from moorage.cli.render import json_text
+    from moorage.cli.render import json_text, show_error
 
     found = converted(old, flags)
     if output == "json":
@@ -127,6 +137,6 @@ def convert(ctx: click.Context, /, old: Path | None, output: str, **flags: Any) 
         click.echo(as_text(found, old or flags["policy"]))
     faults = remaining_faults(found)
     for fault in faults:
-        click.echo(f"moorage: the output still has a fault: {fault}", err=True)
+        show_error(f"the output still has a fault: {fault}")
     if faults:
         ctx.exit(2)

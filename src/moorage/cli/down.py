@@ -11,12 +11,20 @@ from typing import TYPE_CHECKING
 import click
 
 from moorage.base.errors import MoorageError
+from moorage.cli.options import output_option
+from moorage.cli.render import Form, show, show_note
 from moorage.cli.which_sandbox import Which, which_options
 
 if TYPE_CHECKING:
     from moorage.sandbox.running import SandboxRecord
 
 _EPILOG = """
+\b
+Examples:
+  moorage down
+  moorage down --name blue
+  moorage down --all
+
 Nothing to end is no failure, unless --name or --kubeconfig says what to end: then the exit code is
 1.
 """
@@ -27,8 +35,9 @@ _LOOK_SECONDS = 0.05
 
 @click.command(epilog=_EPILOG)
 @click.option("--all", "every", is_flag=True, help="End every sandbox of this directory.")
+@output_option("name")
 @which_options
-def down(*, every: bool, name: str, kubeconfig: Path | None) -> None:
+def down(*, every: bool, output: Form, name: str, kubeconfig: Path | None) -> None:
     """End the sandbox of this directory, wherever it was started.
 
     Without --name and --all it is the one that has no name.
@@ -40,15 +49,16 @@ def down(*, every: bool, name: str, kubeconfig: Path | None) -> None:
     record = find(which.path)
     records = find_all() if every else [record] if record is not None else []
     if not records and which.is_given:
+        show(output, {"ended": []}, text="")
         raise MoorageError(which.missing())
     if not records:
         others = ", ".join(each.name for each in find_all())
         told = f"these run: {others}; name one with --name, or all with --all" if others else ""
-        click.echo(f"moorage: no sandbox to end{': ' if told else ''}{told}", err=True)
-        return
+        show_note(f"no sandbox to end{': ' if told else ''}{told}")
     run_loop(_end(records))
-    for each in records:
-        click.echo(f"ended: {each.title} at {each.url or each.kubeconfig}")
+    text = "\n".join(f"ended: {each.title} at {each.url or each.kubeconfig}" for each in records)
+    names = [f"sandbox/{each.name}" if each.name else "sandbox" for each in records]
+    show(output, {"ended": records}, text=text, names=names)
 
 
 async def _end(records: Sequence[SandboxRecord]) -> None:

@@ -29,7 +29,8 @@ Examples:
   moorage example-extender --fault slow --delay 10            what does httpTimeout do?
 
 \b
-The source is the module moorage.sandbox.example_extender. GET /stats counts calls and connections.
+The source is the module moorage.sandbox.example_extender. GET /stats counts calls and
+connections.
 Faults: slow (answers after --delay), broken (500), garbage (no JSON), silent (hangs up),
 lying (names nodes nobody asked about).
 """

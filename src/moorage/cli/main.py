@@ -11,6 +11,8 @@ from typing import Any
 import click
 
 from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
+from moorage.cli.command_group import CommandGroup
+from moorage.cli.render import show_error
 
 # The module of each command. Only the requested command is imported: `up` and `run` start others.
 _COMMANDS: Mapping[str, str] = {
@@ -37,8 +39,6 @@ _COMMANDS: Mapping[str, str] = {
     "wait": "moorage.cli.wait:wait",
 }
 
-# Characters; click shortens a summary to what fits into one line otherwise.
-_SUMMARY_MAX = 400
 EXIT_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
@@ -61,7 +61,7 @@ Exit codes:
 """
 
 
-class Commands(click.Group):
+class Commands(CommandGroup):
     """A group that reports failures in one line and ends with the documented exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -79,32 +79,53 @@ class Commands(click.Group):
         assert isinstance(found, click.Command), "the table names commands"
         return found
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write every command with its whole summary, in as many lines as it takes."""
-        rows = []
-        for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            assert command is not None, "the table names commands"
-            rows.append((name, command.get_short_help_str(limit=_SUMMARY_MAX)))
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
-
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; operating failures become a message and an exit code."""
         try:
             return super().invoke(ctx)
         except MoorageError as error:
-            click.echo(f"moorage: {error}{_advice(error)}", err=True)
+            show_error(f"{error}{_advice(error)}")
             ctx.exit(EXIT_BAD_INPUT if isinstance(error, UsageError) else EXIT_FAILED)
+        except click.ClickException as error:
+            raise _told(error) from error
         except ModuleNotFoundError as error:
             if (error.name or "moorage").partition(".")[0] == "moorage":
                 raise
             told = f"{error.msg}: the installation lacks a dependency, `pip check` says which"
-            click.echo(f"moorage: {told}", err=True)
+            show_error(told)
             ctx.exit(EXIT_FAILED)
         except KeyboardInterrupt:
-            click.echo("moorage: interrupted", err=True)
+            show_error("interrupted")
             ctx.exit(EXIT_INTERRUPTED)
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Read the words before the command."""
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except click.ClickException as error:
+            raise _told(error) from error
+
+
+def _told(error: click.ClickException) -> Exception:
+    """Tell in one line what was typed wrong; return what ends the process with its code."""
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        return error  # its message is the help
+    show_error(_one_line(error))
+    return click.exceptions.Exit(error.exit_code)
+
+
+def _one_line(error: click.ClickException) -> str:
+    """Return click's message in one line, with the command whose help says what is right."""
+    told = " ".join(error.format_message().split()).removesuffix(".")
+    told = told[:1].lower() + told[1:]
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{told}; see {context.command_path} --help" if context else told
 
 
 def _advice(error: MoorageError) -> str:

@@ -4,15 +4,49 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
 from moorage.base.errors import UsageError
 from moorage.base.verbosity import V0
 from moorage.cli.completing import complete_contexts, complete_namespaces
+from moorage.cli.render import Form
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_FORMS: Final[tuple[Form, ...]] = ("text", "wide", "json", "yaml", "name")
+_MEANINGS: Final = {
+    "wide": "wide: text with more columns.",
+    "name": "name: names alone, as KIND/NAME.",
+}
+
+
+def output_option(*more: Form, text: bool = True) -> Callable[[F], F]:
+    """Add ``-o`` to a command that prints objects or a report.
+
+    Parameters
+    ----------
+    more
+        Forms that mean something for this command, beside ``text``, ``json`` and ``yaml``.
+    text
+        Whether there is a text for people. Without one, ``yaml`` is what is printed unless another
+        form is asked for.
+
+    Returns
+    -------
+    Callable
+        The decorator. The command gets the form as ``output``, for `moorage.cli.render.show`.
+    """
+    forms = [form for form in _FORMS if form in {"json", "yaml", *more, *(["text"] * text)}]
+    return click.option(
+        "-o",
+        "--output",
+        type=click.Choice(forms),
+        default="text" if text else "yaml",
+        show_default=True,
+        help=" ".join(["What to print.", *(_MEANINGS[f] for f in forms if f in _MEANINGS)]),
+    )
 
 
 def kubeconfig_option(function: F) -> F:

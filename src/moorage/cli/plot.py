@@ -9,21 +9,23 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moorage.base.errors import UsageError
-from moorage.cli.options import kubeconfig_option
+from moorage.cli.options import kubeconfig_option, output_option
+from moorage.cli.render import show
 
 if TYPE_CHECKING:
     from moorage.api.node import Node
     from moorage.api.pod import Pod
     from moorage.bench.bars import GroupOf, Panel
     from moorage.cli.manifests import Manifest
+    from moorage.cli.render import Form
 
 _EPILOG = """
 \b
 Examples:
-  moorage plot -o cluster.svg                      the cluster of the kubeconfig
-  moorage plot -o gpus.png -r nvidia.com/gpu --color-by label:app
+  moorage plot --to cluster.svg                    the cluster of the kubeconfig
+  moorage plot --to gpus.png -r nvidia.com/gpu --color-by label:app
   kubectl get nodes,pods -A -o json > monday.json
-  moorage plot monday.json tuesday.json -o both.svg
+  moorage plot monday.json tuesday.json --to both.svg
 
 \b
 Needs matplotlib: pip install 'moorage[plot]'.
@@ -33,8 +35,8 @@ Needs matplotlib: pip install 'moorage[plot]'.
 @click.command(epilog=_EPILOG)
 @click.argument("files", nargs=-1, metavar="[FILE]...")
 @click.option(
-    "-o",
-    "--output",
+    "--to",
+    "picture",
     type=click.Path(path_type=Path, dir_okay=False),
     required=True,
     metavar="FILE",
@@ -55,11 +57,13 @@ Needs matplotlib: pip install 'moorage[plot]'.
     metavar="WHAT",
     help="What gives a pod its colour: namespace, scheduler, priority or label:KEY.",
 )
+@output_option()
 @kubeconfig_option
 def plot(
     *,
     files: tuple[str, ...],
-    output: Path,
+    picture: Path,
+    output: Form,
     resources: tuple[str, ...],
     color_by: str,
     kubeconfig: str,
@@ -72,7 +76,7 @@ def plot(
     """
     from moorage.bench.bars import check_output, draw, panel, resources_in_use
 
-    check_output(output)
+    check_output(picture)
     group_of = _group_of(color_by)
     if files:
         clusters = [(Path(file).stem, *_read(file)) for file in files]
@@ -84,10 +88,13 @@ def plot(
         [panel(nodes, pods, name, title=title, group_of=group_of) for name in drawn]
         for title, nodes, pods in clusters
     ]
-    draw(columns, output)
-    for panels in columns:
-        for each in panels:
-            click.echo(f"{each.title} {each.resource}: {each.summary}".strip(), err=True)
+    draw(columns, picture)
+    panels = [each for column in columns for each in column]
+    lines = [f"{each.title} {each.resource}: {each.summary}".strip() for each in panels]
+    drawn_panels = [
+        {"title": each.title, "resource": each.resource, "summary": each.summary} for each in panels
+    ]
+    show(output, {"file": str(picture), "panels": drawn_panels}, text="\n".join(lines))
 
 
 def _group_of(color_by: str) -> GroupOf:

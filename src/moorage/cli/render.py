@@ -1,14 +1,56 @@
-"""Turns objects and the server's tables into text; pure."""
+"""Turns reports, objects and the server's tables into text, and prints a report in any form."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
 
-from moorage.api.yaml_text import write_yaml
+import click
+import msgspec
 
 _GAP = "   "
+
+Form: TypeAlias = Literal["text", "wide", "json", "yaml", "name"]
+"""What a command prints: the value of ``-o``."""
+
+
+def show(
+    form: Form, report: Any, *, text: str | Callable[[], str], names: Iterable[str] = ()
+) -> None:
+    """Print a report on standard output, in the form that ``-o`` asks for.
+
+    Parameters
+    ----------
+    form
+        The value of ``-o``.
+    report
+        The report for programs: a struct, or plain values. One document.
+    text
+        The report for people, or a function that writes it; "" prints nothing.
+    names
+        What the report is about, as ``kind/name``, for the form ``name``.
+    """
+    match form:
+        case "json" | "yaml":
+            plain = msgspec.to_builtins(report)
+            told = json_text(plain) if form == "json" else yaml_text(plain)
+        case "name":
+            told = "\n".join(names)
+        case _:
+            told = text if isinstance(text, str) else text()
+    if told:
+        click.echo(told)
+
+
+def show_error(text: str) -> None:
+    """Print on standard error that something failed, and what to do."""
+    click.echo(f"error: {text}", err=True)
+
+
+def show_note(text: str) -> None:
+    """Print on standard error what is worth knowing and no failure."""
+    click.echo(f"note: {text}", err=True)
 
 
 def json_text(value: Any) -> str:
@@ -18,6 +60,8 @@ def json_text(value: Any) -> str:
 
 def yaml_text(value: Any) -> str:
     """Return YAML in block style, keys in the order of the server."""
+    from moorage.api.yaml_text import write_yaml  # takes time to import; most commands go without
+
     text = write_yaml(value)
     return text.rstrip("\n")
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from moorage.base.errors import MoorageError
+from moorage.cli.options import output_option
+from moorage.cli.render import Form, show
 from moorage.cli.which_sandbox import Which, which_options
 
 if TYPE_CHECKING:
@@ -16,36 +19,35 @@ if TYPE_CHECKING:
     from moorage.sandbox.running import SandboxRecord
 
 _EPILOG = """
-Exit code 1 if no sandbox runs.
+\b
+Examples:
+  moorage status
+  moorage status --name blue -o json
+
+\b
+Exit codes: 0 a sandbox runs, 1 none does.
 """
 _SECONDS_MAX = 5.0
 
 
 @click.command(epilog=_EPILOG)
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@output_option("name")
 @which_options
-def status(*, output: Literal["text", "json"], name: str, kubeconfig: Path | None) -> None:
+def status(*, output: Form, name: str, kubeconfig: Path | None) -> None:
     """Tell which sandboxes run in this directory, and how their pods are."""
     from moorage.sandbox.process import run_loop
 
     which = Which(name, kubeconfig)
     records = which.found()
-    if not records and output == "text":
-        raise MoorageError(which.missing())
     found = [run_loop(_described(record)) for record in records]
-    if output == "json":
-        import json
-
-        click.echo(json.dumps({"sandboxes": found}, indent=2))
-    for number, each in enumerate(found if output == "text" else ()):
-        if number:
-            click.echo()
-        _print(each)
+    names = [f"sandbox/{record.name}" if record.name else "sandbox" for record in records]
+    text = "\n\n".join("\n".join(_lines(dict(each))) for each in found)
+    show(output, {"sandboxes": found}, text=text, names=names)
     if not records:
-        raise SystemExit(1)
+        raise MoorageError(which.missing())
 
 
-def _print(found: dict[str, Any]) -> None:
+def _lines(found: dict[str, Any]) -> Iterator[str]:
     waiting = found.pop("waiting")
     pods = ", ".join(f"{count} {state}" for state, count in found.pop("pods").items())
     found["scheduler"] = ", ".join(found.pop("served") or ()) or "none"
@@ -54,9 +56,9 @@ def _print(found: dict[str, Any]) -> None:
         del found["metrics"]
     for key, value in {"name": found.pop("name") or "-", **found, "pods": pods or "none"}.items():
         if value != "":
-            click.echo(f"{key + ':':<12}{value}")
+            yield f"{key + ':':<12}{value}"
     for each in waiting:
-        click.echo(f"  {each['pod']}  {each['state']}: {each['message'] or 'not decided yet'}")
+        yield f"  {each['pod']}  {each['state']}: {each['message'] or 'not decided yet'}"
 
 
 async def _described(record: SandboxRecord) -> dict[str, Any]:

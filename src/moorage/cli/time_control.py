@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from moorage.cli.options import kubeconfig_option
+from moorage.cli.command_group import CommandGroup
+from moorage.cli.options import kubeconfig_option, output_option
 
 if TYPE_CHECKING:
+    from moorage.cli.render import Form
     from moorage.cli.session import Session
 
 _EPILOG = """
@@ -26,10 +28,28 @@ _SPEED_MAX = 1000
 _STEP_SPEED = 20.0
 _LOOK_SECONDS = 0.05
 
-_output = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+
+_SHOW_EPILOG = """
+\b
+Examples:
+  moorage time show
+  moorage time show -o json
+"""
+_STEP_EPILOG = """
+\b
+Examples:
+  moorage time step 60             a minute passes, in three seconds
+  moorage time step 3600 --at 600  an hour, in six seconds
+"""
+_SPEED_EPILOG = """
+\b
+Examples:
+  moorage time speed 1             on as usual
+  moorage time speed 0             stop
+"""
 
 
-@click.group(epilog=_EPILOG)
+@click.group(cls=CommandGroup, epilog=_EPILOG)
 def time() -> None:
     """Stop, step and speed up the time of a sandbox, and see how it runs.
 
@@ -37,15 +57,15 @@ def time() -> None:
     """
 
 
-@time.command()
-@_output
+@time.command(epilog=_SHOW_EPILOG)
+@output_option()
 @kubeconfig_option
-def show(*, output: Literal["text", "json"], kubeconfig: str, context: str) -> None:
+def show(*, output: Form, kubeconfig: str, context: str) -> None:
     """Tell the cluster's time, and how fast it runs."""
     _ask(None, output, kubeconfig, context)
 
 
-@time.command()
+@time.command(epilog=_STEP_EPILOG)
 @click.argument("seconds", type=click.FloatRange(0, min_open=True), default=1.0)
 @click.option(
     "--at",
@@ -56,13 +76,13 @@ def show(*, output: Literal["text", "json"], kubeconfig: str, context: str) -> N
     metavar="N",
     help="How many of the seconds pass in a real one.",
 )
-@_output
+@output_option()
 @kubeconfig_option
 def step(
     *,
     seconds: float,
     speed: float,
-    output: Literal["text", "json"],
+    output: Form,
     kubeconfig: str,
     context: str,
 ) -> None:
@@ -70,28 +90,24 @@ def step(
     _ask({"step": seconds, "speed": speed}, output, kubeconfig, context)
 
 
-@time.command()
+@time.command(epilog=_SPEED_EPILOG)
 @click.argument("speed", metavar="N", type=click.FloatRange(0, _SPEED_MAX))
-@_output
+@output_option()
 @kubeconfig_option
-def speed(*, speed: float, output: Literal["text", "json"], kubeconfig: str, context: str) -> None:
+def speed(*, speed: float, output: Form, kubeconfig: str, context: str) -> None:
     """Let N seconds pass in a real one from now on; 0 stops time."""
     _ask({"speed": speed}, output, kubeconfig, context)
 
 
-def _ask(change: dict[str, float] | None, output: str, kubeconfig: str, context: str) -> None:
+def _ask(change: dict[str, float] | None, output: Form, kubeconfig: str, context: str) -> None:
+    from moorage.cli.render import show
     from moorage.cli.session import run_session
 
     state = run_session(
         lambda session: _changed(session, change), kubeconfig=kubeconfig, context=context
     )
-    if output == "json":
-        import json
-
-        click.echo(json.dumps(state))
-        return
     runs = f"{state['speed']:g} seconds a second" if state["speed"] else "stopped"
-    click.echo(f"{state['now']}  {runs}")
+    show(output, state, text=f"{state['now']}  {runs}")
 
 
 async def _changed(session: Session, change: dict[str, float] | None) -> dict[str, Any]:

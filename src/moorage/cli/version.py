@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from moorage import __version__
-from moorage.cli.options import kubeconfig_option
+from moorage.cli.options import kubeconfig_option, output_option
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
+
+_EPILOG = """
+\b
+Examples:
+  moorage version
+  moorage version --server -o json
+"""
 
 
-@click.command()
+@click.command(epilog=_EPILOG)
 @kubeconfig_option
 @click.option("--server", is_flag=True, help="Ask the API server for its version too.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-def version(
-    *, kubeconfig: str, context: str, server: bool, output: Literal["text", "json"]
-) -> None:
+@output_option()
+def version(*, kubeconfig: str, context: str, server: bool, output: Form) -> None:
     """Print the version of moorage, of Python, and with --server of the API server."""
-    import json
     import platform
+
+    from moorage.cli.render import show
 
     found = {"moorage": __version__, "python": platform.python_version()}
     if server:
@@ -29,8 +38,4 @@ def version(
             return str((await session.client.read("/version")).get("gitVersion", "unknown"))
 
         found["server"] = run_session(ask, kubeconfig=kubeconfig, context=context)
-    if output == "json":
-        click.echo(json.dumps(found))
-        return
-    for name, text in found.items():
-        click.echo(f"{name} {text}")
+    show(output, found, text="\n".join(f"{name} {text}" for name, text in found.items()))

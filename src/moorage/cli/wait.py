@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from moorage.base.errors import MoorageError
+from moorage.cli.options import output_option
+from moorage.cli.render import Form, show
 from moorage.cli.which_sandbox import Which, which_options
 
 if TYPE_CHECKING:
@@ -19,7 +21,8 @@ Examples:
   moorage up -d && moorage wait --for=settled
   moorage wait --for=ready --name blue --timeout 10
 
-Exit code 1 if the time is over or the sandbox ends before.
+\b
+Exit codes: 0 reached, 1 the time is over, or the sandbox ends before.
 """
 _LOOK_SECONDS = 0.05
 # How long a sandbox that was started a moment ago takes to write its record; a guess.
@@ -42,26 +45,39 @@ _RECORD_SECONDS = 5.0
     metavar="SECONDS",
     help="How long to wait.",
 )
+@output_option()
 @which_options
 def wait(
-    *, goal: Literal["ready", "settled"], timeout: float, name: str, kubeconfig: Path | None
+    *,
+    goal: Literal["ready", "settled"],
+    timeout: float,
+    output: Form,
+    name: str,
+    kubeconfig: Path | None,
 ) -> None:
     """Wait for a sandbox that another process starts."""
     from moorage.sandbox.process import run_loop
 
     which = Which(name, kubeconfig)
-    run_loop(_wait(which, goal, timeout))
+    report: dict[str, Any] = {"goal": goal, "reached": False, "url": "", "pods": {}}
+    try:
+        text = run_loop(_wait(which, goal, timeout, report))
+    except MoorageError as error:
+        show(output, {**report, "message": str(error)}, text="")
+        raise
+    show(output, {**report, "reached": True, "message": ""}, text=text)
 
 
-async def _wait(which: Which, goal: str, timeout: float) -> None:
+async def _wait(which: Which, goal: str, timeout: float, report: dict[str, Any]) -> str:
+    """Wait, fill in the report as far as it goes, and return what was reached."""
     from moorage.base.clock import NS_PER_SECOND, SystemClock
 
     clock = SystemClock()
     begin_ns = clock.monotonic_ns()
     record = await _ready(which, timeout)
+    report["url"] = record.url
     if goal == "ready":
-        click.echo(f"ready: {record.url}")
-        return
+        return f"ready: {record.url}"
     if record.served is None:
         raise MoorageError(f"the {record.title} has no scheduler, so that no pod is decided")
     from moorage.sandbox.lines import summary
@@ -73,8 +89,13 @@ async def _wait(which: Which, goal: str, timeout: float) -> None:
 
     rest = max(0.0, timeout - (clock.monotonic_ns() - begin_ns) / NS_PER_SECOND)
     async with watched(Path(record.kubeconfig), record.served, clock=clock) as progress:
-        await settled_within(progress, rest, check=check)
-        click.echo(f"settled: {summary(progress)}")
+        try:
+            await settled_within(progress, rest, check=check)
+        finally:
+            report["pods"] = {
+                state.value: count for state, count in progress.counts.items() if count
+            }
+        return f"settled: {summary(progress)}"
 
 
 async def _ready(which: Which, timeout: float) -> SandboxRecord:

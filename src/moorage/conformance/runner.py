@@ -2,16 +2,14 @@
 
 Flow: `recordings` (files to cases) -> `needs` and `case` (case to
 answer, or what is missing) -> `compare` (field by field) -> `report`.
-The command line calls `run_conformance`.
+The command line calls `check_recordings`.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, TextIO
+from typing import TextIO
 
 from moorage.base.errors import MoorageError
 from moorage.conformance import extender
@@ -22,50 +20,6 @@ from moorage.conformance.report import Report
 from moorage.framework.registry import Registry
 from moorage.plugins.in_tree import in_tree_registry
 
-EXIT_EQUAL = 0
-EXIT_DIFFERENT = 1
-
-
-def run_conformance(
-    paths: Sequence[str | Path],
-    output: Literal["table", "json"] = "table",
-    *,
-    registry: Registry | None = None,
-    out: TextIO | None = None,
-    err: TextIO | None = None,
-) -> int:
-    """Run recordings and print the report.
-
-    Parameters
-    ----------
-    paths
-        Recordings, or directories of them.
-    output
-        ``table`` for people, ``json`` for programs.
-    registry
-        The plugins to check; the in-tree ones when not given.
-    out, err
-        Where the result and the progress go; standard output and error when not given.
-        Progress is shown on a terminal only.
-
-    Returns
-    -------
-    int
-        Exit code: 0 if no supported field of a supported case differs, else 1.
-
-    Raises
-    ------
-    UsageError
-        A path does not exist, holds no recordings, or is not readable as one.
-    """
-    out = sys.stdout if out is None else out
-    report = check_recordings(paths, registry=registry, progress=sys.stderr if err is None else err)
-    if output == "json":
-        out.write(json.dumps(report.as_json(), indent=2) + "\n")
-    else:
-        out.write(report.as_text())
-    return EXIT_DIFFERENT if report.different else EXIT_EQUAL
-
 
 def check_recordings(
     paths: Sequence[str | Path],
@@ -73,7 +27,16 @@ def check_recordings(
     registry: Registry | None = None,
     progress: TextIO | None = None,
 ) -> Report:
-    """Run recordings and return the report; the parameters are those of `run_conformance`.
+    """Run recordings and return the report.
+
+    Parameters
+    ----------
+    paths
+        Recordings, or directories of them.
+    registry
+        The plugins to check; the in-tree ones when not given.
+    progress
+        Where the progress is shown, if that is a terminal.
 
     Raises
     ------

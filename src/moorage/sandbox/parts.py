@@ -177,7 +177,7 @@ class ProcessParts:
         code = await self._scheduler.ended()
         if code == -signal.SIGALRM:
             raise MoorageError(_HUNG)
-        text = self._last_words.removeprefix("moorage: ")
+        text = self._last_words.removeprefix("error: ")
         raise _failure(text or _ended(self._scheduler, code), bad_input=code == EXIT_BAD_INPUT)
 
     def _scheduler_message(self, line: str) -> None:

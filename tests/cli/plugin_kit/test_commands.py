@@ -54,7 +54,7 @@ def test_files_that_exist_are_not_overwritten(bare: Type) -> None:
     Path("test_my_rule.py").write_text("mine")
     result = bare("plugin", "new", "my-rule", "--point", "score")
     assert result.exit_code == 2
-    assert result.stderr == "moorage: test_my_rule.py exists already; choose another name\n"
+    assert result.stderr == "error: test_my_rule.py exists already; choose another name\n"
     assert [path.name for path in Path().glob("*my_rule*")] == ["test_my_rule.py"]
 
 

@@ -47,10 +47,10 @@ def test_a_server_that_is_down_or_starting_is_waited_for_with_a_word_each_time(c
     assert 5.6 <= _look(DOWN, TransportError("reset"), BUSY, VERSION) <= 11.2
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition("; trying again in ")[0] for line in lines] == [
-        "moorage: GET https://x/version: nobody listens",
-        "moorage: reset",
-        "moorage: starting",
-        "moorage: the server answers",
+        "note: GET https://x/version: nobody listens",
+        "note: reset",
+        "note: starting",
+        "note: the server answers",
     ]
 
 

@@ -16,11 +16,11 @@ from moorage.base.errors import ApiError, UsageError
 from moorage.base.rng import Streams
 from moorage.cli.snapshot.transfer import (
     Loaded,
+    fault_lines,
     load_snapshot,
+    loaded_text,
     read_snapshot,
     save_snapshot,
-    tell_faults,
-    tell_loaded,
 )
 from moorage.client.writes import Client
 from moorage.testing.in_process import ADMIN, InProcessTransport
@@ -204,12 +204,12 @@ async def test_what_cannot_be_loaded_is_told_object_by_object_and_the_rest_is_lo
     loaded = await _load(cluster, file)
     assert await cluster.names(PODS) == ["good"]
     assert loaded.left_out == {"Event.v1": 1, "Strange.example.org/v9": 1}
-    faults = list(tell_faults(loaded))
+    faults = list(fault_lines(loaded))
     assert [text.partition(": ")[0] for text in faults] == [
         "Pod default/Not A Name",
         "Pod b",
     ]
-    assert tell_loaded(loaded, dry_run=False, as_json=False).splitlines() == [
+    assert loaded_text(loaded, dry_run=False).splitlines() == [
         "1 objects loaded",
         "1 were there already and stay as they are",
         "left out, not kept here: 1 Event.v1, 1 Strange.example.org/v9",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.options import kubeconfig_option, namespace_option
+from moorage.cli.options import kubeconfig_option, namespace_option, output_option
 
 if TYPE_CHECKING:
     from moorage.cli.manifests import Manifest
+    from moorage.cli.render import Form
     from moorage.cli.session import Session
     from moorage.client.transport import Call
 
@@ -37,14 +38,14 @@ stays. kubectl's annotation is used, so both can take turns.
     help="Manifest, directory of manifests, or - for standard input; may repeat.",
 )
 @click.option("-R", "--recursive", is_flag=True, help="Go into the directories of a directory.")
-@click.option("-o", "--output", type=click.Choice(["text", "json", "name"]), default="text")
+@output_option("name")
 @namespace_option
 @kubeconfig_option
 def apply(
     *,
     sources: tuple[str, ...],
     recursive: bool,
-    output: Literal["text", "json", "name"],
+    output: Form,
     namespace: str,
     kubeconfig: str,
     context: str,
@@ -52,7 +53,7 @@ def apply(
     """Create the objects of manifests, or change them to what the manifests say."""
     from moorage.base.errors import MoorageError
     from moorage.cli.manifests import read_manifests
-    from moorage.cli.render import json_text
+    from moorage.cli.render import show, show_error
     from moorage.cli.session import run_session
 
     manifests = read_manifests(sources, recursive=recursive)
@@ -65,18 +66,18 @@ def apply(
                 name, done, obj = await _apply_one(session, manifest, fixed=namespace)
             except MoorageError as error:
                 refused += 1
-                click.echo(f"moorage: {_naming(manifest, str(error))}", err=True)
+                show_error(_naming(manifest, str(error)))
                 continue
             stored.append(obj)
-            if output != "json":
+            if output in {"text", "name"}:
                 click.echo(name if output == "name" else f"{name} {done}")
         return stored, refused
 
     stored, refused = run_session(
         work, kubeconfig=kubeconfig, context=context, namespace=namespace, waits=True
     )
-    if output == "json":
-        click.echo(json_text({"apiVersion": "v1", "kind": "List", "items": stored}))
+    if output in {"json", "yaml"}:
+        show(output, {"apiVersion": "v1", "kind": "List", "items": stored}, text="")
     if refused:
         raise MoorageError(f"{refused} of {len(manifests)} objects were refused")
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
+
+from moorage.cli.options import output_option
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
 
 _EPILOG = """
 \b
@@ -53,7 +58,7 @@ Exit codes: 0 all objects were listed and all watchers saw all events in the sam
     metavar="N",
     help="How long to write at this rate.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@output_option()
 @click.pass_context
 def bench_api(
     ctx: click.Context,
@@ -64,11 +69,11 @@ def bench_api(
     watchers: int,
     rate: int,
     seconds: int,
-    output: Literal["text", "json"],
+    output: Form,
 ) -> None:
     """Load the API server: objects created, lists read, many watchers told."""
     from moorage.bench.api_run import ApiPlan, ApiRun
-    from moorage.cli.render import json_text
+    from moorage.cli.render import show
     from moorage.sandbox.process import run_loop
 
     plan = ApiPlan(
@@ -81,7 +86,7 @@ def bench_api(
     )
     run = ApiRun(plan, progress=lambda line: click.echo(line, err=True))
     result = run_loop(run.run())
-    click.echo(json_text(result.as_json()) if output == "json" else "\n".join(result.as_lines()))
+    show(output, result.as_json(), text="\n".join(result.as_lines()))
     if result.faults:
         ctx.exit(1)
 

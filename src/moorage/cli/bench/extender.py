@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.options import repeated_seed_option
+from moorage.cli.options import output_option, repeated_seed_option
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
 
 _EPILOG = """
 \b
@@ -31,7 +34,7 @@ them get their nodes. Every pod costs a filter and a prioritize call about all n
 )
 @click.option("--pods", type=click.IntRange(1), default=1000, show_default=True, metavar="N")
 @click.option("--names-only", is_flag=True, help="nodeCacheCapable: send names, not whole nodes.")
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@output_option()
 @repeated_seed_option
 def bench_extender(
     *,
@@ -39,7 +42,7 @@ def bench_extender(
     init_pods: int,
     pods: int,
     names_only: bool,
-    output: Literal["text", "json"],
+    output: Form,
     seed: int,
 ) -> None:
     """Place plain pods, asking an HTTP extender to filter and prioritize for each."""
@@ -49,7 +52,7 @@ def bench_extender(
     from moorage.base.rng import Streams
     from moorage.bench.extender_run import ExtenderRun
     from moorage.bench.workload import basic
-    from moorage.cli.render import json_text
+    from moorage.cli.render import show
     from moorage.sandbox.process import run_loop
 
     run = ExtenderRun(
@@ -60,9 +63,7 @@ def bench_extender(
         progress=lambda line: click.echo(line, err=True),
     )
     result, stats = run_loop(run.run())
-    if output == "json":
-        click.echo(json_text({**result.as_json(), "extender": msgspec.to_builtins(stats)}))
-        return
     calls = ", ".join(f"{count} {verb}" for verb, count in stats.calls.items())
     told = f"extender: {calls} calls over {stats.connections} connections"
-    click.echo("\n".join([*result.as_lines(), told]))
+    report = {**result.as_json(), "extender": msgspec.to_builtins(stats)}
+    show(output, report, text="\n".join([*result.as_lines(), told]))

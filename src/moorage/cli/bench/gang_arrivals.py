@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
-from moorage.cli.options import repeated_seed_option
+from moorage.cli.options import output_option, repeated_seed_option
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
 
 _EPILOG = """
 \b
@@ -49,7 +52,7 @@ nobody waits on a node, and that no job waits for long while there is room for a
     multiple=True,
     help="Run only these; may be given several times.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@output_option()
 @repeated_seed_option
 def bench_gang_arrivals(
     *,
@@ -58,16 +61,14 @@ def bench_gang_arrivals(
     largest: int,
     every: float,
     modes: tuple[Literal["trial", "permit", "default"], ...],
-    output: Literal["text", "json"],
+    output: Form,
     seed: int,
 ) -> None:
     """Let jobs of many sizes arrive at random: makespan and use, with and without gangs."""
-    import msgspec
-
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage.bench.gang_arrivals import MODES, ArrivalRun, as_lines, plan
-    from moorage.cli.render import json_text
+    from moorage.cli.render import show
 
     if largest > nodes * 8:
         raise click.BadParameter(f"jobs of {largest} pods do not fit {nodes} nodes of 8")
@@ -77,7 +78,5 @@ def bench_gang_arrivals(
         click.echo(f"{mode} ...", err=True)
         run = ArrivalRun(planned, nodes=nodes, mode=mode, watch=SystemClock())
         results.append(run.run())
-    if output == "json":
-        click.echo(json_text({"results": [msgspec.to_builtins(each) for each in results]}))
-    else:
-        click.echo("\n".join(as_lines(results, nodes=nodes, jobs=jobs)))
+    lines = as_lines(results, nodes=nodes, jobs=jobs)
+    show(output, {"results": results}, text="\n".join(lines))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.options import repeated_seed_option
+from moorage.cli.options import output_option, repeated_seed_option
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
 
 _EPILOG = """
 \b
@@ -37,7 +40,7 @@ Exit codes: 0 all of that is so, 1 something is not (FAULT lines say what).
     metavar="N",
     help="Pods created a second.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@output_option()
 @repeated_seed_option
 @click.pass_context
 def soak(
@@ -46,7 +49,7 @@ def soak(
     nodes: int,
     pods: int,
     rate: float,
-    output: Literal["text", "json"],
+    output: Form,
     seed: int,
 ) -> None:
     """Have two schedulers and a stranger place pods on nodes that come and go."""
@@ -54,7 +57,7 @@ def soak(
     from moorage.base.rng import Streams
     from moorage.bench.soak_plan import SoakPlan
     from moorage.bench.soak_run import SoakRun
-    from moorage.cli.render import json_text
+    from moorage.cli.render import show
     from moorage.sandbox.process import run_loop
 
     run = SoakRun(
@@ -64,8 +67,5 @@ def soak(
         progress=lambda line: click.echo(line, err=True),
     )
     report = run_loop(run.run())
-    if output == "json":
-        click.echo(json_text(report.as_json()))
-    else:
-        click.echo("\n".join(report.as_lines()))
+    show(output, report.as_json(), text="\n".join(report.as_lines()))
     ctx.exit(1 if report.faults else 0)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from moorage.bench.catalogue import WORKLOADS, Size
-from moorage.cli.options import repeated_seed_option
+from moorage.cli.command_group import CommandGroup
+from moorage.cli.options import output_option, repeated_seed_option
 
 if TYPE_CHECKING:
     from moorage.bench.report import Result
+    from moorage.cli.render import Form
 
 # Runs are compared with each other, so they repeat unless another seed is given.
 _SEED = 1
@@ -29,7 +31,15 @@ results can be laid beside kube-scheduler's. The same seed gives the same digest
 """
 
 
-@click.group()
+_GROUP_EPILOG = """
+\b
+Examples:
+  moorage bench basic
+  moorage bench workload mixed -o json
+"""
+
+
+@click.group(cls=CommandGroup, epilog=_GROUP_EPILOG)
 def bench() -> None:
     """Measure how fast moorage decides on this machine."""
 
@@ -59,7 +69,7 @@ def bench() -> None:
     show_default=True,
     help="engine: deciding alone. server: through an API server over HTTPS.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@output_option()
 @repeated_seed_option
 def basic(
     *,
@@ -67,7 +77,7 @@ def basic(
     init_pods: int,
     pods: int,
     mode: Literal["engine", "server"],
-    output: Literal["text", "json"],
+    output: Form,
     seed: int,
 ) -> None:
     """Place plain pods on plain nodes: pods a second, time of a decision, memory."""
@@ -96,26 +106,22 @@ def basic(
     _tell(result, output)
 
 
-def _tell(result: Result, output: Literal["text", "json"]) -> None:
-    from moorage.cli.render import json_text
+def _tell(result: Result, output: Form) -> None:
+    from moorage.cli.render import show
 
-    if output == "json":
-        click.echo(json_text(result.as_json()))
-    else:
-        click.echo("\n".join(result.as_lines()))
+    show(output, result.as_json(), text="\n".join(result.as_lines()))
 
 
 def _workload_epilog() -> str:
     width = max(len(name) for name in WORKLOADS)
-    lines = [
-        f"  {name:{width}}  {recipe.about} ({recipe.size.nodes} nodes, "
-        f"{recipe.size.init_pods} + {recipe.size.pods} pods)"
-        for name, recipe in WORKLOADS.items()
-    ]
+    lines = []
+    for name, recipe in WORKLOADS.items():
+        size = f"{recipe.size.nodes}, {recipe.size.init_pods} + {recipe.size.pods}"
+        lines += [f"  {name:{width}}  {size}", f"    {recipe.about}"]
     listed = "\n".join(lines)
     return f"""
 \b
-Workloads, after scheduler_perf's (nodes, pods before measuring + pods measured):
+Workloads, after scheduler_perf's: nodes, pods before measuring + pods measured.
 {listed}
 
 \b
@@ -138,7 +144,7 @@ Examples:
     is_flag=True,
     help="Preemption looks at every node instead of a tenth of those worth a try.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@output_option()
 @repeated_seed_option
 def workload(
     *,
@@ -147,7 +153,7 @@ def workload(
     init_pods: int | None,
     pods: int | None,
     all_candidates: bool,
-    output: Literal["text", "json"],
+    output: Form,
     seed: int,
 ) -> None:
     """Run a named workload against the deciding half alone."""
@@ -203,13 +209,13 @@ def _sizes(context: click.Context, parameter: click.Parameter, value: str) -> li
     metavar="N,N,...",
     help="Sizes of the clusters, from 10 nodes on; one pod on each node.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-def plugins(*, nodes: list[int], output: Literal["text", "json"]) -> None:
+@output_option()
+def plugins(*, nodes: list[int], output: Form) -> None:
     """Measure what each plugin costs, and whole decisions, as clusters grow."""
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage.bench.plugin_costs import costs_json, costs_lines, measure
-    from moorage.cli.render import json_text
+    from moorage.cli.render import show
     from moorage.plugins.in_tree import in_tree_registry
 
     clock = SystemClock()
@@ -220,10 +226,8 @@ def plugins(*, nodes: list[int], output: Literal["text", "json"]) -> None:
         streams=Streams(_SEED),
         progress=lambda line: click.echo(line, err=True),
     )
-    if output == "json":
-        click.echo(json_text(costs_json(costs, now_ns=clock.now_ns())))
-    else:
-        click.echo("\n".join(costs_lines(costs)))
+    report = costs_json(costs, now_ns=clock.now_ns())
+    show(output, report, text="\n".join(costs_lines(costs)))
 
 
 _PACKING_EPILOG = """
@@ -247,14 +251,14 @@ for jobs of 8 GPUs, "stranded" are free GPUs beside taken ones. Drawing needs ma
     metavar="FILE",
     help="Draw the nodes as bars, a column for each profile: .svg, .png or .pdf.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@output_option()
 @repeated_seed_option
 def packing(
     *,
     config: Path,
     nodes: int,
     plot: Path | None,
-    output: Literal["text", "json"],
+    output: Form,
     seed: int,
 ) -> None:
     """Compare how profiles pack the same pods."""
@@ -262,7 +266,7 @@ def packing(
     from moorage.base.rng import Streams
     from moorage.bench.bars import check_output, draw, panel
     from moorage.bench.packing import GPU, pack
-    from moorage.cli.render import Columns, json_text
+    from moorage.cli.render import Columns, show
     from moorage.config.load import load_config
     from moorage.plugins.in_tree import in_tree_registry
 
@@ -290,9 +294,6 @@ def packing(
             for each in found
         ]
         draw(columns, plot)
-    if output == "json":
-        click.echo(json_text([each.as_json() for each in found]))
-        return
     table = Columns(["PROFILE", "PODS", "PENDING", "GPUS", "WHOLE NODES", "STRANDED", "DIGEST"])
     rows = [
         [
@@ -306,7 +307,7 @@ def packing(
         ]
         for each in found
     ]
-    click.echo("\n".join(table.lines(rows)))
+    show(output, [each.as_json() for each in found], text="\n".join(table.lines(rows)))
 
 
 _GANG_EPILOG = """
@@ -339,7 +340,7 @@ gangs that come one after another are assumed. The same seed gives the same dige
     metavar="N",
     help="Gangs of 8 that come one after another.",
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@output_option()
 @repeated_seed_option
 def gang(
     *,
@@ -347,19 +348,16 @@ def gang(
     sizes: list[int],
     repeats: int,
     gangs: int,
-    output: Literal["text", "json"],
+    output: Form,
     seed: int,
 ) -> None:
     """Place gangs of identical pods: time of a group's decision, gangs a second."""
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
     from moorage.bench.gangs import GangRun
-    from moorage.cli.render import json_text
+    from moorage.cli.render import show
     from moorage.plugins.in_tree import in_tree_registry
 
     run = GangRun(nodes, in_tree_registry(), clock=SystemClock(), streams=Streams(seed))
     result = run.run(sizes, repeats=repeats, gangs=gangs, gang_pods=8)
-    if output == "json":
-        click.echo(json_text(result.as_json()))
-    else:
-        click.echo("\n".join(result.as_lines()))
+    show(output, result.as_json(), text="\n".join(result.as_lines()))

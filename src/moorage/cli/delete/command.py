@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from moorage.cli.completing import complete_objects
-from moorage.cli.options import kubeconfig_option, namespace_option
+from moorage.cli.options import kubeconfig_option, namespace_option, output_option
 
 if TYPE_CHECKING:
     from moorage.api.resources import ResourceType
+    from moorage.cli.render import Form
     from moorage.cli.session import Session
 
 _EPILOG = """
@@ -43,7 +44,7 @@ Examples:
 )
 @click.option("--wait/--no-wait", default=True, help="Wait until the objects are gone (default).")
 @click.option("--ignore-not-found", is_flag=True, help="What is gone already is no failure.")
-@click.option("-o", "--output", type=click.Choice(["text", "name"]), default="text")
+@output_option("name")
 @namespace_option
 @kubeconfig_option
 def delete(  # noqa: PLR0913 - one parameter an option
@@ -56,7 +57,7 @@ def delete(  # noqa: PLR0913 - one parameter an option
     grace_period: int | None,
     wait: bool,
     ignore_not_found: bool,
-    output: Literal["text", "name"],
+    output: Form,
     namespace: str,
     kubeconfig: str,
     context: str,
@@ -64,6 +65,7 @@ def delete(  # noqa: PLR0913 - one parameter an option
     """Delete objects by name, by label, by manifest, or all of a kind."""
     from moorage.cli.delete.deletion import Deletion, delete_objects
     from moorage.cli.manifests import read_manifests
+    from moorage.cli.render import show
     from moorage.cli.session import run_session
 
     if bool(words) == bool(sources):
@@ -79,15 +81,23 @@ def delete(  # noqa: PLR0913 - one parameter an option
     )
     deletion.check()
 
-    def told(kind: ResourceType, name: str) -> None:
-        group = f".{kind.group}" if kind.group else ""
+    deleted: list[dict[str, str]] = []
+
+    def told(kind: ResourceType, namespace: str, name: str) -> None:
+        singular = f"{kind.singular}.{kind.group}" if kind.group else kind.singular
+        head = {"apiVersion": kind.api_version, "kind": kind.kind}
+        deleted.append({**head, "namespace": namespace, "name": name})
         if output == "name":
-            click.echo(f"{kind.singular}{group}/{name}")
-        else:
+            click.echo(f"{singular}/{name}")
+        elif output == "text":
             forced = " force" if grace_period == 0 else ""
-            click.echo(f'{kind.singular}{group} "{name}"{forced} deleted')
+            click.echo(f'{singular} "{name}"{forced} deleted')
 
     async def work(session: Session) -> None:
         await delete_objects(session, deletion, told)
 
-    run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)
+    try:
+        run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)
+    finally:
+        if output in {"json", "yaml"}:
+            show(output, {"deleted": deleted}, text="")

@@ -13,12 +13,14 @@ from moorage.base import aio
 from moorage.base.errors import MoorageError, NotFoundError, UsageError
 from moorage.cli.kinds import manifest_kind, named_kind
 from moorage.cli.manifests import Manifest
+from moorage.cli.render import show_error
 from moorage.cli.session import Session
 from moorage.client.requests import Selection
 
 _LOOK_SECONDS = 0.2
 
-Told = Callable[[ResourceType, str], None]
+Told = Callable[[ResourceType, str, str], None]
+"""Called with the kind, the namespace and the name of each object that was deleted."""
 
 
 class Deletion(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,13 +96,13 @@ async def delete_objects(session: Session, deletion: Deletion, told: Told) -> No
         except MoorageError as error:
             failures.append(error)
             continue
-        told(target.kind, target.name)
+        told(target.kind, target.namespace, target.name)
         waiting.append((target, _uid(answer)))
     if deletion.wait:
         for target, uid in waiting:
             await _until_gone(session, target, uid)
     for failure in failures[:-1]:
-        click.echo(f"moorage: {failure}", err=True)
+        show_error(str(failure))
     if failures:
         raise failures[-1]
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
 from moorage.cli.completing import complete_objects
-from moorage.cli.options import kubeconfig_option, namespace_option
+from moorage.cli.options import kubeconfig_option, namespace_option, output_option
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
 
 _EPILOG = """
 \b
@@ -25,23 +30,31 @@ Examples:
     shell_complete=complete_objects,
 )
 @click.option("-l", "--selector", default="", metavar="LABELS", help="Only objects labelled so.")
+@output_option()
 @namespace_option
 @kubeconfig_option
 def describe(
-    *, words: tuple[str, ...], selector: str, namespace: str, kubeconfig: str, context: str
+    *,
+    words: tuple[str, ...],
+    selector: str,
+    output: Form,
+    namespace: str,
+    kubeconfig: str,
+    context: str,
 ) -> None:
     """Show objects in full, with their Events."""
     from moorage.cli.describe.text import describe_all
+    from moorage.cli.render import show
     from moorage.cli.session import Session, run_session
 
     async def work(session: Session) -> None:
-        first = True
-        async for text in describe_all(session, words, selector):
-            if not first:
-                click.echo("\n")
-            first = False
-            click.echo(text)
-        if first:
+        items: list[Any] = []
+        async for found in describe_all(session, words, selector):
+            if output == "text":
+                click.echo(("\n\n" if items else "") + found.text)
+            items.append({"object": found.obj, "events": found.events})
+        show(output, {"items": items}, text="")
+        if not items:
             click.echo("No resources found.", err=True)
 
     run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)

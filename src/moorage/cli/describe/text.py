@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
 from moorage.api.quantity import NANO, milli, value
@@ -26,7 +28,17 @@ _HIDDEN_METADATA = frozenset({"name", "namespace", "labels", "annotations", "man
 Obj = Mapping[str, Any]
 
 
-async def describe_all(session: Session, words: Sequence[str], selector: str) -> AsyncIterator[str]:
+class Described(msgspec.Struct, frozen=True):
+    """An object, its Events with the newest last, and both as a text for people."""
+
+    obj: Obj
+    events: list[Obj]
+    text: str
+
+
+async def describe_all(
+    session: Session, words: Sequence[str], selector: str
+) -> AsyncIterator[Described]:
     """Yield the description of each requested object.
 
     Raises
@@ -52,14 +64,15 @@ async def describe_all(session: Session, words: Sequence[str], selector: str) ->
         return
     listed: Any = await client.list(kind, Selection(_namespace(session, kind), selector))
     for item in listed["items"]:
-        yield await _describe(session, kind, item)
+        head = {"apiVersion": kind.api_version, "kind": kind.kind}
+        yield await _describe(session, kind, {**head, **item})
 
 
 async def _get(session: Session, kind: ResourceType, name: str) -> Obj:
     return await session.client.get(kind, name, namespace=_namespace(session, kind))
 
 
-async def _describe(session: Session, kind: ResourceType, obj: Obj) -> str:
+async def _describe(session: Session, kind: ResourceType, obj: Obj) -> Described:
     events = await _events(session, kind, obj)
     if kind is PODS:
         lines = pod_lines(obj)
@@ -69,7 +82,8 @@ async def _describe(session: Session, kind: ResourceType, obj: Obj) -> str:
         lines = node_lines(obj, listed["items"])
     else:
         lines = other_lines(kind, obj)
-    return "\n".join([*lines, *event_lines(events, session.clock)])
+    text = "\n".join([*lines, *event_lines(events, session.clock)])
+    return Described(obj, events, text)
 
 
 async def _events(session: Session, kind: ResourceType, obj: Obj) -> list[Obj]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from moorage.cli.completing import complete_objects
-from moorage.cli.options import kubeconfig_option, namespace_option
+from moorage.cli.options import kubeconfig_option, namespace_option, output_option
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
 
 _EPILOG = """
 \b
@@ -28,13 +31,7 @@ Examples:
 @click.option("-A", "--all-namespaces", is_flag=True, help="Look in every namespace.")
 @click.option("-l", "--selector", default="", metavar="LABELS", help="Only objects labelled so.")
 @click.option("--field-selector", default="", metavar="FIELDS", help="Only with these fields.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
-    default="table",
-    show_default=True,
-)
+@output_option("wide", "name")
 @click.option("-w", "--watch", is_flag=True, help="Go on and show changes as they come.")
 @namespace_option
 @kubeconfig_option
@@ -45,7 +42,7 @@ def get(  # noqa: PLR0913 - one parameter an option
     all_namespaces: bool,
     selector: str,
     field_selector: str,
-    output: Literal["table", "wide", "json", "yaml", "name"],
+    output: Form,
     watch: bool,
     namespace: str,
     kubeconfig: str,

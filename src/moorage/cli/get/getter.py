@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import click
 import msgspec
@@ -13,7 +13,16 @@ from moorage.api.resources import ResourceType
 from moorage.base import aio
 from moorage.base.errors import GoneError, MoorageError, NotFoundError, TransportError, UsageError
 from moorage.cli.kinds import named_kind
-from moorage.cli.render import Columns, json_text, table_headings, table_rows, yaml_text
+from moorage.cli.render import (
+    Columns,
+    Form,
+    json_text,
+    show_error,
+    show_note,
+    table_headings,
+    table_rows,
+    yaml_text,
+)
 from moorage.cli.session import Session
 from moorage.client import requests
 from moorage.client.status import error_from_answer, refuse_failed
@@ -31,7 +40,7 @@ class GetQuery(msgspec.Struct, frozen=True, kw_only=True):
     all_namespaces: bool = False
     selector: str = ""
     field_selector: str = ""
-    output: Literal["table", "wide", "json", "yaml", "name"] = "table"
+    output: Form = "text"
     watch: bool = False
 
     @property
@@ -84,7 +93,7 @@ class Getter:
         wanted = await self._wanted()
         if self._query.watch:
             await self._watch(*wanted[0])
-        elif self._query.output in {"table", "wide"}:
+        elif self._query.output in {"text", "wide"}:
             await self._tables(wanted)
         else:
             await self._objects(wanted)
@@ -200,7 +209,7 @@ class Getter:
             except GoneError:
                 version = ""
             except TransportError as error:
-                click.echo(f"moorage: {error}; trying again", err=True)
+                show_note(f"{error}; trying again")
                 await aio.sleep(_AGAIN_SECONDS)
 
     async def _first_look(
@@ -268,7 +277,7 @@ class Getter:
 
     @property
     def _accept(self) -> str:
-        return TABLE if self._query.output in {"table", "wide"} else "application/json"
+        return TABLE if self._query.output in {"text", "wide"} else "application/json"
 
     def _namespace(self, kind: ResourceType) -> str:
         everywhere = self._query.all_namespaces or not kind.namespaced
@@ -293,7 +302,7 @@ class Getter:
 
 def _raise_missing(missing: Sequence[MoorageError]) -> None:
     for error in missing[:-1]:
-        click.echo(f"moorage: {error}", err=True)
+        show_error(str(error))
     if missing:
         raise missing[-1]
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
 
 import click
 
 from moorage.base.errors import UsageError
+from moorage.cli.command_group import CommandGroup
+from moorage.cli.options import output_option
 from moorage.cli.plugin_kit.templates import SAMPLES, files_of
+from moorage.cli.render import Form, show
 
 _EPILOG = """
 \b
@@ -22,18 +24,33 @@ Examples:
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
-@click.group(epilog=_EPILOG)
+@click.group(cls=CommandGroup, epilog=_EPILOG)
 def plugin() -> None:
     """Begin a plugin, and test one against the contract of extension points."""
 
 
-@plugin.command()
+_NEW_EPILOG = """
+\b
+Examples:
+  moorage plugin new keep_headroom --point filter
+  moorage plugin new prefer_green --point score --directory plugins
+"""
+_TEST_EPILOG = """
+\b
+Examples:
+  moorage plugin test keep_headroom.py
+  moorage plugin test keep_headroom.py --args '{"cpuPercent": 25}' -o json
+"""
+
+
+@plugin.command(epilog=_NEW_EPILOG)
 @click.argument("name")
 @click.option(
     "--point",
     type=click.Choice([*SAMPLES], case_sensitive=False),
     required=True,
-    help="The extension point that the plugin extends.",
+    metavar="POINT",
+    help=f"The extension point that the plugin extends: {', '.join(SAMPLES)}.",
 )
 @click.option(
     "--directory",
@@ -41,7 +58,8 @@ def plugin() -> None:
     default=Path(),
     help="Where the files are written; the current folder unless given.",
 )
-def new(name: str, *, point: str, directory: Path) -> None:
+@output_option()
+def new(name: str, *, point: str, directory: Path, output: Form) -> None:
     """Write a plugin NAME that works as it is, and a test of it.
 
     Exit code 2: a file of that name exists already, or NAME cannot be a name.
@@ -62,19 +80,17 @@ def new(name: str, *, point: str, directory: Path) -> None:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"cannot write to {directory}: {error.strerror}") from error
-    for path in written:
-        click.echo(f"wrote {path}")
-    click.echo(f"next: moorage plugin test {directory / files.plugin_name}")
+    lines = [f"wrote {path}" for path in written]
+    lines.append(f"next: moorage plugin test {directory / files.plugin_name}")
+    show(output, {"files": [str(path) for path in written]}, text="\n".join(lines))
 
 
-@plugin.command()
+@plugin.command(epilog=_TEST_EPILOG)
 @click.argument("file")
 @click.option("--args", "args_text", metavar="JSON", help="The plugin's arguments, as JSON.")
 @click.option("--clusters", type=click.IntRange(1), default=20, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the clusters.")
-@click.option(
-    "-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+@output_option()
 @click.pass_context
 def test(
     ctx: click.Context,
@@ -83,7 +99,7 @@ def test(
     args_text: str | None,
     clusters: int,
     seed: int,
-    output: str,
+    output: Form,
 ) -> None:
     """Ask the plugins of FILE about random clusters, and tell each breach of the contract.
 
@@ -93,10 +109,7 @@ def test(
 
     Exit code 0: no breach was found. 1: the plugin breaks its contract. 2: FILE has no plugin.
     """
-    from msgspec import to_builtins
-
     from moorage.cli.plugin_kit.reporting import arguments, lines
-    from moorage.cli.render import json_text
     from moorage.framework.loading import references_in
     from moorage.testing.contract import ContractReport, check_contract
 
@@ -107,8 +120,7 @@ def test(
         reports.append(check_contract(reference, args=given, clusters=clusters, seed=seed))
         if output == "text":
             click.echo("\n".join(lines(reference, reports[-1])))
-    if output == "json":
-        told: Any = to_builtins(reports)
-        click.echo(json_text(told))
+    if output != "text":
+        show(output, reports, text="")
     if any(report.faults for report in reports):
         ctx.exit(1)

@@ -18,6 +18,7 @@ from moorage.cli.options import (
     plugin_option,
     seed_option,
 )
+from moorage.cli.render import show_note
 from moorage.cli.run.flags import RunCommand, given_flags, kube_scheduler_flags, warnings
 
 _EPILOG = """
@@ -85,7 +86,7 @@ def run(
     level = logging.WARNING if end_with_stdin and not verbose else level_of(verbose)
     log_from(level, log_format=given.get("logging-format", "text"))
     for line in warnings(given, has_config=config is not None):
-        click.echo(f"moorage: {line}", err=True)
+        show_note(line)
     if given.get("version"):
         click.echo(f"moorage {__version__}")
         return

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import click
 import msgspec
 
 from moorage.base.aio import TaskOwner, sleep
@@ -20,7 +19,7 @@ from moorage.base.errors import ApiError, ConfigError, TransportError, UsageErro
 from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
 from moorage.cli.plugins import with_plugins
-from moorage.cli.render import yaml_text
+from moorage.cli.render import show_note, yaml_text
 from moorage.cli.run.flags import values_in_force
 from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.scheduler_options import SchedulerOptions
@@ -127,7 +126,7 @@ async def schedule(
     containment = Containment(watch)
     known = with_plugins(config, options.plugins, containment=containment)
     for note in known.notes:
-        click.echo(f"moorage: {note}", err=True)
+        show_note(note)
     host, calls = socket.gethostname(), CallFacts(urlsplit(access.server).netloc)
     # Lease renewals must not wait behind a thousand bindings, so they have separate connections.
     lease_transport = open_transport(
@@ -307,13 +306,13 @@ async def look_at_server(transport: Transport, streams: Streams, clock: Clock) -
             if not _may_pass(error):
                 raise
             seconds = backoff.next_seconds()
-            click.echo(f"moorage: {error}; trying again in {seconds:.0f} s", err=True)
+            show_note(f"{error}; trying again in {seconds:.0f} s")
             waited = True
             await sleep(seconds)
         else:
             break
     if waited:
-        click.echo("moorage: the server answers", err=True)
+        show_note("the server answers")
 
 
 def _may_pass(error: ApiError | TransportError) -> bool:

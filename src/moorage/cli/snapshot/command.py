@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.options import kubeconfig_option
+from moorage.cli.command_group import CommandGroup
+from moorage.cli.options import kubeconfig_option, output_option
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
 
 _EPILOG = """
 \b
@@ -18,38 +22,51 @@ Examples:
   kubectl get nodes,pods,pv,pvc,sc -A -o json > prod.json  does as well
 """
 
-_output = click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+
+_SAVE_EPILOG = """
+\b
+Examples:
+  moorage snapshot save mine.json
+  moorage snapshot save prod.json --kubeconfig prod.yaml
+"""
+_LOAD_EPILOG = """
+\b
+Examples:
+  moorage snapshot load prod.json
+  moorage snapshot load prod.json --dry-run -o json
+"""
 
 
-@click.group(epilog=_EPILOG)
+@click.group(cls=CommandGroup, epilog=_EPILOG)
 def snapshot() -> None:
     """Save a cluster's objects to a file, and load such a file into a sandbox."""
 
 
-@snapshot.command()
+@snapshot.command(epilog=_SAVE_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@_output
+@output_option()
 @kubeconfig_option
-def save(*, file: Path, output: Literal["text", "json"], kubeconfig: str, context: str) -> None:
+def save(*, file: Path, output: Form, kubeconfig: str, context: str) -> None:
     """Write every object of a cluster to FILE, as one JSON List.
 
     Events are left out. Secrets are not, so the file is readable by its owner alone.
     """
+    from moorage.cli.render import show
     from moorage.cli.session import run_session
-    from moorage.cli.snapshot.transfer import save_snapshot, tell_saved
+    from moorage.cli.snapshot.transfer import save_snapshot, saved_report, saved_text
 
     saved = run_session(
         lambda session: save_snapshot(session.transport, session.client, file),
         kubeconfig=kubeconfig,
         context=context,
     )
-    click.echo(tell_saved(saved, file, as_json=output == "json"))
+    show(output, saved_report(saved, file), text=saved_text(saved, file))
 
 
-@snapshot.command()
+@snapshot.command(epilog=_LOAD_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--dry-run", is_flag=True, help="Check everything, store nothing.")
-@_output
+@output_option()
 @kubeconfig_option
 @click.pass_context
 def load(
@@ -57,7 +74,7 @@ def load(
     *,
     file: Path,
     dry_run: bool,
-    output: Literal["text", "json"],
+    output: Form,
     kubeconfig: str,
     context: str,
 ) -> None:
@@ -69,8 +86,9 @@ def load(
     Objects that are there already stay as they are. A sandbox that is starting is waited for. The
     exit code is 1 when objects were refused; the others are loaded.
     """
+    from moorage.cli.render import show, show_error
     from moorage.cli.session import run_session
-    from moorage.cli.snapshot.transfer import load_snapshot, read_snapshot, tell_faults, tell_loaded
+    from moorage.cli.snapshot.transfer import fault_lines, load_snapshot, loaded_text, read_snapshot
 
     content = read_snapshot(file)
     loaded = run_session(
@@ -79,8 +97,8 @@ def load(
         context=context,
         waits=True,
     )
-    for line in tell_faults(loaded):
-        click.echo(line, err=True)
-    click.echo(tell_loaded(loaded, dry_run=dry_run, as_json=output == "json"))
+    for line in fault_lines(loaded):
+        show_error(line)
+    show(output, loaded, text=loaded_text(loaded, dry_run=dry_run))
     if loaded.faults:
         ctx.exit(1)

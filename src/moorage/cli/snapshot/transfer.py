@@ -198,18 +198,18 @@ async def load_snapshot(transport: Transport, content: Content, *, dry_run: bool
     return loaded
 
 
-def tell_saved(saved: Saved, file: Path, *, as_json: bool) -> str:
-    """Return the report of saving, for people or programs."""
-    total = sum(saved.kinds.values())
-    if as_json:
-        return _encode({"file": str(file), "objects": total, "kinds": saved.kinds}).decode()
-    return f"{file}: {total} objects: {_counts(saved.kinds)}"
+def saved_report(saved: Saved, file: Path) -> dict[str, Any]:
+    """Return the report of saving, for programs."""
+    return {"file": str(file), "objects": sum(saved.kinds.values()), "kinds": saved.kinds}
 
 
-def tell_loaded(loaded: Loaded, *, dry_run: bool, as_json: bool) -> str:
-    """Return the report of loading, for people or programs."""
-    if as_json:
-        return _encode(loaded).decode()
+def saved_text(saved: Saved, file: Path) -> str:
+    """Return the report of saving, for people."""
+    return f"{file}: {sum(saved.kinds.values())} objects: {_counts(saved.kinds)}"
+
+
+def loaded_text(loaded: Loaded, *, dry_run: bool) -> str:
+    """Return the report of loading, for people."""
     lines = [f"{loaded.stored} objects loaded" if not dry_run else "nothing loaded: a dry run"]
     if loaded.present:
         lines.append(f"{loaded.present} were there already and stay as they are")
@@ -222,7 +222,7 @@ def tell_loaded(loaded: Loaded, *, dry_run: bool, as_json: bool) -> str:
     return "\n".join(lines)
 
 
-def tell_faults(loaded: Loaded) -> Iterator[str]:
+def fault_lines(loaded: Loaded) -> Iterator[str]:
     """Yield a line for each refused object."""
     for fault in loaded.faults:
         name = f"{fault.namespace}/{fault.name}" if fault.namespace else fault.name

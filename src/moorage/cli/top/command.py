@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.options import kubeconfig_option
+from moorage.cli.options import kubeconfig_option, output_option
 
 if TYPE_CHECKING:
+    from moorage.cli.render import Form
     from moorage.cli.session import Session
     from moorage.cli.top.fullness import By, Fullness
 
@@ -22,7 +23,8 @@ Examples:
 
 \b
 FREE is the sum over all nodes, LARGEST FREE the most that one node has left. STRANDED is free on
-nodes where cpu, memory or the number of pods is used to 95 % or more.
+nodes where cpu, memory or the number of pods is used to 95 % or more. For programs, cpu is in
+cores and memory in bytes.
 """
 
 
@@ -37,21 +39,14 @@ nodes where cpu, memory or the number of pods is used to 95 % or more.
     help="What to count; may be repeated. Default: cpu, memory and the nodes' extended resources.",
 )
 @click.option("-w", "--watch", is_flag=True, help="Show it anew every two seconds, until Ctrl-C.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "json"]),
-    default="table",
-    show_default=True,
-    help="json: cpu in cores, memory in bytes.",
-)
+@output_option("name")
 @kubeconfig_option
 def top(
     *,
     by: By,
     resources: tuple[str, ...],
     watch: bool,
-    output: Literal["table", "json"],
+    output: Form,
     kubeconfig: str,
     context: str,
 ) -> None:
@@ -60,16 +55,17 @@ def top(
     Counts what bound pods request, as the scheduler does; `kubectl top` counts what they measure.
     """
     from moorage.base import aio
-    from moorage.cli.render import json_text
+    from moorage.cli.render import show
     from moorage.cli.session import run_session
     from moorage.cli.top.text import plain, tables
 
     async def work(session: Session) -> None:
         while True:
             found = await _read(session, resources, by)
-            if watch:
+            if watch and output in {"text", "name"}:
                 click.clear()
-            click.echo(tables(found, by) if output == "table" else json_text(plain(found)))
+            names = [f"{by[:-1]}/{row.name}" for row in found.rows]
+            show(output, plain(found), text=tables(found, by), names=names)
             if not watch:
                 return
             await aio.sleep(_WATCH_SECONDS)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 
 import click
 
+from moorage.cli.render import show_note
+
 if TYPE_CHECKING:
     from moorage.sandbox.process import Pace
     from moorage.sandbox.settings import ServerSettings
@@ -151,7 +153,7 @@ def _pace(speed: float, data: Path | None) -> Pace:
         ahead_ns = max(0, newest_moment(data) - now_ns)
     if ahead_ns >= NS_PER_SECOND:
         ahead = timedelta(seconds=ahead_ns // NS_PER_SECOND)
-        click.echo(f"moorage: the cluster's time goes on {ahead} ahead of this machine's", err=True)
+        show_note(f"the cluster's time goes on {ahead} ahead of this machine's")
     if speed:
         return Pace(speed, now_ns, ahead_ns=ahead_ns)
     import tempfile
