@@ -45,7 +45,7 @@ from moorage.api.pod import (
         pytest.param(changes.WILDCARD, "*All", id="the wildcard itself"),
     ],
 )
-def test_labels(event, label):
+def test_the_label_of_a_cluster_event(event, label):
     assert event.label == label
 
 
@@ -70,7 +70,7 @@ def test_bits_are_those_of_kube_scheduler():
     assert sum(1 << bit for bit in range(2, 13)) == Action.UPDATE
 
 
-def test_events_can_be_keys():
+def test_equal_events_are_the_same_key():
     assert {ClusterEvent("Node", Action.ADD): 1}[ClusterEvent("Node", 1)] == 1
 
 
@@ -126,7 +126,7 @@ POD_ANY = ClusterEvent(Resource.POD, Action.ALL)
         pytest.param(NODE_LABEL, changes.FORCE_ACTIVATE, False, id="an incoming wildcard is wider"),
     ],
 )
-def test_matches(registered, incoming, expected):
+def test_a_registered_event_matches_an_incoming_one(registered, incoming, expected):
     assert matches(registered, incoming) is expected
 
 

@@ -33,7 +33,7 @@ def at(text: str) -> datetime:
         pytest.param("0 0 30 2 *", None, None, id="a day that never comes"),
     ],
 )
-def test_moments_beside_another(text, following, last):
+def test_the_next_and_the_last_moment_of_a_schedule(text, following, last):
     schedule = read_schedule(text)
     assert schedule.after(NOON) == (following and at(following))
     assert schedule.last_until(NOON) == (last and at(last))
@@ -73,7 +73,7 @@ SCALAR = [
 
 
 @pytest.mark.parametrize(("text", "fields", "days"), SCALAR)
-def test_every_minute_of_two_weeks_is_as_the_fields_say(text, fields, days):
+def test_the_moments_of_two_weeks_match_the_fields_of_the_schedule(text, fields, days):
     schedule = read_schedule(text)
     minute, hour, day, month, weekday = fields
 
@@ -113,7 +113,7 @@ def test_every_minute_of_two_weeks_is_as_the_fields_say(text, fields, days):
         pytest.param("@never", "unrecognized descriptor: @never", id="no such word"),
     ],
 )
-def test_what_is_no_schedule(text, why):
+def test_text_that_is_no_schedule_is_refused_with_the_reason(text, why):
     with pytest.raises(ValueError) as error:  # noqa: PT011  (the text is compared)
         read_schedule(text)
     assert str(error.value) == why

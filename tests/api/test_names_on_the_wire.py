@@ -116,5 +116,5 @@ def test_names_and_types_are_those_of_the_official_client(struct, model):
         pytest.param("uid", "uid", id="one word stays as it is"),
     ],
 )
-def test_json_name(attribute, name):
+def test_the_json_name_of_an_attribute(attribute, name):
     assert json_name(attribute) == name

@@ -124,7 +124,7 @@ def test_canonical_spelling(text, spelled):
         pytest.param(float("inf"), "quantities must match", id="infinity"),
     ],
 )
-def test_refused(text, message):
+def test_text_that_is_no_quantity_is_refused(text, message):
     with pytest.raises(ValueError, match=message):
         parse_quantity(text)
 

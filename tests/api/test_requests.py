@@ -171,7 +171,7 @@ def test_requests_of_a_pod_on_a_node(subject, expected):
     assert _milli(pod_requests(subject, use_status=True, pod_level=True)) == expected
 
 
-def test_the_variants_look_at_less():
+def test_requests_can_leave_out_the_status_and_the_pod_level():
     subject = pod(box(cpu="1"), statuses=[in_force(cpu="5")], resources=WHOLE)
     assert _milli(pod_requests(subject, use_status=False, pod_level=False)) == {"cpu": 1000}
     assert _milli(pod_requests(subject, use_status=True, pod_level=False)) == {"cpu": 5000}

@@ -30,7 +30,7 @@ from moorage.api import resources as r
         ),
     ],
 )
-def test_paths(path, expected):
+def test_the_url_path_of_a_resource(path, expected):
     assert path == expected
 
 
@@ -58,7 +58,7 @@ def test_paths(path, expected):
         pytest.param("widgets", None, id="unknown"),
     ],
 )
-def test_found_as_a_person_names_it(name, expected):
+def test_a_resource_is_found_by_kind_plural_or_short_name(name, expected):
     assert r.by_name(name) is expected
 
 

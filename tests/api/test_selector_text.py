@@ -77,7 +77,7 @@ def test_bad_label_selectors(text):
 
 
 @given(st.text(alphabet="ab,=!()<> in\\", max_size=12))
-def test_no_text_breaks_the_parsers(text):
+def test_any_text_is_parsed_or_refused_with_value_error(text):
     for parse in (parse_label_selector, parse_field_selector):
         with contextlib.suppress(ValueError):  # any other exception is the failure
             parse(text)

@@ -24,7 +24,7 @@ from moorage.api.semver import Version, normalized, parse_version
         pytest.param("1.2.\uff13", None, id="ASCII digits only"),
     ],
 )
-def test_what_is_a_version(text, expected):
+def test_which_text_is_a_semantic_version(text, expected):
     if expected is not None:
         assert parse_version(text) == expected
         return
@@ -60,5 +60,5 @@ def test_the_order_of_versions():
         pytest.param("one", "one", id="what is no version stays as it is"),
     ],
 )
-def test_loosely_written_versions(text, expected):
+def test_a_loosely_written_version_is_normalized(text, expected):
     assert normalized(text) == expected

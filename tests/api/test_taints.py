@@ -62,7 +62,7 @@ DISK = Taint(key="disk", value="slow", effect="NoSchedule")
         ),
     ],
 )
-def test_tolerates(toleration, taint, expected):
+def test_whether_a_toleration_tolerates_a_taint(toleration, taint, expected):
     assert tolerates(toleration, taint) is expected
     assert tolerated(taint, [toleration]) is expected
 

@@ -244,7 +244,7 @@ def test_several_documents_are_read_in_order():
         read_one("a\n---\nb")
 
 
-def test_aliases_are_values_of_their_own():
+def test_an_alias_is_a_copy_of_its_anchor():
     found = read_one("a: &x {b: []}\nc: *x")
     found["a"]["b"].append(1)
     assert found["c"] == {"b": []}
@@ -258,7 +258,7 @@ def _nested(depth: int) -> Any:
 
 
 @pytest.mark.parametrize("depth", [DEPTH_MAX, DEPTH_MAX + 1])
-def test_what_json_may_hold_is_bounded_alike(depth: int):
+def test_json_is_as_deep_as_yaml_may_be(depth: int):
     value = _nested(depth)
     text = write_yaml(value)
     if depth <= DEPTH_MAX:
@@ -271,7 +271,7 @@ def test_what_json_may_hold_is_bounded_alike(depth: int):
         read_one(text)
 
 
-def test_values_of_json_are_counted():
+def test_the_number_of_values_in_json_is_bounded():
     check_bounds([0] * 999, SMALL)
     with pytest.raises(DecodeError, match="more than 1000 values"):
         check_bounds([[0] * 500, {str(n): 0 for n in range(500)}], SMALL)

@@ -50,7 +50,7 @@ def pods(typed: Type) -> None:
         pytest.param(["get", "nonsense", "a"], [], id="a kind that is not served"),
     ],
 )
-def test_words_are_completed_from_the_server(words: list[str], found: list[str]) -> None:
+def test_names_are_completed_from_the_server(words: list[str], found: list[str]) -> None:
     assert completed(*words) == found
 
 

@@ -43,7 +43,7 @@ def told(records: list[logging.LogRecord]) -> list[tuple[str, bool]]:
     return [(each.getMessage(), bool(each.exc_info)) for each in passed]
 
 
-def test_the_first_is_whole_and_the_others_are_counted_once_a_minute() -> None:
+def test_the_first_failure_is_logged_whole_and_repeats_are_counted_once_a_minute() -> None:
     moments = [0.0, 0.1, 30.0, 59.9, 60.0, 61.0, 119.0, 121.0]
     records = [record(each, name=f"p{number}") for number, each in enumerate(moments)]
     assert told(records) == [
@@ -69,5 +69,5 @@ def test_the_first_is_whole_and_the_others_are_counted_once_a_minute() -> None:
         pytest.param(record(1, room="moorage.service.pump"), id="not about a plugin"),
     ],
 )
-def test_another_failure_is_told_whole(other: logging.LogRecord) -> None:
+def test_a_different_failure_is_logged_whole(other: logging.LogRecord) -> None:
     assert [whole for _, whole in told([record(0), other])] == [True, True]

@@ -19,7 +19,7 @@ def state(path: Path, *items: dict[str, Any]) -> str:
     return str(path)
 
 
-def test_two_states_of_a_cluster_beside_each_other(bare: Type, tmp_path: Path) -> None:
+def test_two_dumps_are_drawn_beside_each_other(bare: Type, tmp_path: Path) -> None:
     node = {"apiVersion": "v1", "kind": "Node", **node_manifest("n1", cpu="2")}
     pod = {
         "apiVersion": "v1",

@@ -90,7 +90,7 @@ def test_a_configuration_that_names_the_plugin_decides(bare: Type) -> None:
     )
 
 
-def test_what_else_was_configured_stays() -> None:
+def test_the_rest_of_the_configuration_stays() -> None:
     own = MoorageConfiguration(plugin_budget_seconds=2.5)
     config = LoadedConfiguration(own=own, gates=feature_gates({"GenericWorkload": True}))
     assert msgspec.structs.replace(with_plugins(config, []).config, scheduler=config.scheduler) == (

@@ -38,7 +38,7 @@ def note(**more: Any) -> EventNote:
     return EventNote(**{**fields, **more})
 
 
-def test_the_first_of_a_kind_is_created():
+def test_the_first_event_of_a_series_is_created():
     write = SeriesBook(host="h").observe(note(), now_ns=START + 1_000)
     assert write is not None
     assert write.changes is None
@@ -133,7 +133,7 @@ def test_a_single_event_leaves_the_book_without_a_write():
     assert (book.finish(now_ns=clock.now_ns()), len(book)) == ([], 0)
 
 
-def test_a_full_book_forgets_what_was_longest_not_repeated():
+def test_the_record_of_series_forgets_the_least_recently_repeated():
     book = SeriesBook(host="h", known_max=2)
     for reason in ("first", "second", "first", "third"):
         book.observe(note(reason=reason), now_ns=START)
@@ -164,7 +164,7 @@ def test_two_events_in_one_nanosecond_get_two_names():
         pytest.param("a" + "é" * 600, "a" + "é" * 509 + " ...", id="not even at an odd place"),
     ],
 )
-def test_shorten(text, expected):
+def test_a_long_note_is_shortened(text, expected):
     assert shorten(text) == expected
 
 

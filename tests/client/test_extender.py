@@ -259,7 +259,7 @@ async def endless(request: web.Request) -> web.StreamResponse:
         pytest.param(hang, "POST URL/x/filter: silent for 0.3 s", id="silent"),
     ],
 )
-async def test_one_that_misbehaves_is_an_error_in_time(handler, message):
+async def test_a_broken_or_silent_extender_is_an_error_in_time(handler, message):
     limit = 0.3 if handler is hang else 60.0
     async with asking(handler, timeout_seconds=limit) as (extender, url):
         with pytest.raises(ExtenderError) as caught:
@@ -294,7 +294,7 @@ async def test_a_call_to_a_closed_port_is_an_error():
         pytest.param(("a/gpu",), {"requests": {"cpu": "1"}}, False, id="something else"),
     ],
 )
-def test_interest(managed, resources, expected):
+def test_an_extender_is_interested_in_pods_that_ask_for_its_resources(managed, resources, expected):
     settings = ExtenderSettings(url="http://x", resources=frozenset(managed))
     transport = OneTryTransport(ServerAccess("http://x", FixedCredentials()))
     extender = HttpExtender(settings, transport, whole=encode)
@@ -370,7 +370,7 @@ SENT_TEXT = encode(SENT)[1:-1]
         pytest.param(b'{"Error":"broken"}', id="an error"),
     ],
 )
-def test_nodes_that_come_back_as_they_were_sent_need_not_be_read(answer):
+def test_nodes_returned_unchanged_are_not_decoded(answer):
     def read(*known: Any) -> Any:
         try:
             return wire.read_filter(answer.replace(b"%b", SENT_TEXT), *known)
@@ -380,7 +380,7 @@ def test_nodes_that_come_back_as_they_were_sent_need_not_be_read(answer):
     assert read(wire.Asked([N1, N2]), SENT_TEXT) == read()
 
 
-async def test_an_answer_counts_for_the_question_it_was_given_to():
+async def test_a_remembered_answer_is_checked_against_the_nodes_asked_about():
     """Read once or anew, it is held against the nodes that were asked about."""
     answers = [{"NodeNames": ["n1"]}, {"NodeNames": ["n1"]}, {"NodeNames": ["n2"]}]
 

@@ -312,18 +312,18 @@ def _token_beside_one(home: Path) -> None:
     write(home / "one" / "token", "beside one")
 
 
-async def test_without_anything_the_home_directory_counts(home):
+async def test_the_home_directory_is_the_last_place_for_a_kubeconfig(home):
     write(home / ".kube" / "config", config(user={"token": "home"}))
     access = find_access(clock=ManualClock(), environ={"HOME": str(home)})
     assert (await access.credentials.credential()).headers == (("Authorization", "Bearer home"),)
 
 
-async def test_with_nothing_at_all_the_message_says_what_to_do(home):
+async def test_without_any_kubeconfig_the_error_says_what_to_do(home):
     with pytest.raises(KubeconfigError, match=r"no API server .*give --kubeconfig FILE"):
         find_access(clock=ManualClock(), environ={"HOME": str(home)})
 
 
-def test_none_of_several_files_exists(home):
+def test_no_kubeconfig_is_loaded_when_none_of_the_files_exists(home):
     assert load_kubeconfig([home / "a", home / "b"], must_exist=False) is None
 
 

@@ -20,7 +20,7 @@ from tests.client.fakes import ScriptedTransport, Stream, answer, instant_sleep
         pytest.param(0.5, 0, 0, [2.0, 2.0, 2.0], id="a burst below one is one"),
     ],
 )
-async def test_four_calls(qps, burst, pause, waits):
+async def test_each_call_waits_for_its_share_of_the_rate(qps, burst, pause, waits):
     clock = ManualClock()
     inner = ScriptedTransport(*[answer({})] * 4)
     limited = RateLimitedTransport(inner, qps=qps, burst=burst, clock=clock)
@@ -32,7 +32,7 @@ async def test_four_calls(qps, burst, pause, waits):
     assert len(inner.calls) == 4
 
 
-async def test_an_idle_hour_saves_up_one_burst_only():
+async def test_an_idle_client_saves_up_one_burst_at_most():
     clock = ManualClock()
     limited = RateLimitedTransport(
         ScriptedTransport(*[answer({})] * 4), qps=1, burst=2, clock=clock

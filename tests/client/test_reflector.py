@@ -406,7 +406,7 @@ async def test_a_kind_that_is_no_longer_served_stays_as_it_was():
     assert log.log == [*BEGIN_HEARD, "update a@1->1", "update b@2->2"]
 
 
-async def test_a_kind_nothing_can_do_without_is_waited_for():
+async def test_a_required_kind_is_waited_for_until_it_is_served():
     log, _, reflector, slept = await play(*UNSERVED, *UNSERVED)
     assert (log.log, reflector.synced.is_set()) == ([], False)
     assert [0.8 <= slept[0] <= 1.6, 1.6 <= slept[1] <= 3.2] == [True, True]

@@ -173,7 +173,7 @@ class Checker:
 
 @settings(max_examples=150, deadline=None)
 @given(script_of_calls)
-async def test_no_gap_and_no_reorder(script):
+async def test_the_handler_hears_every_change_once_and_in_order(script):
     server, checker, clock = HistoryServer(script), Checker(), ManualClock()
     reflector = Reflector(
         server, NODES, Node, handler=checker, clock=clock, rng=Streams(1).stream("reflector")

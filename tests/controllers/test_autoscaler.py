@@ -136,7 +136,7 @@ def test_a_workload_grows_with_its_use_and_shrinks_five_minutes_later():
         ),
     ],
 )
-def test_what_goes_wrong_is_told(made, scaler, condition, reason, note):
+def test_a_condition_and_an_event_tell_why_scaling_fails(made, scaler, condition, reason, note):
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(made, scaler)
         kind, value = condition

@@ -121,7 +121,7 @@ def used(*amounts: int) -> dict[str, int]:
         ),
     ],
 )
-def test_proposal(target, found, milli, expected):
+def test_the_proposed_number_of_replicas(target, found, milli, expected):
     assert propose(target, len(found), found, milli, now_ns=NOW_NS) == expected
 
 
@@ -138,6 +138,6 @@ def test_proposal(target, found, milli, expected):
         ),
     ],
 )
-def test_no_number(found, milli, message):
+def test_no_replicas_are_proposed_without_a_usable_metric(found, milli, message):
     with pytest.raises(MetricError, match=message):
         propose(HALF, 1, found, milli, now_ns=NOW_NS)

@@ -107,7 +107,7 @@ def test_failed_jobs_are_kept_apart():
     play(scenario)
 
 
-def test_one_that_is_suspended_makes_up_for_the_last_moment_only():
+def test_a_resumed_cron_job_makes_up_for_the_last_moment_only():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(cron_job("* * * * *", suspend=True))
         await aio.sleep(330)
@@ -121,7 +121,7 @@ def test_one_that_is_suspended_makes_up_for_the_last_moment_only():
     play(scenario)
 
 
-def test_a_moment_missed_by_too_much_is_left_out():
+def test_a_moment_missed_by_more_than_the_deadline_is_left_out():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(cron_job("*/5 * * * *", suspend=True, startingDeadlineSeconds=20))
         await aio.sleep(330)

@@ -147,7 +147,7 @@ def test_a_roll_out_replaces_pods_node_by_node(rolling, least, most):
     play(scenario, nodes=[node_manifest(f"n{i}") for i in range(1, 5)])
 
 
-def test_on_delete_pods_change_only_when_somebody_deletes_them():
+def test_with_on_delete_pods_are_replaced_only_once_they_are_deleted():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(daemon(updateStrategy={"type": "OnDelete"}))
         await cluster.until(lambda: len(placed(cluster)) == 3)

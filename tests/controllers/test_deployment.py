@@ -110,7 +110,7 @@ def test_a_roll_out_keeps_within_surge_and_unavailable():
     play(scenario)
 
 
-def test_going_back_takes_the_old_replica_set_up_again_under_a_new_revision():
+def test_a_rollback_reuses_the_old_replica_set_under_a_new_revision():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(workload("Deployment", replicas=3))
         await cluster.until(lambda: complete(cluster, 3))

@@ -59,7 +59,7 @@ def sizes(steps: list[SetStep]) -> dict[str, int]:
         pytest.param(2, 1, 5, (1, 2), id="no more are unavailable than there are"),
     ],
 )
-def test_limits(replicas, surge, unavailable, expected):
+def test_surge_and_unavailable_limits_of_a_deployment(replicas, surge, unavailable, expected):
     assert limits(deployment(replicas, surge, unavailable)) == expected
 
 

@@ -148,7 +148,7 @@ def test_a_budget_that_is_changed_is_counted_anew():
 
 
 @pytest.mark.parametrize("kind", ["ReplicationController", "ReplicaSet", "StatefulSet"])
-def test_scale_is_that_of_the_owner(kind):
+def test_a_budget_counts_the_scale_of_the_pods_owner(kind):
     async def scenario(budgets: Budgets) -> None:
         owner = await budgets.own(workload(kind, "w", replicas=4))
         await budgets.add_pods(2, owner=owner)

@@ -130,7 +130,7 @@ def counts(due: Due) -> tuple[Any, ...]:
         ),
     ],
 )
-def test_counts(spec, pods, replicas, wanted):
+def test_the_counts_in_a_budgets_status(spec, pods, replicas, wanted):
     assert counts(budget_due(budget(**spec), pods, scales(**replicas), NOW_NS)) == wanted
 
 

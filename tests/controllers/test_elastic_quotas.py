@@ -37,13 +37,15 @@ from tests.plugins.quotas.builders import quota_manifest
         ),
     ],
 )
-def test_what_is_used(spec: dict[str, Any], pods: list[dict[str, Any]], used: dict[str, str]):
+def test_the_used_amounts_of_a_quota(
+    spec: dict[str, Any], pods: list[dict[str, Any]], used: dict[str, str]
+):
     quota = from_dict(Whole, {"spec": spec})
     running = [pod(f"p{i}", **each) for i, each in enumerate(pods)]
     assert quota_used(quota, running) == used
 
 
-def test_it_follows_what_runs():
+def test_the_used_amounts_follow_the_running_pods():
     def used(cluster: VirtualCluster, name: str = "quota") -> Any:
         return stored(cluster, ELASTIC_QUOTAS, name).get("status", {}).get("used")
 

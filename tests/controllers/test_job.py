@@ -181,7 +181,7 @@ def test_a_policy_of_pod_failures_decides_what_a_failure_means(rule, outcome, fa
     play(scenario)
 
 
-def test_the_pods_of_a_deleted_job_go_though_nobody_counts_them():
+def test_the_pods_of_a_deleted_job_are_deleted_in_spite_of_their_finalizer():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(job(seconds=100, parallelism=3))
         await cluster.until(lambda: len(running(cluster)) == 3)

@@ -30,7 +30,7 @@ def test_indexes_as_text(indexes, text):
 
 
 @given(st.sets(st.integers(0, 60)))
-def test_indexes_survive_being_written(indexes):
+def test_completed_indexes_are_read_back_as_written(indexes):
     assert read_indexes(write_indexes(indexes), 61) == indexes
 
 

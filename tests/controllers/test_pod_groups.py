@@ -55,7 +55,7 @@ def member(index: int, node: str, phase: str) -> Pod:
         pytest.param("Running", [ENDED] * 3 + [BROKE], "Finished", id="done, though one failed"),
     ],
 )
-def test_the_phase(before: str, pods: list[tuple[str, str]], after: str):
+def test_the_phase_of_a_pod_group(before: str, pods: list[tuple[str, str]], after: str):
     group = from_dict(Whole, {"spec": {"minMember": 3}, "status": {"phase": before}})
     status = group_status(group, [member(i, *each) for i, each in enumerate(pods)], now_ns=NOW_NS)
     assert status["phase"] == after

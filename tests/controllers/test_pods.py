@@ -67,7 +67,7 @@ def pod(
         ),
     ],
 )
-def test_who_goes_first(first, second):
+def test_pods_are_deleted_in_kubernetes_order(first, second):
     pods = [pod("b", **second), pod("a", **first)]
     rank = {"n1": 1, "n2": 3}
     assert [each.name for each in deletion_order(pods, rank=rank, now_ns=NOW_NS)] == ["a", "b"]
@@ -82,7 +82,7 @@ def test_who_goes_first(first, second):
         pytest.param("100%", 10, 10, id="all"),
     ],
 )
-def test_a_part_of_ten(value, up, down):
+def test_a_percentage_is_scaled_up_or_down(value, up, down):
     assert (scaled(value, 10, up=True), scaled(value, 10, up=False)) == (up, down)
 
 
@@ -114,7 +114,7 @@ def test_a_key_is_taken_once_and_comes_back_if_it_was_added_meanwhile():
     run_virtual(scenario(), ManualClock())
 
 
-def test_the_earliest_moment_counts():
+def test_a_key_is_due_at_its_earliest_moment():
     clock = ManualClock()
 
     async def scenario() -> None:

@@ -95,7 +95,7 @@ def test_a_pod_with_a_claim_template_runs_where_the_device_is_and_leaves_it_when
     play(scenario)
 
 
-def test_a_claim_somebody_made_is_shared_freed_and_stays():
+def test_a_claim_made_by_a_user_is_shared_then_freed_and_kept():
     async def scenario(cluster: VirtualCluster) -> None:
         shared = {
             "apiVersion": VERSION,

@@ -108,7 +108,7 @@ def test_a_smaller_set_loses_its_highest_ordinals_one_by_one_but_no_claims():
     play(scenario, volumes=True)
 
 
-def test_in_parallel_all_pods_come_at_once():
+def test_parallel_pod_management_creates_all_pods_at_once():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(workload("StatefulSet", replicas=5, podManagementPolicy="Parallel"))
         await cluster.until(lambda: len(pods(cluster)) == 5, seconds=1)
@@ -142,7 +142,7 @@ def test_a_roll_out_goes_from_the_highest_ordinal_down_to_the_partition():
     play(scenario)
 
 
-def test_on_delete_pods_change_only_when_somebody_deletes_them():
+def test_with_on_delete_pods_are_replaced_only_once_they_are_deleted():
     async def scenario(cluster: VirtualCluster) -> None:
         strategy = {"type": "OnDelete"}
         await cluster.create(workload("StatefulSet", replicas=2, updateStrategy=strategy))
@@ -155,7 +155,7 @@ def test_on_delete_pods_change_only_when_somebody_deletes_them():
     play(scenario)
 
 
-def test_going_back_makes_the_old_revision_the_newest():
+def test_a_rollback_makes_the_old_revision_the_newest():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(workload("StatefulSet", replicas=1, revisionHistoryLimit=1))
         await cluster.until(lambda: settled(cluster, 1))
@@ -184,7 +184,9 @@ def test_going_back_makes_the_old_revision_the_newest():
         pytest.param({"whenDeleted": "Delete", "whenScaled": "Delete"}, 1, 0, id="both"),
     ],
 )
-def test_what_becomes_of_claims(policy, after_scaling, after_deletion):
+def test_the_retention_policy_decides_which_claims_are_deleted(
+    policy, after_scaling, after_deletion
+):
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(
             workload(

@@ -220,7 +220,7 @@ def test_an_ephemeral_volume_gets_a_claim_that_goes_with_the_pod():
     Volumes().run(scenario)
 
 
-def test_a_volume_that_nobody_makes_times_out_and_the_claim_can_go_elsewhere_later():
+def test_a_volume_that_is_never_provisioned_times_out_and_frees_the_claim():
     volumes = Volumes(controllers=False)
 
     async def scenario(cluster: VirtualCluster) -> None:

@@ -35,7 +35,7 @@ from moorage.cli.apply.patch import LAST_APPLIED, last_applied, three_way_patch,
         pytest.param({}, {"a": {"b": 1}}, {"a": 5}, {"a": {"b": 1}}, id="another type"),
     ],
 )
-def test_the_patch(original: Any, modified: Any, live: Any, patch: Any) -> None:
+def test_the_three_way_patch_of_apply(original: Any, modified: Any, live: Any, patch: Any) -> None:
     assert three_way_patch(original, modified, live) == patch
 
 

@@ -197,7 +197,7 @@ def test_master_names_the_server_in_place_of_the_kubeconfig(tmp_path: Path) -> N
     assert access.server == "http://master"
 
 
-def test_where_it_serves() -> None:
+def test_serving_flags_choose_address_port_and_open_paths() -> None:
     given = {
         "bind-address": "::",
         "secure-port": 1,

@@ -62,7 +62,9 @@ def test_a_server_that_is_down_or_starting_is_waited_for_with_a_word_each_time(c
         pytest.param(_certificate(), TransportError, id="an unknown authority"),
     ],
 )
-def test_what_waiting_does_not_mend_ends_at_once(entry: Any, error: type[Exception], capsys: Any):
+def test_an_error_that_waiting_does_not_mend_ends_at_once(
+    entry: Any, error: type[Exception], capsys: Any
+):
     with pytest.raises(error):
         _look(entry)
     assert capsys.readouterr().err == ""

@@ -43,7 +43,7 @@ def members(*cpus: int, memory: str | None = None) -> list[PodInfo]:
         pytest.param(cluster([]), members(1), 0, id="no node"),
     ],
 )
-def test_the_bound(core: Core, pods: list[PodInfo], expected: int):
+def test_at_most_how_many_members_fit(core: Core, pods: list[PodInfo], expected: int):
     assert fits_at_most(core.snapshot, pods) == expected
 
 

@@ -61,7 +61,7 @@ GONE = st.tuples(st.just("remove"), st.integers(0, 20), st.just(0))
 
 @settings(max_examples=20, deadline=None)
 @given(steps=st.lists(ASKED | PLACED | GONE, min_size=4, max_size=10))
-def test_replicas_hear_what_they_would_have_heard(steps):
+def test_rejections_are_the_same_with_and_without_reuse(steps):
     snapshot = Snapshot()
     for index in range(3):
         snapshot.table.add_node(node(f"n{index}", cpu="4", memory="8Gi"))
@@ -148,7 +148,7 @@ def larger_group(world: World) -> None:
         pytest.param(larger_group, {}, 1, id="a group that it does not belong to: no"),
     ],
 )
-def test_is_the_next_pod_asked_about(
+def test_whether_post_filter_runs_again_for_the_next_replica(
     between: Callable[[World], None] | None, fields: dict[str, Any], asked: int
 ):
     world = World()
@@ -167,7 +167,7 @@ def test_a_group_that_demands_something_else_is_asked_about_anew():
     assert world.asked == 2
 
 
-def test_a_way_that_was_found_is_looked_for_again():
+def test_post_filter_runs_again_after_it_found_a_node():
     world = World(PostFilterResult("n"))
     world.decide("a")
     world.decide("b")

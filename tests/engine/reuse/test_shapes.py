@@ -68,7 +68,7 @@ class World:
         return self.asked["filter"][:], self.asked["score"][:]
 
 
-def test_a_replica_asks_about_nothing():
+def test_a_replica_asks_no_plugin():
     world = World(Reads.NODE | Reads.PODS)
     assert world.decide() == (NAMES, NAMES)
     assert world.decide() == ([], [])
@@ -234,7 +234,7 @@ SAID: dict[str, tuple[PreFilterResult | None, Status]] = {
     knows=st.sets(st.sampled_from("AC")),
 )
 @settings(max_examples=80)
-def test_pre_filter_comes_to_the_same_whoever_answers_from_memory(said, kept, knows):
+def test_pre_filter_is_the_same_whichever_plugins_answers_are_kept(said, kept, knows):
     """Two plugins are asked afresh for each pod, the one between them for the first.
 
     Some know beforehand as long as what they skip; one skips whatever happens, and says so.
