@@ -56,6 +56,53 @@ def test_unknown_plugins_are_told_beside_every_other_fault(bare: Type) -> None:
     ]
 
 
+BREAKING = """
+class Breaking:
+    def __init__(self, args, handle):
+        raise ValueError(f"{self.name} wants a license")
+
+
+class First(Breaking):
+    name = "First"
+
+    def filter_node(self, state, pod, node):
+        return None
+
+
+class Second(Breaking):
+    name = "Second"
+
+    def filter_node(self, state, pod, node):
+        return None
+"""
+
+
+@pytest.mark.parametrize("other", ["", "parallelism: 0\n"], ids=["alone", "beside another fault"])
+def test_every_plugin_that_cannot_be_constructed_is_told(bare: Type, other: str) -> None:
+    Path("breaking.py").write_text(BREAKING)
+    words = ("--plugin", "breaking.py:First", "--plugin", "breaking.py:Second", "-o", "json")
+    unknown = PROFILE.format("Unheard") if other else ""
+    code, out, _ = check(bare, HEAD + unknown + other, *words)
+    faults = json.loads(out)["faults"]
+    assert code == 2
+    creating = "creating profile for scheduler name default-scheduler: "
+    expected = [
+        f'{creating}initializing plugin "First": First wants a license',
+        f'{creating}initializing plugin "Second": Second wants a license',
+    ]
+    assert faults[-2:] == expected
+    assert len(faults) == (4 if other else 2)
+
+
+def test_a_plugin_whose_arguments_are_at_fault_is_told_of_once(bare: Type) -> None:
+    text = HEAD + ARGS.format("NodeResourcesFit", "scoringStrategy: {type: Odd}")
+    code, out, _ = check(bare, text, "-o", "json")
+    assert code == 2
+    assert [fault.partition(":")[0] for fault in json.loads(out)["faults"]] == [
+        "profiles[0].pluginConfig[0].args.scoringStrategy.type"
+    ]
+
+
 def test_run_tells_unknown_plugins_beside_every_other_fault(bare: Type) -> None:
     Path("file.yaml").write_text(HEAD + PROFILE.format("Unheard") + "parallelism: 0\n")
     result = bare("run", "--config", "file.yaml", "--kubeconfig", "none")

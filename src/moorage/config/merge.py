@@ -143,15 +143,32 @@ def expand_profiles(
     ConfigError
         Every start-up error of every profile.
     """
+    specs, faults = read_profiles(config, known, gates=gates)
+    if faults:
+        raise ConfigError(faults)
+    return specs
+
+
+def read_profiles(
+    config: KubeSchedulerConfiguration,
+    known: KnownPlugins,
+    *,
+    gates: FeatureGates = DEFAULT_GATES,
+) -> tuple[tuple[ProfileSpec, ...], list[str]]:
+    """Return what every profile runs as far as it can be said, and every start-up error.
+
+    Parameters
+    ----------
+    config, known, gates
+        As `expand_profiles` takes them.
+    """
     faults: list[str] = []
     specs = [
         _Expansion(profile, config, known, faults, gates=gates).spec()
         for profile in config.profiles
     ]
     faults += _shared_queue_faults(specs)
-    if faults:
-        raise ConfigError(faults)
-    return tuple(specs)
+    return tuple(specs), faults
 
 
 class _Expansion:

@@ -247,14 +247,23 @@ def _construct(spec: ProfileSpec, registry: Registry, handle: Handle) -> dict[st
     names: Iterable[str] = dict.fromkeys(name for names in spec.points.values() for name in names)
     plugins: dict[str, Any] = {}
     for name in names:
-        entry = registry.find(name)
-        assert entry is not None, f"plugin {name} was not checked against the registry"
-        args = spec.plugin_args.get(name)
-        if entry.origin:
-            plugins[name] = _from_outside(entry, args, handle, registry.containment)
-        else:
-            plugins[name] = entry.make(args, handle)
+        plugins[name] = construct_plugin(name, spec.plugin_args.get(name), registry, handle)
     return plugins
+
+
+def construct_plugin(name: str, args: object, registry: Registry, handle: Handle) -> Any:
+    """Return a plugin of a profile; one from outside is called through a guard.
+
+    Raises
+    ------
+    ConfigError
+        The plugin cannot be constructed.
+    """
+    entry = registry.find(name)
+    assert entry is not None, f"plugin {name} was not checked against the registry"
+    if entry.origin:
+        return _from_outside(entry, args, handle, registry.containment)
+    return entry.make(args, handle)
 
 
 def _from_outside(

@@ -135,7 +135,7 @@ def build_core(
     around = Surroundings() if surroundings is None else surroundings
     specs = expand_profiles(config.scheduler, registry, gates=config.gates)
     nominator = Nominator(around.store.get)
-    snapshot = _snapshot(nominator, config.gates, specs, registry)
+    snapshot = empty_snapshot(nominator, config.gates, specs, registry)
     evictions = EvictionLedger(around.store.get)
     waiting = WaitingPods() if around.waiting is None else around.waiting
     activations = Activations(around.on_wake)
@@ -208,7 +208,7 @@ def _profiles(
     return profiles
 
 
-def _snapshot(
+def empty_snapshot(
     nominator: Nominator, gates: FeatureGates, specs: Sequence[ProfileSpec], registry: Registry
 ) -> Snapshot:
     """Return an empty cluster, with the group sources that feature gates and plugins add."""

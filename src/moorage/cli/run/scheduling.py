@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import signal
 import socket
 import ssl
@@ -33,7 +34,6 @@ from moorage.client.kubeconfig import find_access
 from moorage.client.transport import CallListener, Transport
 from moorage.client.writes import Client
 from moorage.config.load import Reading, file_text, load_config, read_config
-from moorage.config.merge import expand_profiles
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.written import documents
@@ -47,6 +47,9 @@ from moorage.service.metered import MeteredTransport
 from moorage.service.metrics import exposition_of
 from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
+from moorage.service.start_faults import start_faults
+
+_ARGS = re.compile(r"profiles\[(\d+)\]\.pluginConfig\[(\d+)\]")
 
 
 def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
@@ -76,16 +79,34 @@ def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfig
     except UsageError as error:
         faults += _signed(error)
         known = with_plugins(config)
-    try:
-        if faults:  # a value at fault may break a plugin, so only names are looked up
-            expand_profiles(known.config.scheduler, known.registry, gates=config.gates)
+    clock, streams = ManualClock(), Streams(0)
+    last: list[str] = []
+    if not faults:
+        try:
+            build_core(known.config, known.registry, clock=clock, streams=streams)
+        except ConfigError as error:
+            last += error.faults
         else:
-            build_core(known.config, known.registry, clock=ManualClock(), streams=Streams(0))
-    except ConfigError as error:
-        faults += error.faults
-    if faults:
-        raise ConfigError(faults, source=source)
-    return config
+            return config
+    unusable = _unusable(config.scheduler, faults)
+    found = start_faults(
+        known.config, known.registry, clock=clock, streams=streams, unusable=unusable
+    )
+    raise ConfigError([*faults, *(found or last)], source=source)
+
+
+def _unusable(
+    config: KubeSchedulerConfiguration, faults: Sequence[str]
+) -> frozenset[tuple[str, str]]:
+    """Return (schedulerName, plugin) of the arguments that faults are about."""
+    found = set()
+    for fault in faults:
+        for profile, entry in _ARGS.findall(fault):
+            if int(profile) < len(config.profiles):
+                each = config.profiles[int(profile)]
+                if int(entry) < len(each.plugin_config):
+                    found.add((each.scheduler_name, each.plugin_config[int(entry)].name))
+    return frozenset(found)
 
 
 def _signed(error: UsageError) -> list[str]:
