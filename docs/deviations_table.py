@@ -358,6 +358,14 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="members came back one by one, up to five minutes apart, each holding room in vain",
     ),
     Deviation(
+        subject="Coscheduling by the labels of 2020 that waits at Permit, a member finds no node",
+        upstream="the members with a node keep it until the timeout",
+        here="all of them give their nodes back at once, as those of a PodGroup do",
+        why="one group after another held room in vain, and groups that fit waited for several "
+        "timeouts",
+        back="`podGroupRejectPercentage: 100` in the arguments of Coscheduling",
+    ),
+    Deviation(
         subject="Coscheduling by the labels of 2020",
         upstream="the first pod seen says minimum, priority and place in the queue, for ten "
         "minutes after the group is gone",

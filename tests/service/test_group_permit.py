@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.base import aio
+from moorage.testing.builders import pod_manifest
 from tests.scenarios.gangs import (
     Cluster,
     coscheduling,
@@ -144,14 +145,36 @@ def test_with_three_places_six_replicas_of_a_minimum_of_three_run_three():
     play(scenario, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
 
 
-def test_with_three_places_a_minimum_of_four_runs_none_and_other_pods_get_the_room():
-    async def scenario(live: Cluster) -> None:
-        await live.create(*(of_labels(name, least=4) for name in names(6)))
-        await live.until(lambda: len(live.scheduler.core.waiting) == 3)
-        await aio.sleep(60)
-        assert live.bound(*names(6)) == 0
+@pytest.mark.parametrize("member", SOURCES)
+def test_with_three_places_a_minimum_of_four_runs_none_and_other_pods_get_the_room(member):
+    """By default: the members placed do not keep their nodes until the timeout."""
 
-    play(scenario, cluster=nodes(3), config=coscheduling("permit", args=WAIT))
+    async def scenario(live: Cluster) -> None:
+        if member is of_object:
+            await live.create(pod_group(least=4))
+        await live.create(*(member(name, least=4) for name in names(6)))
+        await aio.sleep(2)
+        assert live.bound(*names(6)) == 0
+        await live.create(*(pod_manifest(name, cpu="1") for name in names(3, "single")))
+        await live.until(lambda: live.bound(*names(3, "single")) == 3, seconds=5)
+
+    play(scenario, cluster=nodes(3), config=coscheduling("permit"))
+
+
+@pytest.mark.parametrize("member", SOURCES)
+def test_a_group_that_misses_few_enough_members_keeps_its_room_until_the_timeout(member):
+    async def scenario(live: Cluster) -> None:
+        if member is of_object:
+            await live.create(pod_group(least=4))
+        await live.create(*(member(name, least=4) for name in names(4)))
+        await live.until(lambda: len(live.scheduler.core.waiting) == 3)
+        await live.create(pod_manifest("single", cpu="1"))
+        await aio.sleep(8)
+        assert live.bound("single") == 0
+        await live.until(lambda: live.bound("single") == 1, seconds=5)
+
+    args = "{permitWaitingTimeSeconds: 10, podGroupRejectPercentage: 25}"
+    play(scenario, cluster=nodes(3), config=coscheduling("permit", args=args))
 
 
 def test_two_groups_that_fit_one_at_a_time_both_run_in_the_end():

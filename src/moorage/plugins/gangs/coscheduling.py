@@ -161,7 +161,11 @@ class Coscheduling:
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
     ) -> tuple[PostFilterResult | None, Status]:
-        """In mode ``permit``, reject all waiting members when too many members find no node."""
+        """In mode ``permit``, reject all waiting members when too many members find no node.
+
+        The plugin of 2020 had no such rule: a group named by labels kept its room until the timeout
+        while other groups that would have fit waited for that room.
+        """
         del state, node_to_status
         if not self._waits:
             return None, unschedulable()
@@ -171,7 +175,7 @@ class Coscheduling:
         key, members, terms = found
         missing = terms.minimum - members.placed
         kept = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
-        if key.source == LABEL_SOURCE or missing <= 0 or kept:
+        if missing <= 0 or kept:
             return None, unschedulable()
         if self._reject(members, "optimistic rejection in PostFilter"):
             self._backing_off.begin(key)
