@@ -147,6 +147,31 @@ def test_all_members_are_bound_within_seconds_of_room(room: Room, member: Source
     play(scenario, cluster=cluster(), config=config_of(member, mode))
 
 
+@pytest.mark.parametrize("member", [of_api, of_object, of_labels])
+def test_room_wakes_a_group_whose_nodes_were_cordoned_when_it_was_rejected(member: Source):
+    """Uncordoned nodes without room are another reason, which other events cure."""
+
+    async def scenario(live: Cluster) -> None:
+        await live.create(pod_manifest("blocker", cpu="8"))
+        await live.until(lambda: live.bound("blocker") == 1)
+        await live.patch(NODES, "n0", {"spec": {"unschedulable": True}})
+        await aio.sleep(1)
+        await live.create(*group_object(member))
+        await live.create(*(member(name, least=4, cpu="2") for name in MEMBERS))
+        await live.until(lambda: "1 node(s) were unschedulable" in live.message_of("p3"))
+        await aio.sleep(20)
+        await live.patch(NODES, "n0", {"spec": {"unschedulable": None}})
+        await live.until(lambda: "1 Insufficient cpu" in live.message_of("p3"), seconds=2)
+        await aio.sleep(20)
+        await live.delete("blocker")
+        began = live.seconds
+        await live.until(lambda: live.bound(*MEMBERS) == 4, seconds=400)
+        waited = live.seconds - began
+        assert waited < SOON_SECONDS, f"bound after {waited:.1f} s"
+
+    play(scenario, cluster=cluster()[:1], config=config_of(member, "trial"))
+
+
 @pytest.mark.parametrize("pause_seconds", [0, 1, 5, 11, 40])
 @pytest.mark.parametrize(("wait_seconds"), [8, 60])
 def test_labels_at_permit_start_after_any_number_of_timeouts(
@@ -163,5 +188,6 @@ def test_labels_at_permit_start_after_any_number_of_timeouts(
         # Over HTTPS a busy machine needs time of its own.
         assert waited < (SOON_SECONDS if anywhere is play else wait_seconds + 30)
 
-    args = f"{{permitWaitingTimeSeconds: {wait_seconds}}}"
+    # Three of four members keep their room until the timeout.
+    args = f"{{permitWaitingTimeSeconds: {wait_seconds}, podGroupRejectPercentage: 25}}"
     anywhere(scenario, cluster=cluster(), config=coscheduling("permit", args=args))

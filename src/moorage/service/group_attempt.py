@@ -19,7 +19,7 @@ from moorage.engine.decision import CLEAR_NOMINATION
 from moorage.engine.groups.asking import AskingGroupCycle
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
-from moorage.engine.groups.room import bound_holds, fits_at_most
+from moorage.engine.groups.room import all_rank_as_high, fits_at_most, judges_of_room
 from moorage.framework.containment import contained
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
@@ -233,7 +233,11 @@ class GroupAttempts:
         cycle, terms = self._core.cycles.get(first.profile), self._groups.source.terms_of(key)
         if first.profile in self._core.hold_back_after_seconds:
             return False  # only a rejected attempt can make the group the head
-        if cycle is None or terms is None or not first.unschedulable_plugins:
+        if cycle is None or terms is None:
+            return False
+        # Whatever gives room must wake the member again, and its reason must name the room. So the
+        # member is not returned unless its last attempt lacked room, too.
+        if not first.unschedulable_plugins & judges_of_room(cycle.profile):
             return False
         members, infos = self._groups.members(key), [first.info]
         infos += [info_of(pod) for pod in members.waiting_pods() if pod.uid != first.uid]
@@ -241,7 +245,7 @@ class GroupAttempts:
         if missing <= 0 or fits_at_most(cycle.snapshot, infos) >= missing:
             return False
         priority = max(terms.priority, *(info.priority for info in infos))
-        if not bound_holds(cycle.profile, cycle.snapshot, priority=priority):
+        if not all_rank_as_high(cycle.snapshot, priority):
             return False
         self._facts.attempts.dropped(first.uid)
         self._queue.add_unschedulable_if_not_present(first)

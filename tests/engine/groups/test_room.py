@@ -10,7 +10,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.decision import Outcome
-from moorage.engine.groups.room import bound_holds, fits_at_most
+from moorage.engine.groups.room import all_rank_as_high, fits_at_most, judges_of_room
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import Core, build_core
 from moorage.snapshot.pod_info import PodInfo, info_of
@@ -70,6 +70,9 @@ def test_no_attempt_places_more_than_the_bound(cpus, running, wanted):
 def test_the_bound_is_no_reason_where_a_pod_of_lower_priority_runs():
     core = cluster([4])
     core.snapshot.table.add_pod(pod("low", cpu="4", priority=5), "n0")
-    profile = core.profiles["default-scheduler"]
-    assert bound_holds(profile, core.snapshot, priority=5)
-    assert not bound_holds(profile, core.snapshot, priority=6)
+    assert all_rank_as_high(core.snapshot, 5)
+    assert not all_rank_as_high(core.snapshot, 6)
+
+
+def test_the_plugin_that_judges_room_is_the_one_of_resources():
+    assert judges_of_room(cluster([4]).profiles["default-scheduler"]) == {"NodeResourcesFit"}

@@ -39,23 +39,17 @@ def fits_at_most(snapshot: Snapshot, pods: Sequence[PodInfo]) -> int:
     return min(len(pods), int(np.maximum(places_n, 0).sum()))
 
 
-def bound_holds(profile: Profile, snapshot: Snapshot, *, priority: int) -> bool:
-    """Whether too little room means a rejection: resources count, and no pod could be evicted.
-
-    Parameters
-    ----------
-    profile
-        The profile of the group.
-    snapshot
-        The cluster.
-    priority
-        The greatest priority of the members.
-    """
-    # A Filter that reads requests and the sums of a row judges whether they fit.
-    if not any(
-        each.sees_sums and RESOURCES in (profile.capabilities[each.name].shape_parts or ())
+def judges_of_room(profile: Profile) -> frozenset[str]:
+    """Return the names of a profile's Filter plugins that judge whether requests fit."""
+    # Such a plugin reads requests and the sums of a row.
+    return frozenset(
+        each.name
         for each in profile.filter_forms
-    ):
-        return False
+        if each.sees_sums and RESOURCES in (profile.capabilities[each.name].shape_parts or ())
+    )
+
+
+def all_rank_as_high(snapshot: Snapshot, priority: int) -> bool:
+    """Whether no pod on a node has a priority below that of a group: none could be evicted."""
     rows = range(snapshot.num_nodes)
     return all(pod.priority >= priority for row in rows for pod in snapshot.pods(row))
