@@ -95,6 +95,9 @@ class NodeAgents:
         # Only nodes that reserve something.
         self._reserved = {name: reserved for name, reserved in found.items() if reserved}
         self._nodes = {name: from_dict(Node, body) for name, body in self._bodies.items()}
+        # Names of the templates: their agents run on when somebody deletes the node.
+        self._own = frozenset(self._bodies)
+        self._next_index = len(self._bodies)
         self._life = PodLife(self._nodes)
         # Name of a node that is not played yet -> uid -> pod.
         self._homeless: dict[str, dict[str, Pod]] = {}
@@ -156,7 +159,9 @@ class NodeAgents:
             self._life.on_node(node)
             self._offer_resources(node)
             self._follow_pressure(node)
-        elif self._adopts and node.metadata.annotations.get(PLAYED) == "true":
+        elif node.name in self._own or (
+            self._adopts and node.metadata.annotations.get(PLAYED) == "true"
+        ):
             self._adopt(node)
 
     def _offer_resources(self, node: Node) -> None:
@@ -185,26 +190,44 @@ class NodeAgents:
     def _adopt(self, node: Node) -> None:
         """Play a node of another client, and its pods."""
         template = template_of(to_dict(node))
-        index, now_ns = len(self._bodies), self._clock.now_ns()
+        index, now_ns = self._next_index, self._clock.now_ns()
+        self._next_index += 1
         self._bodies[node.name] = node_bodies.node_object(template, index=index, now_ns=now_ns)
         self._reserved[node.name] = reserved_in(template)
         self._nodes[node.name] = node
         self._life.add_node(node)
-        self._writers.submit(node.name, partial(self._register, node.name))
+        self._writers.submit(node.name, partial(self._take_over, node.name))
         for pod in self._homeless.pop(node.name, {}).values():
             self._pod_seen(pod)
 
     def _node_gone(self, node: Node) -> None:
-        """Do nothing: as with a kubelet, the pods of a deleted node keep running."""
+        """Write no more about a deleted node, and forget it.
+
+        A kubelet registers only when it starts, so a deleted node stays away. Its pods keep
+        running until they are deleted, too.
+
+        Notes
+        -----
+        Kubernetes v1.36 pkg/kubelet/kubelet_node_status.go, registerWithAPIServer.
+        """
+        if self._nodes.pop(node.name, None) is None:
+            return
+        del self._bodies[node.name]
+        self._reserved.pop(node.name, None)
+        for what in (_LEASE, _HEARTBEAT, _EVICTION):
+            self._timers.cancel((node.name, what))
+        self._life.remove_node(node.name)
 
     def _pod_seen(self, pod: Pod) -> None:
-        if self._adopts and pod.spec.node_name not in self._nodes:
+        if self._adopts and not self._life.plays(pod.spec.node_name):
             self._homeless.setdefault(pod.spec.node_name, {})[pod.uid] = pod
             return
         self._carry_out(self._life.on_pod(pod, now_ns=self._clock.now_ns()))
 
     def _pod_gone(self, pod: Pod) -> None:
-        self._homeless.get(pod.spec.node_name, {}).pop(pod.uid, None)
+        waiting = self._homeless.get(pod.spec.node_name, {})
+        if waiting.pop(pod.uid, None) is not None and not waiting:
+            del self._homeless[pod.spec.node_name]
         self._life.on_gone(pod)
 
     # --- time -------------------------------------------------------------------------------
@@ -236,6 +259,8 @@ class NodeAgents:
         self._writers.submit(name, partial(beat, name))
 
     def _set_timer(self, name: str, what: str, seconds: float) -> None:
+        if name not in self._nodes:
+            return  # deleted while its last write went out
         self._timers.set((name, what), self._clock.now_ns() + round(seconds * NS_PER_SECOND))
         self._wake.set()
 
@@ -314,17 +339,39 @@ class NodeAgents:
 
     async def _register(self, name: str) -> None:
         """Create the node, or take over the node that exists already."""
-        body = self._bodies[name]
         try:
-            created = await self._client.create(NODES, body)
+            created = await self._client.create(NODES, self._bodies[name])
         except ConflictError:
-            await self._client.patch(NODES, name, patch_body(node_bodies.labels_patch(body)))
-            created = {}
+            await self._take_over(name)
+            return
         node = from_dict(Node, created)
-        if not node.status.allocatable:
-            patch = patch_body(node_bodies.status_patch(body))
-            created = await self._client.patch(NODES, name, patch, subresource="status")
-            node = from_dict(Node, created)
+        if node.status.allocatable:
+            await self._start_beats(node)
+        else:
+            await self._report_node(name)
+
+    async def _take_over(self, name: str) -> None:
+        """Give an existing node the labels of its template, and report its status."""
+        if name not in self._bodies:
+            return  # deleted since
+        patch = patch_body(node_bodies.labels_patch(self._bodies[name]))
+        try:
+            await self._client.patch(NODES, name, patch)
+            await self._report_node(name)
+        except NotFoundError:
+            _log.info("node %s was deleted before its agent reported", name)
+
+    async def _report_node(self, name: str) -> None:
+        if name not in self._bodies:
+            return  # deleted since
+        patch = patch_body(node_bodies.status_patch(self._bodies[name]))
+        written = await self._client.patch(NODES, name, patch, subresource="status")
+        await self._start_beats(from_dict(Node, written))
+
+    async def _start_beats(self, node: Node) -> None:
+        name = node.name
+        if name not in self._nodes:
+            return  # deleted since
         self._nodes[name] = node
         await self._create_lease(name)
         # Spread the heartbeats, or hundreds of nodes would write in the same instant.
@@ -332,6 +379,8 @@ class NodeAgents:
         self._set_timer(name, _HEARTBEAT, self._rng.uniform(0, _HEARTBEAT_SECONDS))
 
     async def _create_lease(self, name: str) -> None:
+        if name not in self._nodes:
+            return  # a lease belongs to a node
         uid = self._nodes[name].metadata.uid
         lease = node_bodies.lease_object(name, node_uid=uid, spec=self._lease_spec(name))
         try:
@@ -345,6 +394,8 @@ class NodeAgents:
 
     async def _renew_lease(self, name: str) -> None:
         """Renew a lease once; the next renewal is scheduled even after a failure."""
+        if name not in self._nodes:
+            return  # deleted since
         patch = {"spec": self._lease_spec(name)}
         try:
             await self._client.patch(
@@ -362,6 +413,8 @@ class NodeAgents:
             self._set_timer(name, _LEASE, self._renew_seconds)
 
     async def _heartbeat(self, name: str) -> None:
+        if name not in self._nodes:
+            return  # deleted since
         patch = node_bodies.heartbeat_patch(self._nodes[name], now_ns=self._clock.now_ns())
         try:
             await self._patch_status(name, patch)

@@ -95,6 +95,8 @@ class PodLife:
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self._nodes = dict(nodes)
         self._loads = {name: NodeLoad() for name in nodes}
+        # Deleted nodes that still have pods.
+        self._deleted: set[str] = set()
         self._records: dict[str, _Record] = {}
         self._timers: Timers[str] = Timers()
         self._addresses: dict[str, str] = {}
@@ -105,8 +107,19 @@ class PodLife:
 
     def add_node(self, node: Node) -> None:
         """Play one more node."""
+        self._deleted.discard(node.name)
         self._nodes[node.name] = node
-        self._loads[node.name] = NodeLoad()
+        self._loads.setdefault(node.name, NodeLoad())
+
+    def remove_node(self, name: str) -> None:
+        """Take in that a node is deleted: it is forgotten once its last pod is gone."""
+        if name in self._nodes:
+            self._deleted.add(name)
+            self._forget_empty(name)
+
+    def plays(self, node_name: str) -> bool:
+        """Whether the pods of a node are played: it is ours, or deleted and not empty yet."""
+        return node_name in self._nodes
 
     def on_node(self, node: Node) -> None:
         """Take in the newest version of one of our nodes; other nodes are ignored."""
@@ -144,6 +157,7 @@ class PodLife:
         self._loads[record.pod.spec.node_name].remove(pod.uid)
         if self._addresses.get(record.facts.pod_ip) == pod.uid:
             del self._addresses[record.facts.pod_ip]
+        self._forget_empty(record.pod.spec.node_name)
 
     def next_due_ns(self) -> int | None:
         """Return when `on_due` should be called next, wall-clock nanoseconds; None for never."""
@@ -181,6 +195,16 @@ class PodLife:
         return [*self._fail(record, status, now_ns), complaint]
 
     # --- steps ------------------------------------------------------------------------------
+
+    def _forget_empty(self, name: str) -> None:
+        """Forget a deleted node that has no pods left."""
+        if name not in self._deleted:
+            return
+        if any(record.pod.spec.node_name == name for record in self._records.values()):
+            return
+        self._deleted.remove(name)
+        del self._nodes[name]
+        del self._loads[name]
 
     def _first_look(self, pod: Pod, now_ns: int) -> list[PodEffect]:
         status = pod.status
