@@ -91,7 +91,7 @@ def parse_shape(text: str) -> Shape:
 
 
 def shaped_nodes(
-    shapes: Sequence[Shape], count: int | None, *, prefix: str = "node"
+    shapes: Sequence[Shape], count: int | None, *, prefix: str = "node", first: int = 1
 ) -> list[NodeTemplate]:
     """Return the templates of a cluster of shapes, named and spread over zones as default nodes.
 
@@ -102,6 +102,8 @@ def shaped_nodes(
     count
         Number of all nodes. Shapes without a count of their own share the rest evenly, and the
         first ones get one more. None for the sum of the shapes' counts.
+    first
+        Number of the first node.
 
     Raises
     ------
@@ -111,7 +113,7 @@ def shaped_nodes(
     alike = [
         shape for shape, n in zip(shapes, _counts(shapes, count), strict=True) for _ in range(n)
     ]
-    templates = default_nodes(len(alike), prefix=prefix)
+    templates = default_nodes(len(alike), prefix=prefix, first=first)
     return [_shaped(template, shape) for template, shape in zip(templates, alike, strict=True)]
 
 

@@ -50,7 +50,11 @@ _CONDITION_TAINTS = frozenset(
 
 
 def default_nodes(
-    count: int, *, prefix: str = "node", resources: Mapping[str, str] | None = None
+    count: int,
+    *,
+    prefix: str = "node",
+    resources: Mapping[str, str] | None = None,
+    first: int = 1,
 ) -> list[NodeTemplate]:
     """Return templates of equal nodes, spread over three zones.
 
@@ -59,19 +63,21 @@ def default_nodes(
     count
         Number of nodes.
     prefix
-        Names are ``<prefix>-<number>``, numbers from 1 and of equal length.
+        Names are ``<prefix>-<number>``, numbers of equal length.
     resources
         Capacity and allocatable; None for 8 cpu, 32Gi memory, 100Gi disk, 110 pods.
+    first
+        Number of the first node.
     """
-    width = max(2, len(str(count)))
+    width = max(2, len(str(first + count - 1)))
     amounts = dict(DEFAULT_RESOURCES if resources is None else resources)
     templates: list[NodeTemplate] = []
-    for index in range(count):
-        labels = {"topology.kubernetes.io/zone": ZONES[index % len(ZONES)]}
+    for number in range(first, first + count):
+        labels = {"topology.kubernetes.io/zone": ZONES[(number - 1) % len(ZONES)]}
         template: NodeTemplate = {
             "apiVersion": "v1",
             "kind": "Node",
-            "metadata": {"name": f"{prefix}-{index + 1:0{width}d}", "labels": labels},
+            "metadata": {"name": f"{prefix}-{number:0{width}d}", "labels": labels},
             "spec": {},
             "status": {"capacity": dict(amounts), "allocatable": dict(amounts)},
         }
