@@ -30,6 +30,7 @@ _COMMANDS: Mapping[str, str] = {
     "plot": "moorage.cli.plot:plot",
     "plugin": "moorage.cli.plugin_kit.command:plugin",
     "run": "moorage.cli.run.command:run",
+    "scale": "moorage.cli.scale.command:scale",
     "snapshot": "moorage.cli.snapshot.command:snapshot",
     "status": "moorage.cli.status:status",
     "time": "moorage.cli.time_control:time",

@@ -1,0 +1,1 @@
+"""``moorage scale``: ``command`` has the subcommands."""

@@ -1,0 +1,84 @@
+"""``moorage scale``: the number of nodes of a running sandbox."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from moorage.cli.options import kubeconfig_option, shape_option
+
+if TYPE_CHECKING:
+    from moorage.cli.session import Session
+    from moorage.nodeagent.shapes import Shape
+    from moorage.sandbox.scaling.resize import Resized
+
+_EPILOG = """
+\b
+Examples:
+  moorage scale nodes 200                        a cluster of 200 nodes
+  moorage scale nodes 202 --shape p4d.24xlarge   the new ones with eight GPUs each
+  moorage scale nodes 20                         the newest empty nodes go first
+"""
+
+
+@click.group(epilog=_EPILOG)
+def scale() -> None:
+    """Change the number of nodes of a running sandbox."""
+
+
+@scale.command(epilog=_EPILOG)
+@click.argument("count", type=click.IntRange(0, 20_000))
+@shape_option
+@click.option(
+    "--force", is_flag=True, help="Remove nodes with pods, too; their pods are lost with them."
+)
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@kubeconfig_option
+def nodes(
+    *,
+    count: int,
+    shapes: tuple[str, ...],
+    force: bool,
+    output: Literal["text", "json"],
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Give the cluster COUNT nodes, and wait until new ones are ready.
+
+    Empty nodes are removed before others, and new nodes before old ones. Pods of DaemonSets and
+    finished pods do not count. Nodes with pods are removed with --force only.
+    """
+    import msgspec
+
+    from moorage.cli.render import json_text
+    from moorage.cli.session import run_session
+    from moorage.nodeagent.shapes import parse_shape
+
+    wanted = [parse_shape(text) for text in shapes]
+    resized = run_session(
+        lambda session: _resize(session, count, wanted, force=force),
+        kubeconfig=kubeconfig,
+        context=context,
+        waits=True,
+    )
+    click.echo(_told(resized) if output == "text" else json_text(msgspec.to_builtins(resized)))
+
+
+async def _resize(session: Session, count: int, shapes: list[Shape], *, force: bool) -> Resized:
+    from moorage.cli.scale.server import check_sandbox
+    from moorage.sandbox.scaling.resize import resize
+
+    await check_sandbox(session)
+    return await resize(session.client, count, shapes=shapes, force=force)
+
+
+def _told(resized: Resized) -> str:
+    changes = [("added", resized.added), ("removed", resized.removed)]
+    told = "; ".join(f"{word} {len(names)}: {_span(names)}" for word, names in changes if names)
+    return f"{resized.nodes} nodes, {told or 'as before'}"
+
+
+def _span(names: tuple[str, ...]) -> str:
+    """Return the names, or the first and the last of many."""
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} ... {names[-1]}"

@@ -1,0 +1,29 @@
+"""Tells a sandbox from another API server, before nodes are created or deleted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from moorage.base.errors import UsageError
+from moorage.client.transport import Call
+
+if TYPE_CHECKING:
+    from moorage.cli.session import Session
+
+_PATH = "/moorage.dev/v1/time"  # a path of sandboxes only
+
+
+async def check_sandbox(session: Session) -> None:
+    """Refuse to go on with a server that is no sandbox.
+
+    Raises
+    ------
+    UsageError
+        The nodes of another cluster are machines, which no API call starts or ends.
+    """
+    answer = await session.transport.request(Call("GET", _PATH))
+    if answer.status == 404:
+        raise UsageError(
+            "this server is no sandbox of moorage, and its nodes are left alone; "
+            "`moorage nodes --count N` plays fake nodes of any server"
+        )
