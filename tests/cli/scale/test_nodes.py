@@ -46,7 +46,7 @@ def test_a_cluster_grows_and_shrinks(scaled: Type) -> None:
     refused = scaled("scale", "nodes", "0")
     assert (refused.exit_code, refused.stdout) == (2, "")
     assert refused.stderr == (
-        "moorage: of the nodes to remove (3), some have pods (1 nodes, 1 pods); nothing was "
+        "error: of the nodes to remove (3), some have pods (1 nodes, 1 pods); nothing was "
         "removed: drain them first, or remove them with their pods by --force\n"
     )
     assert names(scaled) == ["node-01", "node-02", "node-03"]
