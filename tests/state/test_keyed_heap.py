@@ -41,6 +41,9 @@ def test_behaves_as_a_sorted_list_that_keeps_arrival(steps):
         by_arrival = sorted(naive, key=lambda each: naive[each][1])
         assert [queued.pod.name for queued in heap.pods()] == by_arrival
         assert all(("ns", each) in heap for each in naive)
+        in_order = sorted(naive, key=lambda each: naive[each])
+        for count in (0, 1, 3, len(naive)):
+            assert [queued.pod.name for queued in heap.first(count)] == in_order[:count]
 
 
 def test_places_left_behind_do_not_pile_up():

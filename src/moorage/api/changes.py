@@ -89,6 +89,16 @@ def action_name(action: int) -> str:
     return _ACTION_NAMES.get(int(action), "")
 
 
+def action_names(action: int) -> tuple[str, ...]:
+    """Return the name of an action; for a combination, the name of each single action."""
+    name = action_name(action)
+    if name:
+        return (name,)
+    return tuple(
+        name for bit, name in _ACTION_NAMES.items() if bit.bit_count() == 1 and action & bit
+    )
+
+
 class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
     """Something happened to a resource; registered by plugins and reported by ingest.
 

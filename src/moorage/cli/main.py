@@ -29,6 +29,7 @@ _COMMANDS: Mapping[str, str] = {
     "nodes": "moorage.cli.nodes:nodes",
     "plot": "moorage.cli.plot:plot",
     "plugin": "moorage.cli.plugin_kit.command:plugin",
+    "queue": "moorage.cli.queue.command:queue",
     "run": "moorage.cli.run.command:run",
     "scale": "moorage.cli.scale.command:scale",
     "snapshot": "moorage.cli.snapshot.command:snapshot",

@@ -92,7 +92,7 @@ async def _sandbox_starts(kubeconfig: str, context: str, clock: Clock) -> None:
 
     The kubeconfig is read anew each time: the one of an earlier sandbox names another port.
     """
-    path, waited = _path_of(kubeconfig), 0.0
+    path, waited = sandbox_kubeconfig(kubeconfig), 0.0
     while waited < _START_SECONDS_MAX:
         try:
             await check_server(find_access(kubeconfig, context=context, clock=clock), clock)
@@ -107,7 +107,7 @@ async def _sandbox_starts(kubeconfig: str, context: str, clock: Clock) -> None:
         waited += _LOOK_SECONDS
 
 
-def _path_of(kubeconfig: str) -> Path:
+def sandbox_kubeconfig(kubeconfig: str) -> Path:
     """Return the kubeconfig of a sandbox that a command may mean."""
     listed = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
     return Path(kubeconfig or listed or kubeconfig_of("")).expanduser()

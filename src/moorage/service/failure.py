@@ -89,6 +89,7 @@ class FailureHandler:
         queued.rejected_by(
             diagnosis.unschedulable_plugins if diagnosis else (),
             diagnosis.pending_plugins if diagnosis else (),
+            message=message,
         )
         failed(queued.pod, message, rejected=status.rejected)
         namespace, name = queued.key

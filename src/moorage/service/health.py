@@ -83,6 +83,8 @@ class Page(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
 
 
+QueryPage = Callable[[Mapping[str, str]], Awaitable[Page]]
+"""Makes the answer of a path, given the query; the first of several values counts."""
 PageMaker = Callable[[str], Awaitable[Page]]
 """Makes the answer of a path, given the media types accepted."""
 
@@ -102,6 +104,8 @@ class HealthServer:
         Makers of the answers of all other paths.
     told
         Counts the results of the checks; None where they are not counted.
+    queries
+        Makers of the answers that depend on the query.
     """
 
     def __init__(
@@ -112,12 +116,14 @@ class HealthServer:
         checks: Mapping[str, Sequence[tuple[str, Check]]],
         pages: Mapping[str, PageMaker],
         told: HealthFacts | None = None,
+        queries: Mapping[str, QueryPage] | None = None,
     ) -> None:
         self._serving = serving
         self._certificate = certificate
         self._checks = checks
         self.pages = pages
         self._told = told
+        self._queries = {} if queries is None else queries
         self._runner: web.AppRunner | None = None
         self.port = 0
         """The port listened on, once started."""
@@ -166,10 +172,13 @@ class HealthServer:
         head, _, name = path.removeprefix("/").partition("/")
         if head in self._checks:
             return health(head, self._checked(head), name, request.query)
-        page = self.pages.get(path)
-        if page is None:
+        page, query = self.pages.get(path), self._queries.get(path)
+        if query is not None:
+            made = await query(dict(request.query))
+        elif page is not None:
+            made = await page(request.headers.get("Accept", ""))
+        else:
             return web.Response(status=404, text="404 page not found\n")
-        made = await page(request.headers.get("Accept", ""))
         headers = {"Content-Type": made.content_type, **made.headers}
         return web.Response(status=made.status, body=made.body, headers=headers)
 

@@ -56,13 +56,13 @@ class IncompleteGroups:
         for key, members in self._groups.all().items():
             if key.source or not members.waiting:
                 continue
-            text = _lack(key, source.terms_of(key), len(members.pods))
+            text = lack_of(key, source.terms_of(key), len(members.pods))
             if text:
                 found[key] = text
         return found
 
 
-def _lack(key: GroupKey, terms: GroupTerms | None, pods: int) -> str:
+def lack_of(key: GroupKey, terms: GroupTerms | None, pods: int) -> str:
     """Return what a group lacks; "" for nothing."""
     if terms is None:
         return f"PodGroup {key.full_name} not found"

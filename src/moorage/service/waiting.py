@@ -137,6 +137,14 @@ class WaitingPods:
         held = self._held.get(uid)
         return None if held is None or held.outcome.done() else _shown(held)
 
+    def seconds_left(self, uid: str) -> Mapping[str, float]:
+        """Return how long each plugin still lets a pod wait, seconds; empty for any other pod."""
+        held = self._held.get(uid)
+        if held is None or held.outcome.done():
+            return {}
+        now = asyncio.get_running_loop().time()
+        return {plugin: max(timer.when() - now, 0.0) for plugin, timer in held.timers.items()}
+
     # --- deciding -------------------------------------------------------------------------------
 
     def allow(self, uid: str, plugin: str) -> bool:
@@ -202,6 +210,10 @@ class PreBinding:
         """
         self._work.pop(uid, None)
         return self._reasons.pop(uid, "")
+
+    def runs(self, uid: str) -> bool:
+        """Whether a pod's PreBind is running."""
+        return uid in self._work
 
     def cancel(self, uid: str, reason: str) -> bool:
         """Call a pod's PreBind off; False when it is not running (any more)."""

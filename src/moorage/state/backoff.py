@@ -86,7 +86,11 @@ class BackoffQueue:
 
     def is_backing_off(self, queued: QueuedPod) -> bool:
         """Whether a pod's backoff still holds it."""
-        return self._clock.now_ns() < self._times.release_ns(self.expiry_ns(queued))
+        return self._clock.now_ns() < self.release_ns(queued)
+
+    def release_ns(self, queued: QueuedPod) -> int:
+        """Return the first moment at which a pod's backoff no longer holds it, wall-clock ns."""
+        return self._times.release_ns(self.expiry_ns(queued))
 
     def put(self, queued: QueuedPod) -> None:
         """Add a pod, which must not be here yet, to the half its rejectors ask for."""

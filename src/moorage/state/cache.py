@@ -174,6 +174,10 @@ class Cache:
         """Whether a pod is assumed and not confirmed."""
         return uid in self._assumed
 
+    def assumed(self) -> tuple[str, ...]:
+        """Return the uids of the assumed pods, the longest assumed first."""
+        return tuple(self._assumed)
+
     def get_pod(self, uid: str) -> Pod:
         """Return a pod as held; an assumed pod carries its node.
 

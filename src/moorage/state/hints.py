@@ -12,7 +12,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from moorage.api.changes import ClusterEvent, matches
+from moorage.api.changes import WILDCARD, ClusterEvent, matches
 from moorage.api.pod import Pod
 from moorage.state.contracts import (
     BROKEN_HINT,
@@ -24,7 +24,7 @@ from moorage.state.contracts import (
 )
 from moorage.state.in_flight import InFlight
 from moorage.state.queued_pod import PodKey, QueuedPod
-from moorage.state.wakeups import Requeue
+from moorage.state.wakeups import Requeue, WakingEvents
 
 _log = logging.getLogger(__name__)
 
@@ -90,6 +90,18 @@ class HintIndex:
             if hint.plugin == plugin
         }
         return tuple(events)
+
+    def waking(self, queued: QueuedPod) -> WakingEvents:
+        """Return the events that the pod's rejectors registered; of a gated pod, its gate's."""
+        if queued.gating_plugin:
+            return {queued.gating_plugin: queued.gating_events}
+        registered = self._by_profile.get(queued.profile)
+        if registered is None or not queued.rejectors:
+            return {"": (WILDCARD,)}
+        return {
+            plugin: tuple(dict.fromkeys(hint.event for hint in registered if hint.plugin == plugin))
+            for plugin in sorted(queued.rejectors)
+        }
 
     def may_help(self, profile: str, rejectors: frozenset[str], event: ClusterEvent) -> bool:
         """Whether `worth_requeuing` could wake any pod with these rejectors.

@@ -102,6 +102,23 @@ class KeyedHeap:
         """Return all pods in arrival order."""
         return [queued for _, _, queued in sorted(self._live.values(), key=lambda item: item[1])]
 
+    def first(self, count: int) -> list[QueuedPod]:
+        """Return the first pods in the order in which they would be popped; takes none out.
+
+        The cost grows with `count`, not with the number of pods: a place is looked at after the
+        place above it only.
+        """
+        heap, found = self._heap, list[QueuedPod]()
+        edge = [(heap[0], 0)] if heap else []
+        while edge and len(found) < count:
+            (_, _, stamp, key), index = heapq.heappop(edge)
+            if self._is_live(key, stamp):
+                found.append(self._live[key][2])
+            for below in (2 * index + 1, 2 * index + 2):
+                if below < len(heap):
+                    heapq.heappush(edge, (heap[below], below))
+        return found
+
     def validate(self) -> None:
         """Check that every pod has exactly one live place in the heap."""
         live = [key for _, _, stamp, key in self._heap if self._is_live(key, stamp)]

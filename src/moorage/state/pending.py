@@ -27,6 +27,10 @@ class PendingPod(msgspec.Struct, frozen=True):
         The reasons of the gating plugin.
     backoff_expiration_ns
         End of the pod's backoff, wall-clock nanoseconds; 0 = none.
+    message
+        Why the pod's last attempt failed; empty before its first failure.
+    first_queued_ns
+        When the pod first entered activeQ, wall-clock nanoseconds; None = never.
     """
 
     pod: Pod
@@ -37,6 +41,8 @@ class PendingPod(msgspec.Struct, frozen=True):
     gating_plugin: str
     gating_reasons: tuple[str, ...]
     backoff_expiration_ns: int
+    message: str = ""
+    first_queued_ns: int | None = None
 
 
 class QueueCounts(msgspec.Struct, frozen=True):
@@ -108,4 +114,6 @@ def pending_pod(queued: QueuedPod) -> PendingPod:
         gating_plugin=queued.gating_plugin,
         gating_reasons=queued.gating_result[1] if queued.gating_result else (),
         backoff_expiration_ns=queued.backoff_expiration_ns,
+        message=queued.message,
+        first_queued_ns=queued.initial_attempt_ns,
     )

@@ -49,6 +49,7 @@ from moorage.state.lifecycle import ATTEMPTED, QUEUED, Lifecycle, PodState
 from moorage.state.nominations import NominatingInfo, Nominator
 from moorage.state.pending import PendingSummary, QueueCounts, pending_pod
 from moorage.state.pre_enqueue import PreEnqueueGates
+from moorage.state.queue_reader import QueueReader
 from moorage.state.queue_version import V1_36, QueueVersion
 from moorage.state.queued_pod import QueuedPod
 from moorage.state.sub_queues import POD_ADD, POD_UPDATE, SubQueues
@@ -131,6 +132,8 @@ class SchedulingQueue:
             wakeups=self._wakeups,
             lifecycle=self.lifecycle,
         )
+        self.reader = QueueReader(self._sub_queues, self._in_flight, self._wakeups)
+        """Reads the queue for reports."""
         self.nominator = nominator
         self._activations = Activations() if activations is None else activations
         self._on_wake = on_wake

@@ -44,6 +44,7 @@ class QueuedPod:
         "info",
         "initial_attempt_ns",
         "key",
+        "message",
         "pending_plugins",
         "pod",
         "timestamp_ns",
@@ -81,6 +82,8 @@ class QueuedPod:
         """(code, reasons) of the gating plugin's last answer, for explaining."""
         self.gating_events: tuple[ClusterEvent, ...] = ()
         """Events the gating plugin registered; no others are looked at while gated."""
+        self.message = ""
+        """Why the last attempt failed, in the words of its Event; empty if none has failed."""
         self.was_flushed = False
         """Whether the pod left unschedulablePods by the leftover flush since it last came back."""
         self.counted_rejectors: frozenset[str] = frozenset()
@@ -124,12 +127,15 @@ class QueuedPod:
         assert info.uid == self.uid, f"{self!r} updated with uid {info.uid}"
         self.pod, self.info = pod, info
 
-    def rejected_by(self, unschedulable: Iterable[str], pending: Iterable[str] = ()) -> None:
+    def rejected_by(
+        self, unschedulable: Iterable[str], pending: Iterable[str] = (), *, message: str = ""
+    ) -> None:
         """Replace what earlier attempts left by the rejectors of the attempt that just failed.
 
         The failure handler calls this before the pod goes back to the queue. Without rejectors the
         attempt failed with an error.
         """
+        self.message = message
         self.unschedulable_plugins = frozenset(unschedulable)
         self.pending_plugins = frozenset(pending)
         self.gating_plugin = ""

@@ -7,14 +7,17 @@ chooses between them.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from moorage.api.changes import ClusterEvent
 from moorage.api.pod import Pod
 from moorage.state.in_flight import InFlight
 from moorage.state.queued_pod import PodKey, QueuedPod
+
+WakingEvents: TypeAlias = Mapping[str, Sequence[ClusterEvent]]
+"""Name of a plugin -> the cluster events after which it lets a waiting pod be tried again."""
 
 
 class Requeue(Enum):
@@ -81,4 +84,11 @@ class Wakeups(Protocol):
 
     def on_return(self, queued: QueuedPod, in_flight: InFlight) -> Requeue:
         """Judge a pod that comes back from its attempt by the events that came meanwhile."""
+        ...
+
+    def waking(self, queued: QueuedPod) -> WakingEvents:
+        """Return the events that may wake a waiting pod, by the plugin that waits for them.
+
+        The name is empty where the events do not depend on the plugin that rejected the pod.
+        """
         ...

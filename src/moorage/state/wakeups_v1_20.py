@@ -17,13 +17,13 @@ from typing import TypeAlias
 
 import msgspec
 
-from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.changes import WILDCARD, Action, ClusterEvent, Resource
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod, PodStatus
 from moorage.snapshot.pod_affinity import required_terms
 from moorage.state.in_flight import InFlight
 from moorage.state.queued_pod import PodKey, QueuedPod
-from moorage.state.wakeups import Requeue
+from moorage.state.wakeups import Requeue, WakingEvents
 
 _log = logging.getLogger(__name__)
 
@@ -97,6 +97,12 @@ class WakeupsV120:
         """Answer AFTER_BACKOFF if waiting pods were moved since the attempt began, else SKIP."""
         moved = in_flight.move_request_cycle >= in_flight.scheduling_cycle
         return Requeue.AFTER_BACKOFF if moved else Requeue.SKIP
+
+    def waking(self, queued: QueuedPod) -> WakingEvents:
+        """Return every event; of a gated pod, its gate's."""
+        if queued.gating_plugin:
+            return {queued.gating_plugin: queued.gating_events}
+        return {"": (WILDCARD,)}
 
     def _has_affinity_to(self, waiting: Pod, placed: Pod) -> bool:
         affinity = waiting.spec.affinity

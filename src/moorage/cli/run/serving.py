@@ -15,7 +15,7 @@ from moorage.config.written import documents
 from moorage.observe.exposition import Exposition
 from moorage.observe.resources import resources_page
 from moorage.observe.slis import HealthFacts
-from moorage.service.health import ALWAYS_ALLOWED, HealthServer, Page, PageMaker, Serving
+from moorage.service.health import ALWAYS_ALLOWED, HealthServer, Page, PageMaker, QueryPage, Serving
 from moorage.service.scheduler import Scheduler
 from moorage.service.zpages import flagz, statusz
 
@@ -61,6 +61,7 @@ def health_server(
     pages: Mapping[str, PageMaker],
     *,
     flags: Mapping[str, str],
+    queries: Mapping[str, QueryPage] | None = None,
 ) -> HealthServer | None:
     """Return the HTTP server of a scheduler; None if it should not serve.
 
@@ -70,6 +71,8 @@ def health_server(
         Pages besides the health checks, ``/configz`` and the pages about the process.
     flags
         kube-scheduler's flags as they are in force.
+    queries
+        Pages whose answers depend on the query.
     """
     if not (serving.port or serving.free_port):
         return None
@@ -99,13 +102,16 @@ def health_server(
     if config.gates(COMPONENT_FLAGZ):
         pages["/flagz"] = flagz(flags)
     if config.gates(COMPONENT_STATUSZ):
-        pages["/statusz"] = statusz(clock, [*(f"/{path}" for path in checks), *pages])
+        pages["/statusz"] = statusz(
+            clock, [*(f"/{path}" for path in checks), *pages, *(queries or ())]
+        )
     return HealthServer(
         serving,
         lambda: _own_certificate(clock),
         checks=checks,
         pages=pages,
         told=told,
+        queries=queries,
     )
 
 

@@ -1,0 +1,186 @@
+"""Asks a running scheduler: finds it, sends a question, reads the answer.
+
+The scheduler of a sandbox is found by itself. Another one is named with ``--scheduler``: by its
+address, or as a pod that the API server's proxy reaches.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlsplit
+
+from moorage.base.clock import SystemClock
+from moorage.base.errors import (
+    ApiError,
+    MoorageError,
+    NotFoundError,
+    TransportError,
+    UnauthorizedError,
+    UsageError,
+)
+from moorage.cli.asked_scheduler import AskedScheduler
+from moorage.cli.session import sandbox_kubeconfig
+from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
+from moorage.client.http_transport import HttpTransport
+from moorage.client.kubeconfig import find_access
+from moorage.client.status import error_from_answer
+from moorage.client.transport import Call
+from moorage.sandbox.process import run_loop
+from moorage.sandbox.running import find
+from moorage.service.questions.question import PREFIX
+
+T = TypeVar("T")
+
+_POD: Final = re.compile(r"(?P<namespace>[a-z0-9-]+)/(?P<pod>[a-z0-9.-]+)(:(?P<port>\d{1,5}))?")
+_PORT: Final = 10259
+
+
+class SchedulerLink:
+    """The way to one scheduler.
+
+    Parameters
+    ----------
+    transport
+        Carries the calls.
+    path
+        What stands before the path of a question: the path of a proxy, or nothing.
+    title
+        The scheduler in words, for messages.
+    """
+
+    def __init__(self, transport: HttpTransport, path: str, title: str) -> None:
+        self._transport = transport
+        self._path = path
+        self.title = title
+
+    async def ask(self, question: str, parameters: Mapping[str, str] | None = None) -> bytes:
+        """Send a question and return the answer's body.
+
+        Parameters
+        ----------
+        question
+            The path below `PREFIX`, with a slash.
+        parameters
+            The query.
+
+        Raises
+        ------
+        MoorageError
+            The scheduler does not answer, or refuses; the message says what to do.
+        """
+        call = Call("GET", f"{self._path}{PREFIX}{question}", tuple((parameters or {}).items()))
+        try:
+            answer = await self._transport.request(call)
+        except TransportError as error:
+            raise MoorageError(
+                f"{self.title} does not answer: {error}{_advice_on_tls(error)}"
+            ) from error
+        if answer.status == 200:
+            return answer.body
+        raise self._refused(error_from_answer(answer))
+
+    def _refused(self, error: ApiError) -> MoorageError:
+        if error.code == 400:
+            return UsageError(str(error))
+        if isinstance(error, UnauthorizedError):
+            return MoorageError(
+                f"{self.title} refuses: {error}; its questions are open where it runs with "
+                f"--authorization-always-allow-paths=/healthz,/readyz,/livez,{PREFIX}/*"
+            )
+        if isinstance(error, NotFoundError) and error.reason:
+            return error
+        if isinstance(error, NotFoundError):
+            return MoorageError(
+                f"{self.title} answers no questions: {error}; is it a moorage of this version?"
+            )
+        return error
+
+
+def run_asking(work: Callable[[SchedulerLink], Coroutine[Any, Any, T]], to: AskedScheduler) -> T:
+    """Find the scheduler, do the work, disconnect.
+
+    Raises
+    ------
+    MoorageError
+        There is no scheduler to ask, or it does not answer.
+    """
+
+    async def main() -> T:
+        access, path, title = _found(to)
+        transport = HttpTransport(access, user_agent="moorage-cli")
+        try:
+            return await work(SchedulerLink(transport, path, title))
+        finally:
+            await transport.close()
+
+    return run_loop(main())
+
+
+def _found(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
+    """Return the server to call, the path before each question's, and the scheduler in words."""
+    given = to.scheduler
+    if not given:
+        if to.token or to.certificate_authority or to.insecure:
+            raise UsageError(
+                "--token, --certificate-authority and --insecure-skip-tls-verify belong to "
+                "--scheduler: name the scheduler"
+            )
+        return _of_sandbox(to)
+    if given.startswith(("https://", "http://")):
+        return _at_address(to)
+    named = _POD.fullmatch(given)
+    if named is None:
+        raise UsageError(f"--scheduler {given}: write https://ADDRESS:PORT or NAMESPACE/POD[:PORT]")
+    access = find_access(to.kubeconfig, context=to.context, clock=SystemClock())
+    port = named["port"] or str(_PORT)
+    name = quote(f"https:{named['pod']}:{port}", safe=":")
+    path = f"/api/v1/namespaces/{named['namespace']}/pods/{name}/proxy"
+    return access, path, f"the scheduler {given} through {access.server}"
+
+
+def _of_sandbox(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
+    """Return the scheduler of the sandbox that a kubeconfig belongs to."""
+    kubeconfig = sandbox_kubeconfig(to.kubeconfig)
+    record = find(kubeconfig)
+    if record is None:
+        raise MoorageError(
+            f"no scheduler to ask: no sandbox runs with the kubeconfig {kubeconfig}; "
+            "name the scheduler with --scheduler"
+        )
+    if not record.health:
+        raise MoorageError(
+            f"no scheduler to ask: the {record.title} with the kubeconfig {kubeconfig} runs none "
+            "yet, or none of its own; name another with --scheduler"
+        )
+    # The address is in a file that only its user can write; the certificate is made at each start.
+    access = ServerAccess(record.health, FixedCredentials(), insecure_skip_tls_verify=True)
+    return access, "", f"the scheduler of the {record.title} at {record.health}"
+
+
+def _at_address(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
+    address = to.scheduler.rstrip("/")
+    parts = urlsplit(address)
+    headers = (bearer(to.token),) if to.token else ()
+    access = ServerAccess(
+        f"{parts.scheme}://{parts.netloc}",
+        FixedCredentials(Credential(headers)),
+        ca_pem=None if to.certificate_authority is None else _read(to.certificate_authority),
+        insecure_skip_tls_verify=to.insecure,
+    )
+    return access, parts.path, f"the scheduler at {address}"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"--certificate-authority {path}: {error.strerror}") from error
+
+
+def _advice_on_tls(error: TransportError) -> str:
+    if "CERTIFICATE_VERIFY_FAILED" not in str(error):
+        return ""
+    return "; give --certificate-authority FILE, or --insecure-skip-tls-verify to trust any"

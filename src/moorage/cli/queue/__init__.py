@@ -1,0 +1,1 @@
+"""``moorage queue``: where pods wait and until when."""

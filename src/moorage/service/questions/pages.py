@@ -1,0 +1,76 @@
+"""Serves questions: reads the parameters, encodes the answer, turns errors into Statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from moorage.api.codec import encode
+from moorage.base.errors import ApiError, UsageError
+from moorage.service.health import Page, QueryPage
+from moorage.service.questions.openapi import openapi
+from moorage.service.questions.question import PREFIX, Question
+
+_JSON: Final = "application/json"
+OPENAPI_PATH: Final = f"{PREFIX}/openapi.json"
+
+
+def question_pages(questions: Sequence[Question]) -> dict[str, QueryPage]:
+    """Return the pages of questions by path, with the OpenAPI document that describes them."""
+    document = msgspec.json.encode(openapi(questions))
+
+    async def described(query: Mapping[str, str]) -> Page:
+        del query
+        return Page(document, _JSON)
+
+    pages = {f"{PREFIX}{each.path}": _page(each) for each in questions}
+    return {**pages, OPENAPI_PATH: described}
+
+
+def _page(question: Question) -> QueryPage:
+    async def page(query: Mapping[str, str]) -> Page:
+        try:
+            _check(question, query)
+            answer = await question.ask(query)
+        except UsageError as error:
+            return refused(400, "BadRequest", str(error))
+        except ApiError as error:
+            return refused(error.code, error.reason, error.message)
+        return Page(msgspec.json.encode(answer), _JSON)
+
+    return page
+
+
+def _check(question: Question, query: Mapping[str, str]) -> None:
+    """Refuse unknown parameters, and the lack of required parameters.
+
+    Raises
+    ------
+    UsageError
+        The query cannot be answered.
+    """
+    names = sorted(each.name for each in question.parameters)
+    for name in query:
+        if name not in names:
+            known = ", ".join(names) or "none"
+            raise UsageError(f"{name}: there is no such parameter; there are: {known}")
+    for each in question.parameters:
+        if each.required and not query.get(each.name):
+            raise UsageError(f"{each.name}: the parameter is required")
+
+
+def refused(code: int, reason: str, message: str) -> Page:
+    """Return a Status that says why a question is not answered."""
+    status = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "details": {},
+        "code": code,
+    }
+    return Page(encode(status), _JSON, code)

@@ -1,0 +1,101 @@
+"""What a question is: its path, its parameters, and the type of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from moorage.base.errors import UsageError
+
+PREFIX: Final = "/moorage/v1"
+"""Every question is below this path of the scheduler's secure port."""
+API_VERSION: Final = "moorage.dev/v1"
+"""The ``apiVersion`` of every answer."""
+
+Given = Mapping[str, str]
+"""The parameters of a question as its caller wrote them, without unknown ones."""
+
+
+class Parameter(msgspec.Struct, frozen=True, kw_only=True):
+    """A parameter in the query of a question.
+
+    Parameters
+    ----------
+    name
+        Its name.
+    description
+        Its meaning, unit and default, for the OpenAPI document.
+    schema
+        Its OpenAPI schema.
+    required
+        Whether the question cannot be answered without it.
+    """
+
+    name: str
+    description: str
+    schema: Mapping[str, Any] = msgspec.field(default_factory=lambda: {"type": "string"})
+    required: bool = False
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that a running scheduler answers.
+
+    Parameters
+    ----------
+    path
+        Below `PREFIX`, with a slash.
+    summary
+        What is asked, for the OpenAPI document.
+    answer
+        The type of the answer; fields are in camel case on the wire.
+    ask
+        Answers. Raises `UsageError` for a parameter that cannot be used (400), `ApiError` with its
+        code for any other reason not to answer.
+    parameters
+        All parameters; any other parameter is refused.
+    """
+
+    path: str
+    summary: str
+    answer: type[msgspec.Struct]
+    ask: Callable[[Given], Awaitable[msgspec.Struct]]
+    parameters: tuple[Parameter, ...] = ()
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The fields that every answer has.
+
+    Parameters
+    ----------
+    api_version
+        The version of the answer's fields.
+    kind
+        The kind of answer.
+    time
+        When the scheduler answered, RFC 3339 with microseconds.
+    scheduling
+        Whether this scheduler schedules; false for a replica that waits for the lease.
+    """
+
+    api_version: str = API_VERSION
+    kind: str
+    time: str
+    scheduling: bool
+
+
+def whole_number(given: Given, name: str, *, default: int, least: int, most: int) -> int:
+    """Return a parameter as a whole number within bounds.
+
+    Raises
+    ------
+    UsageError
+        It is no number, or out of bounds.
+    """
+    text = given.get(name, "")
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        raise UsageError(f"{name}: {text!r}: write a whole number from {least} to {most}")
+    return int(text)

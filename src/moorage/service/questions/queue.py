@@ -1,0 +1,277 @@
+"""Where pods wait and until when: the answer of ``moorage queue``, from the scheduler's state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from moorage.api.changes import ClusterEvent, action_names
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339_micro
+from moorage.service.core import Core
+from moorage.service.incomplete_groups import lack_of
+from moorage.service.questions.answers import (
+    Queue,
+    QueueAnswer,
+    QueuedGroup,
+    QueuedPod,
+    QueueSizes,
+    WakingEvents,
+)
+from moorage.service.questions.question import Given, Parameter, Question, whole_number
+from moorage.service.scheduler import Scheduler
+from moorage.state.lifecycle import PodState
+from moorage.state.queue_reader import QueuedRecord
+
+LIMIT: Final = 500
+LIMIT_MAX: Final = 5000
+"""Most pods listed of each place. A guess: a screen of an editor, and about a tenth of a second."""
+
+
+def queue_question(scheduler: Scheduler, clock: Clock) -> Question:
+    """Return the question where pods wait and until when."""
+
+    async def ask(given: Given) -> QueueAnswer:
+        limit = whole_number(given, "limit", default=LIMIT, least=1, most=LIMIT_MAX)
+        return queue_answer(
+            scheduler.core,
+            now_ns=clock.now_ns(),
+            limit=limit,
+            scheduling=scheduler.elector is None or scheduler.elector.leading,
+        )
+
+    return Question(
+        path="/queue",
+        summary="Where pods wait and until when: active, backoff, unschedulable, gated, at Permit, "
+        "in binding; and pod groups that are not complete",
+        answer=QueueAnswer,
+        ask=ask,
+        parameters=(
+            Parameter(
+                name="limit",
+                description="Most pods listed of each place; sizes always counts all pods.",
+                schema={"type": "integer", "minimum": 1, "maximum": LIMIT_MAX, "default": LIMIT},
+            ),
+        ),
+    )
+
+
+def queue_answer(core: Core, *, now_ns: int, limit: int, scheduling: bool) -> QueueAnswer:
+    """Return where pods wait at this moment.
+
+    Parameters
+    ----------
+    core
+        The state; it is not changed.
+    now_ns
+        Wall-clock time, nanoseconds.
+    limit
+        Most pods of each place.
+    scheduling
+        Whether this scheduler schedules.
+    """
+    return _Report(core, now_ns, limit).answer(scheduling=scheduling)
+
+
+class _Report:
+    """One look at the queue."""
+
+    def __init__(self, core: Core, now_ns: int, limit: int) -> None:
+        self._core = core
+        self._now_ns = now_ns
+        self._limit = limit
+        self._groups = core.snapshot.groups
+        assumed = core.cache.assumed()
+        self._held = [uid for uid in assumed if core.waiting.find(uid) is not None]
+        held = set(self._held)
+        self._binding = [uid for uid in assumed if uid not in held]
+
+    def answer(self, *, scheduling: bool) -> QueueAnswer:
+        """Return the whole answer."""
+        core = self._core
+        found = core.queue.reader.first(self._limit, counts=core.queue.counts())
+        lifecycle, counts = core.queue.lifecycle, found.counts
+        deciding = [uid for uid in found.in_flight if lifecycle.state(uid) is PodState.IN_FLIGHT]
+        pods = [
+            *(self._active(each, rank) for rank, each in enumerate(found.active, 1)),
+            *self._deciding(deciding),
+            *map(self._backing_off, found.backoff),
+            *map(self._unschedulable, found.unschedulable),
+            *map(self._gated, found.gated),
+            *self._at_permit(),
+            *self._in_binding(),
+        ]
+        return QueueAnswer(
+            time=rfc3339_micro(self._now_ns),
+            scheduling=scheduling,
+            sizes=QueueSizes(
+                active=counts.active,
+                in_flight=len(deciding),
+                backoff=counts.backoff,
+                unschedulable=counts.unschedulable,
+                gated=counts.gated,
+                permit=len(self._held),
+                binding=len(self._binding),
+            ),
+            pods=tuple(pods),
+            groups=tuple(self._incomplete_groups()),
+        )
+
+    # --- pods in the queue ----------------------------------------------------------------------
+
+    def _active(self, record: QueuedRecord, rank: int) -> QueuedPod:
+        return self._queued("active", record, position=rank)
+
+    def _backing_off(self, record: QueuedRecord) -> QueuedPod:
+        early = self._core.queue.settings.pop_from_backoff and not record.errored
+        return self._queued("backoff", record, until_ns=record.release_ns, may_be_early=early)
+
+    def _unschedulable(self, record: QueuedRecord) -> QueuedPod:
+        longest_ns = self._core.queue.settings.unschedulable_max_ns
+        return self._queued("unschedulable", record, until_ns=record.pending.since_ns + longest_ns)
+
+    def _gated(self, record: QueuedRecord) -> QueuedPod:
+        return self._queued("gated", record)
+
+    def _queued(
+        self,
+        queue: Queue,
+        record: QueuedRecord,
+        *,
+        until_ns: int = 0,
+        position: int | None = None,
+        may_be_early: bool = False,
+    ) -> QueuedPod:
+        pending = record.pending
+        pod, first_ns = pending.pod, pending.first_queued_ns
+        gate = pending.gating_plugin
+        rejectors = {*pending.unschedulable_plugins, *pending.pending_plugins}
+        return QueuedPod(
+            queue=queue,
+            namespace=pod.metadata.namespace,
+            name=pod.metadata.name,
+            uid=pod.uid,
+            scheduler_name=pod.spec.scheduler_name,
+            priority=pod.priority,
+            attempts=pending.attempts,
+            since=rfc3339_micro(pending.since_ns),
+            first_queued="" if first_ns is None else rfc3339_micro(first_ns),
+            position=position,
+            until=rfc3339_micro(until_ns) if until_ns else "",
+            seconds_left=self._seconds_to(until_ns) if until_ns else None,
+            may_be_early=may_be_early,
+            plugins=(gate,) if gate else tuple(sorted(rejectors)),
+            message=", ".join(pending.gating_reasons) if gate else pending.message,
+            woken_by=tuple(
+                WakingEvents(plugin, tuple(_labels(events)))
+                for plugin, events in record.waking.items()
+            ),
+            node=self._core.queue.nominator.node_of(pod.uid) or "",
+            group=self._group_of(pod),
+        )
+
+    def _seconds_to(self, moment_ns: int) -> float:
+        return max(moment_ns - self._now_ns, 0) / NS_PER_SECOND
+
+    def _group_of(self, pod: Pod) -> str:
+        key = self._groups.key_of(pod)
+        return "" if key is None else key.full_name
+
+    # --- pods of attempts -----------------------------------------------------------------------
+
+    def _deciding(self, uids: list[str]) -> Iterator[QueuedPod]:
+        for uid in islice(uids, self._limit):
+            name = self._core.store.name_of(uid)
+            pod = None if name is None else self._core.store.get(*name)
+            if pod is not None and pod.uid == uid:
+                yield self._attempted("in-flight", pod)
+
+    def _at_permit(self) -> Iterator[QueuedPod]:
+        waiting = self._core.waiting
+        for uid in islice(self._held, self._limit):
+            held, left = waiting.find(uid), waiting.seconds_left(uid)
+            if held is None or not left:
+                continue
+            seconds = min(left.values())
+            yield self._attempted(
+                "permit",
+                held.pod,
+                node=held.node_name,
+                plugins=tuple(left),
+                until_ns=self._now_ns + round(seconds * NS_PER_SECOND),
+                message=self._waits_for(held.pod),
+            )
+
+    def _in_binding(self) -> Iterator[QueuedPod]:
+        core = self._core
+        for uid in islice(self._binding, self._limit):
+            pod = core.cache.get_pod(uid)
+            step = "PreBind" if core.pre_binding.runs(uid) else "Bind"
+            yield self._attempted("binding", pod, node=pod.spec.node_name, step=step)
+
+    def _attempted(
+        self,
+        queue: Queue,
+        pod: Pod,
+        *,
+        node: str = "",
+        step: str = "",
+        plugins: tuple[str, ...] = (),
+        until_ns: int = 0,
+        message: str = "",
+    ) -> QueuedPod:
+        history = self._core.queue.lifecycle.histories.of(pod.uid)
+        return QueuedPod(
+            queue=queue,
+            namespace=pod.metadata.namespace,
+            name=pod.metadata.name,
+            uid=pod.uid,
+            scheduler_name=pod.spec.scheduler_name,
+            priority=pod.priority,
+            since=rfc3339_micro(history[-1].at_ns) if history else "",
+            until=rfc3339_micro(until_ns) if until_ns else "",
+            seconds_left=self._seconds_to(until_ns) if until_ns else None,
+            plugins=plugins,
+            message=message,
+            node=node or self._core.queue.nominator.node_of(pod.uid) or "",
+            group=self._group_of(pod),
+            step=step,
+        )
+
+    def _waits_for(self, pod: Pod) -> str:
+        """Return how many members of a pod's group have a place; "" for a pod on its own."""
+        key, terms = self._groups.key_of(pod), self._groups.terms_of(pod)
+        if key is None or terms is None:
+            return ""
+        placed = self._groups.members(key).placed
+        return f"{placed} of {terms.minimum} members of group {key.full_name} have a place"
+
+    # --- groups ---------------------------------------------------------------------------------
+
+    def _incomplete_groups(self) -> Iterator[QueuedGroup]:
+        held = set(self._held)
+        for key, members in sorted(self._groups.all().items()):
+            if len(members.assigned) == len(members.pods):
+                continue
+            terms = self._groups.source.terms_of(key)
+            yield QueuedGroup(
+                namespace=key.namespace,
+                name=key.name,
+                source=key.source,
+                minimum=None if terms is None else terms.minimum,
+                members=len(members.pods),
+                placed=members.placed,
+                waiting=len(members.waiting),
+                gated=len(members.gated),
+                at_permit=sum(uid in held for uid in members.assumed),
+                message=lack_of(key, terms, len(members.pods)),
+            )
+
+
+def _labels(events: Iterable[ClusterEvent]) -> list[str]:
+    """Return a label for each action of some events, each label once."""
+    found = [
+        f"{event.resource}{name}" for event in events for name in action_names(event.action)
+    ]
+    return list(dict.fromkeys(found))
