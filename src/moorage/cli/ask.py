@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 from moorage.base.clock import SystemClock
 from moorage.base.errors import (
     ApiError,
+    KubeconfigError,
     MoorageError,
     NotFoundError,
     TransportError,
@@ -147,8 +148,8 @@ def _of_sandbox(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
     record = find(kubeconfig)
     if record is None:
         raise MoorageError(
-            f"no scheduler to ask: no sandbox runs with the kubeconfig {kubeconfig}; "
-            "name the scheduler with --scheduler"
+            f"no scheduler to ask: no sandbox runs with the kubeconfig {kubeconfig}"
+            f"{_server_of(to)}; name the scheduler with --scheduler"
         )
     if not record.health:
         raise MoorageError(
@@ -158,6 +159,17 @@ def _of_sandbox(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
     # The address is in a file that only its user can write; the certificate is made at each start.
     access = ServerAccess(record.health, FixedCredentials(), insecure_skip_tls_verify=True)
     return access, "", f"the scheduler of the {record.title} at {record.health}"
+
+
+def _server_of(to: AskedScheduler) -> str:
+    """Return the server of a kubeconfig, in words; "" where no kubeconfig is meant."""
+    try:
+        access = find_access(to.kubeconfig, context=to.context, clock=SystemClock())
+    except KubeconfigError:
+        if to.kubeconfig or to.context:
+            raise
+        return ""
+    return f", whose server is {access.server}"
 
 
 def _at_address(to: AskedScheduler) -> tuple[ServerAccess, str, str]:

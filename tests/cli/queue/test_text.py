@@ -109,26 +109,26 @@ EMPTY = msgspec.structs.replace(
     ("found", "namespace", "told"),
     [
         pytest.param(ANSWER, "", [], id="nothing is left out"),
-        pytest.param(EMPTY, "", ["No pods wait."], id="nothing waits"),
+        pytest.param(EMPTY, "", ["no pods wait"], id="nothing waits"),
         pytest.param(
-            narrowed(ANSWER, "other"), "other", ["No pods wait in other namespace."], id="elsewhere"
+            narrowed(ANSWER, "other"), "other", ["no pods wait in other namespace"], id="elsewhere"
         ),
         pytest.param(
             msgspec.structs.replace(ANSWER, scheduling=False),
             "",
-            ["This scheduler waits for the lease: it does not schedule."],
+            ["this scheduler waits for the lease: it does not schedule"],
             id="a replica that waits for the lease",
         ),
         pytest.param(
             msgspec.structs.replace(ANSWER, pods=ANSWER.pods[:1]),
             "",
             [
-                "1 of 2 active pods are listed; --limit lists more.",
-                "0 of 1 backoff pods are listed; --limit lists more.",
-                "0 of 1 unschedulable pods are listed; --limit lists more.",
-                "0 of 1 gated pods are listed; --limit lists more.",
-                "0 of 1 permit pods are listed; --limit lists more.",
-                "0 of 1 binding pods are listed; --limit lists more.",
+                "1 of 2 active pods are listed; --limit lists more",
+                "0 of 1 backoff pods are listed; --limit lists more",
+                "0 of 1 unschedulable pods are listed; --limit lists more",
+                "0 of 1 gated pods are listed; --limit lists more",
+                "0 of 1 permit pods are listed; --limit lists more",
+                "0 of 1 binding pods are listed; --limit lists more",
             ],
             id="pods beyond the limit",
         ),

@@ -1,4 +1,4 @@
-"""How questions are served: answers true to the OpenAPI document, refusals as Statuses."""
+"""How questions are served: answers true to the OpenAPI document, errors as Statuses."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ WEIGHT = "/moorage/v1/weight"
         pytest.param({"thing": "ghost"}, 404, "no such thing: ghost", id="an unknown object"),
     ],
 )
-async def test_answers_and_refusals_are_as_the_document_describes(query, status, told) -> None:
+async def test_answers_and_errors_are_as_the_document_describes(query, status, told) -> None:
     pages = question_pages([QUESTION])
     page = await pages[WEIGHT](query)
     document = json.loads((await pages[OPENAPI_PATH]({})).body)

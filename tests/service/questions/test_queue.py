@@ -98,6 +98,17 @@ FIT_EVENTS = [
 ]
 
 
+SIZES = {
+    "active": 0,
+    "in-flight": 0,
+    "backoff": 0,
+    "unschedulable": 1,
+    "gated": 1,
+    "permit": 1,
+    "binding": 1,
+}
+
+
 def test_a_pod_in_each_place_says_what_ends_its_wait() -> None:
     clock = ManualClock()
 
@@ -113,15 +124,7 @@ def test_a_pod_in_each_place_says_what_ends_its_wait() -> None:
             queue = cluster.scheduler.core.queue
             await cluster.until(lambda: len(queue.pending().unschedulable) == 1)
             found = told(cluster)
-            assert found["sizes"] == {
-                "active": 0,
-                "in-flight": 0,
-                "backoff": 0,
-                "unschedulable": 1,
-                "gated": 1,
-                "permit": 1,
-                "binding": 1,
-            }
+            assert found["sizes"] == SIZES
             giant, gated, held, slow = without_times(found["pods"])
             events = giant.pop("wokenBy")
             assert [each["plugin"] for each in events] == ["NodeResourcesFit"]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
-from moorage.cli.options import kubeconfig_option
+from moorage.cli.options import kubeconfig_option, output_option
 
 if TYPE_CHECKING:
     from moorage.cli.ask import SchedulerLink
-
-Output = Literal["table", "wide", "json", "yaml", "name"]
+    from moorage.cli.render import Form
 
 _WATCH_SECONDS = 1.0
 _LIMIT = 500
@@ -42,14 +41,7 @@ QUEUE is where a pod is:
 @click.command(epilog=_EPILOG)
 @click.option("-n", "--namespace", default="", metavar="NAME", help="Only pods of this namespace.")
 @click.option("-w", "--watch", is_flag=True, help="Show it anew every second, until Ctrl-C.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["table", "wide", "json", "yaml", "name"]),
-    default="table",
-    show_default=True,
-    help="json and yaml: the scheduler's whole answer.",
-)
+@output_option("wide", "name")
 @click.option(
     "--limit",
     type=click.IntRange(1, _LIMIT_MAX),
@@ -63,7 +55,7 @@ def queue(
     *,
     namespace: str,
     watch: bool,
-    output: Output,
+    output: Form,
     limit: int | None,
     **asked: Any,
 ) -> None:
@@ -79,7 +71,7 @@ def queue(
     async def work(link: SchedulerLink) -> None:
         while True:
             body = await link.ask("/queue", {"limit": str(most)})
-            if watch:
+            if watch and output in {"text", "wide", "name"}:
                 click.clear()
             _show(body, namespace, output)
             if not watch:
@@ -89,22 +81,12 @@ def queue(
     run_asking(work, AskedScheduler(**asked))
 
 
-def _show(body: bytes, namespace: str, output: Output) -> None:
+def _show(body: bytes, namespace: str, output: Form) -> None:
     from moorage.cli.queue.text import lines, narrowed, read_answer, remarks
-    from moorage.cli.render import json_text, yaml_text
+    from moorage.cli.render import show, show_note
 
     found = narrowed(read_answer(body), namespace)
-    if output in ("table", "wide"):
-        text = lines(found, wide=output == "wide")
-        if text:
-            click.echo("\n".join(text))
-    elif output == "name":
-        for pod in found.pods:
-            click.echo(f"pod/{pod.name}")
-    else:
-        import msgspec
-
-        plain = msgspec.to_builtins(found)
-        click.echo(json_text(plain) if output == "json" else yaml_text(plain))
+    names = [f"pod/{pod.name}" for pod in found.pods]
+    show(output, found, text="\n".join(lines(found, wide=output == "wide")), names=names)
     for remark in remarks(found, namespace):
-        click.echo(remark, err=True)
+        show_note(remark)

@@ -73,15 +73,15 @@ def lines(found: QueueAnswer, *, wide: bool) -> list[str]:
 def remarks(found: QueueAnswer, namespace: str) -> Iterator[str]:
     """Yield what the tables leave unsaid: that nothing waits, or that pods are left out."""
     if not (found.pods or found.groups):
-        yield f"No pods wait{f' in {namespace} namespace' if namespace else ''}."
+        yield f"no pods wait{f' in {namespace} namespace' if namespace else ''}"
     if not found.scheduling:
-        yield "This scheduler waits for the lease: it does not schedule."
+        yield "this scheduler waits for the lease: it does not schedule"
     if namespace:
         return
     listed = Counter(each.queue for each in found.pods)
     for queue, size in msgspec.to_builtins(found.sizes).items():
         if listed[queue] < size:
-            yield f"{listed[queue]} of {size} {queue} pods are listed; --limit lists more."
+            yield f"{listed[queue]} of {size} {queue} pods are listed; --limit lists more"
 
 
 def _pod_cells(pod: QueuedPod, now_ns: int, *, wide: bool) -> list[str]:

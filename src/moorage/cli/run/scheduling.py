@@ -46,8 +46,6 @@ from moorage.service.leader import elector_of
 from moorage.service.metered import MeteredTransport
 from moorage.service.metrics import exposition_of
 from moorage.service.plugin_watch import PluginWatch
-from moorage.service.questions.pages import question_pages
-from moorage.service.questions.queue import queue_question
 from moorage.service.scheduler import Scheduler
 from moorage.service.start_faults import start_faults
 
@@ -183,16 +181,7 @@ async def schedule(
             disabled=str(options.flags.get("disabled-metrics", "")).split(","),
         )
         pages, flags = metric_pages(scheduler, metrics), _flags_in_force(options, serving)
-        questions = [queue_question(scheduler, clock)]
-        server = health_server(
-            serving,
-            scheduler,
-            known.config,
-            clock,
-            pages,
-            flags=flags,
-            queries=question_pages(questions),
-        )
+        server = health_server(serving, scheduler, known.config, clock, pages, flags=flags)
         line = tell_start(scheduler, access.server, known, seed=streams.seed)
         with watch:
             await _served(scheduler, server, line, on_ready, on_serving)

@@ -16,6 +16,8 @@ from moorage.observe.exposition import Exposition
 from moorage.observe.resources import resources_page
 from moorage.observe.slis import HealthFacts
 from moorage.service.health import ALWAYS_ALLOWED, HealthServer, Page, PageMaker, QueryPage, Serving
+from moorage.service.questions.pages import question_pages
+from moorage.service.questions.queue import queue_question
 from moorage.service.scheduler import Scheduler
 from moorage.service.zpages import flagz, statusz
 
@@ -61,18 +63,16 @@ def health_server(
     pages: Mapping[str, PageMaker],
     *,
     flags: Mapping[str, str],
-    queries: Mapping[str, QueryPage] | None = None,
 ) -> HealthServer | None:
     """Return the HTTP server of a scheduler; None if it should not serve.
 
     Parameters
     ----------
     pages
-        Pages besides the health checks, ``/configz`` and the pages about the process.
+        Pages besides the health checks, ``/configz``, the pages about the process and the answers
+        about the scheduler.
     flags
         kube-scheduler's flags as they are in force.
-    queries
-        Pages whose answers depend on the query.
     """
     if not (serving.port or serving.free_port):
         return None
@@ -98,13 +98,12 @@ def health_server(
             ("sched-handler-sync", lambda: scheduler.synced),
         ],
     }
+    queries = answers_of(scheduler, clock)
     pages = {"/configz": configz, "/metrics/slis": slis, **pages}
     if config.gates(COMPONENT_FLAGZ):
         pages["/flagz"] = flagz(flags)
     if config.gates(COMPONENT_STATUSZ):
-        pages["/statusz"] = statusz(
-            clock, [*(f"/{path}" for path in checks), *pages, *(queries or ())]
-        )
+        pages["/statusz"] = statusz(clock, [*(f"/{path}" for path in checks), *pages, *queries])
     return HealthServer(
         serving,
         lambda: _own_certificate(clock),
@@ -127,6 +126,11 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
         return Page(*resources_page(scheduler.core.store.all() if leads else (), accept))
 
     return {"/metrics": everything, "/metrics/resources": resources}
+
+
+def answers_of(scheduler: Scheduler, clock: Clock) -> dict[str, QueryPage]:
+    """Return the pages that answer questions about a scheduler, by path."""
+    return question_pages([queue_question(scheduler, clock)])
 
 
 def _passes() -> bool:

@@ -27,7 +27,7 @@ _STATUS: Final[Mapping[str, Any]] = {
         "code": {"type": "integer"},
     },
 }
-_REFUSALS: Final = {
+_ERRORS: Final = {
     "400": "A parameter cannot be used.",
     "403": "The path is not open to this caller.",
     "404": "The object of the question is not known.",
@@ -54,14 +54,12 @@ def openapi(questions: Sequence[Question]) -> dict[str, Any]:
 
 def _operation(question: Question) -> dict[str, Any]:
     name = question.answer.__name__
-    refusals = {
-        code: {"description": text, **_content("Status")} for code, text in _REFUSALS.items()
-    }
+    errors = {code: {"description": text, **_content("Status")} for code, text in _ERRORS.items()}
     return {
         "operationId": question.path.strip("/").replace("/", "-"),
         "summary": question.summary,
         "parameters": [_parameter(each) for each in question.parameters],
-        "responses": {"200": {"description": "The answer.", **_content(name)}, **refusals},
+        "responses": {"200": {"description": "The answer.", **_content(name)}, **errors},
     }
 
 

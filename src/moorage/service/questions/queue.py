@@ -271,7 +271,5 @@ class _Report:
 
 def _labels(events: Iterable[ClusterEvent]) -> list[str]:
     """Return a label for each action of some events, each label once."""
-    found = [
-        f"{event.resource}{name}" for event in events for name in action_names(event.action)
-    ]
+    found = [f"{event.resource}{name}" for event in events for name in action_names(event.action)]
     return list(dict.fromkeys(found))
