@@ -23,7 +23,7 @@ class Changes(msgspec.Struct, frozen=True):
     Parameters
     ----------
     rows
-        Every row with a change, ascending unless `are_few`.
+        Every row with a change, once, ascending unless `are_few`; not to be changed.
     nodes
         The rows among them whose node changed, ascending.
     are_few
@@ -35,11 +35,12 @@ class Changes(msgspec.Struct, frozen=True):
     are_few: bool
 
     def are_many(self, num_nodes: int) -> bool:
-        """Whether a pass over all rows costs less than following the changed rows."""
-        return not self.are_few and len(self.rows) * 4 > num_nodes + 4
+        """Whether a pass over all rows costs less than following so many changed rows."""
+        return len(self.rows) * 4 > num_nodes + 4
 
 
-NO_CHANGES: Final = Changes([], [], are_few=True)
+_NO_ROWS: Final[list[int]] = []
+NO_CHANGES: Final = Changes(_NO_ROWS, _NO_ROWS, are_few=True)
 
 
 class Cache(Protocol):
@@ -75,32 +76,48 @@ class RowFollower:
         The position in each log up to which changes were told; the log of nodes is first.
     """
 
-    __slots__ = ("_logs", "positions")
+    __slots__ = ("_nodes", "_others", "positions")
 
     def __init__(self, nodes: KeyLog[int], *others: KeyLog[int]) -> None:
-        self._logs = (nodes, *others)
-        self.positions = [log.position for log in self._logs]
+        self._nodes = nodes
+        self._others = tuple(enumerate(others, 1))
+        self.positions = [log.position for log in (nodes, *others)]
 
     def changes(self) -> Changes | None:
         """Return the changes since the last call; None where a log has forgotten some of them."""
-        before, now = self.positions, [log.position for log in self._logs]
-        if now == before:
-            return NO_CHANGES
-        self.positions = now
-        if len(now) == 2 and now[0] == before[0]:  # pods alone came or went, as nearly always
-            rows = self._logs[1].since(before[1])
-            return None if rows is None else Changes(rows, [], len(rows) <= ROWS_MOST)
-        return self._merged(before, now)
-
-    def _merged(self, before: list[int], now: list[int]) -> Changes | None:
-        found: list[list[int]] = []
-        for log, start, end in zip(self._logs, before, now, strict=True):
-            rows = log.since(start) if start != end else []
-            if rows is None:
+        positions, rows = self.positions, _NO_ROWS
+        if self._nodes.position != positions[0]:
+            return self._with_nodes()
+        for index, log in self._others:
+            before = positions[index]
+            if log.position == before:
+                continue
+            found = log.since(before)
+            if found is None:
+                self._catch_up()
                 return None
-            if rows or not found:
-                found.append(rows)
-        nodes, rows = found[0], found[-1]
-        if nodes or len(found) > 2:
-            return Changes(sorted(set().union(*found)), sorted(nodes), are_few=False)
-        return Changes(rows, nodes, len(rows) <= ROWS_MOST)
+            positions[index] = log.position
+            rows = list(dict.fromkeys(rows + found)) if rows else found
+        if not rows:
+            return NO_CHANGES
+        if len(rows) <= ROWS_MOST:
+            return Changes(rows, _NO_ROWS, True)
+        rows.sort()
+        return Changes(rows, _NO_ROWS, False)
+
+    def _with_nodes(self) -> Changes | None:
+        nodes = self._nodes.since(self.positions[0])
+        others = [log.since(self.positions[index]) for index, log in self._others]
+        self._catch_up()
+        if nodes is None:
+            return None
+        rows = set(nodes)
+        for found in others:
+            if found is None:
+                return None
+            rows.update(found)
+        return Changes(sorted(rows), sorted(nodes), are_few=False)
+
+    def _catch_up(self) -> None:
+        """Count every change as told."""
+        self.positions = [self._nodes.position, *(log.position for _, log in self._others)]

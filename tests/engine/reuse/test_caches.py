@@ -183,29 +183,45 @@ def test_a_cache_of_many_keys_is_bounded(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "pods", "expected"),
+    ("nodes", "pods", "nominated", "expected"),
     [
-        pytest.param([], [], NO_CHANGES, id="nothing changed"),
-        pytest.param([], [4, 2, 4], Changes([4, 2], [], are_few=True), id="pods of two rows"),
-        pytest.param([3], [], Changes([3], [3], are_few=False), id="a node"),
+        pytest.param([], [], [], NO_CHANGES, id="nothing changed"),
+        pytest.param([], [4, 2, 4], [], Changes([4, 2], [], are_few=True), id="pods of two rows"),
+        pytest.param([3], [], [], Changes([3], [3], are_few=False), id="a node"),
         pytest.param(
-            [3, 1], [2, 3], Changes([1, 2, 3], [1, 3], are_few=False), id="nodes and pods"
+            [3, 1], [2, 3], [], Changes([1, 2, 3], [1, 3], are_few=False), id="nodes and pods"
         ),
         pytest.param(
-            [], list(range(9)), Changes([*range(9)], [], are_few=False), id="pods of many rows"
+            [3], [2], [5, 3], Changes([2, 3, 5], [3], are_few=False), id="a row in every log"
         ),
-        pytest.param([], [1] * 100, None, id="more changes than the log keeps"),
+        pytest.param(
+            [], [4, 2], [2, 6], Changes([4, 2, 6], [], are_few=True), id="a row in two logs"
+        ),
+        pytest.param(
+            [], [*range(9, 0, -1)], [], Changes([*range(1, 10)], [], are_few=False), id="many rows"
+        ),
+        pytest.param(
+            [],
+            [*range(5)],
+            [*range(8, 3, -1)],
+            Changes([*range(9)], [], are_few=False),
+            id="many in two logs",
+        ),
+        pytest.param([], [1] * 100, [4], None, id="more pods than the log keeps"),
+        pytest.param([], [4], [1] * 100, None, id="more nominated pods than the log keeps"),
+        pytest.param([1] * 100, [4], [], None, id="more nodes than the log keeps"),
+        pytest.param([3], [4], [1] * 100, None, id="a node, and more than a log keeps"),
     ],
 )
 def test_the_follower_tells_the_rows_that_changed_since(
-    nodes: list[int], pods: list[int], expected: Changes | None
+    nodes: list[int], pods: list[int], nominated: list[int], expected: Changes | None
 ) -> None:
-    of_nodes, of_pods = KeyLog[int](20), KeyLog[int](20)
-    of_nodes.append(7)
-    follower = RowFollower(of_nodes, of_pods)
-    for row in nodes:
-        of_nodes.append(row)
-    for row in pods:
-        of_pods.append(row)
+    logs = KeyLog[int](20), KeyLog[int](20), KeyLog[int](20)
+    logs[0].append(7)
+    follower = RowFollower(*logs)
+    for log, rows in zip(logs, (nodes, pods, nominated), strict=True):
+        for row in rows:
+            log.append(row)
     assert follower.changes() == expected
     assert follower.changes() is NO_CHANGES
+    assert follower.positions == [log.position for log in logs]

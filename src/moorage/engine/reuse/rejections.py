@@ -57,7 +57,7 @@ class RejectionCache:
     def follow(self, changes: Changes) -> None:
         """Forget every rejection where a row changed: a rejection depends on all rows."""
         if changes.rows:
-            self.forget()
+            self._kept.clear()
 
     def forget(self) -> None:
         """Forget every rejection."""

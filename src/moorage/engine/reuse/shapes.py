@@ -95,6 +95,8 @@ class Shape:
             self.nominated,
             self.rejections,
         )
+        # Of PreFilter no answer depends on a row.
+        self._by_rows = self.caches[1:]
 
     @property
     def nbytes(self) -> int:
@@ -107,12 +109,12 @@ class Shape:
         if changes is NO_CHANGES:
             return False
         self.state.meter = None  # keeping answers up to date belongs to no extension point
-        if changes is None or changes.are_many(self._table.columns.n):
-            self.forget()
-            return True
-        for cache in self.caches:
-            cache.follow(changes)
-        return False
+        if changes is not None and (changes.are_few or not changes.are_many(self._table.columns.n)):
+            for cache in self._by_rows:
+                cache.follow(changes)
+            return False
+        self.forget()
+        return True
 
     def forget(self) -> None:
         """Forget every answer."""

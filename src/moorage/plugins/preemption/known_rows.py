@@ -87,6 +87,7 @@ class KnownRows:
         self._rows: dict[int, RowVictims] = {}
         self._run_n = np.zeros(n, np.int64)
         self._position_n = np.zeros(n, np.int64)
+        self._arrays_bytes = self.state_n.nbytes + self._costs_nc.nbytes + 3 * self._latest_n.nbytes
 
     def follow(self, changes: Changes) -> None:
         """Forget the outcomes of the changed rows."""
@@ -113,13 +114,13 @@ class KnownRows:
         """Memory of the outcomes, bytes; 0 where no row was tried."""
         if not self._runs and not self._rows:
             return 0
-        arrays = self.state_n.nbytes + self._costs_nc.nbytes + 3 * self._latest_n.nbytes
-        return arrays + self._runs_bytes + len(self._rows) * _ROW_BYTES
+        return self._arrays_bytes + self._runs_bytes + len(self._rows) * _ROW_BYTES
 
     def _mark(self, changed: Sequence[int]) -> None:
         """Mark rows as `UNKNOWN`."""
+        state_n = self.state_n
         for row in changed:
-            self.state_n[row] = UNKNOWN
+            state_n[row] = UNKNOWN
 
     def states(self, rows: IntArray, now_ns: int) -> StateArray:
         """Return uint8: the states of some rows.
