@@ -3,8 +3,8 @@
 `GroupAttempts` reports the outcome of each group's attempt. A group that has been rejected for the
 configured time becomes the head, if it would fit once running pods with a known end have ended.
 Pods and groups that come after it in rank are then decided about within the nodes that
-`moorage.engine.held_room` leaves open. They are tried again when the head has started, or when it
-can no longer start.
+`moorage.engine.groups.held_room` leaves open. They are tried again when the head has started, or
+when it can no longer start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupOutcome
-from moorage.engine.held_room import Head, HeldRoom, Rank
+from moorage.engine.groups.held_room import Head, HeldRoom, Rank
 from moorage.service.core import Core
 from moorage.service.known_ends import known_end_ns
 from moorage.snapshot.pod_groups import GroupKey

@@ -7,4 +7,5 @@
 - `decision`: the outcome for each member.
 - `whole_gangs`: adds to victims the rest of their gangs.
 - `room`: bounds how many members could have a place.
+- `held_room`: room held back for one group that waits.
 """

@@ -1,7 +1,7 @@
 """Room held back for a group: the group never starts later than if nobody passed it.
 
 The workloads have exact run times, so the moment at which a group starts without backfill is known
-when room is first held for it. `tests/engine/backfill_workload.py` computes it by adding up cpus.
+when room is first held for it. `backfill_workload.py` computes it by adding up cpus.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.base.rng import Streams
-from tests.engine.backfill_workload import Result, Way, Workload, draw
+from tests.engine.groups.backfill_workload import Result, Way, Workload, draw
 
 AFTER_SECONDS = 5
 
