@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from moorage.base.rng import Streams
+from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION, Nomination, Outcome
 from moorage.engine.select_node import positional, seeded, smallest_name
 from moorage.framework.diagnosis import Diagnosis
@@ -52,6 +53,30 @@ def test_several_feasible_nodes_are_scored_and_the_best_is_taken():
     decision = decide(given, snapshot, POD)
     assert summary(decision) == ("bind", "n2", "")
     assert (decision.total_score, decision.feasible, decision.ties) == (7, 2, 1)
+
+
+@pytest.mark.parametrize(
+    ("passing", "seen"),
+    [
+        pytest.param(("n1", "n2", "n3"), [("p", [0, 1, 2])], id="every node"),
+        pytest.param(("n1", "n3"), [("p", [0, 2])], id="a part of the nodes"),
+        pytest.param(("n2",), [], id="one node, which is taken unscored"),
+        pytest.param((), [], id="no node"),
+    ],
+)
+def test_a_listener_is_called_with_the_rows_that_have_scores(
+    passing: tuple[str, ...], seen: list[tuple[str, list[int]]]
+):
+    snapshot, heard = nodes(), list[tuple[str, list[int]]]()
+    rejecting = filterer("A", {name: NO for name in ("n1", "n2", "n3") if name not in passing})
+    cycle = Cycle(
+        profile(rejecting, scorer("S", {"n2": 7}), snapshot=snapshot),
+        snapshot,
+        smallest_name,
+        on_scored=lambda attempt, rows: heard.append((attempt.pod.name, rows.tolist())),
+    )
+    cycle.decide(POD)
+    assert heard == seen
 
 
 def test_without_score_plugins_every_node_is_as_good():

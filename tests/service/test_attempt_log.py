@@ -67,7 +67,7 @@ def told(caplog: pytest.LogCaptureFixture, verbosity: int, *, seconds: float = 0
     return [
         (verbosity_of(each.levelno), each.getMessage())
         for each in caplog.records
-        if each.name in ("moorage.service.attempt_log", "moorage.engine.score_log")
+        if each.name in ("moorage.service.attempt_log", "moorage.service.score_log")
     ]
 
 

@@ -15,12 +15,13 @@ from docs.failure_paths import PATHS, FailurePath
 from moorage.api.changes import ClusterEvent
 from moorage.base import aio
 from moorage.base.errors import ExtenderError
-from moorage.engine.extenders.cycle import ExtendedCycle
+from moorage.engine.cycle import Cycle
 from moorage.engine.select_node import smallest_name
 from moorage.framework.extender import in_order
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.service.binding_cycle import BindingCycles
 from moorage.service.core import AskingCycle
+from moorage.service.extended_attempts import ExtendedAttempts
 from moorage.service.ingest import PodIngest
 from moorage.service.outcomes import Outcomes
 from moorage.service.pump import Pump
@@ -60,7 +61,8 @@ class Attempt(World):
             plugins.append(Fake("B", bind=lambda *_: SUCCESS))
         self.profile = profile(*plugins, snapshot=self.core.snapshot)
         self.profile.extenders = in_order(extenders)
-        cycle = AskingCycle if extenders else ExtendedCycle
+        kind = AskingCycle if extenders else Cycle
+        cycle = kind(self.profile, self.core.snapshot, smallest_name)
         self.binding_cycles = BindingCycles(
             self.core,
             failures=self.handler(),
@@ -70,20 +72,27 @@ class Attempt(World):
             facts=self.facts,
             slots=self.slots,
         )
+        outcomes = Outcomes(
+            binding_cycles=self.binding_cycles,
+            failures=self.handler(),
+            evictor=None,
+            facts=self.facts,
+        )
+        extended = None
+        if isinstance(cycle, AskingCycle):
+            extended = ExtendedAttempts(
+                {"default-scheduler": cycle}, skipping=self.skipping(), outcomes=outcomes
+            )
         self.pump = Pump(
-            cycles={"default-scheduler": cycle(self.profile, self.core.snapshot, smallest_name)},
+            cycles={"default-scheduler": cycle},
             queue=self.queue,
             wake=self.wake,
             slots=self.slots,
             waiting=self.core.waiting,
             skipping=self.skipping(),
             groups=None,
-            outcomes=Outcomes(
-                binding_cycles=self.binding_cycles,
-                failures=self.handler(),
-                evictor=None,
-                facts=self.facts,
-            ),
+            extended=extended,
+            outcomes=outcomes,
             facts=self.facts,
         )
         self.pods = PodIngest(

@@ -70,9 +70,6 @@ class Pumping(World):
             self.store.put(one)
             self.queue.add(one)
 
-    def asking(self, info: PodInfo) -> None:
-        """Return None: there are no extenders."""
-
     def decide(self, info: PodInfo) -> Decision:
         self.decided.append(info.name)
         return self._decide(info)

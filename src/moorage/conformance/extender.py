@@ -211,7 +211,7 @@ class _ToldCycle(ExtendedCycle):
         filters = _of(self.sent, "filter")
         if not any(call["body"]["Nodes"] and "answer" in call for call in filters):
             return super().choose(search, rows, heard)
-        search = msgspec.structs.replace(search, answers=Answers(search.answers.attempt))
+        search = msgspec.structs.replace(search, answers=Answers(search.attempt))
         with self.snapshot.trial() as trial:
             for row in rows.tolist():
                 for other in [*self.snapshot.pods(row)]:
@@ -220,7 +220,7 @@ class _ToldCycle(ExtendedCycle):
 
     def post_filter(self, search: Search, *, ask: AskPostFilter | None = None) -> PostFilterOutcome:
         """Run the PostFilter plugins, and keep the outcome in the format of the recordings."""
-        state = search.answers.attempt.state
+        state = search.attempt.state
         state.write(EXPLAIN, True)
         outcome = super().post_filter(search, ask=ask)
         narrowing, report = state.find(NARROWING), state.find(PREEMPTION)

@@ -82,6 +82,15 @@ class Attempt(msgspec.Struct, frozen=True):
         """Whether PostFilter is asked when no row is feasible."""
         return self.scope.post_filter and bool(self.profile.post_filters)
 
-    def branch(self) -> Attempt:
-        """Return the same attempt with a copy of the cycle state, for a trial."""
-        return Attempt(self.profile, self.snapshot, self.state.copy(), self.pod, self.scope)
+    def branch(self, *, metered: bool = True) -> Attempt:
+        """Return the same attempt with a copy of the cycle state, for a trial.
+
+        Parameters
+        ----------
+        metered
+            Whether the meter of the attempt is told what plugins do in the trial.
+        """
+        state = self.state.copy()
+        if not metered:
+            state.meter = None
+        return Attempt(self.profile, self.snapshot, state, self.pod, self.scope)

@@ -8,8 +8,8 @@ Rules: scheduling spec, cycle sections 2.1 and 3.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from moorage.engine.groups.whole_gangs import with_whole_gangs
 from moorage.engine.reuse.answers import Reuse
 from moorage.engine.reuse.shapes import BUDGET_BYTES
 from moorage.engine.sampling import Rotation, Sampler
-from moorage.engine.score_log import scores_are_told, tell_scores
 from moorage.engine.search import Search, diagnose, with_row
 from moorage.engine.select_node import TieBreak, heap_order, positional
 from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
@@ -45,6 +44,9 @@ from moorage.snapshot.view import NodeView
 
 # To look a code up in the enum costs more than to tell the meter.
 _SUCCESS, _ERROR = Code.SUCCESS, Code.ERROR
+
+OnScored: TypeAlias = Callable[[Attempt, Rows], None]
+"""(attempt, feasible rows): it may look at both, and leaves both as they are."""
 
 
 class _NominatedNode(NamedTuple):
@@ -73,6 +75,8 @@ class Cycle:
         Where searches of a part of the nodes start; the cycles of a scheduler share one.
     meter
         Told how long extension points and plugins take; None where that is not measured.
+    on_scored
+        Called with the feasible rows once they have scores; None where no part looks at them.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class Cycle:
         budget_bytes: int = BUDGET_BYTES,
         rotation: Rotation | None = None,
         meter: Meter | None = None,
+        on_scored: OnScored | None = None,
     ) -> None:
         self.profile = profile
         self.snapshot = snapshot
@@ -95,7 +100,7 @@ class Cycle:
         self._sampler = Sampler(profile, snapshot, rotation or Rotation())
         self._told = meter  # the meter of the cycle state: None where nothing is measured
         self._meter = SILENT if meter is None else meter
-        self._tells_scores = scores_are_told()
+        self._on_scored = on_scored
 
     def decide(self, pod: PodInfo, scope: Scope = WHOLE) -> Decision:
         """Choose a node for a pod, or give the reasons why no node is feasible."""
@@ -119,9 +124,6 @@ class Cycle:
             return self.select(search, rows, self.totals(search, rows))
         except CycleError as broken:
             return failed(attempt, broken.status)
-
-    def asking(self, pod: PodInfo, scope: Scope = WHOLE) -> Awaitable[Decision] | None:
-        """Return the decision with extenders; None where no extender takes part: here, always."""
 
     def begin(self, pod: PodInfo, scope: Scope = WHOLE) -> Attempt:
         """Return a new attempt for a pod."""
@@ -224,7 +226,7 @@ class Cycle:
 
     def post_filter(self, search: Search, *, ask: AskPostFilter | None = None) -> PostFilterOutcome:
         """Let the PostFilter plugins look for a way after a search that found no node."""
-        attempt, statuses = search.answers.attempt, NodeStatuses(search)
+        attempt, statuses = search.attempt, NodeStatuses(search)
         attempt.state.write(WHAT_IF, SearchWhatIf(search, statuses))
         self._meter.start()
         outcome = run_post_filter(self.profile, attempt.state, attempt.pod, statuses, ask=ask)
@@ -234,7 +236,7 @@ class Cycle:
 
     def _reject(self, search: Search) -> Decision:
         def find() -> Rejection:
-            asks = search.answers.attempt.wants_post_filter
+            asks = search.attempt.wants_post_filter
             return Rejection(diagnose(search), self.post_filter(search) if asks else None)
 
         rejection = search.answers.rejection(search.pre_filter, search.filtered, find)
@@ -242,7 +244,7 @@ class Cycle:
 
     def decision_of(self, search: Search, found: Rejection) -> Decision:
         """Return the decision of an attempt for which no node was found."""
-        attempt, after, spared = search.answers.attempt, found.after, ""
+        attempt, after, spared = search.attempt, found.after, ""
         victims = () if after is None or after.result is None else after.result.victims
         if victims and self.profile.evicts_whole_gangs:
             groups, below = self.snapshot.groups, attempt.pod.priority
@@ -268,8 +270,8 @@ class Cycle:
             self._meter.lap(broken.point or SCORE, _ERROR)
             raise
         self._meter.lap(SCORE, _SUCCESS)
-        if self._tells_scores:
-            tell_scores(search.answers.attempt, rows)
+        if self._on_scored is not None:
+            self._on_scored(search.attempt, rows)
         return total_n
 
     def select(self, search: Search, rows: Rows, total_n: ScoreArray) -> Decision:
@@ -285,14 +287,14 @@ class Cycle:
 
     def in_order(self, search: Search, rows: Rows) -> Rows:
         """Return feasible rows in the order in which the search met them."""
-        candidates = self._candidates(search.answers.attempt, search.pre_filter)
+        candidates = self._candidates(search.attempt, search.pre_filter)
         order = self._sampler.order(candidates, search.start)
         return order[np.isin(order, rows)]
 
     def _taken(
         self, search: Search, row: int, *, ties: int = 1, total: int | None = None, out_of: int = 1
     ) -> Decision:
-        attempt = search.answers.attempt
+        attempt = search.attempt
         return Decision(
             outcome=Outcome.BIND,
             pod=attempt.pod,

@@ -125,7 +125,7 @@ def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
 def _with_post_filter(found: Evaluation, cycle: Cycle, search: Search) -> Evaluation:
     if not cycle.profile.post_filters:
         return found
-    state = search.answers.attempt.state
+    state = search.attempt.state
     state.write(EXPLAIN, True)
     return msgspec.structs.replace(
         found, post_filter=cycle.post_filter(search), preemption=state.find(PREEMPTION)
@@ -140,7 +140,7 @@ def _candidates(snapshot: Snapshot, outcome: PreFilterOutcome) -> NodeView:
 
 
 def _feasible(search: Search, candidates: NodeView, full: FilterPass) -> tuple[str, ...]:
-    names = search.answers.attempt.snapshot.names
+    names = search.attempt.snapshot.names
     if search.nominated_row is not None:
         return (names[search.nominated_row],)
     rows = candidates.row_numbers()[full.passed]
@@ -148,7 +148,7 @@ def _feasible(search: Search, candidates: NodeView, full: FilterPass) -> tuple[s
 
 
 def _failures(search: Search, candidates: NodeView, filtered: FilterPass) -> dict[str, Status]:
-    profile, names = search.answers.attempt.profile, search.answers.attempt.snapshot.names
+    profile, names = search.attempt.profile, search.attempt.snapshot.names
     found: dict[str, Status] = {}
     for view, judged in ((candidates, filtered), (search.view, search.filtered)):
         rows = view.row_numbers()

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from moorage.engine.answers import Answers, KnownRows
+from moorage.engine.attempt import Attempt
 from moorage.engine.filters.filter_pass import FilterPass, Tally
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.profile import Profile
@@ -56,6 +57,11 @@ class Search(msgspec.Struct, frozen=True):
     start: int = 0
 
     @property
+    def attempt(self) -> Attempt:
+        """The attempt for which nodes were searched."""
+        return self.answers.attempt
+
+    @property
     def absent_status(self) -> Status:
         """Status of the nodes that were not filtered.
 
@@ -72,7 +78,7 @@ class Search(msgspec.Struct, frozen=True):
 
 def diagnose(search: Search) -> Diagnosis:
     """Say why no row passed; the text of PostFilter is added later."""
-    outcome, attempt = search.pre_filter, search.answers.attempt
+    outcome, attempt = search.pre_filter, search.attempt
     within = attempt.scope.within
     num_nodes = attempt.snapshot.num_nodes if within is None else len(within)
     if outcome.status.rejected:

@@ -1,7 +1,8 @@
 """The running scheduler: the only room that awaits for it and owns its tasks.
 
 `assembly` is the list of the parts, and `scheduler` runs them. The way of a pod: `ingest` takes in
-watch events; `pump` pops a pod and has the engine decide; `group_attempt` does so for pod groups;
+watch events; `pump` pops a pod and has the engine decide; `group_attempt` does so for pod groups,
+and `extended_attempts` for pods that extenders are asked about;
 `outcomes` hands the decision on, to `binding_cycle` or to `failure`; `evictions` makes room;
 `pod_writes` keeps the writes about one pod in order. Plugins come as a registry.
 

@@ -35,6 +35,7 @@ from moorage.service.binding_cycle import BindingCycles
 from moorage.service.confirmations import Confirmations
 from moorage.service.core import Core, Surroundings, build_core
 from moorage.service.evictions import Evictor
+from moorage.service.extended_attempts import ExtendedAttempts
 from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
@@ -234,6 +235,9 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         facts=edge.facts,
         plugin_facts=core.plugin_facts,
     )
+    extended = None
+    if core.extended_cycles:
+        extended = ExtendedAttempts(core.extended_cycles, skipping=skipping, outcomes=outcomes)
     return Pump(
         cycles=core.cycles,
         queue=core.queue,
@@ -242,6 +246,7 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         waiting=core.waiting,
         skipping=skipping,
         groups=groups if core.snapshot.groups.has_source else None,
+        extended=extended,
         outcomes=outcomes,
         facts=edge.facts,
         backfill=backfill,

@@ -1,4 +1,4 @@
-"""The log lines of attempts, by verbosity; `score_log` of the engine has those of level 10.
+"""The log lines of attempts, by verbosity; `score_log` has those of level 10.
 
 Every function asks whether its level is on before it builds a line.
 

@@ -31,6 +31,7 @@ from moorage.service.nominations import Nominations
 from moorage.service.plugin_effects import ApiEffects, LivePluginEffects
 from moorage.service.pod_store import PodStore
 from moorage.service.queue_of_profiles import build_queue
+from moorage.service.score_log import scores_are_told, tell_scores
 from moorage.service.waiting import PreBinding, WaitingPods
 from moorage.snapshot.group_labels import (
     CUSTOM_SOURCE,
@@ -71,6 +72,12 @@ class Core(msgspec.Struct, frozen=True):
     queue_facts: QueueFacts
     plugin_facts: PluginFacts
     hold_back_after_seconds: Mapping[str, float] = {}
+
+    @property
+    def extended_cycles(self) -> dict[str, ExtendedCycle]:
+        """The cycles of the profiles with extenders."""
+        found = self.cycles.items()
+        return {name: cycle for name, cycle in found if isinstance(cycle, ExtendedCycle)}
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -247,6 +254,7 @@ def _cycles(
 ) -> dict[str, Cycle]:
     """Return the cycle of each profile; all cycles share the start of partial searches."""
     rotation, cycles = Rotation(), dict[str, Cycle]()
+    on_scored = tell_scores if scores_are_told() else None
     for name, profile in profiles.items():
         kind = AskingCycle if profile.extenders else Cycle
         cycles[name] = kind(
@@ -256,6 +264,7 @@ def _cycles(
             reuse=reuse,
             rotation=rotation,
             meter=facts.meter(name),
+            on_scored=on_scored,
         )
     return cycles
 

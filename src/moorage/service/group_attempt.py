@@ -83,7 +83,9 @@ class GroupAttempts:
         self._queue = core.queue
         self._groups = core.snapshot.groups
         self._cycles = {name: GroupCycle(cycle) for name, cycle in core.cycles.items()}
-        self._asking = {name: AskingGroupCycle(each) for name, each in self._cycles.items()}
+        self._extended = {
+            name: AskingGroupCycle(cycle) for name, cycle in core.extended_cycles.items()
+        }
         self._binding_cycles = binding_cycles
         self._failures = failures
         self._evictor = evictor
@@ -133,7 +135,7 @@ class GroupAttempts:
             return None
         # 3. Where do the members go?
         group_attempt_begins(key.full_name, len(entries))
-        asking = self._asking[cycle.profile.name].asking(key, [entry.info for entry in entries])
+        asking = self._asking(key, entries)
         if asking is not None:
             return self._ask(key, entries, asking, began_ns=began_ns)
         try:
@@ -143,6 +145,13 @@ class GroupAttempts:
         else:
             self._end(key, entries, found, began_ns=began_ns)
         return None
+
+    def _asking(
+        self, key: GroupKey, entries: Sequence[QueuedPod]
+    ) -> Awaitable[GroupDecision] | None:
+        """Return the decision with extenders; None where no extender takes part."""
+        extended = self._extended.get(entries[0].profile)
+        return None if extended is None else extended.asking(key, [each.info for each in entries])
 
     async def _ask(
         self,
@@ -162,9 +171,11 @@ class GroupAttempts:
                 left = [each for each in entries if each not in gone]
                 if not left:
                     return
-                entries, pods = left, [each.info for each in left]
-                again = self._asking[profile].asking(key, pods)
-                found = self._cycles[profile].decide(key, pods) if again is None else await again
+                entries, again = left, self._asking(key, left)
+                if again is None:
+                    found = self._cycles[profile].decide(key, [each.info for each in left])
+                else:
+                    found = await again
         except Exception as broken:
             self._broke(key, entries, broken, began_ns=began_ns)
         else:

@@ -1,8 +1,8 @@
 """Pops pods, has each one decided, hands the decision on; yields after a bounded batch.
 
 Between the look at the snapshot and the assumption of the pod nothing is awaited. So an attempt
-sees one state of the cluster without a lock or a copy. Where extenders are asked, the look after
-their answers counts, and the next attempt waits until then.
+sees one state of the cluster without a lock or a copy. `group_attempt` runs the attempts of groups,
+and `extended_attempts` the attempts in which extenders are asked.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Final
 
 from moorage.base import aio
 from moorage.engine.cycle import Cycle
-from moorage.engine.decision import Decision
 from moorage.service.attempt_log import attempt_begins
 from moorage.service.backfill import Backfill
+from moorage.service.extended_attempts import ExtendedAttempts
 from moorage.service.facts import Facts
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.outcomes import Outcomes
@@ -51,6 +51,8 @@ class Pump:
         Drops pods that need no attempt.
     groups
         Takes the pods that belong to groups; None where there are no groups.
+    extended
+        Takes the pods that extenders are asked about; None where no profile has extenders.
     outcomes
         Carries the decisions out.
     facts
@@ -69,6 +71,7 @@ class Pump:
         waiting: WaitingPods,
         skipping: Skipping,
         groups: GroupAttempts | None,
+        extended: ExtendedAttempts | None = None,
         outcomes: Outcomes,
         facts: Facts,
         backfill: Backfill | None = None,
@@ -80,6 +83,7 @@ class Pump:
         self._waiting = waiting
         self._skipping = skipping
         self._groups = groups
+        self._extended = extended
         self._outcomes = outcomes
         self._facts = facts
         self._backfill = backfill
@@ -124,38 +128,25 @@ class Pump:
         self._facts.attempts.began(queued.uid)
         if self._groups is not None and self._groups.takes(queued):
             return self._groups.attempt(queued)
-        return self._attempt_one(queued)
+        if self._extended is not None and self._extended.takes(queued):
+            return self._extended.attempt(queued)
+        self._attempt_one(queued)
+        return None
 
-    def _attempt_one(self, queued: QueuedPod) -> Awaitable[None] | None:
+    def _attempt_one(self, queued: QueuedPod) -> None:
         cycle = self._cycles.get(queued.profile)
         if cycle is None:
             _log.error("profile not found for scheduler name %r", queued.profile)
             self._queue.done(queued.uid)
-            return None
+            return
         if self._skipping.skips(queued):
-            return None
+            return
         attempt_begins(queued.pod)
-        asking = cycle.asking(queued.info)
-        if asking is not None:
-            return self._ask(cycle, queued, asking)
-        self._decide(cycle, queued)
-        return None
-
-    def _decide(self, cycle: Cycle, queued: QueuedPod) -> None:
         try:
             if self._backfill is None:
                 decision = cycle.decide(queued.info)
             else:
                 decision = self._backfill.decide(cycle, queued)
-        except Exception as problem:
-            self._outcomes.broke(queued, problem)
-        else:
-            self._outcomes.carry_out(cycle.profile, queued, decision)
-
-    async def _ask(self, cycle: Cycle, queued: QueuedPod, asking: Awaitable[Decision]) -> None:
-        """Decide with the extenders; events flow meanwhile, other attempts wait."""
-        try:
-            decision = await asking
         except Exception as problem:
             self._outcomes.broke(queued, problem)
         else:

@@ -104,8 +104,9 @@ def asked(
     **spec: Any,
 ) -> GroupDecision:
     cycle = cycle_for(snapshot, pods, least, gates=gates, kind=ExtendedCycle, **spec)
+    assert isinstance(cycle, ExtendedCycle)
     cycle.profile.extenders = (extender,)
-    asking = AskingGroupCycle(GroupCycle(cycle)).asking(KEY, pods)
+    asking = AskingGroupCycle(cycle).asking(KEY, pods)
     assert asking is not None
 
     async def decide() -> GroupDecision:
@@ -289,4 +290,5 @@ def test_a_profile_whose_extenders_are_not_interested_is_not_asked():
     snapshot, pods = cluster([1, 1]), members([1, 1])
     cycle = cycle_for(snapshot, pods, 2, kind=ExtendedCycle)
     cycle.profile.extenders = (Slow(snapshot, interested=[]),)
-    assert AskingGroupCycle(GroupCycle(cycle)).asking(KEY, pods) is None
+    assert isinstance(cycle, ExtendedCycle)
+    assert AskingGroupCycle(cycle).asking(KEY, pods) is None

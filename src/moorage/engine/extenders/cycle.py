@@ -108,11 +108,13 @@ class ExtendedCycle(Cycle):
 
     def asking(self, pod: PodInfo, scope: Scope = WHOLE) -> Awaitable[Decision] | None:
         """Return the decision with extenders; None where no extender takes part."""
-        if not take_part(self.profile.extenders, pod.pod):
-            return None
-        return self._decide_asking(pod, scope)
+        return self.decide_asking(pod, scope) if self.asks(pod.pod) else None
 
-    async def _decide_asking(self, pod: PodInfo, scope: Scope) -> Decision:
+    def asks(self, pod: Pod) -> bool:
+        """Whether an extender takes part in the attempt of a pod."""
+        return take_part(self.profile.extenders, pod)
+
+    async def decide_asking(self, pod: PodInfo, scope: Scope = WHOLE) -> Decision:
         """Choose a node that the extenders accept, or say why there is no such node."""
         try:
             for _ in range(_ROUNDS):
@@ -247,7 +249,7 @@ class ExtendedCycle(Cycle):
             rejectors = diagnosis.unschedulable_plugins | {EXTENDER}
             diagnosis = msgspec.structs.replace(diagnosis, unschedulable_plugins=rejectors)
         after: PostFilterOutcome | None = None
-        if search.answers.attempt.wants_post_filter:
+        if search.attempt.wants_post_filter:
             after = await self._post_filter_asking(diagnosed)
         return self.decision_of(diagnosed, Rejection(diagnosis, after))
 
@@ -276,7 +278,7 @@ class ExtendedCycle(Cycle):
 
         The plugin that finds them is asked twice, every other one at most once.
         """
-        attempt = search.answers.attempt
+        attempt = search.attempt
         state, pod = attempt.state, attempt.pod.pod
         asking = [e for e in self.profile.extenders if e.preempts and e.interested(pod)]
         if not asking:

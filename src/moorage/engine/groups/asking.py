@@ -18,6 +18,7 @@ import msgspec
 
 from moorage.engine.attempt import Scope
 from moorage.engine.decision import Decision, Outcome
+from moorage.engine.extenders.cycle import ExtendedCycle
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
 from moorage.engine.groups.trying import Apart, ClusterMovedError, MembersOnTrial
@@ -41,15 +42,15 @@ class AskingGroupCycle:
 
     Parameters
     ----------
-    groups
-        The cycle that decides about groups without extenders.
+    cycle
+        The cycle of the profile that all members name.
     """
 
-    def __init__(self, groups: GroupCycle) -> None:
-        self._groups = groups
-        self._cycle = groups.cycle
-        self._profile = groups.cycle.profile
-        self._snapshot = groups.cycle.snapshot
+    def __init__(self, cycle: ExtendedCycle) -> None:
+        self._groups = GroupCycle(cycle)
+        self._cycle = cycle
+        self._profile = cycle.profile
+        self._snapshot = cycle.snapshot
 
     def asking(self, key: GroupKey, pods: Sequence[PodInfo]) -> Awaitable[GroupDecision] | None:
         """Return the decision with extenders; None where no extender takes part.

@@ -40,8 +40,8 @@ class NodeStatuses(Mapping[str, Status]):
     """
 
     def __init__(self, search: Search) -> None:
-        self._profile = search.answers.attempt.profile
-        self._snapshot = search.answers.attempt.snapshot
+        self._profile = search.attempt.profile
+        self._snapshot = search.attempt.snapshot
         self._view = search.view
         self._filtered = search.filtered
         self._absent = search.absent_status
@@ -92,7 +92,7 @@ class SearchWhatIf:
     """
 
     def __init__(self, search: Search, statuses: NodeStatuses) -> None:
-        self._attempt = attempt = search.answers.attempt
+        self._attempt = attempt = search.attempt
         self._known = search.known
         self._statuses = statuses
         self._by_sums = attempt.profile.filters_by_sums(attempt.state.skip_filter)

@@ -36,8 +36,7 @@ def tell_scores(attempt: Attempt, rows: Rows) -> None:
     kubernetes v1.36 pkg/scheduler/schedule_one.go, ``prioritizeNodes``: a plugin's score is
     normalised and weighted.
     """
-    snapshot, beside = attempt.snapshot, attempt.branch()
-    beside.state.meter = None
+    snapshot, beside = attempt.snapshot, attempt.branch(metered=False)
     try:
         table = run_scores(beside, snapshot.rows(rows))
     except CycleError as broken:
