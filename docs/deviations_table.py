@@ -145,6 +145,24 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         back="nothing to do: any is right",
     ),
     Deviation(
+        subject="Members of a group that fits in no topology domain",
+        upstream="wait for events of the plugins that rejected them, none of which is a node's new "
+        "label; the condition of the group tells the status of one domain",
+        here="also wait for a node that comes to a domain and for a member that is gone "
+        "(TopologyPlacementGenerator registers both); the condition and the members tell how many "
+        "pods each domain takes, and why the best one takes no more",
+        why="a group should start as soon as a domain fits",
+    ),
+    Deviation(
+        subject="Topology of groups of the plugin Coscheduling",
+        upstream="none",
+        here="the annotations `moorage.dev/required-topology` and `moorage.dev/preferred-topology` "
+        "of the PodGroup, or of the pods where there is no object; with groupMode permit such a "
+        "group is rejected",
+        why="the groups of Kubernetes have it, and most users have the others",
+        back="leave the annotations out",
+    ),
+    Deviation(
         subject="Extension points placementGenerate and placementScore",
         upstream="weights of their own",
         here="the weight a plugin has as a Score plugin, else 1",

@@ -387,6 +387,12 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         'label pod-group.scheduling.sigs.k8s.io/min-available is "<text>", not a whole number of '
         "at least 1: the pod is scheduled on its own": "Correct the label; pods keep their nodes.",
         "can not find pod group": "Nothing: the pod belongs to no group.",
+        "annotation <name> of group <full_name> needs groupMode trial": (
+            "Set `groupMode: trial` in the profile, or remove the annotation."
+        ),
+        "annotations <name> do not match: <name> has <own>, <holder> has <other>": (
+            "Give all pods of a group the same annotation; pods of a PodGroup need none."
+        ),
         "PodGroup <full_name> gets rejected due to Pod <name> is unschedulable even after "
         "PostFilter": "See the message of that pod.",
     },

@@ -153,8 +153,12 @@ def test_event_registrations_are_the_references(name, plugins, plugins_gates_on)
         check_registrations(name, plugins[name], EVENTS)
 
 
+OWN_EVENTS = {"TopologyPlacementGenerator"}
+"""Plugins that register events in moorage alone (docs, deviations)."""
+
+
 def check_registrations(name: str, plugin: object, recorded: dict[str, Any]) -> None:
-    if not isinstance(plugin, EventsToRegister):
+    if not isinstance(plugin, EventsToRegister) or name in OWN_EVENTS:
         assert name in recorded["withoutEvents"]
         return
     ours = [

@@ -21,6 +21,11 @@ NAME_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/name"
 MIN_AVAILABLE_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
 """How many pods of a group without an object have to fit; an integer of at least 1."""
 
+REQUIRED_TOPOLOGY: Final = "moorage.dev/required-topology"
+"""Annotation: the node label that has one value for all pods of the group, or none is bound."""
+PREFERRED_TOPOLOGY: Final = "moorage.dev/preferred-topology"
+"""Annotation: the node label that has one value for all pods of the group where they fit so."""
+
 COSCHEDULING_POD_GROUPS: Final = ResourceType(
     group="scheduling.x-k8s.io",
     version="v1alpha1",

@@ -42,10 +42,13 @@ class Placement(msgspec.Struct, frozen=True):
         For people: the value of the topology label.
     within
         The rows; None means every node.
+    preferred
+        Whether the placement is taken only if no other placement has nodes for more pods.
     """
 
     name: str = ""
     within: NodeView | None = None
+    preferred: bool = False
 
 
 class FilledPlacement(msgspec.Struct, frozen=True):
@@ -69,12 +72,18 @@ class GroupGatePlugin(Plugin, Protocol):
 
 @runtime_checkable
 class PlacementGeneratePlugin(Plugin, Protocol):
-    """Generates the placements to try; at most one plugin of a profile does so."""
+    """Generates the placements to try.
+
+    Of several such plugins the first counts that answers with anything but every node.
+    """
 
     def generate_placements(
         self, key: GroupKey, terms: GroupTerms | None
     ) -> tuple[Sequence[Placement], Status]:
-        """Return placements, the preferred of equally good placements first; Success or Error."""
+        """Return placements, the better of equally scored placements first; Success or Error.
+
+        Placements that are `preferred` stand before all others. No placement rejects the group.
+        """
         ...
 
 

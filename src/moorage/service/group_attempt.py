@@ -334,9 +334,11 @@ class GroupAttempts:
                 self._binding_cycles.carry_out(profile, entry, outcome.decision)
         for entry, outcome in outcomes:
             if outcome.decision is None:
-                # A member with a place on trial says which other member has none.
-                placed = found.outcome is GroupOutcome.REJECTED and outcome.diagnosis is None
-                message = why if placed else outcome.message
+                # A member with a place on trial says which other member has none, and every member
+                # of a group that fits in no topology domain says so.
+                rejected = found.outcome is GroupOutcome.REJECTED
+                of_group = rejected and (outcome.diagnosis is None or found.detail)
+                message = why if of_group else outcome.message
                 self._facts.note_failure(entry.pod, outcome.status, message)
                 # A member without a node waits for the events that may cure its rejection; once it
                 # is popped, it takes the others along. A member that has no reason of its own

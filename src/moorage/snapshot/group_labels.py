@@ -25,6 +25,7 @@ from moorage.api.coscheduling import (
 from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import to_units
+from moorage.snapshot.group_topology import topology_of
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupSource, GroupTerms
 
@@ -62,9 +63,13 @@ class CustomGroups:
             return None
         spec = group.spec
         first = _first(self._members_of(key))
+        topology = topology_of(group.metadata.annotations)
         return GroupTerms(
             key=key,
             uid=group.metadata.uid,
+            topology_key=topology.required or "",
+            preferred_topology_key=topology.preferred or "",
+            fault=topology.fault(f"PodGroup {key.full_name}"),
             minimum=spec.min_member,
             gang=True,
             priority=0 if first is None else first.priority,
@@ -98,8 +103,12 @@ class LabelledGroups:
         first = _first(self._members_of(key))
         if first is None:
             return None
+        topology = topology_of(first.metadata.annotations)
         return GroupTerms(
             key=key,
+            topology_key=topology.required or "",
+            preferred_topology_key=topology.preferred or "",
+            fault=topology.fault(f"pod {first.full_name}"),
             minimum=minimum_of(first) or 1,
             gang=True,
             priority=first.priority,

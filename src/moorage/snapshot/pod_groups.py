@@ -56,6 +56,10 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
         The priority of the group as a whole, where it preempts or is preempted as a whole.
     topology_key
         Node label that must have one value for all members; "" for anywhere.
+    preferred_topology_key
+        Node label that has one value for all members where they fit so; "" for no preference.
+    fault
+        Why no member can be tried, however much room there is; "" for a group without fault.
     evicted_whole
         Whether evicting one member means evicting all.
     wait_seconds
@@ -73,6 +77,8 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
     gang: bool = False
     priority: int = 0
     topology_key: str = ""
+    preferred_topology_key: str = ""
+    fault: str = ""
     evicted_whole: bool = False
     wait_seconds: float = WAIT_SECONDS
     resources: tuple[tuple[str, int], ...] = ()

@@ -3,6 +3,7 @@
 - `cycle`: places the members of a group one after another with the cycle of their profile.
 - `asking`: the same in a profile with extenders.
 - `trying`: the members tried so far, in a trial.
+- `placements`: the parts of the cluster in which a group is tried, and the choice among them.
 - `orders`: other orders in which members are tried.
 - `decision`: the outcome for each member.
 - `whole_gangs`: adds to victims the rest of their gangs.

@@ -86,19 +86,17 @@ class AskingGroupCycle:
         ClusterMovedError
             The members tried so far have lost their nodes.
         """
-        placements, rejection = self._groups.placements(key)
-        if rejection is not None:
-            return rejection
-        tried: list[GroupDecision] = []
-        for name in [each.name for each in placements]:
+        choice = self._groups.placements.choice(key, pods)
+        if isinstance(choice, GroupDecision):
+            return choice
+        while (placement := choice.next()) is not None:
             # Rows may have moved while the placement before this one was tried.
-            within = self._placement(key, name).within
-            found = await self._try(pods, Scope(within=within))
+            within = self._now(key, placement.name, preferred=placement.preferred).within
+            found = await self._try(pods, choice.scope(Scope(), within))
             if found.outcome is GroupOutcome.BROKEN:
                 return found
-            tried.append(msgspec.structs.replace(found, placement=name))
-        placements = [self._placement(key, found.placement) for found in tried]
-        found = self._groups.best(key, placements, tried)
+            choice.tried(found)
+        found = choice.best(lambda each: self._now(key, each.name, preferred=each.preferred))
         if self._groups.preempts and found.outcome is GroupOutcome.REJECTED:
             reasons = (*found.status.reasons, NO_PREEMPTION)
             found = msgspec.structs.replace(found, status=unschedulable(*reasons))
@@ -117,9 +115,10 @@ class AskingGroupCycle:
                     break
             return tried.found()
 
-    def _placement(self, key: GroupKey, name: str) -> Placement:
-        for placement in self._groups.placements(key)[0]:
-            if placement.name == name:
+    def _now(self, key: GroupKey, name: str, *, preferred: bool) -> Placement:
+        """Return a placement with the rows that it has now."""
+        for placement in self._groups.placements.generated(key)[0]:
+            if placement.name == name and placement.preferred is preferred:
                 return placement
         raise ClusterMovedError
 
@@ -135,7 +134,7 @@ class AskingGroupCycle:
         """
         if found.outcome in {GroupOutcome.REJECTED, GroupOutcome.BROKEN}:
             return found
-        within = self._placement(key, found.placement)
+        within = self._now(key, found.placement, preferred=found.preferred)
         with MembersOnTrial(self._profile, self._snapshot) as tried:
             for member in found.members:
                 if not tried.add(self._again(member, within)):
@@ -143,7 +142,12 @@ class AskingGroupCycle:
             again = tried.found()
         if again.outcome is not found.outcome:
             raise ClusterMovedError
-        return msgspec.structs.replace(again, placement=found.placement)
+        return msgspec.structs.replace(
+            again,
+            placement=found.placement,
+            preferred=found.preferred,
+            generator=found.generator,
+        )
 
     def _again(self, member: Member, within: Placement) -> Decision:
         first = member.decision

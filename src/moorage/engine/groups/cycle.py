@@ -14,7 +14,6 @@ Rules: scheduling spec, cycle section 9 and gang sections A4 to A6 (kubernetes v
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import cast
 
 import msgspec
 import numpy as np
@@ -25,21 +24,14 @@ from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.groups.orders import ORDERS, OtherOrders
+from moorage.engine.groups.placements import Placements
 from moorage.engine.groups.trying import MembersOnTrial
 from moorage.framework.containment import contained
-from moorage.framework.group import (
-    FilledPlacement,
-    Placement,
-    PlacementGeneratePlugin,
-    PlacementScorePlugin,
-)
-from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE
-from moorage.framework.status import SUCCESS, Status, error, unschedulable
+from moorage.framework.status import Status, unschedulable
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
-NO_PLACEMENTS = "no feasible placements found"
 NO_PLUGIN = "default preemption plugin is not registered, workload aware preemption is disabled"
 CONSTRAINED = (
     "workload aware preemption is not supported for pod groups with scheduling constraints"
@@ -65,12 +57,10 @@ class GroupCycle:
         self._explain = explain
         gates = cycle.profile.handle.gates
         self._orders = cycle.profile.handle.group_orders
-        self._by_placement = gates(TOPOLOGY_AWARE)
+        self._gate = gates(TOPOLOGY_AWARE)
+        self.placements = Placements(cycle.profile, cycle.snapshot)
         self.preempts = gates(WORKLOAD_PREEMPTION)
         """Whether pods are evicted for a group as a whole."""
-        points = cycle.profile.points
-        self._generators = cast("Sequence[PlacementGeneratePlugin]", points["placementGenerate"])
-        self._scorers = cast("Sequence[PlacementScorePlugin]", points["placementScore"])
         self._post_filters = cycle.profile.group_post_filters
 
     def decide(
@@ -130,18 +120,17 @@ class GroupCycle:
     # -- one try -------------------------------------------------------------------------------
 
     def _in_placements(self, key: GroupKey, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
-        """Try every placement and take the best of those in which the group fits."""
-        placements, rejection = self.placements(key)
-        if rejection is not None:
-            return rejection
-        tried: list[GroupDecision] = []
-        for placement in placements:
+        """Try the placements and take the best of those in which the group fits."""
+        choice = self.placements.choice(key, pods)
+        if isinstance(choice, GroupDecision):
+            return choice
+        while (placement := choice.next()) is not None:
             within = self._shared(scope.within, placement.within)
-            found = self._try(pods, msgspec.structs.replace(scope, within=within))
+            found = self._try(pods, choice.scope(scope, within))
             if found.outcome is GroupOutcome.BROKEN:
                 return found
-            tried.append(msgspec.structs.replace(found, placement=placement.name))
-        return self.best(key, placements, tried)
+            choice.tried(found)
+        return choice.best()
 
     def _try(self, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
         """Place the pods one after another, and undo every placement."""
@@ -151,85 +140,11 @@ class GroupCycle:
                     break
             return tried.found()
 
-    # -- one placement of several --------------------------------------------------------------
-
-    def placements(self, key: GroupKey) -> tuple[Sequence[Placement], GroupDecision | None]:
-        """Return the placements to try, one at least; or the decision where there are none."""
-        if not self._by_placement or not self._generators:
-            return (Placement(),), None
-        plugin = self._generators[0]
-        try:
-            found, status = plugin.generate_placements(key, self._groups.source.terms_of(key))
-        except Exception as problem:
-            found, status = (), contained(plugin.name, "PlacementGenerate", problem)
-        if not status.ok:
-            return (), GroupDecision(GroupOutcome.BROKEN, status)
-        if not found:
-            return (), GroupDecision(GroupOutcome.REJECTED, unschedulable(NO_PLACEMENTS))
-        return found, None
-
-    def best(
-        self, key: GroupKey, placements: Sequence[Placement], tried: Sequence[GroupDecision]
-    ) -> GroupDecision:
-        """Return the decision for the best placement; a rejection if the group fits in none.
-
-        Parameters
-        ----------
-        key
-            The group.
-        placements, tried
-            The placements, and the decision for each.
-        """
-        fitting = [i for i, found in enumerate(tried) if found.outcome is not GroupOutcome.REJECTED]
-        if not fitting:
-            return self._none_fits(tried)
-        best = 0
-        if len(fitting) > 1:
-            filled = [self._filled(placements[i], tried[i]) for i in fitting]
-            best, status = self._best(key, filled)
-            if not status.ok:
-                return GroupDecision(GroupOutcome.BROKEN, status)
-        return tried[fitting[best]]
-
     def _shared(self, one: NodeView | None, other: NodeView | None) -> NodeView | None:
         """Return the rows of both views; None stands for every row."""
         if one is None or other is None:
             return one if other is None else other
         return self._snapshot.rows(np.intersect1d(one.row_numbers(), other.row_numbers()))
-
-    def _none_fits(self, tried: Sequence[GroupDecision]) -> GroupDecision:
-        if not self._by_placement:
-            return tried[0]
-        text = (
-            f"0/{len(tried)} placements are available, first placement status: "
-            f"{tried[0].status.message}"
-        )
-        return msgspec.structs.replace(tried[0], status=unschedulable(text))
-
-    def _filled(self, placement: Placement, found: GroupDecision) -> FilledPlacement:
-        rows = [(each, self._snapshot.row_of(each.node_name)) for each in found.members]
-        return FilledPlacement(
-            placement, tuple((each.decision.pod, row) for each, row in rows if row is not None)
-        )
-
-    def _best(self, key: GroupKey, filled: Sequence[FilledPlacement]) -> tuple[int, Status]:
-        """Return the placement with the best score, the first among equals."""
-        total = np.zeros(len(filled), np.int64)
-        for plugin in self._scorers:
-            try:
-                scores, status = plugin.score_placements(key, filled)
-            except Exception as problem:
-                return 0, contained(plugin.name, "PlacementScore", problem)
-            if not status.ok:
-                return 0, status.by(plugin.name)
-            wrong = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
-            if len(wrong):
-                return 0, error(
-                    f'plugin "{plugin.name}" returns an invalid score {wrong[0]}, it should in the '
-                    "range of [0, 100] after normalizing"
-                )
-            total += self._profile.weights.get(plugin.name, 1) * scores
-        return int(np.argmax(total)), SUCCESS
 
     # -- making room for the whole group -------------------------------------------------------
 
@@ -241,7 +156,7 @@ class GroupCycle:
         victims: Sequence[Pod] = ()
         if not self._post_filters:
             status = unschedulable(NO_PLUGIN)
-        elif self._by_placement and terms is not None and terms.topology_key:
+        elif terms is not None and terms.topology_key and (self._gate or key.source):
             status = unschedulable(CONSTRAINED)
         else:
             plugin = self._post_filters[0]

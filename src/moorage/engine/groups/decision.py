@@ -102,6 +102,13 @@ class GroupDecision(msgspec.Struct, frozen=True):
         Pods to evict for the group as a whole, most important first.
     placement
         Name of the placement taken; "" where there is only one.
+    preferred
+        Whether the placement is a preferred one.
+    detail
+        Why the group fits in no placement, for people; "" where members say enough.
+    generator
+        The plugin that restricted the group to the placement: its events may cure a rejection too.
+        "" for a group that may go anywhere.
     """
 
     outcome: GroupOutcome
@@ -109,6 +116,9 @@ class GroupDecision(msgspec.Struct, frozen=True):
     members: tuple[Member, ...] = ()
     victims: tuple[Pod, ...] = ()
     placement: str = ""
+    preferred: bool = False
+    detail: str = ""
+    generator: str = ""
 
     def outcomes(self, pods: Sequence[PodInfo]) -> Iterator[MemberOutcome]:
         """Yield the outcome for each pod of the attempt, in order."""
@@ -120,6 +130,8 @@ class GroupDecision(msgspec.Struct, frozen=True):
         """Name the pods of an attempt that have no place, and the reason; for people."""
         without = [each for each in self.members if not each.node_name]
         text = self.status.message
+        if self.detail:
+            return f"{text}: {self.detail}"
         if not self.members or self.outcome is GroupOutcome.BROKEN:
             return text
         if not without:
@@ -137,14 +149,16 @@ class GroupDecision(msgspec.Struct, frozen=True):
             text = member.message if member is not None and own else self.status.message
             return MemberOutcome(pod=pod, status=error(text), message=text)
         if member is None:
-            return MemberOutcome(pod=pod, status=self.status, message=self.status.message)
+            diagnosis = None if not self.generator else self._restricted(Diagnosis(num_nodes=0))
+            text = self.status.message
+            return MemberOutcome(pod=pod, status=self.status, diagnosis=diagnosis, message=text)
         if not member.node_name:
-            return _own_failure(member)
+            return self._own_failure(member)
         if self.outcome is GroupOutcome.PLACED:
             return MemberOutcome(pod=pod, decision=member.decision)
         if self.outcome is GroupOutcome.PREEMPTING:
             if member.preempts:
-                return _own_failure(member)
+                return self._own_failure(member)
             return MemberOutcome(
                 pod=pod,
                 status=self.status,
@@ -154,13 +168,20 @@ class GroupDecision(msgspec.Struct, frozen=True):
         status = unschedulable(GROUP_UNSCHEDULABLE, *member.permit.reasons)
         return MemberOutcome(pod=pod, status=status, message=status.message)
 
+    def _own_failure(self, member: Member) -> MemberOutcome:
+        decision = member.decision
+        diagnosis = decision.diagnosis
+        return MemberOutcome(
+            pod=decision.pod,
+            status=decision.status,
+            diagnosis=None if diagnosis is None else self._restricted(diagnosis),
+            message=decision.message,
+            nomination=decision.nomination,
+        )
 
-def _own_failure(member: Member) -> MemberOutcome:
-    decision = member.decision
-    return MemberOutcome(
-        pod=decision.pod,
-        status=decision.status,
-        diagnosis=decision.diagnosis,
-        message=decision.message,
-        nomination=decision.nomination,
-    )
+    def _restricted(self, diagnosis: Diagnosis) -> Diagnosis:
+        """Count the plugin that restricted the nodes among the plugins that rejected a member."""
+        if not self.generator:
+            return diagnosis
+        plugins = diagnosis.unschedulable_plugins | {self.generator}
+        return msgspec.structs.replace(diagnosis, unschedulable_plugins=plugins)

@@ -15,9 +15,12 @@ from moorage.framework.profile import Profile
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
 
 
-def fits_at_most(snapshot: Snapshot, pods: Sequence[PodInfo]) -> int:
+def fits_at_most(
+    snapshot: Snapshot, pods: Sequence[PodInfo], *, within: NodeView | None = None
+) -> int:
     """Return a number of pods that is never exceeded by those that fit at once, at most all.
 
     Unlike pods count with the smallest request of each resource.
@@ -28,6 +31,8 @@ def fits_at_most(snapshot: Snapshot, pods: Sequence[PodInfo]) -> int:
         The cluster.
     pods
         Pods without a place.
+    within
+        The rows that count; None means all.
     """
     places_n = snapshot.allowed_pods - snapshot.pod_count
     requests = [pod.part(RESOURCES).value.filter for pod in pods]
@@ -36,6 +41,8 @@ def fits_at_most(snapshot: Snapshot, pods: Sequence[PodInfo]) -> int:
         if least > 0:
             free_n = snapshot.allocatable(name) - snapshot.requested(name)
             places_n = np.minimum(places_n, free_n // least)
+    if within is not None:
+        places_n = within.take(places_n)
     return min(len(pods), int(np.maximum(places_n, 0).sum()))
 
 

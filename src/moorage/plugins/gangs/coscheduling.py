@@ -16,18 +16,32 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from moorage.api.coscheduling import MIN_AVAILABLE_LABEL, NAME_LABEL
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
 from moorage.config.plugin_args_optional import CoschedulingArgs, validate_coscheduling_args
 from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.group import CARRIED_OUT, GROUP_PHASE, ON_TRIAL
+from moorage.framework.group import (
+    CARRIED_OUT,
+    GROUP_PHASE,
+    ON_TRIAL,
+    FilledPlacement,
+    Placement,
+)
 from moorage.framework.handle import Handle
-from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
+from moorage.framework.points import (
+    EventRegistration,
+    PostFilterResult,
+    PreFilterResult,
+    ScoreArray,
+)
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.plugins.gangs.coscheduling_hints import GroupHints
 from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_ns
+from moorage.plugins.gangs.topology_domains import TopologyDomains, counted
 from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE, minimum_of
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
 from moorage.snapshot.pod_info import PodInfo
@@ -63,6 +77,7 @@ class Coscheduling:
         self._backing_off = Until(handle.clock, _BACKOFF_SECONDS)
         self._backoff = Until(handle.clock, args.pod_group_backoff_seconds)
         self._rules = GroupRules(handle.snapshot, permitted)
+        self._domains = TopologyDomains(handle.snapshot, lambda key: bool(key.source))
 
     def capabilities(self) -> Capabilities:
         """Declare the order of the queue, and how gangs are rejected and evicted."""
@@ -121,7 +136,10 @@ class Coscheduling:
         text = f"podGroup {key.full_name} failed recently"  # upstream's words
         if self._backoff.holds(key):
             return None, unresolvable(text)
-        if key.source == LABEL_SOURCE:
+        topology = self._rules.topology_in_permit(key, terms, pod.pod)
+        if not topology.ok:
+            status = topology
+        elif key.source == LABEL_SOURCE:
             status = self._rules.label_rejection(key, terms, pod.pod)
         else:
             status = self._rules.shortage(key, terms, pod.pod)
@@ -130,6 +148,23 @@ class Coscheduling:
             # groups that need the same room would take the room from each other repeatedly.
             status = error(text)
         return None, status
+
+    # -- topology ------------------------------------------------------------------------------
+
+    def generate_placements(
+        self, key: GroupKey, terms: GroupTerms | None
+    ) -> tuple[Sequence[Placement], Status]:
+        """Return one placement for each domain of the group's topology; preferred domains first."""
+        return self._domains.placements(key, terms)
+
+    def score_placements(
+        self, key: GroupKey, filled: Sequence[FilledPlacement]
+    ) -> tuple[ScoreArray, Status]:
+        """Return each number of placed members in percent of the greatest number, rounded down."""
+        if not key.source:  # counted by PodGroupPodsCount
+            return np.zeros(len(filled), np.int64), SUCCESS
+        placed = self._snapshot.groups.members(key).placed
+        return counted(placed, [len(each.pods) for each in filled]), SUCCESS
 
     # -- in mode permit ------------------------------------------------------------------------
 
@@ -238,5 +273,6 @@ class Coscheduling:
         )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register new members, new groups, and more room."""
-        return GroupHints(self._snapshot, waits=self._waits).registrations()
+        """Register new members, new groups, more room, and changes of topology domains."""
+        hints = GroupHints(self._snapshot, waits=self._waits).registrations()
+        return hints if self._waits else (*hints, *self._domains.registrations())

@@ -10,10 +10,12 @@ from functools import lru_cache
 
 import numpy as np
 
+from moorage.api.coscheduling import PREFERRED_TOPOLOGY, REQUIRED_TOPOLOGY
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from moorage.snapshot.group_labels import LABEL_SOURCE, minimum_of
+from moorage.snapshot.group_topology import NO_TOPOLOGY, Topology, topology_of
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.snapshot import Snapshot
@@ -71,6 +73,9 @@ class GroupRules:
         """Return the status that excludes a member from its group's trial, or Success."""
         if terms is None:
             return unresolvable(f"PodGroup {key.full_name} not found")
+        topology = self._topology_rejection(key, terms, pod)
+        if not topology.ok:
+            return topology
         if pod.priority != terms.priority:
             first = next(iter(self._snapshot.groups.members(key).pods.values()), pod)
             return unresolvable(
@@ -115,6 +120,44 @@ class GroupRules:
         if len(self._snapshot.groups.members(key).pods) < terms.minimum:
             return unschedulable("less than pgMinAvailable")
         return SUCCESS
+
+    def topology_in_permit(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
+        """Reject a member of a group with a topology: mode ``permit`` cannot keep to it."""
+        faulty = self._topology_rejection(key, terms, pod)
+        if not faulty.ok:
+            return faulty
+        for name, value in (
+            (REQUIRED_TOPOLOGY, terms.topology_key),
+            (PREFERRED_TOPOLOGY, terms.preferred_topology_key),
+        ):
+            if value:
+                return unresolvable(
+                    f"annotation {name} of group {key.full_name} needs groupMode trial"
+                )
+        return SUCCESS
+
+    def _topology_rejection(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
+        """Reject members of a group with a faulty topology, and a member with another topology.
+
+        A member of a group with an object need not repeat the annotations of the object.
+        """
+        if terms.fault:
+            return unresolvable(terms.fault)
+        mine = topology_of(pod.metadata.annotations)
+        if key.source != LABEL_SOURCE and mine == NO_TOPOLOGY:
+            return SUCCESS
+        group = Topology(terms.topology_key or None, terms.preferred_topology_key or None)
+        difference = mine.difference(group)
+        if difference is None:
+            return SUCCESS
+        name, own, other = difference
+        holder = f"PodGroup {key.full_name}"
+        if key.source == LABEL_SOURCE:
+            first = next(iter(self._snapshot.groups.members(key).pods.values()), pod)
+            holder = f"{first.name} of group {key.full_name}"
+        return unresolvable(
+            f"annotations {name} do not match: {pod.name} has {own}, {holder} has {other}"
+        )
 
     def gap(self, key: GroupKey, terms: GroupTerms) -> dict[str, int]:
         """Return the amounts missing for a group's ``minResources``, by resource.

@@ -11,8 +11,9 @@ import numpy as np
 
 from moorage.framework.group import FilledPlacement
 from moorage.framework.handle import Handle
-from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
+from moorage.framework.points import ScoreArray
 from moorage.framework.status import SUCCESS, Status, error
+from moorage.plugins.gangs.topology_domains import counted
 from moorage.snapshot.pod_groups import GroupKey
 
 NOBODY = "no pods from pod group are assigned to any of the candidate placements"
@@ -31,9 +32,8 @@ class PodGroupPodsCount:
         self, key: GroupKey, filled: Sequence[FilledPlacement]
     ) -> tuple[ScoreArray, Status]:
         """Return each number of placed members in percent of the greatest number, rounded down."""
+        if key.source:  # counted by Coscheduling
+            return np.zeros(len(filled), np.int64), SUCCESS
         placed = self._snapshot.groups.members(key).placed
-        counts = np.array([placed + len(each.pods) for each in filled], np.int64)
-        most = int(counts.max(initial=0))
-        if most == 0:
-            return counts, error(NOBODY)
-        return counts * MAX_NODE_SCORE // most, SUCCESS
+        scores = counted(placed, [len(each.pods) for each in filled])
+        return scores, SUCCESS if scores.any() else error(NOBODY)

@@ -1,29 +1,46 @@
 """TopologyPlacementGenerator: a group with a topology constraint is placed in one domain.
 
+For the groups of Kubernetes; Coscheduling does the same for its own.
+
 Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/topologyaware``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-import numpy as np
-
+from moorage.base.errors import ConfigError
+from moorage.config.feature_gates import TOPOLOGY_AWARE
 from moorage.framework.group import Placement
 from moorage.framework.handle import Handle
-from moorage.framework.status import SUCCESS, Status, error
-from moorage.snapshot.labels import ABSENT, LabelColumn
+from moorage.framework.points import EventRegistration
+from moorage.framework.status import Status
+from moorage.plugins.gangs.topology_domains import TopologyDomains
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms
+
+_PERMIT: Final = (
+    "profile {} has groupMode permit, which cannot keep a group in one topology domain: use "
+    f"groupMode trial, or set feature gate {TOPOLOGY_AWARE} to false"
+)
 
 
 class TopologyPlacementGenerator:
-    """PlacementGenerate plugin; takes no arguments."""
+    """PlacementGenerate plugin; takes no arguments.
+
+    Raises
+    ------
+    ConfigError
+        The profile places members one by one, so it cannot keep them in one domain.
+    """
 
     name = "TopologyPlacementGenerator"
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args
-        self._snapshot = handle.snapshot
+        if handle.group_mode == "permit":
+            raise ConfigError([_PERMIT.format(handle.profile_name)], source=self.name)
+        self._domains = TopologyDomains(handle.snapshot, lambda key: not key.source)
 
     def generate_placements(
         self, key: GroupKey, terms: GroupTerms | None
@@ -33,41 +50,8 @@ class TopologyPlacementGenerator:
         A group without a constraint gets one placement with all nodes. If members run already, only
         their domain is returned. Upstream leaves the order unspecified.
         """
-        if terms is None or not terms.topology_key:
-            return (Placement(),), SUCCESS
-        column = self._snapshot.label_column(terms.topology_key)
-        required, problem = self._required(key, column)
-        if problem:
-            return (), error(problem)
-        ids = column.ids
-        found = [int(each) for each in np.unique(ids) if each != ABSENT]
-        if required is not None:
-            found = [each for each in found if column.values[each] == required]
-        found.sort(key=lambda each: column.values[each].encode())
-        views = (self._snapshot.rows(np.flatnonzero(ids == each)) for each in found)
-        return [
-            Placement(column.values[each], view) for each, view in zip(found, views, strict=True)
-        ], SUCCESS
+        return self._domains.placements(key, terms)
 
-    def _required(self, key: GroupKey, column: LabelColumn) -> tuple[str | None, str]:
-        """Return the domain of the members that have a node (None for none), and a fault or ""."""
-        members = self._snapshot.groups.members(key)
-        required: str | None = None
-        for uid in sorted(members.placed_uids(), key=lambda uid: members.pods[uid].name):
-            node_name = self._snapshot.table.node_of_pod(uid)
-            row = None if node_name is None else self._snapshot.row_of(node_name)
-            value = ABSENT if row is None else int(column.ids[row])
-            if value == ABSENT:
-                name = members.pods[uid].full_name
-                return None, (
-                    "cannot determine domain for already scheduled pods: no topology domain found "
-                    f"for pod {name}"
-                )
-            domain = column.values[value]
-            if required is not None and domain != required:
-                return None, (
-                    "cannot determine domain for already scheduled pods: more than 1 domain found "
-                    f"for pod group: {required}, {domain}"
-                )
-            required = domain
-        return required, ""
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Register nodes that come to a domain, and members that leave one."""
+        return self._domains.registrations()

@@ -119,18 +119,15 @@ class DefaultPreemption:
 
     def _group_reason(self, pod: PodInfo) -> str:
         """Return why a member of a group may not preempt alone; "" when it may."""
-        if not (self._by_placement or self._whole_groups):
-            return ""
         groups = self._snapshot.groups
         key = groups.key_of(pod.pod)
         if key is None:
             return ""
-        if self._by_placement:
-            terms = groups.source.terms_of(key)
-            if terms is None:
-                return GROUP_MISSING
-            if terms.topology_key:
-                return IN_PLACEMENT
+        terms = groups.source.terms_of(key)
+        if self._by_placement and terms is None:
+            return GROUP_MISSING
+        if terms is not None and terms.topology_key and (self._by_placement or key.source):
+            return IN_PLACEMENT
         return WHOLE_GROUPS if self._whole_groups else ""
 
     def _reason(self, what_if: WhatIf, pod: PodInfo) -> str:

@@ -1,0 +1,328 @@
+"""The placements of a group: which are tried, and which of those tried is taken.
+
+A placement is a part of the cluster. Plugins generate the placements of a group, most often one for
+each topology domain. The group is tried in each by itself. Of the placements in which it fits the
+best scored is taken. Preferred placements come first. If one of them takes every pod, no other
+placement is tried; otherwise a preferred placement is taken only if no other takes more pods.
+
+Rules: scheduling spec, gang section A5 (kubernetes v1.36
+``pkg/scheduler/schedule_one_podgroup.go``). Preferred placements are moorage's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, cast
+
+import msgspec
+import numpy as np
+
+from moorage.config.feature_gates import TOPOLOGY_AWARE
+from moorage.engine.attempt import Scope
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.groups.room import fits_at_most, judges_of_room
+from moorage.framework.containment import contained
+from moorage.framework.group import (
+    FilledPlacement,
+    Placement,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+)
+from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE
+from moorage.framework.profile import Profile
+from moorage.framework.status import SUCCESS, Status, error, unschedulable
+from moorage.snapshot.labels import ABSENT
+from moorage.snapshot.pod_groups import GroupKey, PodGroups
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
+
+NO_PLACEMENTS: Final = "no feasible placements found"
+_DOMAINS_NAMED: Final = 5  # in a message; a guess
+
+Generated = tuple[Sequence[Placement], Status, str]
+"""Placements, the status of the plugin that generated them, and its name; "" for no plugin."""
+
+
+class _Tried(NamedTuple):
+    """A placement, and the decision within it; None where too few pods could have a place."""
+
+    placement: Placement
+    found: GroupDecision | None
+    pods: int
+    """Members with a place; without a decision, a number that is not exceeded."""
+
+    @property
+    def fits(self) -> bool:
+        return self.found is not None and self.found.outcome is not GroupOutcome.REJECTED
+
+
+class Placements:
+    """Generates and scores placements with the plugins of a profile.
+
+    Parameters
+    ----------
+    profile, snapshot
+        The plugins, and the cluster.
+    """
+
+    def __init__(self, profile: Profile, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self._profile = profile
+        self._gate = profile.handle.gates(TOPOLOGY_AWARE)
+        points = profile.points
+        self._generators = cast("Sequence[PlacementGeneratePlugin]", points["placementGenerate"])
+        self._scorers = cast("Sequence[PlacementScorePlugin]", points["placementScore"])
+        self._room_is_judged = bool(judges_of_room(profile))
+
+    def choice(self, key: GroupKey, pods: Sequence[PodInfo]) -> Choice | GroupDecision:
+        """Return the placements to try; or the decision where there is no placement.
+
+        Parameters
+        ----------
+        key
+            The group.
+        pods
+            Its pods without a place.
+        """
+        found, status, plugin = self.generated(key)
+        if not status.ok:
+            return GroupDecision(GroupOutcome.BROKEN, status)
+        if found:
+            return Choice(self, key, pods, placements=found, plugin=plugin)
+        return GroupDecision(
+            GroupOutcome.REJECTED,
+            unschedulable(NO_PLACEMENTS),
+            detail=self._unlabelled(key),
+            generator=plugin,
+        )
+
+    def generated(self, key: GroupKey) -> Generated:
+        """Return the placements of a group from the first plugin that restricts the nodes."""
+        if not key.source and not self._gate:
+            return (Placement(),), SUCCESS, ""
+        terms = self.snapshot.groups.source.terms_of(key)
+        for plugin in self._generators:
+            try:
+                found, status = plugin.generate_placements(key, terms)
+            except Exception as problem:
+                return (), contained(plugin.name, "PlacementGenerate", problem), plugin.name
+            if not status.ok or not found or any(each.within is not None for each in found):
+                return found, status, plugin.name
+        return (Placement(),), SUCCESS, ""
+
+    def as_upstream(self, key: GroupKey) -> bool:
+        """Whether every placement is tried and a rejection is in kube-scheduler's words."""
+        return self._gate and not key.source
+
+    def bounds(self, key: GroupKey) -> bool:
+        """Whether a placement with too little room for its pods is left out."""
+        return self._room_is_judged and not self.as_upstream(key)
+
+    def best(self, key: GroupKey, filled: Sequence[FilledPlacement]) -> tuple[int, Status]:
+        """Return the placement with the best score, the first among equals."""
+        total = np.zeros(len(filled), np.int64)
+        for plugin in self._scorers:
+            try:
+                scores, status = plugin.score_placements(key, filled)
+            except Exception as problem:
+                return 0, contained(plugin.name, "PlacementScore", problem)
+            if not status.ok:
+                return 0, status.by(plugin.name)
+            wrong = scores[(scores < MIN_NODE_SCORE) | (scores > MAX_NODE_SCORE)]
+            if len(wrong):
+                return 0, error(
+                    f'plugin "{plugin.name}" returns an invalid score {wrong[0]}, it should in the '
+                    "range of [0, 100] after normalizing"
+                )
+            total += self._profile.weights.get(plugin.name, 1) * scores
+        return int(np.argmax(total)), SUCCESS
+
+    def _unlabelled(self, key: GroupKey) -> str:
+        """Return that no node has the label that the group requires; "" if a node has it."""
+        terms = self.snapshot.groups.source.terms_of(key)
+        if terms is None or not terms.topology_key:
+            return ""
+        if (self.snapshot.label_column(terms.topology_key).ids != ABSENT).any():
+            return ""
+        return f"no node has the label {terms.topology_key}"
+
+
+class Choice:
+    """The placements of one attempt: tried one after another, until the best is known.
+
+    Parameters
+    ----------
+    owner
+        The plugins, and the cluster.
+    key, pods
+        The group, and its pods without a place.
+    placements, plugin
+        The placements, and the plugin that generated them.
+    """
+
+    def __init__(
+        self,
+        owner: Placements,
+        key: GroupKey,
+        pods: Sequence[PodInfo],
+        *,
+        placements: Sequence[Placement],
+        plugin: str,
+    ) -> None:
+        self._owner = owner
+        self._key = key
+        self._pods = pods
+        self._plugin = plugin
+        self._left = list(reversed(placements))
+        self._current = placements[0]
+        self._tried: list[_Tried] = []
+        terms, members = self._groups.source.terms_of(key), self._groups.members(key)
+        self._missing = 1 if terms is None else max(1, terms.minimum - members.placed)
+
+    @property
+    def _groups(self) -> PodGroups:
+        return self._owner.snapshot.groups
+
+    # -- trying --------------------------------------------------------------------------------
+
+    def next(self) -> Placement | None:
+        """Return the next placement to try; None when the best is among those tried."""
+        while self._left:
+            self._current = self._left.pop()
+            if not self._current.preferred and self._packed():
+                return None
+            bound = self._bound(self._current)
+            if bound >= self._missing:
+                return self._current
+            self._tried.append(_Tried(self._current, None, bound))
+        # A group that fits nowhere is tried once for its reasons, where most pods could fit.
+        others = [each for each in self._tried if not each.placement.preferred]
+        if not others or any(each.found is not None for each in self._tried):
+            return None
+        most = max(others, key=lambda each: each.pods)
+        self._tried.remove(most)
+        self._current = most.placement
+        return self._current
+
+    def scope(self, scope: Scope, within: NodeView | None) -> Scope:
+        """Return the bounds of the attempts within the placement that `next` returned.
+
+        No pod is evicted for a placement that is only preferred.
+        """
+        post_filter = scope.post_filter and not self._current.preferred
+        return msgspec.structs.replace(scope, within=within, post_filter=post_filter)
+
+    def tried(self, found: GroupDecision) -> None:
+        """Take in the decision within the placement that `next` returned."""
+        current = self._current
+        generator = self._plugin if current.within is not None and not current.preferred else ""
+        found = msgspec.structs.replace(
+            found, placement=current.name, preferred=current.preferred, generator=generator
+        )
+        placed = sum(bool(each.node_name) for each in found.members)
+        self._tried.append(_Tried(current, found, placed))
+
+    def _packed(self) -> bool:
+        """Whether a preferred placement takes every pod."""
+        return any(
+            each.found.outcome is GroupOutcome.PLACED and each.pods == len(self._pods)
+            for each in self._tried
+            if each.found is not None and each.placement.preferred
+        )
+
+    def _bound(self, placement: Placement) -> int:
+        """Return a number of pods that is not exceeded by those that fit the placement."""
+        if placement.within is None or not self._owner.bounds(self._key):
+            return len(self._pods)
+        return fits_at_most(self._owner.snapshot, self._pods, within=placement.within)
+
+    # -- choosing ------------------------------------------------------------------------------
+
+    def best(self, current: Callable[[Placement], Placement] | None = None) -> GroupDecision:
+        """Return the decision for the best placement; a rejection if the group fits in none.
+
+        Parameters
+        ----------
+        current
+            Returns a placement with the rows that it has now; None where no row has moved.
+        """
+        fitting = self._best_fitting()
+        if not fitting:
+            return self._none_fits()
+        best = 0
+        if len(fitting) > 1:
+            now = current or (lambda each: each)
+            filled = [self._filled(now(each.placement), each) for each in fitting]
+            best, status = self._owner.best(self._key, filled)
+            if not status.ok:
+                return GroupDecision(GroupOutcome.BROKEN, status)
+        found = fitting[best].found
+        assert found is not None, "a placement without a decision fits"
+        return found
+
+    def _best_fitting(self) -> list[_Tried]:
+        """Return the preferred placements that take most pods, unless another one takes more."""
+        fitting = [each for each in self._tried if each.fits]
+        others = [each for each in fitting if not each.placement.preferred]
+        preferred = [each for each in fitting if each.placement.preferred]
+        if not preferred:
+            return others
+        most = max(each.pods for each in preferred)
+        for other in others:
+            placed = other.found is not None and other.found.outcome is GroupOutcome.PLACED
+            if placed and other.pods > most:
+                return others
+        return [each for each in preferred if each.pods == most]
+
+    def _filled(self, placement: Placement, tried: _Tried) -> FilledPlacement:
+        assert tried.found is not None, "a placement without a decision fits"
+        row_of = self._owner.snapshot.row_of
+        rows = [(each, row_of(each.node_name)) for each in tried.found.members]
+        return FilledPlacement(
+            placement, tuple((each.decision.pod, row) for each, row in rows if row is not None)
+        )
+
+    # -- a rejection ---------------------------------------------------------------------------
+
+    def _none_fits(self) -> GroupDecision:
+        """Return the rejection: for people, the placement that takes the most pods."""
+        domains = [each for each in self._tried if not each.placement.preferred]
+        decided = [each for each in domains if each.found is not None]
+        best = max(decided, key=lambda each: each.pods)
+        told = decided[0] if self._owner.as_upstream(self._key) else best
+        assert told.found is not None, "a placement without a decision was decided"
+        assert best.found is not None, "a placement without a decision was decided"
+        found = msgspec.structs.replace(told.found, detail=self._detail(domains, best.found))
+        if not self._owner.as_upstream(self._key):
+            return found
+        text = (
+            f"0/{len(domains)} placements are available, first placement status: "
+            f"{found.status.message}"
+        )
+        return msgspec.structs.replace(found, status=unschedulable(text))
+
+    def _detail(self, domains: Sequence[_Tried], best: GroupDecision) -> str:
+        """Return how many pods each domain takes, and why the best one takes no more."""
+        terms = self._groups.source.terms_of(self._key)
+        without = [each for each in best.members if not each.node_name]
+        placed = len(best.members) - len(without)
+        if not best.generator or terms is None or not without or placed >= self._missing:
+            return ""
+        wanted = "a pod" if self._missing == 1 else f"{self._missing} pods"
+        ranked = sorted(domains, key=lambda each: (-each.pods, each.placement.name))
+        listed = [
+            f"{each.placement.name} takes {'at most ' if each.found is None else ''}{each.pods}"
+            for each in ranked[:_DOMAINS_NAMED]
+        ]
+        if len(ranked) > _DOMAINS_NAMED:
+            listed.append(f"{len(ranked) - _DOMAINS_NAMED} more take no more than that")
+        begin = f"no domain of {terms.topology_key} takes {wanted} ({', '.join(listed)})"
+        if self._groups.members(self._key).placed:
+            begin = (
+                f"pods of the group run in {best.placement} of {terms.topology_key}, which takes "
+                f"{placed} of {wanted}"
+            )
+        others = f" and {len(without) - 1} more have" if len(without) > 1 else " has"
+        name = without[0].decision.pod.key
+        return f"{begin}; in {best.placement} {name}{others} no node: {without[0].message}"
