@@ -45,6 +45,7 @@ from moorage.framework.status import (
     unresolvable,
     unschedulable,
 )
+from moorage.framework.subjects import Subject
 from moorage.snapshot.node_info import NodeInfo
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -74,6 +75,7 @@ __all__ = [
     "Snapshot",
     "StateKey",
     "Status",
+    "Subject",
     "answer_where",
     "error",
     "filter",

@@ -22,6 +22,7 @@ from moorage.base.errors import ConfigError
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.plugin_metrics import PluginMetrics
 from moorage.framework.signatures import parameter_faults
+from moorage.framework.subjects import Subject
 from moorage.framework.what_if import Room
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import PartKind
@@ -253,6 +254,14 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             methods=("post_filter",),
         ),
     ] = False
+    rejects_about: Annotated[
+        Subject | None,
+        Trait(
+            "What the plugin's rejections are about. Explanations then name amounts, taints, "
+            "terms or ports instead of quoting the reason.",
+            methods=(*_FILTER, "pre_filter"),
+        ),
+    ] = None
     own_metrics: Annotated[
         PluginMetrics | None,
         Trait(
@@ -370,6 +379,8 @@ def _wrong_type(name: str, trait: Trait, value: object) -> str:
         return "; ".join(f"{fault}: {shown}" for fault in parameter_faults(value, wanted))
     if name in ("filter_reads", "score_reads"):
         return "" if isinstance(value, Reads) else f"{value!r} is no Reads"
+    if name == "rejects_about":
+        return "" if isinstance(value, Subject) else f"{value!r} is no Subject"
     if name == "own_metrics":
         return "" if isinstance(value, PluginMetrics) else f"{value!r} is no PluginMetrics"
     if name == "shape_parts":

@@ -34,6 +34,7 @@ from moorage.framework.status import (
     error,
     unresolvable,
 )
+from moorage.framework.subjects import Subject
 from moorage.plugins.affinity.domain_counts import (
     BoolArray,
     ByKey,
@@ -123,7 +124,11 @@ class InterPodAffinity:
 
     def capabilities(self) -> Capabilities:
         """Declare which pods PreFilter skips, and for how long."""
-        return Capabilities(skips_spec=self.skips_spec, skips_while=self.skips_while)
+        return Capabilities(
+            skips_spec=self.skips_spec,
+            skips_while=self.skips_while,
+            rejects_about=Subject.POD_AFFINITY,
+        )
 
     # -- filtering -----------------------------------------------------------------------------
 

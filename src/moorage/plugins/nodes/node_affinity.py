@@ -37,6 +37,7 @@ from moorage.framework.status import (
     error,
     unresolvable,
 )
+from moorage.framework.subjects import Subject
 from moorage.plugins.answers import memo_of, normalize_to_max
 from moorage.plugins.nodes.terms import (
     RequiredNodes,
@@ -104,7 +105,10 @@ class NodeAffinity:
 
     name = "NodeAffinity"
     capabilities = Capabilities(
-        filter_reads=Reads.NODE, score_reads=Reads.NODE, shape_parts=(NODE_AFFINITY,)
+        filter_reads=Reads.NODE,
+        score_reads=Reads.NODE,
+        shape_parts=(NODE_AFFINITY,),
+        rejects_about=Subject.NODE_AFFINITY,
     )
 
     def __init__(self, args: NodeAffinityArgs, handle: Handle) -> None:

@@ -16,6 +16,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
 from moorage.framework.status import Code, FilterAnswer, answer_where
+from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import NODE_NAME
 from moorage.snapshot.view import NodeView
@@ -27,7 +28,9 @@ class NodeName:
     """Filter plugin; takes no arguments."""
 
     name = "NodeName"
-    capabilities = Capabilities(filter_reads=Reads.NODE, shape_parts=(NODE_NAME,))
+    capabilities = Capabilities(
+        filter_reads=Reads.NODE, shape_parts=(NODE_NAME,), rejects_about=Subject.NODE_NAME
+    )
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args

@@ -15,6 +15,7 @@ from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult
 from moorage.framework.status import SKIP, SUCCESS, Code, FilterAnswer, Status, answer_where
+from moorage.framework.subjects import Subject
 from moorage.plugins.answers import SetAnswers, memo_of
 from moorage.plugins.pod_hints import holds_place
 from moorage.snapshot.pod_info import PodInfo
@@ -41,7 +42,10 @@ class NodePorts:
     def capabilities(self) -> Capabilities:
         """Declare reuse by row, and the scalar form."""
         return Capabilities(
-            filter_reads=Reads.PODS, shape_parts=(PORTS,), passes_row=self.passes_row
+            filter_reads=Reads.PODS,
+            shape_parts=(PORTS,),
+            passes_row=self.passes_row,
+            rejects_about=Subject.PORTS,
         )
 
     def pre_filter(

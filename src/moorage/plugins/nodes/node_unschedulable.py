@@ -17,6 +17,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
 from moorage.framework.status import Code, FilterAnswer, answer_where
+from moorage.framework.subjects import Subject
 from moorage.plugins.answers import memo_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import TOLERATIONS
@@ -30,7 +31,9 @@ class NodeUnschedulable:
     """Filter plugin; takes no arguments."""
 
     name = "NodeUnschedulable"
-    capabilities = Capabilities(filter_reads=Reads.NODE, shape_parts=(TOLERATIONS,))
+    capabilities = Capabilities(
+        filter_reads=Reads.NODE, shape_parts=(TOLERATIONS,), rejects_about=Subject.CORDON
+    )
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args

@@ -19,6 +19,7 @@ from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, ScoreArray
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, Status, answer_where
+from moorage.framework.subjects import Subject
 from moorage.plugins.answers import SetAnswers, memo_of, normalize_to_max
 from moorage.plugins.pod_hints import own_update_hint
 from moorage.snapshot.pod_info import PodInfo
@@ -49,7 +50,10 @@ class TaintToleration:
 
     name = "TaintToleration"
     capabilities = Capabilities(
-        filter_reads=Reads.NODE, score_reads=Reads.NODE, shape_parts=(TOLERATIONS,)
+        filter_reads=Reads.NODE,
+        score_reads=Reads.NODE,
+        shape_parts=(TOLERATIONS,),
+        rejects_about=Subject.TAINTS,
     )
 
     def __init__(self, args: object, handle: Handle) -> None:

@@ -41,6 +41,7 @@ from moorage.framework.points import (
     ScoreArray,
 )
 from moorage.framework.status import SUCCESS, Code, FilterAnswer, ReasonTable, Status
+from moorage.framework.subjects import Subject
 from moorage.framework.what_if import Room
 from moorage.plugins.answers import memo_of
 from moorage.plugins.pod_hints import holds_place
@@ -170,6 +171,7 @@ class NodeResourcesFit:
             filter_room=self.filter_room,
             filter_row=self.filter_row,
             score_row=self.score_row,
+            rejects_about=Subject.RESOURCES,
         )
 
     def pre_filter(

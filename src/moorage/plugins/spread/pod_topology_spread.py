@@ -23,6 +23,7 @@ from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult, ScoreArray
 from moorage.framework.status import SKIP, SUCCESS, FilterAnswer, Status, error
+from moorage.framework.subjects import Subject
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.spread.constraints import SPREAD, SYSTEM_DEFAULTS, Constraint, Constraints
 from moorage.plugins.spread.defaults import DefaultConstraints
@@ -63,7 +64,7 @@ class PodTopologySpread:
 
     def capabilities(self) -> Capabilities:
         """Declare which pods PreFilter skips."""
-        return Capabilities(skips_spec=self.skips_spec)
+        return Capabilities(skips_spec=self.skips_spec, rejects_about=Subject.SPREAD)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

@@ -31,6 +31,7 @@ from moorage.framework.status import (
     error,
     unresolvable,
 )
+from moorage.framework.subjects import Subject
 from moorage.plugins.volumes.assumed import Assumed
 from moorage.plugins.volumes.claims import (
     VolumeError,
@@ -140,6 +141,7 @@ class VolumeBinding:
         return Capabilities(
             skips_spec=self.skips_spec,
             pre_bind_parallel=True,
+            rejects_about=Subject.VOLUMES,
             own_metrics=PluginMetrics(counters={_STAGE_ERRORS: self.stage_errors}),
         )
 

@@ -27,6 +27,7 @@ from moorage.framework.status import (
     answer_where,
     unresolvable,
 )
+from moorage.framework.subjects import Subject
 from moorage.plugins.answers import NodeAnswers
 from moorage.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
@@ -79,7 +80,7 @@ class VolumeZone:
 
     def capabilities(self) -> Capabilities:
         """Declare which pods PreFilter skips."""
-        return Capabilities(skips_spec=self.skips_spec)
+        return Capabilities(skips_spec=self.skips_spec, rejects_about=Subject.VOLUMES)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

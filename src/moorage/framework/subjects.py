@@ -1,0 +1,28 @@
+"""What a plugin's rejections are about, so that they can be explained in words and amounts."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Subject(Enum):
+    """The part of a pod that a Filter compares with a node."""
+
+    NODE_NAME = "node name"
+    """``spec.nodeName``."""
+    NODE_AFFINITY = "node affinity"
+    """``nodeSelector`` and required node affinity: the nodes that the pod chooses."""
+    CORDON = "cordon"
+    """``spec.unschedulable`` of the node."""
+    TAINTS = "taints"
+    """Taints of the node that the pod does not tolerate."""
+    PORTS = "ports"
+    """Ports of the node that the pod requests."""
+    RESOURCES = "resources"
+    """Requests, and the number of pods."""
+    VOLUMES = "volumes"
+    """The nodes that the pod's volumes can be used on."""
+    SPREAD = "spread"
+    """Topology spread constraints."""
+    POD_AFFINITY = "pod affinity"
+    """Required affinity and anti-affinity between pods."""
