@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import random
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 Random = random.Random
 
@@ -34,3 +36,15 @@ class Streams:
             # and Python versions, unlike hash().
             found = self._streams[name] = random.Random(f"{self.seed}/{name}")
         return found
+
+    @contextmanager
+    def undrawn(self) -> Iterator[None]:
+        """Undo every draw made within the context, for questions that must change no decision."""
+        before = {name: stream.getstate() for name, stream in self._streams.items()}
+        try:
+            yield
+        finally:
+            for name in [name for name in self._streams if name not in before]:
+                del self._streams[name]
+            for name, state in before.items():
+                self._streams[name].setstate(state)

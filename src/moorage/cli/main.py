@@ -25,6 +25,7 @@ _COMMANDS: Mapping[str, str] = {
     "describe": "moorage.cli.describe.command:describe",
     "down": "moorage.cli.down:down",
     "example-extender": "moorage.cli.example_extender:example_extender",
+    "explain": "moorage.cli.explain.command:explain",
     "get": "moorage.cli.get.command:get",
     "nodes": "moorage.cli.nodes:nodes",
     "plot": "moorage.cli.plot:plot",

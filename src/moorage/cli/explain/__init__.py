@@ -1,0 +1,1 @@
+"""``moorage explain``: the command in `command`; `source` finds the facts, `text` writes."""

@@ -1,0 +1,103 @@
+"""``moorage explain``: where a pod is, why it has no node, and what would help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moorage.cli.command_group import CommandGroup
+from moorage.cli.completing import complete_objects
+from moorage.cli.options import (
+    kubeconfig_option,
+    namespace_option,
+    output_option,
+    plugin_option,
+)
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
+
+_EPILOG = """
+\b
+Examples:
+  moorage explain pod giant                      from the API server, computed afresh
+  moorage explain pod giant --node node-03       with the answers about one node
+  moorage explain pod giant --all -o wide        every node and every plugin
+  moorage explain pod giant --from prod.json     from a file of `snapshot save` or kubectl
+
+\b
+Every way out that is printed was tried: the plugins themselves let the pod on a node with it.
+"""
+
+
+@click.group(cls=CommandGroup)
+def explain() -> None:
+    """Say where a pod is on its way, why it has no node, and which single change would help."""
+
+
+@explain.command(epilog=_EPILOG)
+@click.argument("name", shell_complete=complete_objects)
+@click.option("--node", default="", metavar="NODE", help="Also show the answers about this node.")
+@click.option("--all", "every", is_flag=True, help="Show every node, not only the ten best.")
+@click.option("--thorough", is_flag=True, help="Try more, however long it takes.")
+@click.option(
+    "--from",
+    "dump",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Objects from a file instead of a server: `moorage snapshot save`, or "
+    "`kubectl get ... -A -o json`. - reads standard input.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Configuration of the scheduler, where its answer is computed afresh. Default: the "
+    "default profile.",
+)
+@plugin_option
+@output_option("wide")
+@namespace_option
+@kubeconfig_option
+def pod(  # noqa: PLR0913 - one parameter for each option
+    *,
+    name: str,
+    node: str,
+    every: bool,
+    thorough: bool,
+    dump: Path | None,
+    config: Path | None,
+    plugins: tuple[str, ...],
+    output: Form,
+    namespace: str,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Explain pod NAME.
+
+    First comes one sentence. Then come the ways out, and a table of nodes, the best node first.
+    """
+    from moorage.base.errors import UsageError
+    from moorage.cli.explain.source import objects_of_file, objects_of_server, world_over
+    from moorage.cli.explain.text import report
+    from moorage.cli.render import show, show_note
+    from moorage.explain.explaining import asked_for, explain_named
+
+    if dump is not None:
+        objects, where = objects_of_file(dump), namespace or "default"
+    else:
+        objects, where = objects_of_server(
+            kubeconfig=kubeconfig, context=context, namespace=namespace
+        )
+    for each in objects.unreadable:
+        show_note(f"{each.text}; it is left out")
+    effort = asked_for(node=node, every=every, thorough=thorough)
+    world = world_over(objects, config, plugins)
+    if node and node not in objects.nodes:
+        raise UsageError(f'node "{node}" not found')
+    found = explain_named(world, where, name.removeprefix("pod/"), effort)
+    show(output, found, text=lambda: report(found, wide=output == "wide"))

@@ -1,0 +1,79 @@
+"""The explanation as text for people; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moorage.cli.render import Columns
+from moorage.explain.answer import Explanation, NodeAnswer, WayOut
+
+
+def report(found: Explanation, *, wide: bool) -> str:
+    """Return an explanation: the sentence, notes, ways out, the table of nodes.
+
+    Parameters
+    ----------
+    found
+        The explanation.
+    wide
+        Whether the table has a column for each plugin.
+    """
+    parts = [f"pod {found.namespace}/{found.name}: {found.sentence}"]
+    parts += [f"  {note}" for note in found.notes]
+    if found.ways_out:
+        parts += ["", "Ways out, each tried by itself:"]
+        parts += [f"  {index}. {_way(way)}" for index, way in enumerate(found.ways_out, start=1)]
+    if found.nodes:
+        parts += ["", *(_wide(found.nodes) if wide else _narrow(found.nodes))]
+        left_out = found.node_count - len(found.nodes)
+        if left_out:
+            parts.append(f"({left_out} more nodes; --all shows them)")
+    if found.source:
+        parts += ["", found.source]
+    return "\n".join(parts)
+
+
+def _way(way: WayOut) -> str:
+    if way.kind in {"wait", "evict", "priority", "node", "uncordon", "member"}:
+        return way.text
+    return (
+        f"{way.text}: {way.node} and {way.nodes - 1} more nodes take it"
+        if way.nodes > 1
+        else (f"{way.text}: {way.node} takes it")
+    )
+
+
+def _narrow(nodes: tuple[NodeAnswer, ...]) -> Iterator[str]:
+    rows = [(each.node, _score(each), _answers(each)) for each in nodes]
+    yield from Columns(["node", "score", "plugins"]).lines(rows)
+
+
+def _score(answer: NodeAnswer) -> str:
+    return "-" if answer.score is None else str(answer.score)
+
+
+def _answers(answer: NodeAnswer) -> str:
+    if answer.score is None:
+        return "; ".join(
+            f"{plugin}: {', '.join(reasons)}" for plugin, reasons in answer.rejections.items()
+        )
+    return ", ".join(f"{plugin} {score}" for plugin, score in answer.scores.items())
+
+
+def _wide(nodes: tuple[NodeAnswer, ...]) -> Iterator[str]:
+    """Yield the table with a column for each plugin: its score, or its reasons."""
+    plugins = list(dict.fromkeys(name for each in nodes for name in each.rejections))
+    scorers = list(dict.fromkeys(name for each in nodes for name in each.scores))
+    columns = [*plugins, *(name for name in scorers if name not in plugins)]
+    rows = [
+        (each.node, _score(each), *(_cell(each, plugin) for plugin in columns)) for each in nodes
+    ]
+    yield from Columns(["node", "score", *columns]).lines(rows)
+
+
+def _cell(answer: NodeAnswer, plugin: str) -> str:
+    if plugin in answer.rejections:
+        return ", ".join(answer.rejections[plugin])
+    if plugin in answer.scores:
+        return str(answer.scores[plugin])
+    return "ok" if answer.score is None else "-"

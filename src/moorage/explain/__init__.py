@@ -1,0 +1,18 @@
+"""Explains where a pod is on its way, why it has no node, and which single changes would help.
+
+Belongs here: pure functions from the deciding half of a scheduler (`service.core.Core`) and a pod
+to an `Explanation`. Does not belong here: reading files or servers, and text for people, which is
+`cli`'s; second implementations of filters, because every statement comes from a trial with the
+plugins themselves. Nothing here changes a decision: a trial undoes what it changed, and random
+streams continue where they were.
+
+- `explaining`: the whole answer.
+- `answer`: its parts, as data.
+- `standing`: where the pod is on its way: queue, Permit, binding.
+- `asking`: the answers of every Filter about every node.
+- `emptied`: the rejections that remain when the pods of a node are taken off.
+- `causes`: the cause, from the two.
+- `facts`: what a plugin's rejection is about, in words.
+- `patches`, `trying`: a changed pod, and the nodes that would take it.
+- `ways`: the single changes that are tried.
+"""

@@ -1,0 +1,153 @@
+"""The explanation of one pod as data; `cli` prints it, JSON encodes it."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+
+class Where(Enum):
+    """Where a pod is on its way to a node."""
+
+    UNSERVED = "unserved"
+    """No profile of the scheduler has the pod's ``schedulerName``."""
+    HELD = "held"
+    """A PreEnqueue plugin keeps the pod out of the queue."""
+    NEVER = "never"
+    """No node takes the pod, not even an empty one."""
+    REJECTED = "rejected"
+    """No node takes the pod as it is now."""
+    FITS = "fits"
+    """A node takes the pod; the pod waits for its turn."""
+    NOMINATED = "nominated"
+    """The pod waits for victims to leave its nominated node."""
+    PERMIT = "permit"
+    """The pod has a node, and a Permit plugin holds it."""
+    BINDING = "binding"
+    """The pod is being bound."""
+    BOUND = "bound"
+    """The pod has a node."""
+    FINISHED = "finished"
+    """The pod has ended."""
+    TERMINATING = "terminating"
+    """The pod is being deleted, and no node is sought for it."""
+    BROKEN = "broken"
+    """A plugin failed, so there is no answer."""
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """A set of plugins that keeps a pod off some nodes; without these rejections it would fit.
+
+    Parameters
+    ----------
+    plugins
+        The plugins, in the order of the profile.
+    reasons
+        Their reasons on these nodes, each once, the most frequent first.
+    fact
+        What they are about, as a noun phrase.
+    nodes
+        Number of nodes on which exactly these plugins stand in the way.
+    """
+
+    plugins: tuple[str, ...]
+    reasons: tuple[str, ...]
+    fact: str
+    nodes: int
+
+
+class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answers of all plugins about one node.
+
+    Parameters
+    ----------
+    node
+        The node's name.
+    rejections
+        Plugin to its reasons, for each Filter that rejects the node.
+    score
+        Weighted sum of the scores; None where the node is not feasible.
+    scores
+        Score plugin to its weighted score; empty where the node is not feasible.
+    """
+
+    node: str
+    rejections: dict[str, tuple[str, ...]] = {}
+    score: int | None = None
+    scores: dict[str, int] = {}
+
+
+class WayOut(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """One change with which the pod would get a node; it was tried.
+
+    Parameters
+    ----------
+    kind
+        The kind of change, such as ``request`` or ``toleration``.
+    text
+        The change as a sentence.
+    nodes
+        How many nodes would take the pod then.
+    node
+        One of them.
+    patch
+        The change of the pod as a JSON patch (RFC 6902); empty where the pod stays as it is.
+    delete
+        ``namespace/name`` of the pod that would have to go; "" for none.
+    create
+        Objects to create: a node, further pods.
+    evicted
+        ``namespace/name`` of the pods that preemption would evict.
+    """
+
+    kind: str
+    text: str
+    nodes: int
+    node: str
+    patch: tuple[dict[str, Any], ...] = ()
+    delete: str = ""
+    create: tuple[dict[str, Any], ...] = ()
+    evicted: tuple[str, ...] = ()
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The answer about one pod.
+
+    Parameters
+    ----------
+    namespace, name, uid
+        The pod.
+    where
+        Where the pod is on its way.
+    sentence
+        The whole answer in one sentence.
+    causes
+        Why no node takes the pod, the first cause first; empty where a node takes it.
+    ways_out
+        Single changes that would help, the smallest first; all were tried.
+    notes
+        Further facts, each a sentence.
+    node_count
+        Number of nodes in the cluster.
+    feasible
+        Number of nodes that take the pod as it is.
+    nodes
+        The answers of all plugins about nodes, the best node first.
+    source
+        Where the facts are from.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    where: Where
+    sentence: str
+    causes: tuple[Cause, ...] = ()
+    ways_out: tuple[WayOut, ...] = ()
+    notes: tuple[str, ...] = ()
+    node_count: int = 0
+    feasible: int = 0
+    nodes: tuple[NodeAnswer, ...] = ()
+    source: str = ""

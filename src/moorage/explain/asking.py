@@ -1,0 +1,153 @@
+"""The answers of PreFilter and of every Filter about one pod, for every node.
+
+The cycle stops at the first Filter that rejects a node. Here each Filter is asked about every node,
+without sampling and without the answers that a cycle has cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.answers import Answers
+from moorage.engine.attempt import Attempt, CycleError
+from moorage.engine.filters.asking import ask_filter
+from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.search import Search
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.profile import Profile
+from moorage.framework.runner import PreFilterOutcome
+from moorage.framework.status import FilterAnswer
+from moorage.framework.subjects import Subject
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+BoolArray = NDArray[np.bool_]
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What all plugins answer about one pod.
+
+    Parameters
+    ----------
+    search
+        The search over all nodes; it holds the attempt.
+    answers
+        Filter plugin to its answer about every row, for plugins that reject some row.
+    rejects
+        Plugin to bool, (nodes,): the rows that it rejects, also at PreFilter and beside nominated
+        pods. In the order of the profile.
+    """
+
+    search: Search
+    answers: Mapping[str, FilterAnswer]
+    rejects: Mapping[str, BoolArray]
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt."""
+        return self.search.answers.attempt
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The cluster."""
+        return self.attempt.snapshot
+
+    @property
+    def pre_filter(self) -> PreFilterOutcome:
+        """The outcome of PreFilter; where it is a rejection, no Filter was asked."""
+        return self.search.pre_filter
+
+    @property
+    def fits_n(self) -> BoolArray:
+        """bool, (nodes,): which rows take the pod."""
+        if self.pre_filter.status.rejected:
+            return np.zeros(self.snapshot.num_nodes, np.bool_)
+        fits_n = np.ones(self.snapshot.num_nodes, np.bool_)
+        for rejected_n in self.rejects.values():
+            fits_n &= ~rejected_n
+        return fits_n
+
+    def subject(self, plugin: str) -> Subject | None:
+        """Return what a plugin's rejections are about; None where it does not say."""
+        declared = self.attempt.profile.capabilities.get(plugin)
+        return None if declared is None else declared.rejects_about
+
+    def rejects_about(self, subject: Subject) -> BoolArray:
+        """Return bool, (nodes,): the rows that some plugin rejects because of a subject."""
+        rejected_n = np.zeros(self.snapshot.num_nodes, np.bool_)
+        for plugin, each_n in self.rejects.items():
+            if self.subject(plugin) is subject:
+                rejected_n |= each_n
+        return rejected_n
+
+    def reasons_at(self, row: int) -> dict[str, tuple[str, ...]]:
+        """Return the reasons of each plugin that rejects a row."""
+        table, found = self.attempt.profile.handle.reasons, dict[str, tuple[str, ...]]()
+        for plugin, rejected_n in self.rejects.items():
+            if rejected_n[row]:
+                answer = self.answers.get(plugin)
+                reason = 0 if answer is None else answer.reason_n.item(row)
+                found[plugin] = table.reasons(reason) or self._other_reasons(plugin, row)
+        return found
+
+    def _other_reasons(self, plugin: str, row: int) -> tuple[str, ...]:
+        """Return the reasons of a plugin that passes the row when it is asked alone."""
+        restricted = self.pre_filter.restricted_by.get(plugin)
+        if restricted is not None and self.snapshot.names[row] not in restricted:
+            return self.search.absent_status.reasons or (f"PreFilter of {plugin} left it out",)
+        status = self.search.filtered.status(self.attempt.profile, row)
+        return tuple(f"{reason}, beside nominated pods" for reason in status.reasons)
+
+
+def ask(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Asked:
+    """Ask every plugin about a pod for every node.
+
+    Raises
+    ------
+    CycleError
+        A plugin failed.
+    """
+    attempt = Attempt(profile, snapshot, CycleState(), pod)
+    answers = Answers(attempt)
+    outcome = answers.pre_filter()
+    if outcome.status.rejected:
+        return Asked(Search(answers, outcome, snapshot.rows([]), FilterPass(0)), {}, {})
+    if not outcome.status.ok:
+        raise CycleError(outcome.status)
+    view = snapshot.all()
+    search = Search(answers, outcome, view, answers.filter_view(view))
+    return _every_filter(search)
+
+
+def _every_filter(search: Search) -> Asked:
+    attempt, view = search.answers.attempt, search.view
+    restricted = search.pre_filter.restricted_by
+    found: dict[str, FilterAnswer] = {}
+    rejects: dict[str, BoolArray] = {}
+    for forms in attempt.profile.filter_forms:
+        rejected_n = search.filtered.plugin_n == forms.index
+        if forms.name not in attempt.state.skip_filter:
+            answer = ask_filter(attempt, forms, view)
+            if answer is not None:
+                found[forms.name] = answer
+                rejected_n |= answer.failed_n
+        if forms.name in restricted:
+            rejected_n |= _outside(attempt.snapshot, restricted[forms.name])
+        if rejected_n.any():
+            rejects[forms.name] = rejected_n
+    for plugin, names in restricted.items():  # plugins with PreFilter and without Filter
+        outside_n = _outside(attempt.snapshot, names)
+        if plugin not in rejects and outside_n.any():
+            rejects[plugin] = outside_n
+    return Asked(search, found, rejects)
+
+
+def _outside(snapshot: Snapshot, names: frozenset[str]) -> BoolArray:
+    outside_n = np.ones(snapshot.num_nodes, np.bool_)
+    rows = [snapshot.row_of(name) for name in names]
+    outside_n[[row for row in rows if row is not None]] = False
+    return outside_n

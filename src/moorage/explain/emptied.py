@@ -1,0 +1,140 @@
+"""The rejections that remain when a node is empty: every node is emptied on trial.
+
+Filters that read the node alone answer the same about an empty node. Filters that read the sums of
+the pods' requests are asked about all nodes at once, with the sums taken off. Other Filters are
+asked about one node after another, with its pods taken off, until one node takes the pod.
+"""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from moorage.engine.filters.asking import ask_filter
+from moorage.engine.filters.moving import take_off_row
+from moorage.explain.asking import Asked, BoolArray
+from moorage.framework.forms import FilterForms
+from moorage.framework.status import Code, FilterAnswer
+from moorage.snapshot.shape import RESOURCES
+from moorage.snapshot.shifted import ShiftedSums
+
+
+class Emptied(msgspec.Struct, frozen=True):
+    """The rejections of empty nodes.
+
+    Parameters
+    ----------
+    rejects
+        Plugin to bool, (nodes,): the rows that it rejects as they are and empty.
+    untried_n
+        bool, (nodes,): rows that were not tried, because enough others were.
+    """
+
+    rejects: dict[str, BoolArray]
+    untried_n: BoolArray
+
+    @property
+    def never_n(self) -> BoolArray:
+        """bool, (nodes,): the rows that do not take the pod even when they are empty."""
+        never_n = np.zeros(len(self.untried_n), np.bool_)
+        for rejected_n in self.rejects.values():
+            never_n |= rejected_n
+        return never_n
+
+
+def empty_nodes(asked: Asked, *, rows_most: int) -> Emptied:
+    """Empty every node on trial, and return which rejections remain.
+
+    Parameters
+    ----------
+    asked
+        The answers about the nodes as they are.
+    rows_most
+        How many nodes are emptied one after another, at most.
+
+    Notes
+    -----
+    A Filter that answers UnschedulableAndUnresolvable says that no eviction helps; it is not asked
+    about the empty node again.
+    """
+    forms = {each.name: each for each in asked.attempt.profile.filter_forms}
+    found: dict[str, BoolArray] = {}
+    for plugin, rejected_n in asked.rejects.items():
+        own = forms.get(plugin)
+        if own is None or own.by_node or plugin in asked.pre_filter.restricted_by:
+            found[plugin] = rejected_n
+        elif own.sees_sums:
+            found[plugin] = rejected_n & _without_sums(asked, own)
+        else:
+            found[plugin] = rejected_n & _unresolvable(asked, plugin)
+    emptied = Emptied(found, np.zeros(asked.snapshot.num_nodes, np.bool_))
+    _one_by_one(asked, forms, emptied, rows_most)
+    return Emptied({name: n for name, n in found.items() if n.any()}, emptied.untried_n)
+
+
+def _without_sums(asked: Asked, forms: FilterForms) -> BoolArray:
+    """Return bool, (nodes,): the rows that a Filter of sums rejects when they are empty."""
+    snapshot, view = asked.snapshot, asked.snapshot.all()
+    resources = sorted(asked.attempt.pod.part(RESOURCES).value.filter)
+    with ShiftedSums(snapshot.table, view, frozenset(resources)) as sums:
+        amounts = {name: -snapshot.requested(name) for name in resources}
+        sums.shift(amounts, -snapshot.pod_count)
+        answer = ask_filter(asked.attempt, forms, view)
+        return _failed(answer, len(view))
+
+
+def _failed(answer: FilterAnswer | None, n: int) -> BoolArray:
+    return np.zeros(n, np.bool_) if answer is None else answer.failed_n.copy()
+
+
+def _unresolvable(asked: Asked, plugin: str) -> BoolArray:
+    """Return bool, (nodes,): the rows about which a Filter says that no eviction helps."""
+    answer = asked.answers.get(plugin)
+    if answer is None:
+        return np.zeros(asked.snapshot.num_nodes, np.bool_)
+    code = np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+    unresolvable_n: BoolArray = answer.code_n == code
+    return unresolvable_n
+
+
+def _one_by_one(
+    asked: Asked, forms: dict[str, FilterForms], emptied: Emptied, rows_most: int
+) -> None:
+    """Empty the open rows one after another until one takes the pod; the rest is untried."""
+    others = [
+        forms[plugin]
+        for plugin in asked.rejects
+        if plugin in forms and not (forms[plugin].by_node or forms[plugin].sees_sums)
+    ]
+    if not others:
+        return
+    rejected_n = np.zeros(asked.snapshot.num_nodes, np.bool_)
+    for each in others:
+        rejected_n |= asked.rejects[each.name]
+    open_rows = np.flatnonzero(rejected_n & ~emptied.never_n)
+    for tried, row in enumerate(open_rows.tolist()):
+        if tried >= rows_most:
+            emptied.untried_n[open_rows[tried:]] = True
+            return
+        remaining = _rejecting_empty(asked, others, row)
+        for plugin in remaining:
+            emptied.rejects[plugin][row] = True
+        if not remaining:
+            emptied.untried_n[open_rows[tried + 1 :]] = True
+            return
+
+
+def _rejecting_empty(asked: Asked, others: list[FilterForms], row: int) -> list[str]:
+    """Return the Filters that reject a row as it is and without its pods."""
+    snapshot, attempt = asked.snapshot, asked.attempt.branch()
+    view = snapshot.rows([row])
+    found = []
+    with snapshot.trial() as trial:
+        for pod in list(snapshot.pods(row)):
+            take_off_row(attempt, trial, pod, row)
+        for each in others:
+            if asked.rejects[each.name][row]:
+                answer = ask_filter(attempt, each, view)
+                if answer is not None and answer.code_n[0]:
+                    found.append(each.name)
+    return found

@@ -1,0 +1,220 @@
+"""The whole answer about one pod: where it is, why no node takes it, and what would help."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.base.errors import UsageError
+from moorage.engine.attempt import CycleError
+from moorage.explain.answer import Cause, Explanation, WayOut, Where
+from moorage.explain.asking import Asked, ask
+from moorage.explain.causes import Causes, causes_told, find_causes
+from moorage.explain.emptied import empty_nodes
+from moorage.explain.nodes import best_nodes, score_sentence, without
+from moorage.explain.standing import standing, turn
+from moorage.explain.trying import Trying
+from moorage.explain.ways.finding import find_ways
+from moorage.explain.ways.priorities import preempt
+from moorage.service.core import Core
+from moorage.snapshot.pod_info import PodInfo
+from moorage.what_if.world import World
+
+AFRESH: Final = (
+    "Computed afresh from the API's objects by the scheduler's engine; queue and backoff are those "
+    "of a scheduler that has just started."
+)
+_OTHERS_MOST: Final = 2
+
+
+class Effort(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is tried.
+
+    Parameters
+    ----------
+    tries
+        How many changed pods are tried against every node.
+    emptied
+        How many nodes are emptied one after another.
+    nodes
+        How many nodes the table has; None for all.
+    node
+        The one node that the table is about; "" for the best ones.
+    ways
+        Whether ways out are sought.
+    """
+
+    tries: int = 24
+    emptied: int = 32
+    nodes: int | None = 10
+    node: str = ""
+    ways: bool = True
+
+
+QUICK: Final = Effort()
+THOROUGH: Final = Effort(tries=400, emptied=100_000)
+
+
+def explain(core: Core, pod: Pod, effort: Effort = QUICK) -> Explanation:
+    """Explain one pod to a person.
+
+    Parameters
+    ----------
+    core
+        The deciding half of a scheduler; it is as before afterwards, draws included.
+    pod
+        The pod, as the API shows it.
+    effort
+        How much is tried.
+    """
+    found = standing(core, pod)
+    if found is not None and found.where is not Where.BOUND:
+        return _told(core, pod, found.where, found.sentence)
+    profile = core.profiles.get(pod.spec.scheduler_name)
+    if profile is None:
+        return _told(core, pod, Where.BOUND, f"bound to {pod.spec.node_name}")
+    try:
+        with profile.handle.streams.undrawn():
+            return _bound(core, pod, effort) if found is not None else _pending(core, pod, effort)
+    except CycleError as broken:
+        return _told(core, pod, Where.BROKEN, f"cannot be decided: {broken.status.message}")
+
+
+def _told(core: Core, pod: Pod, where: Where, sentence: str) -> Explanation:
+    return Explanation(
+        namespace=pod.metadata.namespace,
+        name=pod.name,
+        uid=pod.uid,
+        where=where,
+        sentence=sentence,
+        node_count=core.snapshot.num_nodes,
+    )
+
+
+def _bound(core: Core, pod: Pod, effort: Effort) -> Explanation:
+    """Explain a pod on a node: its score there, with the pod itself taken off."""
+    profile, snapshot = core.profiles[pod.spec.scheduler_name], core.snapshot
+    with without(snapshot, pod) as free:
+        asked = ask(profile, snapshot, PodInfo(free))
+        nodes = best_nodes(asked, most=effort.nodes, named=effort.node or pod.spec.node_name)
+    return msgspec.structs.replace(
+        _told(core, pod, Where.BOUND, score_sentence(pod.spec.node_name, nodes)),
+        feasible=int(asked.fits_n.sum()),
+        nodes=nodes,
+    )
+
+
+def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
+    asked = ask(core.profiles[pod.spec.scheduler_name], core.snapshot, PodInfo(pod))
+    feasible = int(asked.fits_n.sum())
+    nodes = best_nodes(asked, most=effort.nodes, named=effort.node)
+    if feasible:
+        sentence = f"fits now on {_nodes(feasible)}; it {turn(core, pod)}"
+        told = _told(core, pod, Where.FITS, sentence)
+        return msgspec.structs.replace(told, feasible=feasible, nodes=nodes)
+    told = _rejected(core, pod, asked, effort)
+    return msgspec.structs.replace(told, nodes=nodes)
+
+
+def _rejected(core: Core, pod: Pod, asked: Asked, effort: Effort) -> Explanation:
+    """Explain a pod that no node takes."""
+    emptied = empty_nodes(asked, rows_most=effort.emptied)
+    causes = find_causes(asked, emptied)
+    told = causes_told(asked, causes)
+    trying = Trying(asked, emptied, causes, tries=effort.tries)
+    ways: tuple[WayOut, ...] = find_ways(trying) if effort.ways else ()
+    if asked.pre_filter.status.rejected:
+        told = (_at_pre_filter(asked),)
+    where = Where.NEVER if causes.never else Where.REJECTED
+    sentence = _sentence(asked, causes, told)
+    notes = _notes(trying, causes)
+    leaving = _leaving(core, pod)
+    if leaving:
+        where, notes = Where.NOMINATED, (f"{sentence}.", *notes)
+        sentence = leaving
+    return msgspec.structs.replace(
+        _told(core, pod, where, sentence), causes=told, ways_out=ways, notes=notes
+    )
+
+
+def _at_pre_filter(asked: Asked) -> Cause:
+    """Return the cause where PreFilter rejects the pod before any node is looked at."""
+    status, outcome = asked.pre_filter.status, asked.pre_filter
+    plugins = (status.plugin,) if status.plugin else tuple(sorted(outcome.plugins))
+    return Cause(
+        plugins=plugins,
+        reasons=status.reasons,
+        fact=f"{' and '.join(plugins)} ({status.message})",
+        nodes=asked.snapshot.num_nodes,
+    )
+
+
+def _sentence(asked: Asked, causes: Causes, told: tuple[Cause, ...]) -> str:
+    n = asked.snapshot.num_nodes
+    if not n:
+        return "never fits here: there are no nodes"
+    if asked.pre_filter.status.rejected:
+        return f"is not tried on any node, because of {told[0].fact}"
+    first = told[0]
+    others = [each for each in told[1:] if not {*first.plugins} <= {*each.plugins}][:_OTHERS_MOST]
+    if causes.never:
+        text = f"never fits here, not even on an empty node, because of {first.fact}"
+        on = f" on {_nodes(first.nodes)}" if others else ""
+        rest = "".join(f"; on {each.nodes} more because of {each.fact}" for each in others)
+        return f"{text}{on}{rest}"
+    text = f"would fit on {_nodes(first.nodes)} of {n} but for {first.fact}"
+    return text + "".join(f"; on {each.nodes} more but for {each.fact}" for each in others)
+
+
+def _notes(trying: Trying, causes: Causes) -> tuple[str, ...]:
+    notes = []
+    if causes.untried:
+        notes.append(f"{_nodes(causes.untried)} were not emptied on trial; --thorough does that.")
+    now = preempt(trying, trying.pod, trying.asked.search)
+    if now is not None:
+        names = ", ".join(sorted(victim.full_name for victim in now.victims))
+        notes.append(f"At its priority, its next attempt evicts {names} from {now.node}.")
+    return tuple(notes)
+
+
+def _leaving(core: Core, pod: Pod) -> str:
+    """Return that a pod waits for victims on its nominated node; "" where it does not."""
+    node_name = core.queue.nominator.node_of(pod.uid) or pod.status.nominated_node_name
+    row = core.snapshot.row_of(node_name) if node_name else None
+    if row is None:
+        return ""
+    names = sorted(
+        other.key
+        for other in core.snapshot.pods(row)
+        if other.pod.metadata.deletion_timestamp and other.priority < pod.priority
+    )
+    if not names:
+        return ""
+    return f"is nominated to {node_name} and waits for {', '.join(names)} to leave"
+
+
+def _nodes(count: int) -> str:
+    return "1 node" if count == 1 else f"{count} nodes"
+
+
+def asked_for(*, node: str, every: bool, thorough: bool) -> Effort:
+    """Return the effort that a person asks for."""
+    effort = THOROUGH if thorough else QUICK
+    return msgspec.structs.replace(effort, node=node, nodes=None if every else effort.nodes)
+
+
+def explain_named(world: World, namespace: str, name: str, effort: Effort) -> Explanation:
+    """Explain a pod of a world: the objects of a server or of a dump.
+
+    Raises
+    ------
+    UsageError
+        There is no such pod.
+    """
+    pod = world.objects.pods.get((namespace, name))
+    if pod is None:
+        raise UsageError(f'pod "{name}" not found in namespace {namespace}')
+    found = explain(world.fill().core, pod, effort)
+    return msgspec.structs.replace(found, source=AFRESH)

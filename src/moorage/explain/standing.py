@@ -1,0 +1,128 @@
+"""Where a pod is on its way: finished, bound, being bound, at Permit, held, or in the queue.
+
+Everything is read from the beliefs of the scheduler; no attempt is made here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.base.clock import NS_PER_SECOND, rfc3339
+from moorage.explain.answer import Where
+from moorage.framework.runner import run_pre_enqueue
+from moorage.framework.status import Status
+from moorage.service.core import Core
+from moorage.state.lifecycle import PodState
+from moorage.state.pending import PendingPod
+
+_ENDED: Final = frozenset({"Succeeded", "Failed"})
+_NAMED_MOST: Final = 3
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """Where a pod is, and the sentence that says so."""
+
+    where: Where
+    sentence: str
+
+
+def standing(core: Core, pod: Pod) -> Standing | None:
+    """Return where a pod is; None where that depends on whether a node takes it."""
+    spec = pod.spec
+    if pod.status.phase in _ENDED:
+        place = f" on {spec.node_name}" if spec.node_name else ""
+        return Standing(Where.FINISHED, f"has ended{place}: {pod.status.phase}")
+    if spec.node_name:
+        return Standing(Where.BOUND, f"bound to {spec.node_name}")
+    if pod.metadata.deletion_timestamp:
+        return Standing(Where.TERMINATING, "is being deleted, so no node is sought for it")
+    profile = core.profiles.get(spec.scheduler_name)
+    if profile is None:
+        served = ", ".join(sorted(core.profiles))
+        text = (
+            f"nobody schedules schedulerName {spec.scheduler_name}: the profiles here are {served}"
+        )
+        return Standing(Where.UNSERVED, text)
+    under_way = _under_way(core, pod)
+    if under_way is not None:
+        return under_way
+    held = run_pre_enqueue(profile, pod)
+    return None if held.ok else _held(core, pod, held)
+
+
+def _under_way(core: Core, pod: Pod) -> Standing | None:
+    """Return the standing of a pod that has a node which the API does not show yet."""
+    state = core.queue.lifecycle.state(pod.uid)
+    if state not in {PodState.ASSUMED, PodState.WAITING, PodState.BINDING}:
+        return None
+    node_name = core.cache.get_pod(pod.uid).spec.node_name
+    if state is not PodState.WAITING:
+        return Standing(Where.BINDING, f"being bound to {node_name}")
+    waiting = core.waiting.find(pod.uid)
+    plugins = ", ".join(waiting.pending) if waiting is not None else ""
+    by = f" of {plugins}" if plugins else ""
+    group = _members(core, pod)
+    text = f"waits at Permit{by} with {group}" if group else f"waits at Permit{by}"
+    return Standing(Where.PERMIT, f"{text}; its node is {node_name}")
+
+
+def _members(core: Core, pod: Pod) -> str:
+    """Return how many members of the pod's group have a place: ``3 of 4 of its group``."""
+    groups = core.snapshot.groups
+    key = groups.key_of(pod)
+    terms = groups.terms_of(pod)
+    if key is None or terms is None:
+        return ""
+    return f"{groups.members(key).placed} of {terms.minimum} of its group {key.full_name}"
+
+
+def _held(core: Core, pod: Pod, held: Status) -> Standing:
+    text = f"held before the queue by plugin {held.plugin}: {held.message}"
+    groups = core.snapshot.groups
+    key, terms = groups.key_of(pod), groups.terms_of(pod)
+    if key is not None and terms is not None and len(groups.members(key).pods) < terms.minimum:
+        there = len(groups.members(key).pods)
+        text += f" (group {key.full_name} has {there} of the {terms.minimum} pods it needs)"
+    return Standing(Where.HELD, text)
+
+
+# --- the queue ------------------------------------------------------------------------------------
+
+
+def turn(core: Core, pod: Pod) -> str:
+    """Return when a pod is tried next: the pods before it, the end of its backoff, an event."""
+    state = core.queue.lifecycle.state(pod.uid)
+    if state is PodState.IN_FLIGHT:
+        return "is being tried now"
+    pending = core.queue.pending()
+    if state is PodState.ACTIVE:
+        before = _before(core, pod, pending.active)
+        if not before:
+            return "is the next in the queue"
+        named = ", ".join(before[:_NAMED_MOST])
+        more = f" and {len(before) - _NAMED_MOST} more" if len(before) > _NAMED_MOST else ""
+        return f"is queued behind {named}{more}"
+    if state is PodState.BACKOFF:
+        until = next(each for each in pending.backoff if each.pod.uid == pod.uid)
+        return f"is in backoff until {_time(until.backoff_expiration_ns)}"
+    waiting = next((each for each in pending.unschedulable if each.pod.uid == pod.uid), None)
+    if waiting is None:
+        return "is not in the queue"
+    latest_ns = waiting.since_ns + core.queue.settings.unschedulable_max_ns
+    return f"is tried again after an event that helps, at the latest {_time(latest_ns)}"
+
+
+def _before(core: Core, pod: Pod, active: tuple[PendingPod, ...]) -> list[str]:
+    """Return the names of the active pods that are popped before this one, the first first."""
+    sort_key = core.profiles[pod.spec.scheduler_name].queue_sort.sort_key
+    keyed = [(sort_key(each.pod.priority, each.since_ns, each.pod), each.pod) for each in active]
+    own = next(key for key, each in keyed if each.uid == pod.uid)
+    before = [(key, each.full_name) for key, each in keyed if key < own]
+    return [name for _, name in sorted(before)]
+
+
+def _time(at_ns: int) -> str:
+    return rfc3339(at_ns // NS_PER_SECOND * NS_PER_SECOND)

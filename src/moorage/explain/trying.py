@@ -1,0 +1,98 @@
+"""Tries changed pods: PreFilter and Filter about every node, beside nominated pods.
+
+The number of tries is bounded, because a try costs a pass over all nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.pod import Pod
+from moorage.engine.answers import Answers
+from moorage.engine.attempt import Attempt, CycleError
+from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.search import Search
+from moorage.explain.asking import Asked
+from moorage.explain.causes import Causes
+from moorage.explain.emptied import Emptied
+from moorage.explain.patches import Operation, patched
+from moorage.framework.cycle_state import CycleState
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.view import NodeView
+
+Rows = NDArray[np.int64]
+
+_NOWHERE = np.empty(0, np.int64)
+
+
+class Trying:
+    """What was found about a pod, and tries of changed pods.
+
+    Parameters
+    ----------
+    asked, emptied, causes
+        The answers about the pod as it is.
+    tries
+        How many changed pods are tried against every node, at most.
+    """
+
+    def __init__(self, asked: Asked, emptied: Emptied, causes: Causes, *, tries: int) -> None:
+        self.asked = asked
+        self.emptied = emptied
+        self.causes = causes
+        self.tries_left = tries
+
+    @property
+    def pod(self) -> Pod:
+        """The pod as it is."""
+        return self.asked.attempt.pod.pod
+
+    def search(self, pod: Pod, view: NodeView | None = None) -> Search | None:
+        """Ask PreFilter and Filter about a pod; None where a plugin broke or PreFilter rejects.
+
+        Parameters
+        ----------
+        pod
+            The pod.
+        view
+            The rows; None for every row, which counts as a try.
+        """
+        at = self.asked.attempt
+        if view is None:
+            if self.tries_left <= 0:
+                return None
+            self.tries_left -= 1
+            view = at.snapshot.all()
+        attempt = Attempt(at.profile, at.snapshot, CycleState(), PodInfo(pod))
+        answers = Answers(attempt)
+        try:
+            outcome = answers.pre_filter()
+            if not outcome.status.ok:
+                return None
+            if outcome.node_names is not None:
+                named = sorted(at.snapshot.table.rows_of(sorted(outcome.node_names)))
+                view = at.snapshot.rows(np.intersect1d(view.row_numbers(), named))
+            filtered = answers.filter_view(view) if len(view) else FilterPass(0)
+        except CycleError:
+            return None
+        return Search(answers, outcome, view, filtered)
+
+    def rows_of(self, pod: Pod, view: NodeView | None = None) -> Rows:
+        """Return int64: the rows that take a pod, ascending."""
+        found = self.search(pod, view)
+        if found is None:
+            return _NOWHERE
+        return found.view.row_numbers()[found.filtered.passed]
+
+    def with_patch(self, operations: Sequence[Operation]) -> Rows:
+        """Return int64: the rows that take the pod with a patch."""
+        return self.rows_of(patched(self.pod, operations))
+
+    def first_name(self, rows: Rows) -> str:
+        """Return the name of the first of some rows, in the order of names."""
+        names = self.asked.snapshot.names
+        found: list[int] = rows.tolist()
+        return min(names[row] for row in found)

@@ -1,0 +1,10 @@
+"""The ways out: each module knows one kind of change, and tries it before it tells.
+
+- `finding`: asks all of them, and puts the smallest first.
+- `requests`: request less.
+- `parts`: tolerate a taint; drop a selector, a term, a constraint, a host port.
+- `leaving`: wait for a pod that is leaving, or evict one.
+- `nodes`: one more node of a shape that is there; uncordon a node.
+- `priorities`: a priority with which preemption finds victims.
+- `members`: the members that a group lacks.
+"""

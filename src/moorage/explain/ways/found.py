@@ -1,0 +1,36 @@
+"""A way out that was tried, with its size."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from moorage.explain.answer import WayOut
+
+WAIT: Final = 0.0
+MEMBER: Final = 1.0
+REQUEST: Final = 2.0
+"""Plus ten times the share of the request that is given up: 2 to 12."""
+TOLERATION: Final = 3.0
+PART: Final = 4.0
+UNCORDON: Final = 5.0
+EVICT: Final = 6.0
+PRIORITY: Final = 7.0
+"""Plus a tenth for each victim, to 8 at most."""
+NODE: Final = 9.0
+
+
+class Found(msgspec.Struct, frozen=True):
+    """A way out and its size; the smallest size is told first.
+
+    Parameters
+    ----------
+    size
+        One of the sizes of this module: how much the change costs others, a convention.
+    way
+        The way out.
+    """
+
+    size: float
+    way: WayOut

@@ -1,0 +1,122 @@
+"""Ways out that need one pod to leave: wait for a pod that is leaving, or evict one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
+from moorage.explain.answer import WayOut
+from moorage.explain.asking import Asked
+from moorage.explain.trying import Trying
+from moorage.explain.ways.found import EVICT, WAIT, Found
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
+
+Rows = NDArray[np.int64]
+
+_ROWS_MOST: Final = 256
+_TRIALS_MOST: Final = 32
+_MIRROR: Final = "kubernetes.io/config.mirror"
+
+
+def leaving_pods(trying: Trying) -> Iterator[Found]:
+    """Yield a pod to wait for, and the least important pods whose eviction would do."""
+    if trying.asked.pre_filter.status.rejected:
+        return
+    rows = _rows(trying)
+    leaving, staying = _pods(trying.asked, rows)
+    for row, pod in _enough(trying, leaving):
+        text = (
+            f"wait for pod {pod.key} to leave {trying.asked.snapshot.names[row]}: it is terminating"
+        )
+        yield Found(WAIT, _way(trying, "wait", text, row, pod))
+        break
+    found = next(_enough(trying, staying), None)
+    if found is not None:
+        row, pod = found
+        owner = _owner(pod)
+        again = f"; its {owner} makes another, which needs a place of its own" if owner else ""
+        text = (
+            f"evict pod {pod.key} (priority {pod.priority}) from "
+            f"{trying.asked.snapshot.names[row]}{again}"
+        )
+        yield Found(EVICT, _way(trying, "evict", text, row, pod))
+
+
+def _way(trying: Trying, kind: str, text: str, row: int, pod: PodInfo) -> WayOut:
+    name = trying.asked.snapshot.names[row]
+    return WayOut(kind=kind, text=text, nodes=1, node=name, delete=pod.key)
+
+
+def _rows(trying: Trying) -> Rows:
+    """Return the rows that would take the pod empty: those that lack least come first."""
+    asked, open_n = trying.asked, ~trying.emptied.never_n & ~trying.asked.fits_n
+    rows = np.flatnonzero(open_n)
+    number_n = np.zeros(len(rows), np.int64)
+    for rejected_n in asked.rejects.values():
+        number_n += rejected_n[rows]
+    order = np.lexsort((rows, _lack(asked, rows), number_n))
+    return rows[order][:_ROWS_MOST]
+
+
+def _lack(asked: Asked, rows: Rows) -> NDArray[np.float64]:
+    """Return float64, (rows,): the share of the pod's requests that is missing, added up."""
+    lack_n = np.zeros(len(rows), np.float64)
+    for name, wanted in asked.attempt.pod.part(RESOURCES).value.filter.items():
+        if wanted:
+            free_n = asked.snapshot.allocatable(name)[rows] - asked.snapshot.requested(name)[rows]
+            lack_n += np.maximum(0, wanted - free_n) / wanted
+    return lack_n
+
+
+Placed = tuple[int, PodInfo]
+
+
+def _pods(asked: Asked, rows: Rows) -> tuple[list[Placed], list[Placed]]:
+    """Return the terminating pods of some rows, and the others that may be evicted."""
+    leaving: list[Placed] = []
+    staying: list[Placed] = []
+    for row in rows.tolist():
+        here = sorted(asked.snapshot.pods(row), key=lambda pod: (pod.priority, pod.key))
+        for pod in here:
+            if pod.pod.metadata.deletion_timestamp:
+                leaving.append((row, pod))
+            elif _may_be_evicted(pod) and _frees_enough(asked, row, pod):
+                staying.append((row, pod))
+        if len(staying) >= _TRIALS_MOST and len(leaving) >= _TRIALS_MOST:
+            break
+    staying.sort(key=lambda placed: bool(_owner(placed[1])))  # stable: without an owner first
+    return leaving, staying
+
+
+def _may_be_evicted(pod: PodInfo) -> bool:
+    return _owner(pod) != "DaemonSet" and _MIRROR not in pod.annotations
+
+
+def _owner(pod: PodInfo) -> str:
+    """Return the kind of the controller that would replace the pod, "" for none."""
+    owners = pod.pod.metadata.owner_references
+    return next((owner.kind for owner in owners if owner.controller), "")
+
+
+def _frees_enough(asked: Asked, row: int, pod: PodInfo) -> bool:
+    """Whether a pod's requests cover what the row lacks; only to choose what is worth a trial."""
+    snapshot, frees = asked.snapshot, pod.part(RESOURCES).value.balanced
+    for name, wanted in asked.attempt.pod.part(RESOURCES).value.filter.items():
+        free = snapshot.allocatable(name).item(row) - snapshot.requested(name).item(row)
+        if wanted > max(0, free + frees.get(name, 0)):
+            return False
+    return True
+
+
+def _enough(trying: Trying, placed: list[Placed]) -> Iterator[Placed]:
+    """Yield the pods whose leaving lets every Filter pass their row."""
+    what_if = SearchWhatIf(trying.asked.search, NodeStatuses(trying.asked.search))
+    for row, pod in placed[:_TRIALS_MOST]:
+        with what_if.on_row(row) as trial:
+            if trial.take_off(pod).ok and trial.judge().ok:
+                yield row, pod

@@ -1,0 +1,158 @@
+"""Ways out that change nodes: one more node of a shape that is there, or a node uncordoned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from moorage.api.codec import to_dict
+from moorage.api.node import Node
+from moorage.api.quantity import canonical
+from moorage.explain.answer import WayOut
+from moorage.explain.trying import Trying
+from moorage.explain.ways.found import NODE, UNCORDON, Found
+from moorage.framework.subjects import Subject
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+HOST_LABEL: Final = "kubernetes.io/hostname"
+NEW_NODE: Final = "one-more-node"
+_CORDON: Final = "node.kubernetes.io/unschedulable"
+_SHAPES_MOST: Final = 4
+_CORDONED_MOST: Final = 3
+
+
+def more_nodes(trying: Trying) -> Iterator[Found]:
+    """Yield a node like one that is there, where a further one of its shape takes the pod."""
+    for row, count in _shapes(trying.asked.snapshot)[:_SHAPES_MOST]:
+        example = trying.asked.snapshot.node(row)
+        new = _like(example)
+        with _added(trying.asked.snapshot, new, row) as there:
+            rows = trying.rows_of(trying.pod)
+            takes = there in rows.tolist()
+        if takes:
+            amounts = ", ".join(
+                f"{canonical(example.status.allocatable.get(name, 0))} {name}"
+                for name in ("cpu", "memory")
+            )
+            text = f"one more node like {example.name} ({amounts}; {count} of this shape are there)"
+            way = WayOut(kind="node", text=text, nodes=1, node=NEW_NODE, create=(_manifest(new),))
+            yield Found(NODE, way)
+            return
+
+
+def uncordoned(trying: Trying) -> Iterator[Found]:
+    """Yield a cordoned node that takes the pod when it is uncordoned."""
+    rejected_n = trying.asked.rejects_about(Subject.CORDON)
+    snapshot = trying.asked.snapshot
+    others_n = np.zeros(snapshot.num_nodes, np.int64)
+    for each_n in trying.asked.rejects.values():
+        others_n += each_n
+    rows = np.flatnonzero(rejected_n)
+    rows = rows[np.argsort(others_n[rows], kind="stable")][:_CORDONED_MOST]
+    for name in [snapshot.names[row] for row in rows.tolist()]:
+        with _opened(snapshot, name) as row:
+            takes = row in trying.rows_of(trying.pod).tolist()
+        if takes:
+            text = f"uncordon node {name}"
+            yield Found(UNCORDON, WayOut(kind="uncordon", text=text, nodes=1, node=name))
+            return
+
+
+def _shapes(snapshot: Snapshot) -> list[tuple[int, int]]:
+    """Return, for each shape of the nodes, the first row by name and the number of nodes."""
+    found: dict[object, list[int]] = {}
+    for row in sorted(range(snapshot.num_nodes), key=snapshot.names.__getitem__):
+        node = snapshot.node(row)
+        if node.spec.unschedulable:
+            continue
+        found.setdefault(_shape(node), []).append(row)
+    return sorted(
+        ((rows[0], len(rows)) for rows in found.values()),
+        key=lambda each: (-each[1], snapshot.names[each[0]]),
+    )
+
+
+def _shape(node: Node) -> object:
+    labels = tuple(
+        sorted((key, value) for key, value in node.metadata.labels.items() if key != HOST_LABEL)
+    )
+    taints = tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints)
+    amounts = tuple((name, str(each)) for name, each in sorted(node.status.allocatable.items()))
+    return labels, taints, amounts
+
+
+def _like(example: Node) -> Node:
+    """Return a new node of the shape of another."""
+    labels = {**example.metadata.labels, HOST_LABEL: NEW_NODE}
+    metadata = msgspec.structs.replace(
+        example.metadata, name=NEW_NODE, uid=NEW_NODE, labels=labels, resource_version=""
+    )
+    status = msgspec.structs.replace(
+        example.status, volumes_attached=[], volumes_in_use=[], images=[]
+    )
+    return msgspec.structs.replace(example, metadata=metadata, status=status)
+
+
+def _manifest(node: Node) -> dict[str, Any]:
+    """Return what a user would create: labels, taints, capacity."""
+    plain = to_dict(node)
+    spec = {"taints": plain["spec"]["taints"]} if node.spec.taints else {}
+    amounts = dict(node.status.allocatable)
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": node.name, "labels": dict(node.metadata.labels)},
+        "spec": spec,
+        "status": {"capacity": amounts, "allocatable": amounts},
+    }
+
+
+@contextmanager
+def _added(snapshot: Snapshot, new: Node, example: int) -> Iterator[int]:
+    """Add a node on trial, with copies of the pods that a DaemonSet runs on the example."""
+    table = snapshot.table
+    daemons = [pod for pod in snapshot.pods(example) if _is_daemon(pod)]
+    table.add_node(new)
+    added: list[str] = []
+    try:
+        for index, pod in enumerate(daemons):
+            uid = f"{NEW_NODE}-{index}"
+            metadata = msgspec.structs.replace(pod.pod.metadata, uid=uid, name=uid)
+            spec = msgspec.structs.replace(pod.pod.spec, node_name=NEW_NODE)
+            copy = msgspec.structs.replace(pod.pod, metadata=metadata, spec=spec)
+            table.add_pod(PodInfo(copy), NEW_NODE)
+            added.append(uid)
+        row = table.row_of(NEW_NODE)
+        assert row is not None, "the node was just added"
+        yield row
+    finally:
+        for uid in added:
+            table.remove_pod(uid)
+        table.remove_node(NEW_NODE)
+
+
+def _is_daemon(pod: PodInfo) -> bool:
+    return any(
+        owner.kind == "DaemonSet" and owner.controller
+        for owner in pod.pod.metadata.owner_references
+    )
+
+
+@contextmanager
+def _opened(snapshot: Snapshot, name: str) -> Iterator[int]:
+    """Uncordon a node on trial."""
+    row = snapshot.row_of(name)
+    assert row is not None, "a node of the snapshot"
+    before = snapshot.node(row)
+    taints = [taint for taint in before.spec.taints if taint.key != _CORDON]
+    spec = msgspec.structs.replace(before.spec, unschedulable=False, taints=taints)
+    snapshot.table.update_node(msgspec.structs.replace(before, spec=spec))
+    try:
+        yield row
+    finally:
+        snapshot.table.update_node(before)

@@ -1,0 +1,174 @@
+"""Ways out that lower a request: the exact most that fits, found by the Filters themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.names import CPU
+from moorage.api.pod import Container, Pod
+from moorage.api.quantity import parse_quantity
+from moorage.api.requests import pod_requests, to_units
+from moorage.explain.answer import WayOut
+from moorage.explain.facts import amount_text
+from moorage.explain.patches import Operation, escaped, patched, put
+from moorage.explain.trying import Trying
+from moorage.explain.ways.found import REQUEST, Found
+from moorage.snapshot.shape import RESOURCES
+
+Rows = NDArray[np.int64]
+
+_NANO: Final = {CPU: 1_000_000}
+_ROUNDS_MOST: Final = 64
+_SHARE: Final = 10.0
+
+
+def smaller_requests(trying: Trying) -> Iterator[Found]:
+    """Yield the most of each resource that fits, one resource at a time."""
+    wanted = trying.asked.attempt.pod.part(RESOURCES).value.filter
+    if not any(each for each in wanted.values()):
+        return
+    for resource in sorted(name for name, units in wanted.items() if units):
+        least = with_request(trying.pod, resource, 1)
+        if least is None:
+            continue
+        rows = trying.with_patch(least)
+        if not len(rows):
+            continue
+        most = _most(trying, resource, rows, wanted[resource])
+        if most is not None:
+            yield _told(trying, resource, most, wanted[resource])
+
+
+def _told(trying: Trying, resource: str, most: int, wanted: int) -> Found:
+    operations = with_request(trying.pod, resource, most)
+    assert operations is not None, "an amount that was tried"
+    rows = trying.rows_of(patched(trying.pod, operations), trying.asked.snapshot.all())
+    text = (
+        f"request {amount_text(resource, most)} {resource} instead of "
+        f"{amount_text(resource, wanted)} ({amount_text(resource, wanted - most)} less)"
+    )
+    way = WayOut(
+        kind="request",
+        text=text,
+        nodes=len(rows),
+        node=trying.first_name(rows),
+        patch=tuple(operations),
+    )
+    return Found(REQUEST + _SHARE * (wanted - most) / wanted, way)
+
+
+def _most(trying: Trying, resource: str, rows: Rows, wanted: int) -> int | None:
+    """Return the greatest request that fits some of the rows, by trying; None where none does.
+
+    The columns give a first guess. Filters say whether it fits, and that one unit more does not;
+    where that is not so, the interval is halved.
+    """
+    snapshot = trying.asked.snapshot
+    free = int((snapshot.allocatable(resource)[rows] - snapshot.requested(resource)[rows]).max())
+    view = snapshot.rows(rows)
+
+    def fits(units: int) -> bool:
+        operations = with_request(trying.pod, resource, units)
+        return operations is not None and bool(
+            len(trying.rows_of(patched(trying.pod, operations), view))
+        )
+
+    low, high = 1, wanted  # `rows` take the least, and nothing takes what is wanted
+    if 1 <= free < wanted:
+        if fits(free):
+            low = free
+            if free + 1 == wanted or not fits(free + 1):
+                return free
+        else:
+            high = free
+    for _ in range(_ROUNDS_MOST):
+        if high - low <= 1:
+            return low if fits(low) else None
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return None
+
+
+def with_request(pod: Pod, resource: str, units: int) -> list[Operation] | None:
+    """Return the patch with which a pod requests exactly so much in all; None where none does.
+
+    The largest containers give up most. Limits that must equal the request follow it.
+
+    Parameters
+    ----------
+    pod
+        The pod.
+    resource, units
+        The resource, and the amount in scheduling units (millicores, bytes).
+    """
+    whole = pod.spec.resources
+    if whole is not None and resource in whole.requests:
+        over = to_units(resource, parse_quantity(pod.spec.overhead.get(resource, 0)))
+        if units <= over:
+            return None
+        path = f"/spec/resources/requests/{escaped(resource)}"
+        return _checked(pod, [put(path, amount_text(resource, units - over))], resource, units)
+    operations = _lowered(
+        pod.spec.containers, "containers", resource, _total(pod, resource) - units
+    )
+    changed = patched(pod, operations)
+    more = _total(changed, resource) - units
+    if more > 0:  # an init container decides
+        inits = changed.spec.init_containers
+        operations += _capped(inits, resource, units - _overhead(pod, resource))
+    return _checked(pod, operations, resource, units)
+
+
+def _checked(
+    pod: Pod, operations: list[Operation], resource: str, units: int
+) -> list[Operation] | None:
+    return operations if _total(patched(pod, operations), resource) == units else None
+
+
+def _total(pod: Pod, resource: str) -> int:
+    return to_units(resource, pod_requests(pod, use_status=False, pod_level=True).get(resource, 0))
+
+
+def _overhead(pod: Pod, resource: str) -> int:
+    return to_units(resource, parse_quantity(pod.spec.overhead.get(resource, 0)))
+
+
+def _own(container: Container, resource: str) -> int:
+    return to_units(resource, parse_quantity(container.resources.requests.get(resource, 0)))
+
+
+def _lowered(
+    containers: Sequence[Container], field: str, resource: str, less: int
+) -> list[Operation]:
+    """Return the operations by which containers give up an amount, the largest first."""
+    operations: list[Operation] = []
+    order = sorted(enumerate(containers), key=lambda each: (-_own(each[1], resource), each[0]))
+    for index, container in order:
+        own = _own(container, resource)
+        given = min(less, own)
+        if given <= 0:
+            continue
+        less -= given
+        operations += _set(container, f"/spec/{field}/{index}", resource, own - given)
+    return operations
+
+
+def _capped(inits: Sequence[Container], resource: str, most: int) -> list[Operation]:
+    operations: list[Operation] = []
+    for index, container in enumerate(inits):
+        if _own(container, resource) > most > 0 and not container.is_restartable_init:
+            operations += _set(container, f"/spec/initContainers/{index}", resource, most)
+    return operations
+
+
+def _set(container: Container, path: str, resource: str, units: int) -> list[Operation]:
+    key, amount = escaped(resource), amount_text(resource, units)
+    operations = [put(f"{path}/resources/requests/{key}", amount)]
+    follows = "/" in resource or resource.startswith("hugepages-")
+    if follows and resource in container.resources.limits:
+        operations.append(put(f"{path}/resources/limits/{key}", amount))
+    return operations

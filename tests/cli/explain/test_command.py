@@ -1,0 +1,91 @@
+"""``moorage explain pod`` over a file: text, wide, JSON, and what is told when it cannot answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from moorage.testing.builders import node_manifest
+from tests.cli.conftest import Type
+from tests.explain.clusters import bound, waiting
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> str:
+    items = [
+        node_manifest("n0"),
+        node_manifest("n1", cpu="2"),
+        bound("w", "n0", cpu="3"),
+        waiting("p", cpu="2500m"),
+    ]
+    file = tmp_path / "dump.json"
+    file.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return str(file)
+
+
+TEXT = """\
+pod default/p: would fit on 1 node of 2 but for cpu: it requests 2500m, and the most that is free \
+on one of them is 1
+
+Ways out, each tried by itself:
+  1. request 2 cpu instead of 2500m (500m less): n1 takes it
+  2. evict pod default/w (priority 0) from n0
+  3. a priority of 1 or more: it would evict default/w from n0
+  4. one more node like n0 (4 cpu, 8Gi memory; 1 of this shape are there)
+
+NODE   SCORE   PLUGINS
+n0     -       NodeResourcesFit: Insufficient cpu
+n1     -       NodeResourcesFit: Insufficient cpu
+
+Computed afresh from the API's objects by the scheduler's engine; queue and backoff are those of \
+a scheduler that has just started.
+"""
+
+
+def test_the_text(bare: Type, dump: str) -> None:
+    done = bare("explain", "pod", "p", "--from", dump)
+    assert (done.exit_code, done.stdout) == (0, TEXT)
+
+
+def test_standard_input_is_read(bare: Type, dump: str) -> None:
+    done = bare("explain", "pod", "pod/p", "--from", "-", stdin=Path(dump).read_text())
+    assert (done.exit_code, done.stdout) == (0, TEXT)
+
+
+def test_wide_has_a_column_for_each_plugin(bare: Type, dump: str) -> None:
+    done = bare("explain", "pod", "w", "--from", dump, "-o", "wide", "--node", "n1")
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("pod default/w: bound to n0 because of its score ")
+    assert lines[2].split()[:3] == ["NODE", "SCORE", "NodeResourcesFit".upper()]
+    assert [line.split()[0] for line in lines[3:5]] == ["n0", "n1"]
+
+
+def test_json_has_every_part(bare: Type, dump: str) -> None:
+    done = bare("explain", "pod", "p", "--from", dump, "-o", "json")
+    found = json.loads(done.stdout)
+    assert found["where"] == "rejected"
+    assert found["causes"] == [
+        {
+            "plugins": ["NodeResourcesFit"],
+            "reasons": ["Insufficient cpu"],
+            "fact": "cpu: it requests 2500m, and the most that is free on one of them is 1",
+            "nodes": 1,
+        }
+    ]
+    assert [way["kind"] for way in found["waysOut"]] == ["request", "evict", "priority", "node"]
+    assert found["nodeCount"] == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(["nobody"], 'pod "nobody" not found in namespace default', id="no such pod"),
+        pytest.param(["p", "--node", "n7"], 'node "n7" not found', id="no such node"),
+    ],
+)
+def test_what_is_not_there_is_named(bare: Type, dump: str, words: list[str], told: str) -> None:
+    done = bare("explain", "pod", *words, "--from", dump)
+    assert done.exit_code == 2
+    assert told in done.stderr

@@ -1,0 +1,49 @@
+"""Small clusters in memory, made of manifests, for the tests of explanations."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from moorage.api.pod import Pod
+from moorage.config.own import LoadedConfiguration
+from moorage.explain.answer import Explanation
+from moorage.explain.explaining import QUICK, Effort, explain
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.testing.builders import Manifest, pod_manifest
+from moorage.what_if.lists import read_objects
+from moorage.what_if.world import World
+
+
+def waiting(name: str, **fields: Any) -> Manifest:
+    """Return a pod without a node, as an API server would show it."""
+    manifest = pod_manifest(name, **fields)
+    manifest["metadata"]["uid"] = f"uid-{manifest['metadata']['namespace']}-{name}"
+    manifest["spec"].setdefault("schedulerName", "default-scheduler")
+    return manifest
+
+
+def bound(name: str, node_name: str, **fields: Any) -> Manifest:
+    """Return a pod on a node."""
+    return waiting(name, node_name=node_name, **fields)
+
+
+def world_of(*manifests: Manifest, config: LoadedConfiguration | None = None) -> World:
+    """Return a world of these objects; an unreadable one fails the test."""
+    text = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
+    objects = read_objects(text.encode(), "the test")
+    assert not objects.unreadable, objects.unreadable
+    return World(
+        objects=objects, registry=in_tree_registry(), config=config or LoadedConfiguration()
+    )
+
+
+def pod_of(world: World, name: str) -> Pod:
+    """Return a pod of the namespace default."""
+    return world.objects.pods["default", name]
+
+
+def explained(*manifests: Manifest, name: str = "p", effort: Effort = QUICK) -> Explanation:
+    """Explain the pod of this name in a cluster of these objects."""
+    world = world_of(*manifests)
+    return explain(world.fill().core, pod_of(world, name), effort)

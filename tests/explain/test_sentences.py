@@ -1,0 +1,174 @@
+"""The first sentence and the ways out of a pod, by the one thing that is wrong with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.explain.answer import Where
+from moorage.testing.builders import Manifest, node_manifest
+from tests.explain.clusters import bound, explained, waiting
+
+TAINT = {"key": "dedicated", "value": "db", "effect": "NoSchedule"}
+ZONES = [{"zone": zone} for zone in "abc"]
+
+
+def _nodes(**fields: Any) -> list[Manifest]:
+    """Return three nodes of four cores, one in each zone."""
+    return [
+        node_manifest(f"n{index}", labels=labels, **fields) for index, labels in enumerate(ZONES)
+    ]
+
+
+def _filled(cpu: str = "3", **fields: Any) -> list[Manifest]:
+    """Return three nodes with a pod on each."""
+    pods = [bound(f"w{i}", f"n{i}", cpu=cpu, labels={"app": "w"}, **fields) for i in range(3)]
+    return [*_nodes(), *pods]
+
+
+def _affinity(kind: str, app: str, key: str) -> dict[str, Any]:
+    term = {"labelSelector": {"matchLabels": {"app": app}}, "topologyKey": key}
+    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "p"}},
+}
+HOSTNAME = "kubernetes.io/hostname"
+
+CASES = [
+    pytest.param(
+        [*_nodes(), waiting("p", cpu="64")],
+        "never fits here, not even on an empty node, because of cpu: it requests 64, and the "
+        "largest of these nodes has 4",
+        ["request"],
+        id="a request larger than every node",
+    ),
+    pytest.param(
+        [*_filled(), waiting("p", cpu="2")],
+        "would fit on 3 nodes of 3 but for cpu: it requests 2, and the most that is free on one of "
+        "them is 1",
+        ["evict", "request", "priority", "node"],
+        id="a request larger than the room that is left",
+    ),
+    pytest.param(
+        [*_nodes(taints=[TAINT]), waiting("p")],
+        "never fits here, not even on an empty node, because of the taint dedicated=db:NoSchedule, "
+        "which it does not tolerate",
+        ["toleration"],
+        id="a taint on every node",
+    ),
+    pytest.param(
+        [*_nodes(), waiting("p", node_selector={"disk": "ssd", "zone": "a"})],
+        "never fits here, not even on an empty node, because of its nodeSelector disk=ssd, zone=a",
+        ["selector"],
+        id="a selector that no node matches",
+    ),
+    pytest.param(
+        [*_nodes(unschedulable=True), waiting("p")],
+        "never fits here, not even on an empty node, because of cordoned nodes (n0, n1, n2)",
+        ["uncordon"],
+        id="cordoned nodes",
+    ),
+    pytest.param(
+        [*_filled("1", host_ports=[80]), waiting("p", host_ports=[80])],
+        "would fit on 3 nodes of 3 but for the host port 80/TCP, which other pods have",
+        ["host port", "evict", "priority", "node"],
+        id="a host port that other pods have",
+    ),
+    pytest.param(
+        [*_nodes(), waiting("p", affinity=_affinity("podAffinity", "none", "zone"))],
+        "never fits here, not even on an empty node, because of its required pod affinity "
+        "(app=none over zone)",
+        ["affinity term"],
+        id="a pod affinity to no pod",
+    ),
+    pytest.param(
+        [*_filled("1"), waiting("p", affinity=_affinity("podAntiAffinity", "w", HOSTNAME))],
+        "would fit on 3 nodes of 3 but for its required pod anti-affinity (app=w over "
+        "kubernetes.io/hostname)",
+        ["affinity term", "evict", "priority", "node"],
+        id="an anti-affinity to pods on every node",
+    ),
+    pytest.param(
+        [
+            *_filled("1", affinity=_affinity("podAntiAffinity", "p", HOSTNAME)),
+            waiting("p", labels={"app": "p"}),
+        ],
+        "would fit on 3 nodes of 3 but for the required anti-affinity of pods that are there",
+        ["evict", "priority", "node"],
+        id="the anti-affinity of pods on every node",
+    ),
+    pytest.param(
+        [
+            *_nodes()[:2],
+            bound("w", "n0", cpu="4"),
+            bound("q", "n1", labels={"app": "p"}),
+            waiting("p", cpu="1", labels={"app": "p"}, topologySpreadConstraints=[SPREAD]),
+        ],
+        "would fit on 1 node of 2 but for cpu: it requests 1, and the most that is free on one of "
+        "them is 0; on 1 more but for its topology spread constraint over zone (maxSkew 1)",
+        ["constraint", "evict", "priority", "node"],
+        id="of several sets of one size the set of the most nodes, then in the profile's order",
+    ),
+    pytest.param(
+        [
+            *_nodes(),
+            waiting("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]),
+        ],
+        "is not tried on any node, because of VolumeRestrictions (persistentvolumeclaim "
+        '"gone" not found)',
+        [],
+        id="a claim that is not there",
+    ),
+]
+
+
+@pytest.mark.parametrize(("manifests", "sentence", "kinds"), CASES)
+def test_the_cause_is_named_and_ways_out_are_found(
+    manifests: list[Manifest], sentence: str, kinds: list[str]
+) -> None:
+    found = explained(*manifests)
+    assert found.sentence == sentence
+    assert [way.kind for way in found.ways_out] == kinds
+
+
+def test_the_request_that_fits_is_exact() -> None:
+    """With one millicore more, no node takes the pod."""
+    found = explained(
+        *_nodes(),
+        *[bound(f"w{i}", f"n{i}", cpu=f"31{i}7m") for i in range(3)],
+        waiting("p", cpu="2"),
+    )
+    way = next(each for each in found.ways_out if each.kind == "request")
+    assert way.text == "request 893m cpu instead of 2 (1107m less)"
+    path = "/spec/containers/0/resources/requests/cpu"
+    assert way.patch == ({"op": "add", "path": path, "value": "893m"},)
+    assert (way.node, way.nodes) == ("n0", 1)
+
+
+def test_closed_nodes_are_set_aside_while_others_could_take_the_pod() -> None:
+    """Of two tainted nodes and one full node the full node is the cause."""
+    closed = [node_manifest(f"t{i}", taints=[TAINT]) for i in range(2)]
+    found = explained(*closed, node_manifest("n"), bound("w", "n", cpu="4"), waiting("p", cpu="1"))
+    assert found.where is Where.REJECTED
+    assert found.sentence == (
+        "would fit on 1 node of 3 but for cpu: it requests 1, and the most that is free on one of "
+        "them is 0"
+    )
+
+
+def test_nodes_that_the_pod_does_not_choose_come_last() -> None:
+    """The taint of the node in the pod's zone is the cause, not its selector."""
+    found = explained(
+        node_manifest("a", labels={"zone": "a"}, taints=[TAINT]),
+        *[node_manifest(f"b{i}", labels={"zone": "b"}) for i in range(5)],
+        waiting("p", node_selector={"zone": "a"}),
+    )
+    assert [cause.plugins for cause in found.causes] == [("TaintToleration",), ("NodeAffinity",)]
+    assert [cause.nodes for cause in found.causes] == [1, 5]
+    assert [way.kind for way in found.ways_out] == ["toleration", "selector"]
