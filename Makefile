@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 
-.PHONY: up venv test test-slow test-pages test-install wheel audit check fmt fmt-check lint types imports bench soak docs docs-check lock
+.PHONY: up venv test test-slow test-pages test-install wheel audit check proof fmt fmt-check lint types imports bench soak docs docs-check lock
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -32,6 +32,9 @@ test-pages: $(STAMP)  ## run the commands of every page of the documents
 
 test-install: $(STAMP)  ## build wheel and sdist, install each into a clean environment, and use it there
 	$(BIN)/python -m pytest -m install -rs tests/test_install.py $(ARGS)
+
+proof: $(STAMP)  ## the first hour of a newcomer, in a clean environment; needs a package index; some minutes
+	$(BIN)/python -m tests.proof.first_hour $(ARGS)
 
 wheel: $(STAMP)  ## write wheel and sdist to dist
 	$(BIN)/hatchling build -d dist

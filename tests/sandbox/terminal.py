@@ -1,4 +1,4 @@
-"""A command on a terminal of its own, 80 columns by 24 lines, and what it wrote there."""
+"""A command on a terminal of its own, and what it wrote there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -33,11 +33,23 @@ class Terminal:
         The directory to start in, which is also the home.
     command
         Program and arguments.
+    size
+        Columns and lines.
+    environ
+        The environment; that of the tests, with this home, unless given.
     """
 
-    def __init__(self, directory: Path, command: Sequence[str]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        command: Sequence[str],
+        *,
+        size: tuple[int, int] = (80, 24),
+        environ: Mapping[str, str] | None = None,
+    ) -> None:
         self._controller, terminal = pty.openpty()
-        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        columns, lines = size
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
         self.text = ""
         self.process = subprocess.Popen(
             [sys.executable, "-c", _OWN_THE_TERMINAL, *command],
@@ -45,7 +57,7 @@ class Terminal:
             stdout=terminal,
             stderr=terminal,
             cwd=directory,
-            env={**os.environ, "HOME": str(directory), "TERM": "xterm"},
+            env={**(environ or {**os.environ, "HOME": str(directory)}), "TERM": "xterm"},
             start_new_session=True,
         )
         os.close(terminal)
@@ -66,6 +78,13 @@ class Terminal:
             assert time.monotonic() < end, self.text
             if not self._read(1.0):
                 assert self.process.poll() is None, self.text
+        return self.text
+
+    def for_seconds(self, seconds: float) -> str:
+        """Read for a time, or until the end; return everything so far."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0 and self.process.poll() is None:
+            self._read(min(left, 0.1))
         return self.text
 
     def interrupt(self) -> None:

@@ -56,9 +56,9 @@ First steps:
 
 \b
 Exit codes:
-  0    done; for up, run and nodes also: ended by Ctrl-C or SIGTERM; for up also: nobody reads the
-       pipe that it prints to any more
-  1    it failed: the server refused, a part broke, decisions differ
+  0    done; for up, run, nodes and --watch also: ended by Ctrl-C or SIGTERM; for up also: nobody
+       reads the pipe that it prints to any more
+  1    it failed, or the answer is no: the server refused, a part broke, decisions differ
   2    bad input: a flag, a file, a kubeconfig, a port that is taken
   130  interrupted before it was done, or ended by a second signal
 """

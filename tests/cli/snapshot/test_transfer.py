@@ -276,7 +276,8 @@ def test_loaded_nodes_are_played_and_their_pods_live_on(typed, tmp_path):
             break
     assert phases == {"web-1": "Running", "fresh": "Running"}
     saved = typed("snapshot", "save", str(tmp_path / "saved"), "-o", "json")
-    assert json.loads(saved.output)["kinds"]["Node"] == 3
+    kinds = json.loads(saved.output)["kinds"]
+    assert (kinds["Node"], kinds.get("NodeMetrics")) == (3, None)
     again = typed("snapshot", "load", str(file), "--dry-run", "-o", "json")
     assert json.loads(again.output)["present"] == 4
     refused = typed("snapshot", "load", str(_write(tmp_path / "bad", pod("Bad"))))

@@ -29,7 +29,7 @@ pods: 3 Pending
         pytest.param(
             "nodes",
             """\
-NODE   PODS   CPU   CPU%   MEMORY   MEMORY%
+NODE   PODS   CPU   %      MEMORY   %
 n1     1      0.5   12%    2.0Gi    25%
 n2     1      2     100%   1.0Gi    12%""",
             id="by node, with the share of the node",
@@ -92,5 +92,5 @@ def test_an_empty_cluster() -> None:
         "RESOURCE         USED   USED%   FREE   LARGEST FREE   STRANDED\n"
         "nvidia.com/gpu   0      -       0      0              0\n"
         "pods: none\n\n"
-        "NODE   PODS   NVIDIA.COM/GPU   NVIDIA.COM/GPU%"
+        "NODE   PODS   NVIDIA.COM/GPU   %"
     )

@@ -61,9 +61,13 @@ def get(  # noqa: PLR0913 - one parameter an option
         watch=watch,
     )
     query.check()
-    run_session(
-        lambda session: Getter(session, query).run(),
-        kubeconfig=kubeconfig,
-        context=context,
-        namespace=namespace,
-    )
+    try:
+        run_session(
+            lambda session: Getter(session, query).run(),
+            kubeconfig=kubeconfig,
+            context=context,
+            namespace=namespace,
+        )
+    except KeyboardInterrupt:
+        if not watch:
+            raise

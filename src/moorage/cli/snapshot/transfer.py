@@ -24,6 +24,7 @@ _PATH = "/moorage.dev/v1/snapshot"
 _PLAYED = "moorage.dev/played"
 _PAGE = 500
 # A server accepts 3 MiB a call; any server refuses an object larger than the remaining space.
+_METRICS = "metrics.k8s.io"
 _PIECE_BYTES = 2_000_000
 _CALL_SECONDS = 120.0
 _KIND, _VERSION = "CustomResourceDefinition", "apiextensions.k8s.io/v1"
@@ -233,11 +234,15 @@ def fault_lines(loaded: Loaded) -> Iterator[str]:
 
 
 async def _listable(client: Client) -> AsyncIterator[ResourceType]:
-    """Yield every listable kind, in its preferred version; Events are left out, as not state."""
+    """Yield every listable kind, in its preferred version; not Events and metrics: no state."""
     groups = (await client.read("/apis")).get("groups")
     found: list[Any] = groups if isinstance(groups, list) else []
     preferred = [("", "v1")]
-    preferred += [(each["name"], each["preferredVersion"]["version"]) for each in found]
+    preferred += [
+        (each["name"], each["preferredVersion"]["version"])
+        for each in found
+        if each["name"] != _METRICS
+    ]
     for group, version in preferred:
         try:
             listed: Any = await client.read(group_version_path(group, version))

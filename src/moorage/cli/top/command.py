@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -65,12 +67,28 @@ def top(
             if watch and output in {"text", "name"}:
                 click.clear()
             names = [f"{by[:-1]}/{row.name}" for row in found.rows]
-            show(output, plain(found), text=tables(found, by), names=names)
+            show(output, plain(found), text=_fitting(tables(found, by), watch=watch), names=names)
             if not watch:
                 return
             await aio.sleep(_WATCH_SECONDS)
 
-    run_session(work, kubeconfig=kubeconfig, context=context)
+    try:
+        run_session(work, kubeconfig=kubeconfig, context=context)
+    except KeyboardInterrupt:
+        if not watch:
+            raise
+
+
+def _fitting(text: str, *, watch: bool) -> str:
+    """Return a text that fits the terminal where it is shown anew; the first lines say most."""
+    lines = text.splitlines()
+    if not watch or not sys.stdout.isatty():
+        return text
+    height = shutil.get_terminal_size().lines - 1
+    if len(lines) <= height:
+        return text
+    left_out = len(lines) - height + 1
+    return "\n".join([*lines[: height - 1], f"and {left_out} more; -o json has all"])
 
 
 async def _read(session: Session, resources: tuple[str, ...], by: By) -> Fullness:

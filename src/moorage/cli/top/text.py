@@ -33,7 +33,7 @@ def tables(found: Fullness, by: By) -> str:
     resources = [total.resource for total in found.totals]
     headings = [by[:-1], "pods"] if by != "pods" else ["pod"]
     for name in resources:
-        headings += [name, f"{name}%"] if by == "nodes" else [name]
+        headings += [name, "%"] if by == "nodes" else [name]
     rows = Columns(headings).lines([_cells(row, resources, by) for row in found.rows])
     return "\n".join([*lines, f"pods: {phases or 'none'}", "", *rows])
 
