@@ -224,6 +224,13 @@ def test_the_defaults_printed_spell_plugins_and_arguments_out(bare: Type) -> Non
         assert line in text
 
 
+SHELF = """
+class Shelf:
+    name = "Shelf"
+
+    def filter(self, state, pod, view):
+        return None
+"""
 OLD_FILE = """apiVersion: kubescheduler.config.k8s.io/v1beta2
 kind: KubeSchedulerConfiguration
 metricsBindAddress: ""
@@ -272,6 +279,26 @@ def test_faults_of_its_own_that_an_old_file_keeps_are_told_with_exit_code_2(bare
         "error: the output still has a fault: parallelism: Invalid value: 0: "
         "should be an integer value greater than zero\n"
     )
+
+
+def test_a_conversion_knows_the_plugins_of_installed_packages(
+    bare: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are known to `moorage config check`, and a conversion is checked as it does."""
+    (tmp_path / "shelf.py").write_text(SHELF)
+    about = tmp_path / "shelf-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: shelf\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text("[moorage.plugins]\nShelf = shelf:Shelf\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("old.yaml").write_text(
+        OLD_FILE.replace(
+            "[{name: QOSSort}]}", "[{name: QOSSort}]}, filter: {enabled: [{name: Shelf}]}"
+        )
+    )
+    result = bare("config", "convert", "old.yaml")
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert check(bare, result.stdout)[0] == 0
 
 
 @pytest.mark.parametrize(

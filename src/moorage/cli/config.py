@@ -57,8 +57,8 @@ def check(ctx: click.Context, file: Path, *, plugins: tuple[str, ...], output: F
     Exit code 0: it can be used. 2: it cannot; in JSON, valid is false and faults lists why.
     """
     from moorage.base.errors import ConfigError, UsageError
+    from moorage.cli.checking import check_config
     from moorage.cli.render import show
-    from moorage.cli.run.scheduling import check_config
 
     found: dict[str, Any] = {"file": str(file), "valid": True, "faults": [], "profiles": []}
     try:

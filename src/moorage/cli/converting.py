@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from moorage.base.errors import ConfigError, UsageError
+from moorage.base.errors import UsageError
+from moorage.cli.checking import check_text
 from moorage.cli.render import yaml_text
 from moorage.config.convert.files import Converted, convert_flags, convert_text
 from moorage.config.convert.remarks import Kind
-from moorage.config.load import file_text, read_config
-from moorage.config.merge import expand_profiles
-from moorage.plugins.in_tree import in_tree_registry
+from moorage.config.load import file_text
 
 _WIDTH: Final = 100
 _HEADINGS: Final[tuple[tuple[Kind, str], ...]] = (
@@ -74,13 +73,6 @@ def _comment(text: str) -> Iterator[str]:
     )
 
 
-def remaining_faults(found: Converted) -> list[str]:
+def remaining_faults(found: Converted) -> Sequence[str]:
     """Return the faults that `moorage config check` finds in the converted documents."""
-    text = "\n---\n".join(yaml_text(each) for each in found.documents)
-    reading = read_config(text)
-    faults = [*reading.faults]
-    try:
-        expand_profiles(reading.config.scheduler, in_tree_registry(), gates=reading.config.gates)
-    except ConfigError as error:
-        faults += error.faults
-    return faults
+    return check_text("\n---\n".join(yaml_text(each) for each in found.documents)).faults

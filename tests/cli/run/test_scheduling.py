@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from moorage.base.clock import ManualClock
+from moorage.cli.checking import check_config
 from moorage.cli.run.scheduler_options import SchedulerOptions
-from moorage.cli.run.scheduling import check_config, scheduler_access, scheduler_transport
+from moorage.cli.run.scheduling import scheduler_access, scheduler_transport
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
 from moorage.client.rate_limit import RateLimitedTransport

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import ApiError, ConfigError, TransportError, UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Streams
+from moorage.cli.checking import check_config
 from moorage.cli.plugins import with_plugins
 from moorage.cli.render import show_note, yaml_text
 from moorage.cli.run.flags import values_in_force
@@ -33,87 +33,19 @@ from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import CallListener, Transport
 from moorage.client.writes import Client
-from moorage.config.load import Reading, file_text, load_config, read_config
+from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
 from moorage.config.written import documents
 from moorage.framework.containment import Containment
 from moorage.observe.calls import CallFacts
 from moorage.service.assembly import assemble
-from moorage.service.core import build_core
 from moorage.service.health import HealthServer, Serving
 from moorage.service.leader import elector_of
 from moorage.service.metered import MeteredTransport
 from moorage.service.metrics import exposition_of
 from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
-from moorage.service.start_faults import start_faults
-
-_ARGS = re.compile(r"profiles\[(\d+)\]\.pluginConfig\[(\d+)\]")
-
-
-def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
-    """Load a configuration and build its profiles once, so that every fault is found at start.
-
-    Parameters
-    ----------
-    path
-        The file; None for the defaults.
-    plugins
-        Plugins from outside.
-
-    Raises
-    ------
-    ConfigError
-        The file or a plugin cannot be read or used; every fault is listed.
-    """
-    from moorage.base.clock import ManualClock
-
-    source = "" if path is None else str(path)
-    text = None if path is None else file_text(path)
-    config, faults = (
-        Reading(LoadedConfiguration(), []) if text is None else read_config(text, source=source)
-    )
-    try:
-        known = with_plugins(config, plugins)
-    except UsageError as error:
-        faults += _signed(error)
-        known = with_plugins(config)
-    clock, streams = ManualClock(), Streams(0)
-    last: list[str] = []
-    if not faults:
-        try:
-            build_core(known.config, known.registry, clock=clock, streams=streams)
-        except ConfigError as error:
-            last += error.faults
-        else:
-            return config
-    unusable = _unusable(config.scheduler, faults)
-    found = start_faults(
-        known.config, known.registry, clock=clock, streams=streams, unusable=unusable
-    )
-    raise ConfigError([*faults, *(found or last)], source=source)
-
-
-def _unusable(
-    config: KubeSchedulerConfiguration, faults: Sequence[str]
-) -> frozenset[tuple[str, str]]:
-    """Return (schedulerName, plugin) of the arguments that faults are about."""
-    found = set()
-    for fault in faults:
-        for profile, entry in _ARGS.findall(fault):
-            if int(profile) < len(config.profiles):
-                each = config.profiles[int(profile)]
-                if int(entry) < len(each.plugin_config):
-                    found.add((each.scheduler_name, each.plugin_config[int(entry)].name))
-    return frozenset(found)
-
-
-def _signed(error: UsageError) -> list[str]:
-    """Return the faults of plugins from outside, each with its origin."""
-    if not isinstance(error, ConfigError):
-        return [str(error)]
-    return [f"{error.source}: {fault}" if error.source else fault for fault in error.faults]
 
 
 async def schedule(

@@ -235,7 +235,7 @@ def _checked(config: Path | None, plugins: tuple[str, ...], gates: str) -> froze
     if config is None and not plugins:
         # The scheduler's modules take a second to import; the defaults have no mistakes.
         return DEFAULT_NAMES
-    from moorage.cli.run.scheduling import check_config
+    from moorage.cli.checking import check_config
 
     loaded = check_config(config, plugins)
     return frozenset(profile.scheduler_name for profile in loaded.scheduler.profiles)

@@ -1,0 +1,103 @@
+"""Checks a configuration as `moorage run` would use it: its text, its plugins and its profiles."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from moorage.base.clock import ManualClock
+from moorage.base.errors import ConfigError, UsageError
+from moorage.base.rng import Streams
+from moorage.cli.plugins import with_plugins
+from moorage.config.load import Reading, file_text, read_config
+from moorage.config.own import LoadedConfiguration
+from moorage.config.types import KubeSchedulerConfiguration
+from moorage.service.core import build_core
+from moorage.service.start_faults import start_faults
+
+_ARGS = re.compile(r"profiles\[(\d+)\]\.pluginConfig\[(\d+)\]")
+
+
+def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
+    """Load a configuration and build its profiles once, so that every fault is found at start.
+
+    Parameters
+    ----------
+    path
+        The file; None for the defaults.
+    plugins
+        Plugins from outside.
+
+    Raises
+    ------
+    ConfigError
+        The file or a plugin cannot be read or used; every fault is listed.
+    """
+    source = "" if path is None else str(path)
+    found = check_text(None if path is None else file_text(path), plugins, source=source)
+    if found.faults:
+        raise ConfigError(found.faults, source=source)
+    return found.config
+
+
+def check_text(text: str | None, plugins: Sequence[str] = (), *, source: str = "") -> Reading:
+    """Read a configuration, build its profiles once, and return it with every fault found.
+
+    Parameters
+    ----------
+    text
+        The documents; None for the defaults.
+    plugins
+        Plugins from outside.
+    source
+        Name of the file, for the message about a text that is no YAML.
+
+    Raises
+    ------
+    ConfigError
+        The text is no YAML.
+    """
+    config, faults = (
+        Reading(LoadedConfiguration(), []) if text is None else read_config(text, source=source)
+    )
+    try:
+        known = with_plugins(config, plugins)
+    except UsageError as error:
+        faults += _signed(error)
+        known = with_plugins(config)
+    clock, streams = ManualClock(), Streams(0)
+    last: list[str] = []
+    if not faults:
+        try:
+            build_core(known.config, known.registry, clock=clock, streams=streams)
+        except ConfigError as error:
+            last += error.faults
+        else:
+            return Reading(config, [])
+    unusable = _unusable(config.scheduler, faults)
+    found = start_faults(
+        known.config, known.registry, clock=clock, streams=streams, unusable=unusable
+    )
+    return Reading(config, [*faults, *(found or last)])
+
+
+def _unusable(
+    config: KubeSchedulerConfiguration, faults: Sequence[str]
+) -> frozenset[tuple[str, str]]:
+    """Return (schedulerName, plugin) of the arguments that faults are about."""
+    found = set()
+    for fault in faults:
+        for profile, entry in _ARGS.findall(fault):
+            if int(profile) < len(config.profiles):
+                each = config.profiles[int(profile)]
+                if int(entry) < len(each.plugin_config):
+                    found.add((each.scheduler_name, each.plugin_config[int(entry)].name))
+    return frozenset(found)
+
+
+def _signed(error: UsageError) -> list[str]:
+    """Return the faults of plugins from outside, each with its origin."""
+    if not isinstance(error, ConfigError):
+        return [str(error)]
+    return [f"{error.source}: {fault}" if error.source else fault for fault in error.faults]
