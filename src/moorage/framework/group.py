@@ -25,6 +25,9 @@ from moorage.snapshot.view import NodeView
 ON_TRIAL: Final = "on trial"
 CARRIED_OUT: Final = "carried out"
 
+FAILED_RECENTLY: Final = "failed recently"
+"""Part of the message of a member that is not tried because its group failed a moment ago."""
+
 GROUP_PHASE: StateKey[str] = StateKey("group phase")
 """`ON_TRIAL` while Reserve and Permit of a member are taken back afterwards, so that no pod may be
 allowed, rejected or activated on their account; `CARRIED_OUT` when they run for real, one member

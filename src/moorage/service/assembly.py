@@ -38,7 +38,7 @@ from moorage.service.evictions import Evictor
 from moorage.service.extended_attempts import ExtendedAttempts
 from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
-from moorage.service.failure import FailureHandler
+from moorage.service.failure import CompletedMessage, FailureHandler
 from moorage.service.first_failure import FirstFailure
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.group_status import GroupReports
@@ -47,6 +47,7 @@ from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.service.kinds import watched
 from moorage.service.leader import Elector
 from moorage.service.outcomes import Outcomes
+from moorage.service.permit_reasons import PermitReasons, holders_at_permit
 from moorage.service.plugin_effects import ApiEffects
 from moorage.service.pod_store import PodStore
 from moorage.service.pod_writes import PodWrites
@@ -156,9 +157,7 @@ def assemble(
             others=others,
             slots=edge.slots,
             pump=_pump(core, edge, reports),
-            incomplete_groups=IncompleteGroups(core.snapshot.groups, reports)
-            if config.gates(GENERIC_WORKLOAD)
-            else None,
+            incomplete_groups=_incomplete_groups(core, reports, config.gates),
         )
     )
 
@@ -202,6 +201,7 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         recorder=edge.recorder,
         writes=edge.writes,
         attempts=edge.facts.attempts,
+        completed=_completed_message(core, reports),
     )
     binding_cycles = BindingCycles(
         core,
@@ -277,6 +277,22 @@ def _group_reports(core: Core, edge: _Edge) -> GroupReports:
         recorder=edge.recorder,
         clock=edge.clock,
     )
+
+
+def _incomplete_groups(
+    core: Core, reports: GroupReports, gates: FeatureGates
+) -> IncompleteGroups | None:
+    """Return what looks for incomplete groups of Kubernetes; None without such groups."""
+    if not gates(GENERIC_WORKLOAD):
+        return None
+    one_by_one = holders_at_permit(core.profiles)
+    return IncompleteGroups(core.snapshot.groups, reports, one_by_one=one_by_one)
+
+
+def _completed_message(core: Core, reports: GroupReports) -> CompletedMessage | None:
+    """Return what completes messages of members; None where members are always tried together."""
+    holders = holders_at_permit(core.profiles)
+    return PermitReasons(core.snapshot.groups, reports, holders).message_of if holders else None
 
 
 def _reflectors(

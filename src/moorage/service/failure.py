@@ -26,6 +26,8 @@ from moorage.state.queued_pod import QueuedPod
 _log = logging.getLogger(__name__)
 
 PodLookup = Callable[[str, str], Pod | None]
+CompletedMessage = Callable[[QueuedPod, Status, Diagnosis | None, str], str]
+"""Returns the message about a failed pod with the reason of its group added."""
 
 
 class FailureHandler:
@@ -41,6 +43,9 @@ class FailureHandler:
         Where the report goes; None where nothing is written (benchmarks of the engine alone).
     attempts
         Counts every attempt that ends here; None where attempts are not counted.
+    completed
+        Completes the messages of members of groups; None where no profile places members one by
+        one.
     """
 
     def __init__(
@@ -51,6 +56,7 @@ class FailureHandler:
         recorder: EventRecorder | None,
         writes: PodWrites | None,
         attempts: AttemptFacts | None = None,
+        completed: CompletedMessage | None = None,
     ) -> None:
         self._queue = queue
         self._lookup = lookup
@@ -58,6 +64,7 @@ class FailureHandler:
         self._writes = writes
         self._tells = recorder is not None or writes is not None
         self._attempts = attempts
+        self._completed = completed
 
     def handle(
         self,
@@ -86,6 +93,8 @@ class FailureHandler:
         """
         if self._attempts is not None:
             self._attempts.returned(queued.uid, queued.profile, rejected=status.rejected)
+        if self._completed is not None:
+            message = self._completed(queued, status, diagnosis, message)
         queued.rejected_by(
             diagnosis.unschedulable_plugins if diagnosis else (),
             diagnosis.pending_plugins if diagnosis else (),

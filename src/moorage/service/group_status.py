@@ -157,21 +157,36 @@ class GroupReports:
                 observed_generation=member.metadata.generation,
             )
             self._writes.report_status(member, condition, nominated=None)
-        group = self._lister.get(key.name, key.namespace)
-        if group is not None:
-            before = self._known(group)
-            wanted = Condition(
-                type=SCHEDULED,
-                status="False",
-                reason="Unschedulable",
-                message=text,
-                observed_generation=group.metadata.generation,
-            )
-            self._write(group, before, _if_new(wanted, before))
+        self._report(key, status="False", reason="Unschedulable", message=text)
+
+    def waits(self, key: GroupKey, text: str, member: Pod) -> None:
+        """Tell a group why it waits, after the attempt of one member failed."""
+        text = sendable(shorten(text))
+        self._tell(key, text, member, action="Scheduling")
+        self._report(key, status="False", reason="Unschedulable", message=text)
+
+    def placed(self, key: GroupKey) -> None:
+        """Tell a group of Kubernetes that enough of its members have a node."""
+        self._report(key, status="True", reason="Scheduled", message="")
 
     def turned_away(self, key: GroupKey, pod: Pod, status: Status) -> None:
         """Tell the group of a member that could not take part in its attempt."""
         self._tell(key, status.message, pod, action="Gathering")
+
+    def _report(self, key: GroupKey, *, status: str, reason: str, message: str) -> None:
+        """Write the condition of a group of Kubernetes, if it changes."""
+        group = None if key.source else self._lister.get(key.name, key.namespace)
+        if group is None:
+            return
+        before = self._known(group)
+        wanted = Condition(
+            type=SCHEDULED,
+            status=status,
+            reason=reason,
+            message=message,
+            observed_generation=group.metadata.generation,
+        )
+        self._write(group, before, _if_new(wanted, before))
 
     def _write(
         self, group: PodGroup, before: Sequence[Condition], wanted: Condition | None

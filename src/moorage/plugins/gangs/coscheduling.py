@@ -26,6 +26,7 @@ from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.group import (
     CARRIED_OUT,
+    FAILED_RECENTLY,
     GROUP_PHASE,
     ON_TRIAL,
     FilledPlacement,
@@ -133,7 +134,7 @@ class Coscheduling:
         if found is None:
             return None, SUCCESS
         key, _, terms = found
-        text = f"podGroup {key.full_name} failed recently"  # upstream's words
+        text = f"podGroup {key.full_name} {FAILED_RECENTLY}"  # upstream's words
         if self._backoff.holds(key):
             return None, unresolvable(text)
         topology = self._rules.topology_in_permit(key, terms, pod.pod)

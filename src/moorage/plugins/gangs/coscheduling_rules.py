@@ -117,7 +117,9 @@ class GroupRules:
             return unschedulable("PodGroupMinAvailables do not match")
         if pod.priority != terms.priority:
             return unschedulable("Priorities do not match")
-        if len(self._snapshot.groups.members(key).pods) < terms.minimum:
+        members = self._snapshot.groups.members(key)
+        # The plugin of 2020 knew no scheduling gates.
+        if len(members.pods) - len(members.gated) < terms.minimum:
             return unschedulable("less than pgMinAvailable")
         return SUCCESS
 

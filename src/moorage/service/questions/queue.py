@@ -265,7 +265,7 @@ class _Report:
                 waiting=len(members.waiting),
                 gated=len(members.gated),
                 at_permit=sum(uid in held for uid in members.assumed),
-                message=lack_of(key, terms, len(members.pods)),
+                message=lack_of(key, terms, members),
             )
 
 
