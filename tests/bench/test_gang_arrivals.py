@@ -12,7 +12,8 @@ import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
-from moorage.bench.gang_arrivals import ArrivalRun, BrokenPromiseError, Promises, as_lines, plan
+from moorage.bench.arrival_report import as_lines
+from moorage.bench.gang_arrivals import ArrivalRun, BrokenPromiseError, Job, Promises, plan
 from moorage.service.core import Core
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms, PodGroups
 from moorage.snapshot.snapshot import Snapshot
@@ -35,6 +36,25 @@ def test_all_or_none_holds_nothing_in_vain_and_ends_every_job(
     assert result.checks > sum(job.size for job in jobs), "at every binding, after every attempt"
     assert result.held_in_vain == 0
     assert result.longest_idle_seconds < 13, "backoff is the longest wait of a job that fits"
+    assert 0 < result.mean_wait_seconds < result.makespan_seconds
+    assert len(result.digest) == 12
+
+
+def test_a_job_that_fits_the_empty_cluster_waits_for_no_second():
+    (job,) = plan(Streams(1), jobs=1, largest=8, every_seconds=1.0)
+    result = ArrivalRun([job], nodes=1, mode="trial", watch=ManualClock()).run()
+    assert 0 <= result.mean_wait_seconds < 0.1
+
+
+def test_the_wait_of_a_stuck_job_lasts_until_the_end_of_the_run():
+    jobs = [
+        Job(name, 8, arrives=0.0, works=20.0, offsets=tuple(i / 2 + at for i in range(8)))
+        for name, at in (("one", 0.0), ("two", 0.25))
+    ]
+    result = ArrivalRun(jobs, nodes=1, mode="default", watch=ManualClock()).run()
+    assert (result.done, result.stuck) == (0, 2)
+    # The last pods came after 3.5 and 3.75 seconds, at looks a second apart.
+    assert result.mean_wait_seconds == pytest.approx(result.makespan_seconds - 4, abs=1.1)
 
 
 def test_without_groups_jobs_that_want_the_same_room_stop_each_other_for_good():
@@ -44,7 +64,7 @@ def test_without_groups_jobs_that_want_the_same_room_stop_each_other_for_good():
     assert alone.held_in_vain > 0.5
     first, second, default = as_lines([alone], nodes=3, jobs=12)
     assert first == "12 jobs on 3 nodes with room for 8 pods each, virtual time"
-    assert second.strip().startswith("done  stuck  makespan  utilisation")
+    assert second.strip().startswith("done  stuck  makespan  mean wait  utilisation")
     assert default.split()[:3] == ["default", str(alone.done), str(alone.stuck)]
 
 

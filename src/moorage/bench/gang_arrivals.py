@@ -9,11 +9,12 @@ checks that every group holds places for at least its minimum, or none at all.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
@@ -22,6 +23,7 @@ from moorage.api.resources import PODS
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock, ManualClock
 from moorage.base.rng import Random, Streams
+from moorage.bench.arrival_report import NODE_CPU, ArrivalResult, Mode
 from moorage.bench.configurations import coscheduling
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.load import parse_config
@@ -33,16 +35,13 @@ from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 
-Mode: TypeAlias = Literal["trial", "permit", "default"]
-MODES: Final[tuple[Mode, ...]] = ("trial", "permit", "default")
-
-_NODE_CPU: Final = 8  # members on a node
 _SPREAD_SECONDS: Final = 5.0  # between the first and the last pod of a job
 _LOOK_SECONDS: Final = 1.0
 _QUIET_SECONDS: Final = 400.0  # longer than the flush of pods that wait for no event
 _RENEW_SECONDS: Final = 60  # of leases, which no controller watches here
 # The longest backoff, rounded up to whole seconds twice, plus a second to start.
 _IDLE_SECONDS_MAX: Final = 13.0
+_DIGITS: Final = 12  # of a digest, as in the other reports
 _QUICK: Final = {"moorage.dev/start-seconds": "0.05", "moorage.dev/stop-seconds": "0.05"}
 
 
@@ -54,43 +53,6 @@ class Job(msgspec.Struct, frozen=True):
     arrives: float
     works: float
     offsets: tuple[float, ...]
-
-
-class ArrivalResult(msgspec.Struct, frozen=True):
-    """The outcome for the jobs under one way of scheduling.
-
-    Parameters
-    ----------
-    mode
-        trial and permit: with Coscheduling; default: one pod at a time, without it.
-    done, stuck
-        Jobs that ended; jobs that had not started when no further change was possible.
-    makespan_seconds
-        Virtual time until the last job ended, or until the remaining jobs were known to be stuck.
-    utilisation
-        Share of all places over the makespan in which a job worked.
-    held_in_vain
-        Share of all places over the makespan that was bound for jobs that had not started.
-    longest_idle_seconds
-        The longest that a job without a place waited while there was room for all of it.
-    decisions
-        Decisions about pods, as the scheduler counts them.
-    checks
-        Number of checks of the groups; every check passed.
-    wall_seconds
-        Duration of the run in real time.
-    """
-
-    mode: Mode
-    done: int
-    stuck: int
-    makespan_seconds: float
-    utilisation: float
-    held_in_vain: float
-    longest_idle_seconds: float
-    decisions: int
-    checks: int
-    wall_seconds: float
 
 
 def plan(streams: Streams, *, jobs: int, largest: int, every_seconds: float) -> list[Job]:
@@ -114,12 +76,24 @@ class _Bindings:
     """A transport that counts the pods of each job that the API server bound.
 
     `look` is called before each binding is sent.
+
+    Attributes
+    ----------
+    bound
+        Number of bound pods by job.
+    last_ns
+        When the last pod of a job was bound, monotonic nanoseconds, by job.
+    seen
+        SHA-256 of the bindings so far.
     """
 
-    def __init__(self, inner: Transport, look: Callable[[], None]) -> None:
+    def __init__(self, inner: Transport, look: Callable[[], None], clock: Clock) -> None:
         self._inner = inner
         self._look = look
+        self._clock = clock
         self.bound: Counter[str] = Counter()
+        self.last_ns: dict[str, int] = {}
+        self.seen = hashlib.sha256()
 
     async def request(self, call: Call) -> Answer:
         if not call.path.endswith("/binding"):
@@ -127,7 +101,12 @@ class _Bindings:
         self._look()
         answer = await self._inner.request(call)
         if answer.status == HTTPStatus.CREATED:
-            self.bound[_job_of(call.path.split("/")[-2])] += 1
+            pod = call.path.split("/")[-2]
+            self.bound[_job_of(pod)] += 1
+            self.last_ns[_job_of(pod)] = self._clock.monotonic_ns()
+            body = call.body if isinstance(call.body, bytes) else b"".join(call.body or ())
+            node_name = msgspec.json.decode(body)["target"]["name"]
+            self.seen.update(f"{pod} {node_name}\n".encode())
         return answer
 
     @asynccontextmanager
@@ -231,6 +210,9 @@ class ArrivalRun:
         self._fits_since: dict[str, float] = {}
         self._started: dict[str, float] = {}
         self._done: dict[str, float] = {}
+        self._complete_ns: dict[str, int] = {}
+        self._waits: list[float] = []
+        self._digest = ""
         self._idle = self._in_vain = self._now = 0.0
         self._decisions = self._checks = 0
 
@@ -254,17 +236,19 @@ class ArrivalRun:
             done=len(self._done),
             stuck=len(self._jobs) - len(self._done),
             makespan_seconds=makespan,
+            mean_wait_seconds=sum(self._waits) / len(self._waits) if self._waits else 0.0,
             utilisation=work / room if room else 0.0,
             held_in_vain=min(1.0, self._in_vain / room) if room else 0.0,
             longest_idle_seconds=self._idle,
             decisions=self._decisions,
             checks=self._checks,
             wall_seconds=wall_seconds,
+            digest=self._digest,
         )
 
     @property
     def _room(self) -> int:
-        return self._nodes * _NODE_CPU
+        return self._nodes * NODE_CPU
 
     def _run(self) -> None:
         clock = ManualClock()
@@ -275,10 +259,10 @@ class ArrivalRun:
         facts = Facts(clock, group_attempts=_Watched(clock, promises.check))
 
         def counted(inner: Transport) -> Transport:
-            around.append(_Bindings(inner, promises.check))
+            around.append(_Bindings(inner, promises.check, clock))
             return around[0]
 
-        nodes = [node_manifest(f"n{i}", cpu=str(_NODE_CPU)) for i in range(self._nodes)]
+        nodes = [node_manifest(f"n{i}", cpu=str(NODE_CPU)) for i in range(self._nodes)]
         config = LoadedConfiguration()
         if self._mode != "default":
             config = parse_config(coscheduling(self._mode))
@@ -296,6 +280,11 @@ class ArrivalRun:
                 promises.begin(scheduler.core)
             await self._drive(cluster, promises.ending)
             self._decisions, self._checks = scheduler.facts.decisions, promises.checks
+            self._digest = bindings.seen.hexdigest()[:_DIGITS]
+            now_ns = clock.monotonic_ns()
+            for name, complete_ns in self._complete_ns.items():
+                started_ns = bindings.last_ns[name] if name in self._started else now_ns
+                self._waits.append((started_ns - complete_ns) / NS_PER_SECOND)
 
     async def _drive(self, cluster: VirtualCluster, ending: set[str]) -> None:
         coming = sorted(
@@ -362,6 +351,8 @@ class ArrivalRun:
         labels = {GROUP_LABEL: job.name}
         pod = pod_manifest(f"{job.name}-{index}", cpu="1", labels=labels, annotations=_QUICK)
         await cluster.create(pod)
+        if self._created[job.name] == job.size:
+            self._complete_ns[job.name] = cluster.clock.monotonic_ns()
 
     async def _delete(self, cluster: VirtualCluster, job: Job) -> None:
         names = [f"{job.name}-{index}" for index in range(job.size)]
@@ -372,19 +363,3 @@ class ArrivalRun:
 
 def _job_of(pod: str) -> str:
     return pod.rpartition("-")[0]
-
-
-def as_lines(results: Sequence[ArrivalResult], *, nodes: int, jobs: int) -> list[str]:
-    """Return results as a table for people."""
-    lines = [
-        f"{jobs} jobs on {nodes} nodes with room for {_NODE_CPU} pods each, virtual time",
-        "           done  stuck  makespan  utilisation  held in vain  idle at most  decisions"
-        "     wall",
-    ]
-    lines += [
-        f"  {each.mode:8} {each.done:4} {each.stuck:6} {each.makespan_seconds:8.0f}s "
-        f"{each.utilisation:12.1%} {each.held_in_vain:13.1%} {each.longest_idle_seconds:12.0f}s "
-        f"{each.decisions:10} {each.wall_seconds:7.1f}s"
-        for each in results
-    ]
-    return lines

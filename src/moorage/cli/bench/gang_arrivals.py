@@ -67,7 +67,8 @@ def bench_gang_arrivals(
     """Let jobs of many sizes arrive at random: makespan and use, with and without gangs."""
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
-    from moorage.bench.gang_arrivals import MODES, ArrivalRun, as_lines, plan
+    from moorage.bench.arrival_report import MODES, as_lines
+    from moorage.bench.gang_arrivals import ArrivalRun, plan
     from moorage.cli.render import show
 
     if largest > nodes * 8:
