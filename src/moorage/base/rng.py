@@ -48,3 +48,15 @@ class Streams:
                 del self._streams[name]
             for name, state in before.items():
                 self._streams[name].setstate(state)
+
+    def copy(self) -> Streams:
+        """Return streams that will draw what these streams would draw."""
+        other = Streams(self.seed)
+        other.rewind(self)
+        return other
+
+    def rewind(self, to: Streams) -> None:
+        """Let every stream draw what the stream of the same name of `to` would draw."""
+        for name in {**self._streams, **to._streams}:
+            known = to._streams.get(name) or random.Random(f"{to.seed}/{name}")
+            self.stream(name).setstate(known.getstate())

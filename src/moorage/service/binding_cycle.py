@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
+from typing import Any, Protocol
 
 from moorage.api.pod import Pod
 from moorage.base.aio import TaskOwner
@@ -44,7 +45,15 @@ _log = logging.getLogger(__name__)
 _Failure = tuple[Status, Diagnosis | None]
 
 
-class _Binding:
+class Spawns(Protocol):
+    """Starts tasks; `TaskOwner` does."""
+
+    def spawn(self, coro: Coroutine[Any, Any, Any], *, name: str) -> object:
+        """Start a task."""
+        ...
+
+
+class Binding:
     """One pod between its decision and its binding; the pod holds a slot, or none."""
 
     __slots__ = ("_counted", "_slots", "decision", "profile", "queued")
@@ -98,7 +107,7 @@ class BindingCycles:
         core: Core,
         *,
         failures: FailureHandler,
-        tasks: TaskOwner,
+        tasks: Spawns,
         recorder: EventRecorder | None,
         writes: PodWrites | None,
         facts: Facts,
@@ -148,7 +157,7 @@ class BindingCycles:
             self._waiting.hold(pod, node_name, permit.waits)
             names = ", ".join(permit.waits)
             self._cache.lifecycle.progress(pod, PodState.WAITING, cause=f"plugin {names}")
-        self._start(_Binding(profile, queued, decision, self._slots))
+        self._start(Binding(profile, queued, decision, self._slots))
         self._activate(decision)
         return status
 
@@ -179,18 +188,18 @@ class BindingCycles:
 
     # --- the binding task -----------------------------------------------------------------------
 
-    def _start(self, binding: _Binding) -> None:
+    def _start(self, binding: Binding) -> None:
         if not self._waiting.holds(binding.queued.uid):
             self._goes_on(binding)
         self._tasks.spawn(self._bind(binding), name=f"bind {binding.decision.pod.key}")
 
-    def _goes_on(self, binding: _Binding) -> None:
+    def _goes_on(self, binding: Binding) -> None:
         """Note that a pod is on its way to the API server."""
         pod, node_name = binding.queued.pod, binding.decision.node_name
         self._cache.lifecycle.progress(pod, PodState.BINDING, cause=f"binding to {node_name}")
         binding.count()
 
-    async def _bind(self, binding: _Binding) -> None:
+    async def _bind(self, binding: Binding) -> None:
         try:
             failure = await self._contained(binding)
             if failure is None:
@@ -201,7 +210,7 @@ class BindingCycles:
             self._waiting.release(binding.queued.uid)
             binding.uncount()
 
-    async def _contained(self, binding: _Binding) -> _Failure | None:
+    async def _contained(self, binding: Binding) -> _Failure | None:
         """Run the binding cycle; an exception does not leave the pod assumed for ever."""
         try:
             return await self._binding_cycle(binding)
@@ -215,7 +224,7 @@ class BindingCycles:
             _log.exception("binding of pod %s broke", binding.queued.pod.full_name)
             return error(str(problem) or type(problem).__name__), None
 
-    async def _binding_cycle(self, binding: _Binding) -> _Failure | None:
+    async def _binding_cycle(self, binding: Binding) -> _Failure | None:
         """Wait, prepare, bind; return None when the pod is bound, else the failure."""
         profile, decision, uid = binding.profile, binding.decision, binding.queued.uid
         state, pod, node_name = decision.state, decision.pod, decision.node_name
@@ -256,7 +265,7 @@ class BindingCycles:
         self._ran("Bind", status, profile, began_ns)
         return None if status.ok else (status, None)
 
-    async def _pre_bind(self, binding: _Binding) -> Status:
+    async def _pre_bind(self, binding: Binding) -> Status:
         """Run PreBind without a time limit; a preemptor may call PreBind off."""
         decision, uid = binding.decision, binding.queued.uid
         run = run_pre_bind(
@@ -278,7 +287,7 @@ class BindingCycles:
             await tasks.cancel_all()
         return error(reason) if reason else work.result()
 
-    async def _bound(self, binding: _Binding) -> None:
+    async def _bound(self, binding: Binding) -> None:
         """Tell that a pod is bound, and retry the pods that waited for the binding."""
         queued, decision = binding.queued, binding.decision
         self._facts.note_bound()
@@ -302,12 +311,12 @@ class BindingCycles:
 
     # --- failure --------------------------------------------------------------------------------
 
-    def _take_back(self, binding: _Binding, why: str) -> None:
+    def _take_back(self, binding: Binding, why: str) -> None:
         """Requeue a pod that is not bound although the server answered its binding with success."""
         self._binding_failed(binding, error(why), None)
 
     def _binding_failed(
-        self, binding: _Binding, status: Status, diagnosis: Diagnosis | None
+        self, binding: Binding, status: Status, diagnosis: Diagnosis | None
     ) -> None:
         """Undo the attempt, wake pods that the freed room may help, and requeue the pod."""
         self._facts.note_bind_failure()
@@ -341,7 +350,7 @@ class BindingCycles:
             return None
         return assumed
 
-    def _is_missed(self, binding: _Binding) -> bool:
+    def _is_missed(self, binding: Binding) -> bool:
         """Whether a pod's group has too few bound members without the pod.
 
         The bound members stay, so the pod is to be tried before others. Until then its node is kept

@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -72,6 +73,18 @@ class Preemptor(msgspec.Struct, frozen=True):
     def scheduler_name(self) -> str:
         """Name of the profile that serves the preemptor."""
         return self.pods[0].spec.scheduler_name
+
+
+class Evicting(Protocol):
+    """Carries out the evictions of decisions; `Evictor` does, through the API server."""
+
+    def start(self, decision: Decision) -> None:
+        """Start evicting the victims of a decision about a pod."""
+        ...
+
+    def start_for_group(self, uid: str, pods: Sequence[Pod], victims: Sequence[Pod]) -> None:
+        """Start evicting the victims of a pod group as a whole."""
+        ...
 
 
 class EvictionLedger:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
@@ -18,7 +19,7 @@ from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import Status
 from moorage.observe.attempts import AttemptFacts
 from moorage.service.attempt_log import failed
-from moorage.service.pod_writes import PodWrites, reference, sendable
+from moorage.service.pod_writes import reference, sendable
 from moorage.state.nominations import NominatingInfo
 from moorage.state.queue import SchedulingQueue
 from moorage.state.queued_pod import QueuedPod
@@ -28,6 +29,16 @@ _log = logging.getLogger(__name__)
 PodLookup = Callable[[str, str], Pod | None]
 CompletedMessage = Callable[[QueuedPod, Status, Diagnosis | None, str], str]
 """Returns the message about a failed pod with the reason of its group added."""
+
+
+class StatusReports(Protocol):
+    """Where a pod's condition and nomination go; `PodWrites` sends them to the API server."""
+
+    def report_status(
+        self, pod: Pod, condition: Condition | None, *, nominated: str | None
+    ) -> None:
+        """Report the status that an attempt leads to."""
+        ...
 
 
 class FailureHandler:
@@ -54,7 +65,7 @@ class FailureHandler:
         lookup: PodLookup,
         *,
         recorder: EventRecorder | None,
-        writes: PodWrites | None,
+        writes: StatusReports | None,
         attempts: AttemptFacts | None = None,
         completed: CompletedMessage | None = None,
     ) -> None:

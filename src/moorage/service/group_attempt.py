@@ -29,7 +29,7 @@ from moorage.service.attempt_log import decided, group_attempt_begins
 from moorage.service.backfill import Backfill
 from moorage.service.binding_cycle import BindingCycles
 from moorage.service.core import Core
-from moorage.service.evictions import Evictor
+from moorage.service.evictions import Evicting
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.group_status import GroupReports
@@ -73,7 +73,7 @@ class GroupAttempts:
         *,
         binding_cycles: BindingCycles,
         failures: FailureHandler,
-        evictor: Evictor | None,
+        evictor: Evicting | None,
         reports: GroupReports | None,
         facts: Facts,
         skipping: Skipping,

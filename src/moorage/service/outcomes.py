@@ -16,7 +16,7 @@ from moorage.framework.status import error
 from moorage.observe.plugin_facts import PluginFacts
 from moorage.service.attempt_log import LONG_NS, decided, trace
 from moorage.service.binding_cycle import BindingCycles
-from moorage.service.evictions import Evictor
+from moorage.service.evictions import Evicting
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.state.queued_pod import QueuedPod
@@ -46,7 +46,7 @@ class Outcomes:
         *,
         binding_cycles: BindingCycles,
         failures: FailureHandler,
-        evictor: Evictor | None,
+        evictor: Evicting | None,
         facts: Facts,
         plugin_facts: PluginFacts | None = None,
     ) -> None:

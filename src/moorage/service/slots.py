@@ -23,7 +23,7 @@ class BindingSlots:
     Parameters
     ----------
     wake
-        Set whenever a slot becomes free, so that a waiting pump goes on.
+        Set whenever a slot becomes free, so that a waiting pump goes on; None where no pump waits.
 
     Attributes
     ----------
@@ -32,8 +32,8 @@ class BindingSlots:
         together are bound together.
     """
 
-    def __init__(self, wake: asyncio.Event) -> None:
-        self._wake = wake
+    def __init__(self, wake: asyncio.Event | None = None) -> None:
+        self.wake = asyncio.Event() if wake is None else wake
         self.used = 0
 
     @property
@@ -48,4 +48,4 @@ class BindingSlots:
     def free(self) -> None:
         """Count a binding that ended, and wake the pump."""
         self.used -= 1
-        self._wake.set()
+        self.wake.set()

@@ -21,13 +21,35 @@ Rules: scheduling spec, cycle sections 5.2 and 5.3 (kubernetes v1.36
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Protocol
 
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND
 from moorage.config.durations import format_duration
 from moorage.framework.effects import WaitingPod
 from moorage.framework.status import SUCCESS, Code, Status, unschedulable
+
+
+class Outcome(Awaitable[Status], Protocol):
+    """The decision about a waiting pod, once; a future of asyncio is one."""
+
+    def done(self) -> bool:
+        """Whether the pod was decided about."""
+        ...
+
+    def set_result(self, result: Status, /) -> None:
+        """Note the decision."""
+        ...
+
+
+class Timer(Protocol):
+    """A call at a later time."""
+
+    def cancel(self) -> None:
+        """Do not call."""
+        ...
 
 
 class _Held:
@@ -43,10 +65,10 @@ class _Held:
 
     __slots__ = ("node_name", "outcome", "pod", "timers")
 
-    def __init__(self, pod: Pod, node_name: str, outcome: asyncio.Future[Status]) -> None:
+    def __init__(self, pod: Pod, node_name: str, outcome: Outcome) -> None:
         self.pod = pod
         self.node_name = node_name
-        self.timers: dict[str, asyncio.TimerHandle] = {}
+        self.timers: dict[str, Timer] = {}
         self.outcome = outcome
 
     def decide(self, status: Status) -> bool:
@@ -85,11 +107,20 @@ class WaitingPods:
         """
         assert pod.uid not in self._held, f"pod {pod.full_name} waits already"
         assert waits, f"pod {pod.full_name} has nobody to wait for"
-        loop = asyncio.get_running_loop()
-        held = _Held(pod, node_name, loop.create_future())
+        held = _Held(pod, node_name, self._undecided(pod.uid))
         self._held[pod.uid] = held
         for plugin, seconds in waits.items():
-            held.timers[plugin] = loop.call_later(seconds, self._time_out, pod.uid, plugin, seconds)
+            time_out = partial(self._time_out, pod.uid, plugin, seconds)
+            held.timers[plugin] = self._later(seconds, time_out)
+
+    def _undecided(self, uid: str) -> Outcome:
+        """Return a place for the decision about a pod."""
+        del uid
+        return asyncio.get_running_loop().create_future()
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        """Have a call made after some time."""
+        return asyncio.get_running_loop().call_later(seconds, call)
 
     async def outcome(self, uid: str) -> Status:
         """Wait until a pod is decided about, and let go of it; Success for a pod that is not held.

@@ -72,6 +72,8 @@ class VirtualCluster:
         Verbs for the test itself.
     scheduler
         The scheduler, running.
+    draws
+        The scheduler's random streams.
     """
 
     def __init__(
@@ -95,13 +97,14 @@ class VirtualCluster:
         self.transport = self._connect()
         self.client = Client(self.transport, rng=streams.stream("test"))
         self._nodes = [complete(each) for each in nodes]
+        self.draws = Streams(seed)
         carried = self._connect()
         self.scheduler = scheduler_over(
             around(carried) if around else carried,
             config or LoadedConfiguration(),
             registry or in_tree_registry(),
             clock=clock,
-            streams=Streams(seed),
+            streams=self.draws,
             host="virtual",
             facts=facts,
         )
