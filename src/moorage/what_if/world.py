@@ -6,6 +6,7 @@ enter a scheduler, through `moorage.service.ingest`, so nothing decides differen
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -36,6 +37,8 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True):
         Totals.
     clock
         The time of the world; it moves only when told to.
+    streams
+        The random streams that decisions draw from.
     nodes, pods, others
         Take in changes of objects; `others` by the name of the lister.
     kinds
@@ -45,6 +48,7 @@ class Filled(msgspec.Struct, frozen=True, kw_only=True):
     core: Core
     facts: Facts
     clock: ManualClock
+    streams: Streams
     nodes: NodeIngest
     pods: PodIngest
     others: dict[str, ListerIngest[Any]]
@@ -64,6 +68,11 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
         The scheduler's configuration.
     seed
         Seed of the random streams, which decide among equally good nodes.
+    draws
+        Random streams that continue those of a running scheduler; None for streams of the seed.
+    order
+        Ranks of pending pods among others of their priority, by uid, as a running scheduler knows
+        them; pods without a rank come after them, the oldest first.
     now_ns
         Wall-clock time at which the world begins, nanoseconds since the Unix epoch.
     """
@@ -72,13 +81,19 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     registry: Registry
     config: LoadedConfiguration = msgspec.field(default_factory=LoadedConfiguration)
     seed: int = 0
+    draws: Streams | None = None
+    order: Mapping[str, int] = {}
     now_ns: int = 1_767_225_600_000_000_000
 
-    def fill(self, *, waiting: WaitingPods | None = None) -> Filled:
+    def fill(
+        self, *, clock: ManualClock | None = None, waiting: WaitingPods | None = None
+    ) -> Filled:
         """Return a new deciding half over the objects.
 
         Parameters
         ----------
+        clock
+            The time of the world; None for a clock that stands at its begin.
         waiting
             Where pods that Permit holds wait; None where no pod is carried that far.
 
@@ -94,15 +109,16 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
                 "the configuration has extenders, and no extender is called for a change that is "
                 "only tried; leave them out"
             )
-        clock = ManualClock(self.now_ns)
+        clock = ManualClock(self.now_ns) if clock is None else clock
+        streams = Streams(self.seed) if self.draws is None else self.draws.copy()
         core = build_core(
             self.config,
             self.registry,
             clock=clock,
-            streams=Streams(self.seed),
+            streams=streams,
             surroundings=Surroundings(waiting=waiting),
         )
-        filled = _ingests(core, self.config, clock)
+        filled = _ingests(core, self.config, clock, streams)
         self._put(filled)
         return filled
 
@@ -114,11 +130,15 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
                 ingest.on_add(obj)
         for node in self.objects.nodes.values():
             filled.nodes.on_add(node)
-        for pod in (*self.objects.scheduled_pods, *self.objects.pending_pods):
+        last = len(self.order)
+        pending = sorted(self.objects.pending_pods, key=lambda pod: self.order.get(pod.uid, last))
+        for pod in (*self.objects.scheduled_pods, *pending):
             filled.pods.on_add(pod)
 
 
-def _ingests(core: Core, config: LoadedConfiguration, clock: ManualClock) -> Filled:
+def _ingests(
+    core: Core, config: LoadedConfiguration, clock: ManualClock, streams: Streams
+) -> Filled:
     """Return a deciding half with the parts that take in objects, as a scheduler has them."""
     facts, profiles = Facts(clock), core.profiles.values()
     kinds = {
@@ -152,5 +172,12 @@ def _ingests(core: Core, config: LoadedConfiguration, clock: ManualClock) -> Fil
     )
     nodes = NodeIngest(core.cache, core.queue, facts)
     return Filled(
-        core=core, facts=facts, clock=clock, nodes=nodes, pods=pods, others=others, kinds=kinds
+        core=core,
+        facts=facts,
+        clock=clock,
+        streams=streams,
+        nodes=nodes,
+        pods=pods,
+        others=others,
+        kinds=kinds,
     )

@@ -1,0 +1,130 @@
+"""Turns a manifest into the object that an API server would store: defaults, checks, admission.
+
+The rules are those of the embedded API server (`moorage.apiserver.kinds`), read from the objects
+of a world instead of a store.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any
+
+from moorage.api.codec import decode_untyped
+from moorage.api.resources import ResourceType, by_kind, by_plural
+from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.status import StatusError
+from moorage.apiserver.users import User
+from moorage.base.clock import Clock, rfc3339
+from moorage.base.errors import UsageError
+from moorage.base.ids import name_suffix, new_uid
+from moorage.base.rng import Random
+from moorage.what_if.lists import Objects
+
+_CALLER = User("kubernetes-admin", ("system:masters",))
+
+
+class Admission:
+    """Stores manifests as a server with these objects would.
+
+    Parameters
+    ----------
+    objects
+        The objects that manifests may refer to: priority classes, limit ranges and so on.
+    clock, rng
+        The time, and the stream of uids and names.
+    """
+
+    def __init__(self, objects: Objects, *, clock: Clock, rng: Random) -> None:
+        self._objects = objects
+        self.clock = clock
+        self.rng = rng
+
+    @property
+    def caller(self) -> User:
+        """The administrator: what may be tried is not limited by rights."""
+        return _CALLER
+
+    def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
+        """Return an object, None when there is none."""
+        resource = by_plural(plural.partition(".")[0], plural.partition(".")[2] or None)
+        if resource is None:
+            return None
+        return self._objects.manifest(resource.group, resource.kind, (namespace or "", name))
+
+    def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
+        """Return all objects of a resource, by namespace and name."""
+        resource = by_plural(plural.partition(".")[0], plural.partition(".")[2] or None)
+        if resource is None:
+            return []
+        found = self._objects.manifests.get((resource.group, resource.kind), {})
+        return [
+            decode_untyped(found[key])
+            for key in sorted(found)
+            if namespace is None or key[0] == namespace
+        ]
+
+    def stored(self, manifest: Mapping[str, Any], *, namespace: str = "default") -> Obj:
+        """Return a new object as it would be stored.
+
+        Parameters
+        ----------
+        manifest
+            As a client sends it.
+        namespace
+            The namespace of a manifest that names none.
+
+        Raises
+        ------
+        UsageError
+            The object would be refused, or its kind is not known.
+        """
+        obj = copy.deepcopy(dict(manifest))
+        kind = kind_of(obj)
+        meta = obj.setdefault("metadata", {})
+        if kind.resource.namespaced:
+            meta.setdefault("namespace", namespace)
+        if not meta.get("name") and meta.get("generateName"):
+            meta["name"] = f"{meta['generateName'][:58]}{name_suffix(self.rng)}"
+        name = f"{kind.resource.kind} {meta.get('name') or 'without a name'}"
+        status = obj.get("status")
+        kind.default(obj)
+        meta.update(uid=new_uid(self.rng), creationTimestamp=rfc3339(self.clock.now_ns()))
+        try:
+            kind.prepare_create(obj, self)
+        except StatusError as error:
+            raise UsageError(f"{name} would be refused: {error}") from error
+        faults = kind.validate(obj, None, subresource=None)
+        if faults:
+            told = "; ".join(fault.message for fault in faults)
+            raise UsageError(f"{name} would be refused: {told}")
+        if kind.resource.kind in _KEEP_STATUS and status:
+            obj["status"] = status
+        return obj
+
+
+# A budget or a volume without a status means nothing before its controller has seen it.
+_KEEP_STATUS = ("PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget")
+
+
+def kind_of(manifest: Mapping[str, Any]) -> Kind:
+    """Return the rules of a manifest's kind.
+
+    Raises
+    ------
+    UsageError
+        There is no such kind.
+    """
+    version, name = str(manifest.get("apiVersion") or ""), str(manifest.get("kind") or "")
+    found = by_kind(name, version)
+    kind = None if found is None else _kinds().get(found)
+    if kind is None:
+        raise UsageError(f"{version} {name} is no kind that can be tried; leave it out")
+    return kind
+
+
+@cache
+def _kinds() -> dict[ResourceType, Kind]:
+    return {kind.resource: kind for kind in all_kinds()}

@@ -1,0 +1,114 @@
+"""The calls that are due at later moments of a world, and the pods that Permit holds until then."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Generator
+
+from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.framework.status import Status
+from moorage.service.waiting import Outcome, Timer, WaitingPods
+
+Act = Callable[[], None]
+
+
+class _Entry:
+    """A call; it is not made if it was cancelled."""
+
+    __slots__ = ("act",)
+
+    def __init__(self, act: Act) -> None:
+        self.act: Act | None = act
+
+    def cancel(self) -> None:
+        self.act = None
+
+
+class Agenda:
+    """Calls by the moment when they are due, calls of one moment in the order they were noted.
+
+    Parameters
+    ----------
+    clock
+        The time of the world.
+    """
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self._order = itertools.count()
+        self._entries: list[tuple[int, int, _Entry]] = []
+
+    def after(self, seconds: float, act: Act) -> Timer:
+        """Note a call to make after some time."""
+        entry = _Entry(act)
+        due_ns = self._clock.now_ns() + round(seconds * NS_PER_SECOND)
+        heapq.heappush(self._entries, (due_ns, next(self._order), entry))
+        return entry
+
+    @property
+    def next_ns(self) -> int | None:
+        """When the next call is due, wall-clock nanoseconds; None without a call."""
+        while self._entries and self._entries[0][2].act is None:
+            heapq.heappop(self._entries)
+        return self._entries[0][0] if self._entries else None
+
+    def make_next(self) -> None:
+        """Let time pass until the next call is due, and make it."""
+        due_ns = self.next_ns
+        assert due_ns is not None, "nothing is due"
+        entry = heapq.heappop(self._entries)[2]
+        self._clock.advance_ns(max(0, due_ns - self._clock.now_ns()))
+        act = entry.act
+        assert act is not None, "next_ns drops cancelled calls"
+        entry.cancel()
+        act()
+
+
+class _Decision:
+    """The decision about a held pod, told to the list of decided pods."""
+
+    __slots__ = ("_decided", "_status", "_uid")
+
+    def __init__(self, uid: str, decided: list[tuple[str, Status]]) -> None:
+        self._uid = uid
+        self._decided = decided
+        self._status: Status | None = None
+
+    def done(self) -> bool:
+        return self._status is not None
+
+    def set_result(self, result: Status, /) -> None:
+        self._status = result
+        self._decided.append((self._uid, result))
+
+    def __await__(self) -> Generator[None, None, Status]:
+        raise AssertionError("no task waits for a decision in a world")
+
+
+class HeldPods(WaitingPods):
+    """The pods held at Permit in a world, whose time is an agenda.
+
+    Parameters
+    ----------
+    agenda
+        Has the ends of the waits.
+    """
+
+    def __init__(self, agenda: Agenda) -> None:
+        super().__init__()
+        self._agenda = agenda
+        self._decided: list[tuple[str, Status]] = []
+
+    def take_decided(self) -> list[tuple[str, Status]]:
+        """Return the pods decided about since the last call, by uid, and let go of them."""
+        decided, self._decided = self._decided, []
+        for uid, _status in decided:
+            self.release(uid)
+        return decided
+
+    def _undecided(self, uid: str) -> Outcome:
+        return _Decision(uid, self._decided)
+
+    def _later(self, seconds: float, call: Callable[[], None]) -> Timer:
+        return self._agenda.after(seconds, call)

@@ -1,0 +1,283 @@
+"""The changes that can be tried: each is one thing that a person would do to a cluster.
+
+A change is data; `apply_change` makes it happen in a rehearsal. What follows from it (pods that
+start, move, are evicted) follows in the rehearsal, and is not part of the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import singledispatch
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from moorage.api.codec import decode, encode, from_dict
+from moorage.api.node import Node, Taint
+from moorage.api.pod import Pod
+from moorage.api.resources import ResourceType
+from moorage.base.errors import UsageError
+from moorage.controllers.node_steps import UNSCHEDULABLE, eviction_in
+from moorage.what_if.admission import Admission, kind_of
+from moorage.what_if.lists import Key, checked_node, checked_pod
+from moorage.what_if.rehearsal import Rehearsal, controller_of
+from moorage.what_if.workloads import OWNERS, SCALABLE, Workloads
+
+_MIRROR: Final = "kubernetes.io/config.mirror"
+
+
+class AddNode(msgspec.Struct, frozen=True):
+    """Add a node; `manifest` as plain JSON values."""
+
+    manifest: Mapping[str, Any]
+
+
+class RemoveNode(msgspec.Struct, frozen=True):
+    """Delete a node; its pods are gone, and their owners make others."""
+
+    name: str
+
+
+class Cordon(msgspec.Struct, frozen=True):
+    """Mark a node as unschedulable."""
+
+    name: str
+
+
+class Drain(msgspec.Struct, frozen=True):
+    """Cordon a node, and evict its pods one after another; pods of DaemonSets stay."""
+
+    name: str
+
+
+class AddTaint(msgspec.Struct, frozen=True):
+    """Put a taint on a node; pods that do not tolerate NoExecute have to leave."""
+
+    name: str
+    key: str
+    value: str
+    effect: str
+
+
+class Apply(msgspec.Struct, frozen=True):
+    """Create an object, or replace one that owns no pods."""
+
+    manifest: Mapping[str, Any]
+    namespace: str = "default"
+
+
+class Scale(msgspec.Struct, frozen=True):
+    """Give a Deployment or its like another number of pods."""
+
+    kind: str
+    namespace: str
+    name: str
+    replicas: int
+
+
+class Delete(msgspec.Struct, frozen=True):
+    """Delete an object, with everything it owns."""
+
+    resource: ResourceType
+    namespace: str
+    name: str
+
+
+class SetPriority(msgspec.Struct, frozen=True):
+    """Give a pod another priority, as if it had been made with it."""
+
+    namespace: str
+    name: str
+    value: int
+
+
+Change: TypeAlias = (
+    AddNode | RemoveNode | Cordon | Drain | AddTaint | Apply | Scale | Delete | SetPriority
+)
+
+
+class Scene(msgspec.Struct, frozen=True):
+    """A rehearsal, and what changes need besides it."""
+
+    rehearsal: Rehearsal
+    admission: Admission
+    workloads: Workloads
+
+
+@singledispatch
+def apply_change(change: object, on: Scene) -> None:
+    """Make a change happen in a rehearsal, up to the moment when nothing is due any more.
+
+    Raises
+    ------
+    UsageError
+        The change is about an object that is not there, or cannot be made.
+    """
+    raise NotImplementedError(f"{type(change).__name__} is no change")
+
+
+@apply_change.register
+def _add_node(change: AddNode, on: Scene) -> None:
+    obj = {"apiVersion": "v1", "kind": "Node", **change.manifest}
+    name = obj["metadata"]["name"]
+    if name in on.rehearsal.objects.nodes:
+        raise UsageError(f"there is a node {name} already")
+    on.rehearsal.put_node(_readable_node(obj))
+    on.workloads.nodes_changed()
+
+
+@apply_change.register
+def _remove_node(change: RemoveNode, on: Scene) -> None:
+    _node(on, change.name)
+    on.rehearsal.remove_node(change.name)
+
+
+@apply_change.register
+def _cordon(change: Cordon, on: Scene) -> None:
+    node = _node(on, change.name)
+    taints = [each for each in node.spec.taints if each.key != UNSCHEDULABLE]
+    taints.append(Taint(key=UNSCHEDULABLE, effect="NoSchedule"))
+    spec = msgspec.structs.replace(node.spec, unschedulable=True, taints=taints)
+    on.rehearsal.put_node(msgspec.structs.replace(node, spec=spec))
+
+
+@apply_change.register
+def _drain(change: Drain, on: Scene) -> None:
+    _cordon(Cordon(change.name), on)
+    on.rehearsal.settle()
+    for pod in on.rehearsal.pods_on(change.name):
+        owner = controller_of(pod)
+        stays = owner is not None and owner.kind in ("DaemonSet", "Node")
+        if not stays and _MIRROR not in pod.metadata.annotations:
+            on.rehearsal.leave(pod)
+            on.rehearsal.settle()
+
+
+@apply_change.register
+def _taint(change: AddTaint, on: Scene) -> None:
+    node = _node(on, change.name)
+    new = Taint(key=change.key, value=change.value, effect=change.effect)
+    others = [each for each in node.spec.taints if (each.key, each.effect) != (new.key, new.effect)]
+    taints = [*others, new]
+    spec = msgspec.structs.replace(node.spec, taints=taints)
+    on.rehearsal.put_node(msgspec.structs.replace(node, spec=spec))
+    now_ns = on.rehearsal.now_ns
+    for pod in on.rehearsal.pods_on(change.name):
+        # A pod that tolerates the taint for a time has to leave in the end, too.
+        if eviction_in(pod, taints, now_ns, now_ns) is not None:
+            on.rehearsal.leave(pod)
+
+
+@apply_change.register
+def _apply(change: Apply, on: Scene) -> None:
+    kind = kind_of(change.manifest).resource
+    if (kind.group, kind.kind) == ("", "Node"):
+        _apply_node(change.manifest, on)
+        return
+    obj = on.admission.stored(change.manifest, namespace=change.namespace)
+    meta = obj["metadata"]
+    key: Key = (meta.get("namespace") or "", meta["name"])
+    if (kind.group, kind.kind) == ("", "Pod"):
+        if key in on.rehearsal.objects.pods:
+            raise UsageError(f"there is a pod {'/'.join(key)} already; delete it first")
+        on.rehearsal.add_pod(_readable_pod(obj))
+        return
+    old = on.rehearsal.objects.manifest(kind.group, kind.kind, key)
+    if kind.kind not in OWNERS or kind.group not in ("", "apps", "batch"):
+        if old is not None:
+            obj["metadata"]["uid"] = old["metadata"].get("uid") or obj["metadata"]["uid"]
+        on.workloads.keep(obj)
+    elif old is None:
+        on.workloads.put(obj)
+    else:
+        _rescale(kind.kind, key, old, obj, on)
+
+
+def _rescale(
+    kind: str, key: Key, old: Mapping[str, Any], new: Mapping[str, Any], on: Scene
+) -> None:
+    """Change the size of an owner; nothing else of it may change."""
+    changed = {
+        name
+        for name in {**old["spec"], **new["spec"]}
+        if old["spec"].get(name) != new["spec"].get(name)
+    }
+    if changed - {"replicas"} or kind not in SCALABLE:
+        fields = ", ".join(f"spec.{name}" for name in sorted(changed - {"replicas"}))
+        raise UsageError(
+            f"{kind} {key[1]} exists, and a change of {fields or 'its spec'} is a rollout, which "
+            "is not played; delete it and apply another"
+        )
+    if changed:
+        on.workloads.scale(kind, key, int(new["spec"]["replicas"]))
+
+
+def _apply_node(manifest: Mapping[str, Any], on: Scene) -> None:
+    new = _readable_node({**manifest})
+    on.rehearsal.put_node(new)
+    on.workloads.nodes_changed()
+
+
+@apply_change.register
+def _scale(change: Scale, on: Scene) -> None:
+    if change.kind not in SCALABLE:
+        raise UsageError(f"a {change.kind} is not scaled; {', '.join(SCALABLE)} are")
+    on.workloads.scale(change.kind, (change.namespace, change.name), change.replicas)
+
+
+@apply_change.register
+def _delete(change: Delete, on: Scene) -> None:
+    kind, key = (
+        change.resource,
+        (change.namespace if change.resource.namespaced else "", change.name),
+    )
+    if (kind.group, kind.kind) == ("", "Node"):
+        _remove_node(RemoveNode(change.name), on)
+    elif (kind.group, kind.kind) == ("", "Pod"):
+        on.rehearsal.leave(_pod(on, key))
+    elif kind.kind in OWNERS:
+        on.workloads.delete(kind.kind, key)
+    elif on.rehearsal.objects.manifest(kind.group, kind.kind, key) is None:
+        raise UsageError(f"there is no {kind.kind} {'/'.join(part for part in key if part)}")
+    else:
+        on.workloads.forget(kind.group, kind.kind, key)
+
+
+@apply_change.register
+def _priority(change: SetPriority, on: Scene) -> None:
+    pod = _pod(on, (change.namespace, change.name))
+    spec = msgspec.structs.replace(pod.spec, priority=change.value)
+    new = msgspec.structs.replace(pod, spec=spec)
+    if pod.spec.node_name:
+        on.rehearsal.update_pod(new)
+    else:
+        on.rehearsal.leave(pod, returns=False)
+        on.rehearsal.add_pod(new)
+
+
+def _node(on: Scene, name: str) -> Node:
+    found = on.rehearsal.objects.nodes.get(name)
+    if found is None:
+        raise UsageError(f"there is no node {name}")
+    return found
+
+
+def _pod(on: Scene, key: Key) -> Pod:
+    found = on.rehearsal.objects.pods.get(key)
+    if found is None:
+        raise UsageError(f"there is no pod {'/'.join(key)}")
+    return found
+
+
+def _readable_node(obj: Mapping[str, Any]) -> Node:
+    try:
+        return checked_node(decode(Node, encode(obj)))
+    except ValueError as problem:
+        raise UsageError(f"Node {obj['metadata'].get('name', '')}: {problem}") from problem
+
+
+def _readable_pod(obj: Mapping[str, Any]) -> Pod:
+    try:
+        return checked_pod(from_dict(Pod, obj))
+    except ValueError as problem:
+        raise UsageError(f"Pod {obj['metadata'].get('name', '')}: {problem}") from problem

@@ -1,0 +1,258 @@
+"""Makes and deletes the pods of Deployments and their like, as their controllers would.
+
+The steps of the controllers (`moorage.controllers`) are used where they are pure. A rollout is not
+played: a change of a template is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from moorage.api.codec import decode, encode, from_dict
+from moorage.api.pod import Pod
+from moorage.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceType
+from moorage.base.errors import UsageError
+from moorage.controllers.controller import owner_reference
+from moorage.controllers.daemon_steps import place
+from moorage.controllers.daemon_steps import pod_of as daemon_pod
+from moorage.controllers.deployment_steps import CreateSet, Sets, part_sets, revision_steps
+from moorage.controllers.job_pods import is_indexed, job_pod
+from moorage.controllers.pods import deletion_order, is_active, pod_from_template
+from moorage.controllers.replica_set import wanted
+from moorage.controllers.revisions import Revision
+from moorage.controllers.stateful_steps import ordinal_of
+from moorage.controllers.stateful_steps import pod_of as stateful_pod
+from moorage.controllers.views import Whole
+from moorage.what_if.admission import Admission
+from moorage.what_if.lists import KINDS, Key, checked_pod
+from moorage.what_if.rehearsal import Rehearsal, controller_of
+from moorage.what_if.stateful_sets import StatefulSets
+
+SCALABLE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
+OWNERS: Final = (*SCALABLE, "DaemonSet", "Job")
+_GROUPS: Final[Mapping[str, str]] = {"ReplicationController": "", "Job": "batch"}
+
+
+def group_of(kind: str) -> str:
+    """Return the API group of a kind that owns pods."""
+    return _GROUPS.get(kind, "apps")
+
+
+class Workloads:
+    """The owners of pods in a rehearsal.
+
+    Parameters
+    ----------
+    rehearsal
+        Where the pods are.
+    admission
+        Turns templates into pods.
+    """
+
+    def __init__(self, rehearsal: Rehearsal, admission: Admission) -> None:
+        self._rehearsal = rehearsal
+        self._admission = admission
+        self._objects = rehearsal.objects
+        self._sets = StatefulSets(rehearsal, admission)
+
+    # --- looking --------------------------------------------------------------------------------
+
+    def find(self, kind: str, key: Key) -> Whole:
+        """Return an owner.
+
+        Raises
+        ------
+        UsageError
+            There is none of that name; the message names some that are there.
+        """
+        found = self._objects.manifests.get((group_of(kind), kind), {})
+        if key not in found:
+            known = ", ".join("/".join(each) for each in sorted(found)[:5]) or "none"
+            raise UsageError(
+                f"there is no {kind} {key[1]} in namespace {key[0]}; there are: {known}"
+            )
+        return decode(Whole, found[key])
+
+    def pods_of(self, owner: Whole) -> list[Pod]:
+        """Return the active pods of an owner that makes pods itself, by name."""
+        uid = owner.metadata.uid
+        found = [
+            pod
+            for pod in self._objects.pods.values()
+            if is_active(pod) and (ref := controller_of(pod)) is not None and ref.uid == uid
+        ]
+        return sorted(found, key=lambda pod: pod.key)
+
+    def template_of(self, kind: str, key: Key) -> dict[str, Any]:
+        """Return one more pod of an owner, as it would be stored; it is not put anywhere."""
+        owner = self.find(kind, key)
+        if kind == "Deployment":
+            owner, kind = self._set_of(owner), "ReplicaSet"
+        if kind == "DaemonSet":
+            raise UsageError("a DaemonSet has one pod for each node; ask about another kind")
+        return self._admission.stored(self._bodies(kind, owner, 1)[0])
+
+    # --- making and deleting --------------------------------------------------------------------
+
+    def put(self, manifest: dict[str, Any]) -> None:
+        """Add a new owner, with the pods that it makes."""
+        kind, owner = manifest["kind"], self._keep(manifest)
+        if kind == "Deployment":
+            step = revision_steps(owner, Sets(None, []), create=True)[0]
+            assert isinstance(step, CreateSet), "a new deployment has no set yet"
+            self.put(self._admission.stored(step.body))
+        elif kind == "DaemonSet":
+            self._daemon_pods(owner)
+        elif kind == "StatefulSet":
+            self._sets.sync_soon((owner.namespace, owner.name))
+        else:
+            self._make(kind, owner, self._wanted(kind, owner))
+
+    def scale(self, kind: str, key: Key, replicas: int) -> None:
+        """Give an owner another number of pods.
+
+        Raises
+        ------
+        UsageError
+            There is no such owner, or it cannot be scaled here.
+        """
+        owner = self.find(kind, key)
+        manifest = self._objects.manifest(group_of(kind), kind, key)
+        assert manifest is not None, "it was found"
+        manifest["spec"]["replicas"] = replicas
+        if kind == "Deployment":
+            self._keep(manifest)
+            found = self._set_of(owner)
+            self.scale("ReplicaSet", (found.namespace, found.name), replicas)
+            return
+        self._keep(manifest)
+        if kind == "StatefulSet":
+            self._sets.sync_soon(key)
+            return
+        there = self.pods_of(owner)
+        if len(there) < replicas:
+            self._make(kind, owner, replicas)
+            return
+        for pod in self._surplus(there, replicas):
+            self._rehearsal.leave(pod, returns=False)
+
+    def delete(self, kind: str, key: Key) -> None:
+        """Delete an owner and everything it owns."""
+        owner = self.find(kind, key)
+        self.forget(group_of(kind), kind, key)
+        for each in self._sets_of(owner) if kind == "Deployment" else ():
+            self.delete("ReplicaSet", (each.namespace, each.name))
+        for pod in self._surplus(self.pods_of(owner), 0):
+            self._rehearsal.leave(pod, returns=False)
+
+    def forget(self, group: str, kind: str, key: Key) -> None:
+        """Remove an object that is neither a node nor a pod."""
+        self._objects.manifests.get((group, kind), {}).pop(key, None)
+        known = KINDS.get((group, kind))
+        if known is not None:
+            self._rehearsal.remove(known.lister, key)
+
+    def keep(self, manifest: dict[str, Any]) -> None:
+        """Add or change an object that is neither a node nor a pod."""
+        self._keep(manifest)
+
+    def nodes_changed(self) -> None:
+        """Make the pods of DaemonSets on nodes that have none of them."""
+        for key in sorted(self._objects.manifests.get(("apps", "DaemonSet"), {})):
+            self._daemon_pods(self.find("DaemonSet", key))
+
+    # --- leaves ---------------------------------------------------------------------------------
+
+    def _keep(self, manifest: dict[str, Any]) -> Whole:
+        group = manifest["apiVersion"].rpartition("/")[0]
+        meta, kind = manifest["metadata"], manifest["kind"]
+        key, text = (meta.get("namespace") or "", meta["name"]), encode(manifest)
+        self._objects.manifests.setdefault((group, kind), {})[key] = text
+        known = KINDS.get((group, kind))
+        if known is not None:
+            self._rehearsal.put(known.lister, key, decode(known.type_, text))
+        return decode(Whole, text)
+
+    def _sets_of(self, deployment: Whole) -> list[Whole]:
+        found = self._objects.manifests.get(("apps", "ReplicaSet"), {})
+        sets = [
+            decode(Whole, text) for key, text in found.items() if key[0] == deployment.namespace
+        ]
+        uid = deployment.metadata.uid
+        return [
+            each
+            for each in sets
+            if any(ref.uid == uid and ref.controller for ref in each.metadata.owner_references)
+        ]
+
+    def _set_of(self, deployment: Whole) -> Whole:
+        """Return the one replica set whose pods a deployment has."""
+        sets = self._sets_of(deployment)
+        rolling = [each for each in part_sets(deployment, sets).old if wanted(each)]
+        new = part_sets(deployment, sets).new
+        if new is None or rolling:
+            raise UsageError(
+                f"Deployment {deployment.name} is being rolled out, or its ReplicaSet is not "
+                "known; ask again when its rollout is over"
+            )
+        return new
+
+    def _wanted(self, kind: str, owner: Whole) -> int:
+        if kind != "Job":
+            return wanted(owner)
+        parallelism = owner.spec.get("parallelism")
+        parallelism = 1 if parallelism is None else int(parallelism)
+        completions = owner.spec.get("completions")
+        return parallelism if completions is None else min(parallelism, int(completions))
+
+    def _make(self, kind: str, owner: Whole, total: int) -> None:
+        """Make pods until an owner has so many."""
+        missing = total - len(self.pods_of(owner))
+        for body in self._bodies(kind, owner, missing):
+            self._rehearsal.add_pod(self._pod(body))
+
+    def _bodies(self, kind: str, owner: Whole, count: int) -> list[dict[str, Any]]:
+        """Return pods to make, as an owner sends them."""
+        there = self.pods_of(owner)
+        if kind == "StatefulSet":
+            taken = {ordinal_of(owner, pod.name) for pod in there}
+            free = [n for n in range(len(taken) + count) if n not in taken][:count]
+            template = {"spec": {"template": owner.spec.get("template") or {}}}
+            revision = from_dict(Revision, {"metadata": {"name": owner.name}, "data": template})
+            return [stateful_pod(owner, ordinal, revision) for ordinal in free]
+        if kind == "Job":
+            return [job_pod(owner, n if is_indexed(owner) else None) for n in range(count)]
+        resource: ResourceType = REPLICA_SETS
+        if kind == "ReplicationController":
+            resource = REPLICATION_CONTROLLERS
+        return [
+            pod_from_template(
+                owner.spec.get("template") or {},
+                namespace=owner.namespace,
+                owner=owner_reference(owner, resource),
+                prefix=f"{owner.name}-",
+            )
+            for _ in range(count)
+        ]
+
+    def _pod(self, body: dict[str, Any]) -> Pod:
+        return checked_pod(from_dict(Pod, self._admission.stored(body)))
+
+    def _surplus(self, there: Sequence[Pod], replicas: int) -> Sequence[Pod]:
+        """Return the pods to delete, in the order of a replica set."""
+        rank = Counter(pod.spec.node_name for pod in there if pod.spec.node_name)
+        order = deletion_order(there, rank=rank, now_ns=self._rehearsal.now_ns)
+        return order[: len(there) - replicas]
+
+    def _daemon_pods(self, owner: Whole) -> None:
+        nodes = list(self._objects.nodes.values())
+        plan = place(owner, nodes, self.pods_of(owner), self._rehearsal.now_ns)
+        labels = next(
+            (pod.metadata.labels for pod in self.pods_of(owner)),
+            {"controller-revision-hash": owner.name},
+        )
+        revision = labels.get("controller-revision-hash", owner.name)
+        for name in plan.create:
+            self._rehearsal.add_pod(self._pod(daemon_pod(owner, name, revision)))

@@ -1,0 +1,370 @@
+"""Random clusters and changes: what a rehearsal says beside what happens in a sandbox.
+
+`agreement` plays one scenario, chosen by a seed. A whole cluster runs in virtual time: API server,
+controllers, node agents, scheduler. When it is quiet, its objects are listed and the change is
+tried in a world made of them. Then the change is made in the cluster itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from moorage.api.codec import encode
+from moorage.api.pod import Pod
+from moorage.api.resources import NODES, PODS, RESOURCES, by_kind
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import ManualClock
+from moorage.base.errors import NotFoundError
+from moorage.base.rng import Random, Streams
+from moorage.controllers.workloads import WorkloadControllers
+from moorage.nodeagent.templates import complete
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+from moorage.what_if.changes import (
+    AddNode,
+    AddTaint,
+    Apply,
+    Change,
+    Cordon,
+    Delete,
+    Drain,
+    RemoveNode,
+    Scale,
+    SetPriority,
+)
+from moorage.what_if.course import play, scene_of
+from moorage.what_if.lists import Objects
+from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.world import World
+
+_ZONES = ("a", "b", "c")
+_CLASSES = {"low": -10, "high": 100, "top": 1000}
+# Longer than every backoff, and than the stop of a pod.
+_REST_SECONDS = 25.0
+
+Places = Counter[tuple[str, str]]
+"""How many pods of an owner, or the pod itself, are on a node; "" for no node."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """What was said, and what happened."""
+
+    steps: tuple[Change, ...]
+    before: Places
+    said: Places
+    happened: Places
+
+    @property
+    def agrees(self) -> bool:
+        """Whether what happened is what was said."""
+        return self.said == self.happened
+
+    @property
+    def changed(self) -> bool:
+        """Whether the change led to anything."""
+        return self.before != self.happened
+
+
+def agreement(seed: int) -> Outcome:
+    """Play the scenario of a seed."""
+    rng = Streams(seed).stream("scenario")
+    nodes = [_node(rng, f"n{number}") for number in range(rng.randint(2, 5))]
+    clock = ManualClock()
+
+    async def main() -> Outcome:
+        broken: list[BaseException] = []
+        tasks = TaskOwner(lambda _name, error: broken.append(error))
+        async with VirtualCluster(clock, nodes=nodes, seed=seed, renew_seconds=10_000) as cluster:
+            try:
+                made = WorkloadControllers(cluster.client, clock=clock, streams=Streams(seed))
+                tasks.spawn(made.run(), name="workloads")
+                await made.ready.wait()
+                return await _play(cluster, rng)
+            finally:
+                await tasks.cancel_all()
+                if broken:
+                    raise broken[0]
+
+    return run_virtual(main(), clock)
+
+
+async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
+    for name, value in _CLASSES.items():
+        await cluster.create(_class(name, value))
+    for obj in _objects(rng):
+        await cluster.create(obj)
+        await aio.sleep(1.1)
+    await aio.sleep(_REST_SECONDS)
+    objects = await _listed(cluster)
+    steps = tuple(_steps(rng, objects))
+    queue = cluster.scheduler.core.queue.pending()
+    order = sorted((*queue.unschedulable, *queue.backoff), key=lambda each: each.since_ns)
+    world = World(
+        objects=objects,
+        registry=in_tree_registry(),
+        draws=cluster.draws.copy(),
+        order={each.pod.uid: rank for rank, each in enumerate(order)},
+        now_ns=cluster.clock.now_ns(),
+    )
+    scene = scene_of(Rehearsal(world))
+    rehearsal = scene.rehearsal
+    rehearsal.settle()
+    assert not rehearsal.bound, "the cluster was quiet"
+    rehearsal.rewind_draws()
+    rehearsal = play(scene, steps)
+    assert rehearsal.is_quiet
+    for step in steps:
+        await _happen(cluster, step)
+        # The pods of a deleted node are collected after 40 seconds.
+        await aio.sleep(_REST_SECONDS * (3 if isinstance(step, RemoveNode) else 1))
+    return Outcome(
+        steps, _places(objects), _places(rehearsal.objects), _places(await _listed(cluster))
+    )
+
+
+# --- the cluster ----------------------------------------------------------------------------------
+
+
+def _node(rng: Random, name: str) -> Manifest:
+    taints = [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}] if rng.random() < 0.2 else []
+    labels = {"topology.kubernetes.io/zone": rng.choice(_ZONES)}
+    return node_manifest(name, cpu=str(rng.randint(2, 6)), labels=labels, taints=taints)
+
+
+def _class(name: str, value: int) -> Manifest:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+    }
+
+
+def _objects(rng: Random) -> list[Manifest]:
+    found = [_owner(rng, f"w{number}") for number in range(rng.randint(1, 4))]
+    found += [_pod(rng, f"p{number}") for number in range(rng.randint(0, 4))]
+    rng.shuffle(found)
+    return found
+
+
+def _owner(rng: Random, name: str) -> Manifest:
+    kind = rng.choice(("Deployment", "Deployment", "ReplicaSet", "StatefulSet"))
+    pod = _pod(rng, name)
+    spec: Manifest = {
+        "replicas": rng.randint(1, 5),
+        "selector": {"matchLabels": {"app": name}},
+        "template": {"metadata": {"labels": {"app": name}}, "spec": pod["spec"]},
+    }
+    if kind == "StatefulSet":
+        spec |= {
+            "serviceName": name,
+            "podManagementPolicy": rng.choice(("Parallel", "OrderedReady")),
+        }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def _pod(rng: Random, name: str) -> Manifest:
+    spec: Manifest = {}
+    if rng.random() < 0.4:
+        spec["priorityClassName"] = rng.choice(tuple(_CLASSES))
+    if rng.random() < 0.2:
+        spec["tolerations"] = [{"key": "gpu", "operator": "Exists"}]
+    if rng.random() < 0.15:
+        spec["nodeSelector"] = {"topology.kubernetes.io/zone": rng.choice(_ZONES)}
+    selector = {"matchLabels": {"app": name}}
+    if rng.random() < 0.2:
+        topology = rng.choice(("kubernetes.io/hostname", "topology.kubernetes.io/zone"))
+        term = {"labelSelector": selector, "topologyKey": topology}
+        kind = rng.choice(("podAntiAffinity", "podAffinity"))
+        spec["affinity"] = {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    elif rng.random() < 0.25:
+        spec["topologySpreadConstraints"] = [
+            {
+                "maxSkew": 1,
+                "topologyKey": rng.choice(
+                    ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+                ),
+                "whenUnsatisfiable": rng.choice(("DoNotSchedule", "ScheduleAnyway")),
+                "labelSelector": selector,
+            }
+        ]
+    cpu = rng.choice(("250m", "500m", "1", "1", "2", "3"))
+    return pod_manifest(name, cpu=cpu, memory="256Mi", labels={"app": name}, **spec)
+
+
+# --- changes --------------------------------------------------------------------------------------
+
+
+def _steps(rng: Random, objects: Objects) -> list[Change]:
+    makers = [_add, _remove, _cordon, _drain, _taint, _apply, _scale, _delete]
+    found: list[Change] = []
+    left = objects.copy()
+    for number in range(rng.choice((1, 1, 1, 2, 3))):
+        found += rng.choice(makers)(rng, left, number)
+    return found
+
+
+def _any_node(rng: Random, objects: Objects) -> str:
+    return rng.choice(sorted(objects.nodes))
+
+
+def _add(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+    del objects
+    return [AddNode(complete(_node(rng, f"x{number}")))]
+
+
+def _remove(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+    del number
+    if len(objects.nodes) < 2:
+        return []
+    name = _any_node(rng, objects)
+    del objects.nodes[name]
+    return [RemoveNode(name)]
+
+
+def _cordon(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+    del number
+    return [Cordon(_any_node(rng, objects))]
+
+
+def _drain(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+    del number
+    return [Drain(_any_node(rng, objects))]
+
+
+def _taint(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+    effect = rng.choice(("NoSchedule", "NoExecute", "PreferNoSchedule"))
+    return [AddTaint(_any_node(rng, objects), f"key{number}", "on", effect)]
+
+
+def _apply(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+    del objects
+    make = rng.choice((_owner, _pod))
+    return [Apply(make(rng, f"new{number}{letter}")) for letter in "ab"[: rng.randint(1, 2)]]
+
+
+def _owners(objects: Objects) -> list[tuple[str, str]]:
+    kinds = ("Deployment", "StatefulSet")
+    return sorted(
+        (kind, key[1]) for kind in kinds for key in objects.manifests.get(("apps", kind), {})
+    )
+
+
+def _scale(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+    del number
+    found = _owners(objects)
+    if not found:
+        return []
+    kind, name = rng.choice(found)
+    return [Scale(kind, "default", name, rng.randint(0, 8))]
+
+
+def _delete(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+    del number
+    bare = sorted(key[1] for key, pod in objects.pods.items() if not pod.metadata.owner_references)
+    owners = _owners(objects)
+    if bare and (rng.random() < 0.5 or not owners):
+        name = rng.choice(bare)
+        del objects.pods["default", name]
+        return [Delete(PODS, "default", name)]
+    if not owners:
+        return []
+    kind, name = rng.choice(owners)
+    del objects.manifests["apps", kind]["default", name]
+    resource = by_kind(kind)
+    assert resource is not None
+    return [Delete(resource, "default", name)]
+
+
+async def _happen(cluster: VirtualCluster, step: Change) -> None:
+    """Make a change in the cluster, as a person with kubectl would."""
+    match step:
+        case AddNode():
+            await cluster.play([dict(step.manifest)])
+        case RemoveNode():
+            await cluster.delete_node(step.name)
+        case Cordon():
+            await cluster.patch(NODES, step.name, {"spec": {"unschedulable": True}})
+        case Drain():
+            await _drained(cluster, step.name)
+        case AddTaint():
+            node: Any = await cluster.client.get(NODES, step.name)
+            new = {"key": step.key, "value": step.value, "effect": step.effect}
+            taints = [*(node["spec"].get("taints") or []), new]
+            await cluster.patch(NODES, step.name, {"spec": {"taints": taints}})
+        case Apply():
+            await cluster.create(dict(step.manifest))
+        case Scale():
+            resource = by_kind(step.kind)
+            assert resource is not None
+            changes = {"spec": {"replicas": step.replicas}}
+            await cluster.patch(resource, step.name, changes, namespace=step.namespace)
+        case Delete():
+            namespace = step.namespace if step.resource.namespaced else ""
+            await cluster.client.delete(step.resource, step.name, namespace=namespace)
+        case SetPriority():
+            raise AssertionError("a server refuses to change a priority")
+
+
+async def _drained(cluster: VirtualCluster, name: str) -> None:
+    await cluster.patch(NODES, name, {"spec": {"unschedulable": True}})
+    await aio.sleep(_REST_SECONDS)
+    there = sorted(
+        pod.key for pod in (await _listed(cluster)).pods.values() if pod.spec.node_name == name
+    )
+    for namespace, pod in there:
+        try:
+            await cluster.client.delete(PODS, pod, namespace=namespace)
+        except NotFoundError:
+            continue
+        await aio.sleep(_REST_SECONDS)
+
+
+# --- looking --------------------------------------------------------------------------------------
+
+
+async def _listed(cluster: VirtualCluster) -> Objects:
+    found = Objects()
+    served = [each for each in RESOURCES if each.kind not in ("Event", "Lease", "Secret")]
+    lists = await asyncio.gather(*(_list(cluster, each) for each in served))
+    for resource, items in zip(served, lists, strict=True):
+        for item in items:
+            found.add_json(
+                encode({**item, "apiVersion": resource.api_version, "kind": resource.kind})
+            )
+    assert not found.unreadable, [each.text for each in found.unreadable]
+    return found
+
+
+async def _list(cluster: VirtualCluster, resource: Any) -> list[Any]:
+    try:
+        listed: Any = await cluster.client.list(resource)
+    except NotFoundError:
+        return []
+    return list(listed["items"])
+
+
+def _places(objects: Objects) -> Places:
+    return Counter(
+        (_owner_name(pod), pod.spec.node_name)
+        for pod in objects.pods.values()
+        if not pod.metadata.deletion_timestamp
+    )
+
+
+def _owner_name(pod: Pod) -> str:
+    owners = pod.metadata.owner_references
+    return owners[0].name if owners else pod.name
