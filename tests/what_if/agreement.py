@@ -105,13 +105,11 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     await aio.sleep(_REST_SECONDS)
     objects = await _listed(cluster)
     steps = tuple(_steps(rng, objects))
-    queue = cluster.scheduler.core.queue.pending()
-    order = sorted((*queue.unschedulable, *queue.backoff), key=lambda each: each.since_ns)
     world = World(
         objects=objects,
         registry=in_tree_registry(),
         draws=cluster.draws.copy(),
-        order={each.pod.uid: rank for rank, each in enumerate(order)},
+        order={uid: rank for rank, uid in enumerate(_known_order(cluster))},
         now_ns=cluster.clock.now_ns(),
     )
     scene = scene_of(Rehearsal(world))
@@ -128,6 +126,17 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     return Outcome(
         steps, _places(objects), _places(rehearsal.objects), _places(await _listed(cluster))
     )
+
+
+def _known_order(cluster: VirtualCluster) -> list[str]:
+    """Return the uids of pods in the scheduler's order: of its queue, and on its nodes."""
+    core = cluster.scheduler.core
+    queue = core.queue.pending()
+    waiting = sorted((*queue.unschedulable, *queue.backoff), key=lambda each: each.since_ns)
+    found = [each.pod.uid for each in waiting]
+    for row in range(core.snapshot.num_nodes):
+        found += [info.uid for info in core.snapshot.pods(row)]
+    return found
 
 
 # --- the cluster ----------------------------------------------------------------------------------

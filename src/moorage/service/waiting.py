@@ -51,6 +51,10 @@ class Timer(Protocol):
         """Do not call."""
         ...
 
+    def when(self) -> float:
+        """When the call is made, in the seconds of the clock that made the timer."""
+        ...
+
 
 class _Held:
     """A waiting pod.
@@ -122,6 +126,10 @@ class WaitingPods:
         """Have a call made after some time."""
         return asyncio.get_running_loop().call_later(seconds, call)
 
+    def _seconds_now(self) -> float:
+        """Return the time by which calls are made later."""
+        return asyncio.get_running_loop().time()
+
     async def outcome(self, uid: str) -> Status:
         """Wait until a pod is decided about, and let go of it; Success for a pod that is not held.
 
@@ -173,7 +181,7 @@ class WaitingPods:
         held = self._held.get(uid)
         if held is None or held.outcome.done():
             return {}
-        now = asyncio.get_running_loop().time()
+        now = self._seconds_now()
         return {plugin: max(timer.when() - now, 0.0) for plugin, timer in held.timers.items()}
 
     # --- deciding -------------------------------------------------------------------------------

@@ -16,13 +16,17 @@ Act = Callable[[], None]
 class _Entry:
     """A call; it is not made if it was cancelled."""
 
-    __slots__ = ("act",)
+    __slots__ = ("act", "due_ns")
 
-    def __init__(self, act: Act) -> None:
+    def __init__(self, act: Act, due_ns: int) -> None:
         self.act: Act | None = act
+        self.due_ns = due_ns
 
     def cancel(self) -> None:
         self.act = None
+
+    def when(self) -> float:
+        return self.due_ns / NS_PER_SECOND
 
 
 class Agenda:
@@ -41,10 +45,15 @@ class Agenda:
 
     def after(self, seconds: float, act: Act) -> Timer:
         """Note a call to make after some time."""
-        entry = _Entry(act)
         due_ns = self._clock.now_ns() + round(seconds * NS_PER_SECOND)
+        entry = _Entry(act, due_ns)
         heapq.heappush(self._entries, (due_ns, next(self._order), entry))
         return entry
+
+    @property
+    def seconds_now(self) -> float:
+        """The time of the world, seconds since the Unix epoch."""
+        return self._clock.now_ns() / NS_PER_SECOND
 
     @property
     def next_ns(self) -> int | None:
@@ -109,6 +118,9 @@ class HeldPods(WaitingPods):
 
     def _undecided(self, uid: str) -> Outcome:
         return _Decision(uid, self._decided)
+
+    def _seconds_now(self) -> float:
+        return self._agenda.seconds_now
 
     def _later(self, seconds: float, call: Callable[[], None]) -> Timer:
         return self._agenda.after(seconds, call)

@@ -71,8 +71,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     draws
         Random streams that continue those of a running scheduler; None for streams of the seed.
     order
-        Ranks of pending pods among others of their priority, by uid, as a running scheduler knows
-        them; pods without a rank come after them, the oldest first.
+        Ranks of pods by uid, as a running scheduler knows them: of a pending pod among others of
+        its priority, of a bound pod on its node. Pods without a rank come last, the oldest first.
     now_ns
         Wall-clock time at which the world begins, nanoseconds since the Unix epoch.
     """
@@ -131,9 +131,9 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
         for node in self.objects.nodes.values():
             filled.nodes.on_add(node)
         last = len(self.order)
-        pending = sorted(self.objects.pending_pods, key=lambda pod: self.order.get(pod.uid, last))
-        for pod in (*self.objects.scheduled_pods, *pending):
-            filled.pods.on_add(pod)
+        for pods in (self.objects.scheduled_pods, self.objects.pending_pods):
+            for pod in sorted(pods, key=lambda pod: self.order.get(pod.uid, last)):
+                filled.pods.on_add(pod)
 
 
 def _ingests(
