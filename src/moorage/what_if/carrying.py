@@ -51,13 +51,13 @@ class Cluster(Protocol):
         ...
 
 
-class NoTasks:
-    """Starts no task: everything that happens in a world is on its agenda."""
+class NoSpawning:
+    """Spawns nothing: everything that happens in a world is on its agenda."""
 
     def spawn(self, coro: Coroutine[Any, Any, Any], *, name: str) -> object:
         """Refuse."""
         coro.close()
-        raise AssertionError(f"a world has no tasks, and {name} was to be one")
+        raise AssertionError(f"a world spawns nothing, and {name} was to be spawned")
 
 
 class Bindings(BindingCycles):
@@ -88,7 +88,7 @@ class Bindings(BindingCycles):
         super().__init__(
             core,
             failures=failures,
-            tasks=NoTasks(),
+            tasks=NoSpawning(),
             recorder=None,
             writes=None,
             facts=facts,
