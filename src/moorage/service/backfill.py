@@ -38,7 +38,7 @@ _AGAIN_NS: Final = 10 * NS_PER_SECOND
 
 
 class Backfill:
-    """Chooses the head, and says which nodes the others may take meanwhile.
+    """Chooses the head, and says which nodes all other pods and groups may take meanwhile.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Backfill:
         held, wall_ns = self._room.reservation, self._clock.now_ns()
         if held is not None:
             if held.head.key == head.key and wall_ns <= held.start_ns:
-                return  # what is held still holds
+                return  # the head keeps its reservation until the start that was computed
             if held.head.key != head.key and held.head.rank <= head.rank:
                 return
         if self._room.reserve(self._cycles[first.profile], head, now_ns=wall_ns):
@@ -121,7 +121,7 @@ class Backfill:
             self._let_go()
 
     def _try_again(self, key: GroupKey) -> None:
-        """Have a group tried when it has waited for the configured time, whatever happens."""
+        """Have a group tried once it has waited for the configured time, without any event."""
         if key in self._since_ns:
             self._queue.activate(self._groups.members(key).waiting_pods()[:1])
 
@@ -131,7 +131,7 @@ class Backfill:
             self._since_ns = {k: at for k, at in self._since_ns.items() if k in known}
             self._not_before_ns = {k: at for k, at in self._not_before_ns.items() if k in known}
 
-    # -- the others ----------------------------------------------------------------------------
+    # -- pods and groups beside the head -------------------------------------------------------
 
     def open_to(self, entries: Sequence[QueuedPod], key: GroupKey | None) -> NodeView | None:
         """Return the nodes that a pod, or all members of a group, may take; None for all."""

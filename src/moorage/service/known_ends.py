@@ -1,8 +1,9 @@
-"""When a pod ends, as far as the pod itself says.
+"""When a pod ends, as far as the pod and its Job say.
 
-Three fields tell: ``spec.activeDeadlineSeconds``, the annotation ``moorage.dev/run-seconds``, and
-``spec.activeDeadlineSeconds`` of the Job that owns the pod. The earliest end counts. A pod that is
-restarted for ever has no end by the annotation.
+Three fields give an end: ``spec.activeDeadlineSeconds`` of the pod, ``spec.activeDeadlineSeconds``
+of the Job that owns the pod, and the annotation ``moorage.dev/run-seconds``. The earliest end
+counts. The annotation gives no end to a pod with ``restartPolicy: Always``, nor does an annotation
+that is no finite number of at least 0.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ RUN_SECONDS: Final = "moorage.dev/run-seconds"
 
 
 def known_end_ns(pod: Pod, job: Job | None, *, now_ns: int) -> int | None:
-    """Return when a pod ends, wall-clock nanoseconds; None if nothing tells.
+    """Return when a pod ends, wall-clock nanoseconds; None if no field gives an end.
 
     Parameters
     ----------
@@ -27,7 +28,7 @@ def known_end_ns(pod: Pod, job: Job | None, *, now_ns: int) -> int | None:
     job
         The Job that owns the pod; None without a Job.
     now_ns
-        The start of a pod that has not started yet.
+        The present, wall-clock nanoseconds: the assumed start of a pod or Job without a start time.
     """
     started_ns = _time_ns(pod.status.start_time, now_ns)
     ends = [started_ns + round(seconds * NS_PER_SECOND) for seconds in _durations(pod)]

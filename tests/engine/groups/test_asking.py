@@ -33,7 +33,7 @@ ZONED: dict[str, Any] = {"schedulingConstraints": {"topology": [{"key": "zone"}]
 class Slow:
     """An extender that leaves the event loop to others before each answer, and keeps a log."""
 
-    name, weight, prioritizes, preempts, binds = "slow", 1, True, False, False
+    name, weight, prioritizes, binds = "slow", 1, True, False
     filters = True
 
     def __init__(
@@ -44,6 +44,7 @@ class Slow:
         interested: Sequence[str] | None = None,
         fails: bool = False,
         ignorable: bool = False,
+        keeps: str | None = None,
         meanwhile: Meanwhile = lambda snapshot, asked: None,
     ) -> None:
         self.log: list[str] = []
@@ -52,6 +53,9 @@ class Slow:
         self._rejects = rejects or {}
         self._interested = interested
         self._fails = fails
+        # Nodes whose victims may not leave; None where the extender does not judge victims.
+        self._keeps = keeps
+        self.preempts = keeps is not None
         self._meanwhile = meanwhile
 
     def interested(self, pod: Pod) -> bool:
@@ -88,7 +92,9 @@ class Slow:
         return {}
 
     async def preempt(self, pod: Pod, victims: Any, *, on_node: Any) -> Any:
-        raise AssertionError(pod.name)
+        await self._away(f"victims {pod.name}: {' '.join(sorted(victims))}")
+        kept = (self._keeps or "").split()
+        return {name: each for name, each in victims.items() if name not in kept}
 
     async def bind(self, pod: Pod, node_name: str) -> None:
         raise AssertionError(pod.name)
@@ -204,9 +210,9 @@ def test_what_the_extender_is_asked_about_each_member(script, outcome, log, expe
     assert (found.outcome, slow.log, places(found)) == (outcome, log, expected)
 
 
-def occupy(snapshot: Snapshot, *names: str) -> None:
+def occupy(snapshot: Snapshot, *names: str, priority: int = 0) -> None:
     for name in names:
-        manifest = pod_manifest(f"stranger-{name}", cpu="1")
+        manifest = pod_manifest(f"stranger-{name}", cpu="1", priority=priority)
         manifest["spec"]["nodeName"] = name
         manifest["metadata"]["uid"] = f"stranger-{name}"
         snapshot.table.add_pod(from_dict(Pod, manifest), name)
@@ -292,3 +298,62 @@ def test_a_profile_whose_extenders_are_not_interested_is_not_asked():
     cycle.profile.extenders = (Slow(snapshot, interested=[]),)
     assert isinstance(cycle, ExtendedCycle)
     assert AskingGroupCycle(cycle).asking(KEY, pods) is None
+
+
+@pytest.mark.parametrize(
+    ("occupied", "keeps", "outcome", "log", "expected"),
+    [
+        pytest.param(
+            ["n0"],
+            "",
+            GroupOutcome.PREEMPTING,
+            ["p0: n1", "victims p1: n0"],
+            {"p0": "n1", "p1": "n0"},
+            id="one node, whose victim may leave",
+        ),
+        pytest.param(
+            ["n0"],
+            "n0",
+            GroupOutcome.REJECTED,
+            ["p0: n1", "victims p1: n0"],
+            {"p0": "n1", "p1": ""},
+            id="one node, whose victim may not leave: no pod is evicted",
+        ),
+        pytest.param(
+            ["n0", "n1"],
+            "",
+            GroupOutcome.PREEMPTING,
+            ["victims p0: n0 n1", "victims p1: n1"],
+            {"p0": "n0", "p1": "n1"},
+            id="a node for each member, the second beside the victim of the first",
+        ),
+        pytest.param(
+            ["n0", "n1"],
+            "n1",
+            GroupOutcome.REJECTED,
+            ["victims p0: n0 n1", "victims p1: n1"],
+            {"p0": "n0", "p1": ""},
+            id="one of two victims may not leave: no pod is evicted",
+        ),
+    ],
+)
+def test_the_extender_judges_the_victims_of_each_member(occupied, keeps, outcome, log, expected):
+    snapshot, pods = cluster([1, 1]), members([1, 1])
+    occupy(snapshot, *occupied, priority=-10)
+    slow = Slow(snapshot, keeps=keeps)
+    found = asked(snapshot, pods, 2, slow)
+    assert (found.outcome, slow.log, places(found)) == (outcome, log, expected)
+    assert snapshot.pod_count.tolist() == [int(name in occupied) for name in ("n0", "n1")]
+
+
+def test_a_victim_that_goes_while_the_extender_judges_it_leaves_its_room_to_the_group():
+    def goes(snapshot: Snapshot) -> None:
+        snapshot.table.remove_pod("stranger-n0")
+
+    snapshot, pods = cluster([1, 1]), members([1, 1])
+    occupy(snapshot, "n0", priority=-10)
+    slow = Slow(snapshot, keeps="", meanwhile=once(goes, "victims p1:"))
+    found = asked(snapshot, pods, 2, slow)
+    evicted = [victim for each in found.members for victim in each.decision.victims]
+    assert evicted == [], "a pod that is gone cannot be evicted"
+    assert snapshot.pod_count.tolist() == [0, 0]
