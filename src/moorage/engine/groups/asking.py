@@ -89,6 +89,8 @@ class AskingGroupCycle:
         choice = self._groups.placements.choice(key, pods)
         if isinstance(choice, GroupDecision):
             return choice
+        if choice is None:
+            return self._explained(await self._try(pods, Scope()))
         while (placement := choice.next()) is not None:
             # Rows may have moved while the placement before this one was tried.
             within = self._now(key, placement.name, preferred=placement.preferred).within
@@ -96,7 +98,12 @@ class AskingGroupCycle:
             if found.outcome is GroupOutcome.BROKEN:
                 return found
             choice.tried(found)
-        found = choice.best(lambda each: self._now(key, each.name, preferred=each.preferred))
+        return self._explained(
+            choice.best(lambda each: self._now(key, each.name, preferred=each.preferred))
+        )
+
+    def _explained(self, found: GroupDecision) -> GroupDecision:
+        """Return a rejection with the reason why no pod is evicted for the group as a whole."""
         if self._groups.preempts and found.outcome is GroupOutcome.REJECTED:
             reasons = (*found.status.reasons, NO_PREEMPTION)
             found = msgspec.structs.replace(found, status=unschedulable(*reasons))

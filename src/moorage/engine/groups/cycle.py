@@ -122,6 +122,8 @@ class GroupCycle:
     def _in_placements(self, key: GroupKey, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
         """Try the placements and take the best of those in which the group fits."""
         choice = self.placements.choice(key, pods)
+        if choice is None:
+            return self._try(pods, scope)
         if isinstance(choice, GroupDecision):
             return choice
         while (placement := choice.next()) is not None:

@@ -38,6 +38,7 @@ from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 NO_PLACEMENTS: Final = "no feasible placements found"
+_ANYWHERE: Final = (Placement(),)
 _DOMAINS_NAMED: Final = 5  # in a message; a guess
 
 Generated = tuple[Sequence[Placement], Status, str]
@@ -75,8 +76,10 @@ class Placements:
         self._scorers = cast("Sequence[PlacementScorePlugin]", points["placementScore"])
         self._room_is_judged = bool(judges_of_room(profile))
 
-    def choice(self, key: GroupKey, pods: Sequence[PodInfo]) -> Choice | GroupDecision:
-        """Return the placements to try; or the decision where there is no placement.
+    def choice(self, key: GroupKey, pods: Sequence[PodInfo]) -> Choice | GroupDecision | None:
+        """Return the placements to try, or the decision where there is no placement.
+
+        None means that the group may go anywhere.
 
         Parameters
         ----------
@@ -86,6 +89,8 @@ class Placements:
             Its pods without a place.
         """
         found, status, plugin = self.generated(key)
+        if found is _ANYWHERE and not self.as_upstream(key):
+            return None
         if not status.ok:
             return GroupDecision(GroupOutcome.BROKEN, status)
         if found:
@@ -100,7 +105,7 @@ class Placements:
     def generated(self, key: GroupKey) -> Generated:
         """Return the placements of a group from the first plugin that restricts the nodes."""
         if not key.source and not self._gate:
-            return (Placement(),), SUCCESS, ""
+            return _ANYWHERE, SUCCESS, ""
         terms = self.snapshot.groups.source.terms_of(key)
         for plugin in self._generators:
             try:
@@ -109,7 +114,7 @@ class Placements:
                 return (), contained(plugin.name, "PlacementGenerate", problem), plugin.name
             if not status.ok or not found or any(each.within is not None for each in found):
                 return found, status, plugin.name
-        return (Placement(),), SUCCESS, ""
+        return _ANYWHERE, SUCCESS, ""
 
     def as_upstream(self, key: GroupKey) -> bool:
         """Whether every placement is tried and a rejection is in kube-scheduler's words."""

@@ -56,7 +56,8 @@ class MembersOnTrial:
         self._bounded = bounded
         self._structure = snapshot.table.columns.structure
         self._members: list[Member] = []
-        self._held: list[Member] = []
+        self._held: list[tuple[Decision, str]] = []
+        self._preempting = False
         self._outcome = GroupOutcome.REJECTED
         self._trial: Trial | None = snapshot.trial()
 
@@ -81,8 +82,10 @@ class MembersOnTrial:
         if member.broke:
             self._outcome = GroupOutcome.BROKEN
             return False
+        if member.preempts:
+            self._preempting = True
         if member.node_name and member.permit.ok:
-            preempting = any(each.preempts for each in self._members)
+            preempting = self._preempting
             self._outcome = GroupOutcome.PREEMPTING if preempting else GroupOutcome.PLACED
         return True
 
@@ -102,8 +105,8 @@ class MembersOnTrial:
 
     def suspend(self) -> None:
         """Take every member off its node, the last one first, and undo the trial."""
-        for member in reversed(self._held):
-            self._unreserve(member.decision, member.node_name)
+        for decision, node_name in reversed(self._held):
+            self._unreserve(decision, node_name)
         if self._trial is not None:
             self._trial.undo()
             self._trial = None
@@ -120,13 +123,12 @@ class MembersOnTrial:
         if self._bounded and self._structure != self._snapshot.table.columns.structure:
             raise ClusterMovedError
         self._trial = self._snapshot.trial()
-        for member in held:
-            row = self._snapshot.row_of(member.node_name)
-            if row is None or self._snapshot.table.pod(member.decision.pod.uid) is not None:
+        for decision, node_name in held:
+            row = self._snapshot.row_of(node_name)
+            if row is None or self._snapshot.table.pod(decision.pod.uid) is not None:
                 raise ClusterMovedError
-            self._hold(member, row)
-            decision = member.decision
-            reserved = run_reserve(self._profile, decision.state, decision.pod, member.node_name)
+            self._hold(decision, node_name, row)
+            reserved = run_reserve(self._profile, decision.state, decision.pod, node_name)
             if not reserved.ok:
                 raise ClusterMovedError
 
@@ -137,7 +139,7 @@ class MembersOnTrial:
         row = self._snapshot.row_of(node_name) if node_name else None
         if row is None:
             return Member(decision)
-        self._hold(Member(decision, node_name), row)
+        self._hold(decision, node_name, row)
         status = run_reserve(self._profile, state, pod, node_name)
         if status.ok:
             permit = run_permit(self._profile, state, pod, node_name).status
@@ -164,11 +166,11 @@ class MembersOnTrial:
         assert self._trial is not None, "a member was tried while the trial was suspended"
         return self._trial
 
-    def _hold(self, member: Member, row: int) -> None:
-        self._held.append(member)
-        self._open_trial.add_pod(member.decision.pod, row)
-        self._groups.assume(member.decision.pod.uid)
-        member.decision.state.write(GROUP_PHASE, ON_TRIAL)
+    def _hold(self, decision: Decision, node_name: str, row: int) -> None:
+        self._held.append((decision, node_name))
+        self._open_trial.add_pod(decision.pod, row)
+        self._groups.assume(decision.pod.uid)
+        decision.state.write(GROUP_PHASE, ON_TRIAL)
 
     def _unreserve(self, decision: Decision, node_name: str) -> None:
         run_unreserve(self._profile, decision.state, decision.pod, node_name)
