@@ -31,7 +31,7 @@ test-pages: $(STAMP)  ## run the commands of every page of the documents
 	$(BIN)/python -m pytest -m pages -rs tests/pages $(ARGS)
 
 test-install: $(STAMP)  ## build wheel and sdist, install each into a clean environment, and use it there
-	$(BIN)/python -m pytest -m install -rs tests/test_install.py $(ARGS)
+	$(BIN)/python -m pytest -m install -rs tests/test_install.py tests/test_recipes.py $(ARGS)
 
 proof: $(STAMP)  ## the first hour of a newcomer, in a clean environment; needs a package index; some minutes
 	$(BIN)/python -m tests.proof.first_hour $(ARGS)

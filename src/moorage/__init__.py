@@ -6,11 +6,12 @@ authors of plugins.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from moorage.base.version import __version__
 
 __all__ = ["Sandbox", "__version__"]
+
+# As in typing, whose import takes so long that Ctrl-C may come in it (`cli.entry`).
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from moorage.sandbox.in_python import Sandbox

@@ -5,8 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import moorage
+
+SOURCES = str(Path(moorage.__file__).parents[1])
 
 
 def run(*arguments: str, data: str = "") -> subprocess.CompletedProcess[str]:
@@ -38,6 +41,23 @@ def test_a_module_of_our_own_that_is_missing_is_no_dependency() -> None:
     )
     done = run("-c", code, "apply", "-f", "-", data="a: b")
     assert "Traceback" in done.stderr
+
+
+def test_little_is_imported_before_ctrl_c_is_seen_to() -> None:
+    code = (
+        "import sys; before = {*sys.modules}; import moorage.cli.entry; "
+        "print(*sorted({*sys.modules} - before))"
+    )
+    imported = run("-I", "-S", "-c", f"import sys; sys.path.insert(0, {SOURCES!r}); {code}").stdout
+    ours = {name for name in imported.split() if name.partition(".")[0] == "moorage"}
+    assert ours == {
+        "moorage",
+        "moorage.base",
+        "moorage.base.version",
+        "moorage.cli",
+        "moorage.cli.entry",
+    }
+    assert not {"typing", "click", "asyncio"} & {*imported.split()}
 
 
 def test_ctrl_c_during_the_imports_ends_the_process_without_a_traceback() -> None:

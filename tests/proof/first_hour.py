@@ -6,8 +6,8 @@ hold; a part ends at the first one. What the lines of the text mean:
 
 - ``## WORDS``: a part begins, in a folder of its own.
 - ``$ COMMAND``: has to end with 0; ``! CODE COMMAND`` with another code.
-- ``@ COLUMNSxLINES SECONDS COMMAND``: runs on a terminal of this size, then gets Ctrl-C; the last
-  screen that stood still before counts as its output.
+- ``@ COLUMNSxLINES SECONDS COMMAND``: runs on a terminal of this size until its claims hold, and so
+  many seconds more, then gets Ctrl-C; the screen before that counts as its output.
 - ``~ PATTERN``: a regular expression that the output of the command has to match in one line, or
   over several lines with ``(?s)``.
 - ``- PATTERN``: one that it must not match.
@@ -191,10 +191,14 @@ def _on_terminal(step: Step, work: Path, environ: Mapping[str, str]) -> tuple[in
     columns, lines = (int(each) for each in size.split("x"))
     command = ["bash", "-c", f"exec {step.command}"]
     with Terminal(work, command, size=(columns, lines), environ=environ) as terminal:
+        end = time.monotonic() + SECONDS_MAX
+        shown = ""
+        while time.monotonic() < end and not _holds(step.claims, shown):
+            shown = "\n".join(screen_of(terminal.for_seconds(0.2), columns=columns, lines=lines))
         terminal.for_seconds(float(seconds))
-        screen = screen_of(terminal.text, columns=columns, lines=lines)
+        shown = "\n".join(screen_of(terminal.text, columns=columns, lines=lines))
         terminal.interrupt()
-        return terminal.ended(), "\n".join(screen)
+        return terminal.ended(), shown
 
 
 def _check(step: Step, code: int, output: str) -> None:
@@ -202,9 +206,13 @@ def _check(step: Step, code: int, output: str) -> None:
         raise NotSoError(f"{step.command}: ended with {code}, not {step.code}")
     claims = (*step.claims, Claim(r"^Traceback \(most recent call last\)", holds=False))
     for claim in claims:
-        if bool(re.search(claim.pattern, output, re.MULTILINE)) is not claim.holds:
+        if not _holds([claim], output):
             held = "is not printed" if claim.holds else "is printed"
             raise NotSoError(f"{step.command}: {claim.pattern!r} {held}")
+
+
+def _holds(claims: Sequence[Claim], output: str) -> bool:
+    return all(bool(re.search(each.pattern, output, re.MULTILINE)) is each.holds for each in claims)
 
 
 def built(folder: Path) -> None:
