@@ -122,7 +122,7 @@ class Newcomer:
         NotSoError
             A claim does not hold.
         """
-        work = self._folder / re.sub(r"\W+", "-", words)
+        work = self._folder / words.partition(" ")[0]  # short: the path stands in lines to copy
         home = self._folder / f"home-of-{work.name}"
         work.mkdir()
         home.mkdir()
@@ -280,7 +280,7 @@ def main(words: Sequence[str]) -> int:
     """Follow the text; return 0 if every claim holds."""
     every, began = parts_of(TEXT.read_text()), time.monotonic()
     parts = {name: every[name] for name in chosen(every, words)}
-    folder = Path(tempfile.mkdtemp(prefix="first-hour-"))
+    folder = Path(tempfile.mkdtemp(prefix="hour-"))
     try:
         newcomer = Newcomer(folder)
         built(folder)
