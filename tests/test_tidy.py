@@ -69,9 +69,7 @@ def _entry_points() -> frozenset[str]:
     scripts = {target.partition(":")[0] for target in project["scripts"].values()}
     plugins = project["entry-points"]["pytest11"].values()
     # Public, for the authors of plugins: what one imports, and what its tests import.
-    return frozenset(
-        scripts | {*plugins} | {"moorage.plugin", "moorage.testing", "moorage.what_if"}
-    )
+    return frozenset(scripts | {*plugins} | {"moorage.plugin", "moorage.testing"})
 
 
 @cache

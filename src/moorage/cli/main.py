@@ -18,6 +18,7 @@ from moorage.cli.render import show_error
 _COMMANDS: Mapping[str, str] = {
     "apply": "moorage.cli.apply.command:apply",
     "bench": "moorage.cli.bench.command:bench",
+    "capacity": "moorage.cli.capacity.command:capacity",
     "completion": "moorage.cli.completion:completion",
     "config": "moorage.cli.config:config",
     "conformance": "moorage.cli.conformance:conformance",
@@ -40,6 +41,7 @@ _COMMANDS: Mapping[str, str] = {
     "up": "moorage.cli.up.command:up",
     "version": "moorage.cli.version:version",
     "wait": "moorage.cli.wait:wait",
+    "what-if": "moorage.cli.what_if.command:what_if",
 }
 
 EXIT_FAILED = 1

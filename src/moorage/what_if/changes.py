@@ -234,7 +234,8 @@ def _delete(change: Delete, on: Scene) -> None:
     if (kind.group, kind.kind) == ("", "Node"):
         _remove_node(RemoveNode(change.name), on)
     elif (kind.group, kind.kind) == ("", "Pod"):
-        on.rehearsal.leave(_pod(on, key))
+        pod = _pod(on, key)
+        on.rehearsal.leave(pod, returns=controller_of(pod) is not None)
     elif kind.kind in OWNERS:
         on.workloads.delete(kind.kind, key)
     elif on.rehearsal.objects.manifest(kind.group, kind.kind, key) is None:

@@ -46,8 +46,15 @@ def objects_of_file(file: Path) -> Objects:
     return read_objects(text, str(file))
 
 
-def objects_of_server(*, kubeconfig: str, context: str, namespace: str) -> tuple[Objects, str]:
+def objects_of_server(
+    *, kubeconfig: str, context: str, namespace: str, more: Sequence[ResourceType] = ()
+) -> tuple[Objects, str]:
     """Read the objects that a scheduler watches from an API server, and the chosen namespace.
+
+    Parameters
+    ----------
+    more
+        Further kinds to read.
 
     Raises
     ------
@@ -57,7 +64,7 @@ def objects_of_server(*, kubeconfig: str, context: str, namespace: str) -> tuple
 
     async def work(session: Session) -> tuple[Objects, str]:
         found = Objects()
-        for resource in (NODES, PODS, *(kind.resource for kind in KINDS.values())):
+        for resource in (NODES, PODS, *(kind.resource for kind in KINDS.values()), *more):
             await _take(session, resource, found)
         return found, session.namespace
 

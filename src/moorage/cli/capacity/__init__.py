@@ -1,0 +1,1 @@
+"""``moorage capacity``: the command in `command`, its text in `text`."""

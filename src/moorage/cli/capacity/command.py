@@ -1,0 +1,97 @@
+"""``moorage capacity``: how many more pods fit, and which nodes would place what waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moorage.cli.options import kubeconfig_option, namespace_option, output_option
+from moorage.cli.what_if.options import source_options
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
+
+_EPILOG = """
+\b
+Examples:
+  moorage capacity                          which nodes would place the pods that wait
+  moorage capacity --like deployment/web    how many more replicas fit
+  moorage capacity -f pod.yaml --from prod.json
+  moorage capacity --mix release.yaml       how many times all objects of a file fit
+
+\b
+Only free room counts: nothing is evicted. Pods that wait now take their room first.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option("--like", default="", metavar="KIND/NAME", help="Pods like those of this owner.")
+@click.option("-f", "--filename", "pod_file", default="", metavar="FILE", help="Pods like this.")
+@click.option(
+    "--mix",
+    default="",
+    metavar="FILE",
+    help="Pods and owners of pods; all of them together count as one.",
+)
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="SHAPE",
+    help="Also try nodes of this shape for the pods that wait, as of `up --shape`.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    metavar="NUMBER",
+    help="Count no further than so many pods.",
+)
+@source_options
+@output_option()
+@namespace_option
+@kubeconfig_option
+def capacity(  # noqa: PLR0913 - one parameter for each option
+    *,
+    like: str,
+    pod_file: str,
+    mix: str,
+    shapes: tuple[str, ...],
+    most: int,
+    dump: Path | None,
+    running_config: Path | None,
+    seed: int,
+    output: Form,
+    namespace: str,
+    kubeconfig: str,
+    context: str,
+) -> None:
+    """Count how many more pods fit, and the nodes that would place the pods that wait."""
+    from moorage.base.errors import UsageError
+    from moorage.cli.capacity.text import report
+    from moorage.cli.render import show, show_note
+    from moorage.cli.what_if.source import load
+    from moorage.what_if.capacity import nodes_needed, room_for, shapes_of
+
+    if sum(map(bool, (like, pod_file, mix))) > 1:
+        raise UsageError("--like, -f and --mix exclude each other")
+    loaded = load(
+        dump, running_config, seed=seed, namespace=namespace, kubeconfig=kubeconfig, context=context
+    )
+    for line in loaded.notes:
+        show_note(line)
+    found: dict[str, Any] = {"asked": "", "room": None, "needs": []}
+    if like or pod_file or mix:
+        from moorage.cli.capacity.asked import asked
+
+        kinds, found["asked"] = asked(loaded, like=like, pod_file=pod_file, mix=mix)
+        found["room"] = room_for(loaded.world, kinds, most=most)
+    if not found["asked"] or shapes:
+        from moorage.cli.capacity.asked import written_shapes
+
+        tried = [*written_shapes(shapes), *shapes_of(loaded.world)]
+        found["needs"] = nodes_needed(loaded.world, tried)
+    show(output, found, text=lambda: report(found))

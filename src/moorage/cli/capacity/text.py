@@ -1,0 +1,57 @@
+"""The answer about capacity as text for people; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from moorage.what_if.capacity import Need, Room
+
+
+def report(found: Mapping[str, Any]) -> str:
+    """Return how many pods fit, what binds, and which nodes would place what waits."""
+    parts: list[str] = []
+    if found["room"] is not None:
+        parts += _room(found["asked"], found["room"])
+    if found["needs"]:
+        parts += ["", *_needs(found["needs"])] if parts else _needs(found["needs"])
+    return "\n".join(parts) or "No pod waits."
+
+
+def _room(asked: str, room: Room) -> list[str]:
+    more = "at least " if room.reached_most else ""
+    what = asked.replace("pods", "pod", 1).replace("mixes", "mix", 1) if room.fit == 1 else asked
+    parts = [f"{more}{room.fit} more {what} {'fits' if room.fit == 1 else 'fit'}"]
+    if room.pods != room.fit:
+        parts[0] += f", {room.pods} pods with those of the mix that is cut short"
+    if room.reached_most:
+        return [*parts, "The count was ended there; --most sets how far it goes."]
+    parts.append(f"The next one finds no node: {room.message}")
+    if room.reasons:
+        reason, nodes = next(iter(room.reasons.items()))
+        parts.append(f"What binds first: {reason}, on {nodes} nodes")
+    return parts
+
+
+def _needs(needs: Sequence[Need]) -> list[str]:
+    waiting = needs[0].placed + needs[0].left
+    parts = [f"Pods that wait: {waiting}"]
+    for need in needs:
+        size = ", ".join(
+            f"{name}={need.allocatable[name]}"
+            for name in ("cpu", "memory")
+            if name in need.allocatable
+        )
+        shape = f"like {need.like} ({size})" if need.like in size or "=" not in need.like else size
+        if not need.left:
+            nodes = "1 more node" if need.nodes == 1 else f"{need.nodes} more nodes"
+            placing = "places" if need.nodes == 1 else "place"
+            parts.append(f"  {nodes} {shape} {placing} all of them")
+        elif need.placed:
+            parts.append(
+                f"  {need.nodes} more nodes {shape} place {need.placed}; further ones place none, "
+                f"because {need.reason}"
+            )
+        else:
+            parts.append(f"  nodes {shape} place none, because {need.reason}")
+    return parts

@@ -1,0 +1,1 @@
+"""``moorage what-if``: the command in `command`; `parsing` reads the changes, `text` writes."""

@@ -1,0 +1,110 @@
+"""``moorage what-if``: what a change would do to a cluster; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from moorage.cli.options import kubeconfig_option, namespace_option, output_option
+from moorage.cli.what_if.options import source_options
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
+
+_EPILOG = """
+\b
+Examples:
+  moorage what-if --drain node-03
+  moorage what-if --add 3xcpu=16,memory=64Gi --scale deployment/web=100
+  moorage what-if --apply job.yaml --from prod.json
+  moorage what-if -f scenario.yaml -o json
+
+\b
+The changes of several options happen in this order: config and plugin, add, apply, scale, priority,
+taint, cordon, drain, remove, delete. A scenario has an order of its own:
+  steps:
+  - add: 2xcpu=16,memory=64Gi
+  - drain: node-03
+  - scale: deployment/web=40
+
+\b
+Exit codes:
+  0  nothing gets worse
+  1  a pod is lost, evicted, or without a node that had one or is new
+  2  bad input: a change cannot be made
+"""
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _many(name: str, metavar: str, text: str) -> Callable[[F], F]:
+    return click.option(name, multiple=True, metavar=metavar, help=text)
+
+
+@click.command(name="what-if", epilog=_EPILOG)
+@_many("--add", "[N]x[SHAPE]", "Add nodes, such as 3xcpu=8,memory=32Gi; shapes as of `up --shape`.")
+@_many("--remove", "NODE", "Delete a node.")
+@_many("--cordon", "NODE", "Let no further pod onto a node.")
+@_many("--drain", "NODE", "Cordon a node and evict its pods, one after another.")
+@_many("--taint", "NODE=KEY[=VALUE]:EFFECT", "Put a taint on a node.")
+@_many("--apply", "FILE", "Create the objects of a file; - reads standard input.")
+@_many("--scale", "KIND/NAME=N", "Give a Deployment or its like another number of pods.")
+@_many("--delete", "KIND/NAME", "Delete an object, with everything it owns.")
+@_many("--priority", "pod=NAME:VALUE", "Give a pod another priority.")
+@click.option("--config", default="", metavar="FILE", help="Give the scheduler this configuration.")
+@_many("--plugin", "WHERE:NAME", "Give the scheduler a plugin of yours, such as file.py:name.")
+@click.option(
+    "-f",
+    "--filename",
+    "scenario",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="A scenario: steps in order, before the changes of other options.",
+)
+@source_options
+@output_option()
+@namespace_option
+@kubeconfig_option
+@click.pass_context
+def what_if(  # noqa: PLR0913 - one parameter for each option
+    ctx: click.Context,
+    /,
+    *,
+    scenario: Path | None,
+    dump: Path | None,
+    running_config: Path | None,
+    seed: int,
+    output: Form,
+    namespace: str,
+    kubeconfig: str,
+    context: str,
+    **changes: Any,
+) -> None:
+    """Say which pods would start, move, be evicted or lost, and why others would wait.
+
+    The objects are read once; from then on everything happens in memory, with the plugins and the
+    decisions of the scheduler itself. Pods that a node loses come back as their owners make them.
+    """
+    from moorage.cli.render import show, show_note
+    from moorage.cli.what_if.parsing import Reading, flag_changes, scenario_changes
+    from moorage.cli.what_if.source import load
+    from moorage.cli.what_if.text import plain, report
+    from moorage.what_if.course import try_steps
+
+    loaded = load(
+        dump, running_config, seed=seed, namespace=namespace, kubeconfig=kubeconfig, context=context
+    )
+    for line in loaded.notes:
+        show_note(line)
+    reading = Reading(loaded.world, loaded.namespace)
+    steps = [] if scenario is None else scenario_changes(scenario, reading)
+    steps += flag_changes(changes, reading)
+    course = try_steps(loaded.world, steps)
+    show(output, plain(course), text=lambda: report(course))
+    if course.worse:
+        ctx.exit(1)

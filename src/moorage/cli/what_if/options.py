@@ -1,0 +1,39 @@
+"""Options of the commands that work on a cluster in memory: where its objects come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def source_options(function: F) -> F:
+    """Add ``--from``, ``--running-config`` and ``--seed``."""
+    function = click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        metavar="NUMBER",
+        help="Seed of the draws among equally good nodes.",
+    )(function)
+    function = click.option(
+        "--running-config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=None,
+        metavar="FILE",
+        help="The configuration that the scheduler has now. Default: the default profile.",
+    )(function)
+    return click.option(
+        "--from",
+        "dump",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=None,
+        metavar="FILE",
+        help="Objects from a file instead of a server: `moorage snapshot save`, or "
+        "`kubectl get ... -A -o json`. - reads standard input.",
+    )(function)

@@ -1,0 +1,221 @@
+"""Reads changes as they are written on a command line or in a scenario."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api.resources import by_name
+from moorage.api.yaml_text import read_one
+from moorage.base.errors import DecodeError, UsageError
+from moorage.cli.manifests import read_manifests
+from moorage.cli.plugins import with_plugins
+from moorage.config.load import load_config
+from moorage.nodeagent.shapes import parse_shape, shaped_nodes
+from moorage.what_if.changes import (
+    AddNode,
+    AddTaint,
+    Apply,
+    Cordon,
+    Delete,
+    Drain,
+    RemoveNode,
+    Scale,
+    SetPriority,
+)
+from moorage.what_if.course import Reconfigure, Step
+from moorage.what_if.world import World
+
+_COUNTED: Final = re.compile(r"([0-9]+)x(.+)", re.DOTALL)
+_TAINT: Final = re.compile(r"([^=]+)=([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)")
+_SCALE: Final = re.compile(r"([^/=]+)/([^/=]+)=([0-9]+)")
+_PRIORITY: Final = re.compile(r"pod[=/]([^:]+):(-?[0-9]+)")
+_ZONE: Final = "topology.kubernetes.io/zone"
+_ORDER: Final = (
+    "add",
+    "apply",
+    "scale",
+    "priority",
+    "taint",
+    "cordon",
+    "drain",
+    "remove",
+    "delete",
+)
+"""The order in which the changes of options happen."""
+
+
+class Reading:
+    """Turns texts into changes.
+
+    Parameters
+    ----------
+    world
+        The world that is changed: new nodes are spread over its zones.
+    namespace
+        The namespace of names and manifests that say none.
+    """
+
+    def __init__(self, world: World, namespace: str) -> None:
+        self._world = world
+        self._namespace = namespace
+        self._added = 0
+        self._readers: dict[str, Callable[[str], Sequence[Step]]] = {
+            "add": self._add,
+            "apply": self._apply,
+            "scale": self._scale,
+            "priority": self._priority,
+            "taint": self._taint,
+            "cordon": lambda text: [Cordon(text)],
+            "drain": lambda text: [Drain(text)],
+            "remove": lambda text: [RemoveNode(text)],
+            "delete": self._delete,
+            "config": lambda text: self.reconfigured(text, ()),
+            "plugin": lambda text: self.reconfigured("", (text,)),
+        }
+
+    def read(self, what: str, text: str) -> Sequence[Step]:
+        """Return the changes of one text.
+
+        Raises
+        ------
+        UsageError
+            There is no such change, or the text cannot be read.
+        """
+        reader = self._readers.get(what)
+        if reader is None:
+            raise UsageError(f"there is no change {what!r}; there are {', '.join(self._readers)}")
+        return reader(text)
+
+    def reconfigured(self, config: str, plugins: Sequence[str]) -> Sequence[Step]:
+        """Return the change to another configuration, or to further plugins.
+
+        Raises
+        ------
+        UsageError
+            The file or a plugin cannot be used.
+        """
+        loaded = self._world.config if not config else load_config(Path(config))
+        known = with_plugins(loaded, plugins)
+        return [Reconfigure(known.config, known.registry)]
+
+    def _add(self, text: str) -> Sequence[Step]:
+        counted = _COUNTED.fullmatch(text)
+        count, shape_text = (int(counted[1]), counted[2]) if counted else (1, text)
+        try:
+            shape = parse_shape(shape_text)
+            shape = msgspec.structs.replace(shape, count=None)
+            templates: list[Any] = list(shaped_nodes([shape], count, prefix="added"))
+        except UsageError as error:
+            raise UsageError(str(error).replace("--shape", "--add", 1)) from error
+        zones = sorted(
+            {
+                node.metadata.labels[_ZONE]
+                for node in self._world.objects.nodes.values()
+                if _ZONE in node.metadata.labels
+            }
+        )
+        return [self._one_node(each, zones, dict(shape.labels)) for each in templates]
+
+    def _one_node(self, template: Any, zones: Sequence[str], own: Mapping[str, str]) -> AddNode:
+        """Return the change that adds a node, in the next zone unless its shape names one."""
+        self._added += 1
+        name = f"added-{self._added:02d}"
+        labels = dict(template["metadata"]["labels"]) | {"kubernetes.io/hostname": name}
+        if _ZONE not in own:
+            labels.pop(_ZONE, None)
+            if zones:
+                labels[_ZONE] = zones[(self._added - 1) % len(zones)]
+        metadata = {**template["metadata"], "name": name, "labels": labels}
+        return AddNode({**template, "metadata": metadata})
+
+    def _apply(self, text: str) -> Sequence[Step]:
+        return [Apply(each, self._namespace) for each in read_manifests([text])]
+
+    def _scale(self, text: str) -> Sequence[Step]:
+        found = _SCALE.fullmatch(text)
+        if found is None:
+            raise UsageError(f"scale {text}: write KIND/NAME=NUMBER, such as deployment/web=5")
+        return [Scale(_kind(found[1]).kind, self._namespace, found[2], int(found[3]))]
+
+    def _priority(self, text: str) -> Sequence[Step]:
+        found = _PRIORITY.fullmatch(text)
+        if found is None:
+            raise UsageError(f"priority {text}: write pod=NAME:VALUE, such as pod=web-1:1000")
+        return [SetPriority(self._namespace, found[1], int(found[2]))]
+
+    def _taint(self, text: str) -> Sequence[Step]:
+        found = _TAINT.fullmatch(text)
+        if found is None:
+            raise UsageError(
+                f"taint {text}: write NODE=KEY=VALUE:EFFECT, the effect one of NoSchedule, "
+                "PreferNoSchedule, NoExecute"
+            )
+        return [AddTaint(found[1], found[2], found[3] or "", found[4])]
+
+    def _delete(self, text: str) -> Sequence[Step]:
+        kind, slash, name = text.partition("/")
+        if not slash or not name:
+            raise UsageError(f"delete {text}: write KIND/NAME, such as deployment/web")
+        return [Delete(_kind(kind), self._namespace, name)]
+
+
+def flag_changes(flags: Mapping[str, Any], reading: Reading) -> list[Step]:
+    """Return the changes of the options, in the documented order.
+
+    Raises
+    ------
+    UsageError
+        A value cannot be read.
+    """
+    steps: list[Step] = []
+    if flags["config"] or flags["plugin"]:
+        steps += reading.reconfigured(flags["config"], flags["plugin"])
+    for what in _ORDER:
+        for text in flags[what]:
+            steps += reading.read(what, text)
+    return steps
+
+
+def scenario_changes(file: Path, reading: Reading) -> list[Step]:
+    """Return the changes of a scenario.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read, or a step is not ``change: text``.
+    """
+    try:
+        found = read_one(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot read {file}: {error.strerror}") from error
+    except DecodeError as error:
+        raise UsageError(f"{file}: not YAML: {error}") from error
+    listed = found.get("steps") if isinstance(found, dict) else None
+    if not isinstance(listed, list) or not listed:
+        raise UsageError(f"{file}: no steps; a scenario is `steps:` and a list of changes")
+    steps: list[Step] = []
+    for number, step in enumerate(listed, start=1):
+        if not isinstance(step, dict) or len(step) != 1:
+            raise UsageError(f"{file}: step {number}: write one change, such as drain: node-03")
+        ((what, value),) = step.items()
+        texts = value if isinstance(value, list) else [value]
+        for text in texts:
+            if not isinstance(text, str):
+                raise UsageError(f"{file}: step {number}: {what}: write text, or a list of texts")
+            try:
+                steps += reading.read(what, text)
+            except UsageError as error:
+                raise UsageError(f"{file}: step {number}: {error}") from error
+    return steps
+
+
+def _kind(word: str) -> Any:
+    found = by_name(word)
+    if found is None:
+        raise UsageError(f"there is no kind {word!r}")
+    return found

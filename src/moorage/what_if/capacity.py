@@ -1,0 +1,251 @@
+"""Counts how many more pods would fit, what binds first, and which nodes would place what waits.
+
+Pods are placed one after another by the scheduler's own cycle, until one finds no node. Nothing is
+evicted for them: capacity is room that is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api.meta import ObjectMeta
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.quantity import parse_quantity
+from moorage.base.errors import UsageError
+from moorage.base.ids import new_uid
+from moorage.engine.decision import Decision
+from moorage.snapshot.pod_info import PodInfo
+from moorage.what_if.course import scene_of
+from moorage.what_if.rehearsal import Rehearsal, fresh
+from moorage.what_if.world import World
+
+_HOSTNAME: Final = "kubernetes.io/hostname"
+# More nodes than anybody adds at once, and few enough to try.
+_NODES_MOST: Final = 1_000
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """One kind of pod in a mix: a pod, and how many of it there are in one mix."""
+
+    pod: Pod
+    count: int = 1
+
+
+class Room(msgspec.Struct, frozen=True, rename="camel"):
+    """How many more pods fit.
+
+    Parameters
+    ----------
+    fit
+        How many whole mixes fit; for one kind of pod, how many pods.
+    pods
+        How many pods that are.
+    reached_most
+        Whether more might fit: the count was ended at the limit.
+    message
+        Why the next pod finds no node; "" where the limit was reached.
+    reasons
+        What binds, with the number of nodes, the most frequent reason first.
+    by_node
+        How many of the pods each node takes.
+    """
+
+    fit: int
+    pods: int
+    reached_most: bool
+    message: str
+    reasons: dict[str, int]
+    by_node: dict[str, int]
+
+
+class Need(msgspec.Struct, frozen=True, rename="camel"):
+    """How many nodes of a shape would place the pods that wait.
+
+    Parameters
+    ----------
+    like
+        The node that has the shape, or the shape as it was written.
+    allocatable
+        What such a node offers.
+    nodes
+        How many nodes were added.
+    placed, left
+        How many waiting pods got a node, and how many wait still.
+    reason
+        Why the others wait, "" where none does.
+    """
+
+    like: str
+    allocatable: dict[str, str]
+    nodes: int
+    placed: int
+    left: int
+    reason: str = ""
+
+
+def room_for(world: World, mix: Sequence[Kind], *, most: int) -> Room:
+    """Place pods until one finds no node.
+
+    Parameters
+    ----------
+    mix
+        The pods of one mix; at least one.
+    most
+        Largest number of pods to place.
+
+    Raises
+    ------
+    UsageError
+        No profile serves the pods' schedulerName, or a pod would have to wait for others.
+    """
+    rehearsal = Rehearsal(world)
+    rehearsal.settle()
+    filling = _Filling(rehearsal)
+    mixes = 0
+    while True:
+        for kind in mix:
+            for _ in range(kind.count):
+                if filling.placed >= most:
+                    return filling.room(mixes, None)
+                decision = filling.place(kind.pod)
+                if not decision.node_name:
+                    return filling.room(mixes, decision)
+        mixes += 1
+
+
+class _Filling:
+    """A rehearsal that is filled with pods."""
+
+    def __init__(self, rehearsal: Rehearsal) -> None:
+        self._rehearsal = rehearsal
+        self._core = rehearsal.filled.core
+        self._uids = rehearsal.names.stream("what-if/capacity")
+        self._by_node: dict[str, int] = {}
+        self.placed = 0
+
+    def place(self, like: Pod) -> Decision:
+        """Decide about one more pod, and put it on its node."""
+        name = f"{like.metadata.name or like.metadata.generate_name}-{self.placed}"
+        pod = fresh(like, name=name)
+        metadata = msgspec.structs.replace(pod.metadata, uid=new_uid(self._uids))
+        pod = msgspec.structs.replace(pod, metadata=metadata)
+        cycle = self._core.cycles.get(pod.spec.scheduler_name)
+        if cycle is None:
+            raise UsageError(
+                f"no profile serves schedulerName {pod.spec.scheduler_name}; --running-config "
+                "names the file of the scheduler's configuration"
+            )
+        if self._core.snapshot.groups.key_of(pod) is not None:
+            raise UsageError("the pod belongs to a group; ask about a group by what-if --apply")
+        decision = cycle.decide(PodInfo(pod))
+        if decision.node_name:
+            spec = msgspec.structs.replace(pod.spec, node_name=decision.node_name)
+            self._rehearsal.filled.pods.on_add(msgspec.structs.replace(pod, spec=spec))
+            self.placed += 1
+            self._by_node[decision.node_name] = self._by_node.get(decision.node_name, 0) + 1
+        return decision
+
+    def room(self, mixes: int, last: Decision | None) -> Room:
+        """Return what was found; `last` is the decision about the first pod without a node."""
+        diagnosis = None if last is None else last.diagnosis
+        counts: Mapping[str, int] = {} if diagnosis is None else diagnosis.reason_counts
+        if diagnosis is not None and diagnosis.pre_filter_message:
+            counts = {diagnosis.pre_filter_message: diagnosis.num_nodes}
+        message = "" if last is None else last.message
+        if diagnosis is not None:
+            # Nothing is evicted here, so what PostFilter says is not told.
+            message = msgspec.structs.replace(diagnosis, post_filter_message="").message
+        return Room(
+            fit=mixes,
+            pods=self.placed,
+            reached_most=last is None,
+            message=message,
+            reasons=dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))),
+            by_node=dict(sorted(self._by_node.items())),
+        )
+
+
+def nodes_needed(world: World, shapes: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Need]:
+    """Add nodes of each shape, one after another, until no pod waits or a node takes none.
+
+    Parameters
+    ----------
+    shapes
+        Name and manifest of each shape to try; see `shapes_of`.
+    """
+    found = []
+    for like, manifest in shapes:
+        scene = scene_of(Rehearsal(world))
+        rehearsal = scene.rehearsal
+        rehearsal.settle()
+        first = left = _waiting(rehearsal)
+        if not first:
+            return []
+        nodes = 0
+        while left and nodes < _NODES_MOST:
+            rehearsal.put_node(_node(manifest, f"added-{nodes + 1}"))
+            scene.workloads.nodes_changed()
+            rehearsal.settle()
+            now = _waiting(rehearsal)
+            if len(now) >= len(left):
+                break
+            nodes, left = nodes + 1, now
+        reasons = rehearsal.reasons()
+        reason = reasons.get(left[0].uid, "") if left else ""
+        amounts = {k: str(v) for k, v in (manifest["status"].get("allocatable") or {}).items()}
+        placed = len(first) - len(left)
+        found.append(Need(like, amounts, nodes, placed, len(left), reason))
+    return found
+
+
+def shapes_of(world: World) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the shapes of a world's nodes, each named by its first node, the smallest first.
+
+    Nodes have one shape if they offer the same and have the same labels and taints, apart from
+    their names.
+    """
+    known: dict[bytes, tuple[str, Mapping[str, Any]]] = {}
+    for name in sorted(world.objects.nodes):
+        manifest = _manifest(world.objects.nodes[name])
+        known.setdefault(msgspec.json.encode(manifest, order="sorted"), (name, manifest))
+    return sorted(known.values(), key=_size)
+
+
+def _manifest(node: Node) -> dict[str, Any]:
+    labels = {k: v for k, v in node.metadata.labels.items() if k != _HOSTNAME}
+    taints = [each for each in node.spec.taints if not each.key.startswith("node.kubernetes.io/")]
+    return {
+        "metadata": {"labels": labels},
+        "spec": {"taints": [msgspec.to_builtins(each) for each in taints]},
+        "status": {
+            "allocatable": dict(node.status.allocatable),
+            "capacity": dict(node.status.allocatable),
+        },
+    }
+
+
+def _node(manifest: Mapping[str, Any], name: str) -> Node:
+    labels = {**(manifest["metadata"].get("labels") or {}), _HOSTNAME: name}
+    node = msgspec.convert(
+        {"spec": manifest.get("spec") or {}, "status": manifest["status"]}, Node, strict=False
+    )
+    return msgspec.structs.replace(node, metadata=ObjectMeta(name=name, labels=labels))
+
+
+def _size(shape: tuple[str, Mapping[str, Any]]) -> tuple[int, int, str]:
+    offered = shape[1]["status"]["allocatable"]
+    cpu, memory = (parse_quantity(offered.get(each, 0)) for each in ("cpu", "memory"))
+    return cpu, memory, shape[0]
+
+
+def _waiting(rehearsal: Rehearsal) -> list[Pod]:
+    profiles = rehearsal.filled.core.profiles
+    return [
+        pod
+        for pod in rehearsal.objects.pending_pods
+        if pod.spec.scheduler_name in profiles and not pod.spec.scheduling_gates
+    ]

@@ -1,0 +1,170 @@
+"""``moorage what-if`` and ``moorage capacity``: output and exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.testing.builders import Manifest, node_manifest
+from tests.cli.conftest import Type
+from tests.what_if.cluster import bare as bare_pod
+from tests.what_if.cluster import pod_of, replica_set
+
+_ITEMS = [
+    *(node_manifest(name) for name in ("n1", "n2")),
+    replica_set("web", 1),
+    pod_of("web", 0, "n1"),
+]
+
+
+def _dump(*items: Manifest) -> None:
+    found = {"apiVersion": "v1", "kind": "List", "items": [*_ITEMS, *items]}
+    Path("dump.json").write_text(json.dumps(found))
+
+
+def _type(bare: Type, *words: str) -> tuple[int, str, str]:
+    result = bare(*words, "--from", "dump.json")
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_a_course_is_told_to_people(bare: Type) -> None:
+    _dump()
+    code, out, err = _type(bare, "what-if", "--drain", "n1")
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[0] == "Move (1):"
+    assert lines[1].startswith("  default/web-0: n1 -> n2, as web-")
+    assert lines[3:] == [
+        "NODE   PODS     CPU                 MEMORY",
+        "n1     1 -> 0   2 (50%) -> 0 (0%)   0.0Gi (0%) -> 0.0Gi (0%)",
+        "n2     0 -> 1   0 (0%) -> 2 (50%)   0.0Gi (0%) -> 0.0Gi (0%)",
+        "",
+        "Nothing gets worse.",
+    ]
+
+
+def test_something_worse_ends_with_1(bare: Type) -> None:
+    _dump(bare_pod("solo", "n2", cpu="4"))
+    code, out, _err = _type(bare, "what-if", "--remove", "n2", "-o", "json")
+    found = json.loads(out)
+    assert code == 1
+    assert found["lost"] == [{"pod": "default/solo", "node": "n2", "evictedBy": ""}]
+    assert found["worse"] == ["1 pod lost: no owner makes another"]
+    nodes = {row["name"]: row["used"]["cpu"] for row in found["before"]["nodes"]["rows"]}
+    assert nodes == {"n1": 2.0, "n2": 4.0}
+
+
+_SCENARIO = """
+steps:
+- add: 2xcpu=8,memory=16Gi,pool=big
+- cordon: [n1, n2]
+- scale: replicaset/web=5
+- taint: added-01=busy=yes:NoSchedule
+"""
+
+
+def test_the_steps_of_a_scenario_happen_in_order(bare: Type) -> None:
+    _dump()
+    Path("s.yaml").write_text(_SCENARIO)
+    code, out, _err = _type(bare, "what-if", "-f", "s.yaml", "-o", "json")
+    found = json.loads(out)
+    assert code == 0
+    assert len(found["starts"]) == 4
+    assert {each["node"] for each in found["starts"]} == {"added-01", "added-02"}
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        pytest.param(["--drain", "n9"], "there is no node n9", id="a node that is not there"),
+        pytest.param(["--scale", "web"], "scale web: write KIND/NAME=NUMBER", id="scale"),
+        pytest.param(["--scale", "job/x=3"], "a Job is not scaled", id="a Job is not scaled"),
+        pytest.param(["--priority", "web-0=1"], "write pod=NAME:VALUE", id="priority"),
+        pytest.param(["--taint", "n1=a:Never"], "the effect one of NoSchedule", id="taint"),
+        pytest.param(["--delete", "web"], "write KIND/NAME", id="delete"),
+        pytest.param(["--delete", "thing/web"], "there is no kind 'thing'", id="an unknown kind"),
+        pytest.param(["--add", "2xcpu=lots"], "--add cpu=lots: cpu=lots", id="add"),
+        pytest.param(["--config", "none.yaml"], "none.yaml", id="a configuration"),
+        pytest.param(["--plugin", "none.py:x"], "none.py", id="a plugin"),
+    ],
+)
+def test_a_change_that_cannot_be_read_is_bad_input(
+    bare: Type, words: list[str], problem: str
+) -> None:
+    _dump()
+    code, out, err = _type(bare, "what-if", *words)
+    assert (code, out) == (2, "")
+    assert problem in err
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        pytest.param("steps: []", "no steps", id="no steps"),
+        pytest.param("steps: [drain]", "step 1: write one change", id="no mapping"),
+        pytest.param("steps: [{drain: 3}]", "step 1: drain: write text", id="a number"),
+        pytest.param("steps: [{grow: x}]", "step 1: there is no change 'grow'", id="no change"),
+        pytest.param("a: [", "not YAML", id="no YAML"),
+    ],
+)
+def test_a_scenario_that_cannot_be_read_is_bad_input(bare: Type, text: str, problem: str) -> None:
+    _dump()
+    Path("s.yaml").write_text(text)
+    code, _out, err = _type(bare, "what-if", "-f", "s.yaml")
+    assert code == 2
+    assert problem in err
+
+
+def test_an_unreadable_object_is_noted(bare: Type) -> None:
+    _dump(node_manifest("bad", cpu="many"))
+    code, _out, err = _type(bare, "what-if", "--cordon", "n1")
+    assert code == 0
+    assert err.startswith("note: Node bad: status.allocatable[cpu]:")
+    assert err.endswith("it is left out\n")
+
+
+def test_capacity_counts_replicas(bare: Type) -> None:
+    _dump()
+    code, out, _err = _type(bare, "capacity", "--like", "replicaset/web")
+    assert code == 0
+    assert out.splitlines() == [
+        "3 more pods like those of replicaset/web fit",
+        "The next one finds no node: 0/2 nodes are available: 2 Insufficient cpu.",
+        "What binds first: Insufficient cpu, on 2 nodes",
+    ]
+
+
+def test_capacity_says_which_nodes_would_place_what_waits(bare: Type) -> None:
+    _dump(bare_pod("w1", cpu="3"), bare_pod("w2", cpu="3"), bare_pod("w3", cpu="3"))
+    code, out, _err = _type(bare, "capacity", "--shape", "cpu=8,memory=32Gi")
+    assert code == 0
+    assert out.splitlines() == [
+        "Pods that wait: 2",
+        "  1 more node cpu=8, memory=32Gi places all of them",
+        "  2 more nodes like n1 (cpu=4, memory=8Gi) place all of them",
+    ]
+
+
+def test_capacity_of_files(bare: Type) -> None:
+    _dump()
+    pod: dict[str, Any] = bare_pod("p", cpu="1")
+    del pod["metadata"]["uid"]
+    Path("pod.json").write_text(json.dumps(pod))
+    Path("mix.json").write_text(json.dumps([]))
+    mix = {"apiVersion": "v1", "kind": "List", "items": [pod, replica_set("other", 2, "1")]}
+    Path("mix.json").write_text(json.dumps(mix))
+    code, out, _err = _type(bare, "capacity", "-f", "pod.json", "-o", "json")
+    assert (code, json.loads(out)["room"]["fit"]) == (0, 6)
+    code, out, _err = _type(bare, "capacity", "--mix", "mix.json", "-o", "json")
+    assert (code, json.loads(out)["room"]["fit"]) == (0, 2)
+    code, _out, err = _type(bare, "capacity", "--mix", "mix.json", "-f", "pod.json")
+    assert code == 2
+    assert "exclude each other" in err
+
+
+def test_nothing_waits(bare: Type) -> None:
+    _dump()
+    assert _type(bare, "capacity") == (0, "No pod waits.\n", "")

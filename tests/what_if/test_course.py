@@ -1,0 +1,267 @@
+"""Each change leads to the course that a person would expect, in clusters of three small nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from moorage.api.resources import PODS, REPLICA_SETS, SERVICES
+from moorage.base.errors import UsageError
+from moorage.config.load import parse_config
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage.what_if.changes import (
+    AddNode,
+    AddTaint,
+    Apply,
+    Change,
+    Cordon,
+    Delete,
+    Drain,
+    RemoveNode,
+    Scale,
+    SetPriority,
+)
+from moorage.what_if.course import Course, Reconfigure, try_steps
+from tests.what_if.cluster import bare, pod_of, replica_set, world_of
+
+_NO_CPU = "0/3 nodes are available: 3 Insufficient cpu."
+
+
+def _said(course: Course) -> dict[str, Any]:
+    """Return the parts of a course that are not empty; new names without their endings."""
+    found: dict[str, list[str]] = {
+        "anyway": [f"{each.pod} {each.node}" for each in course.anyway],
+        "starts": [f"{_stem(each.pod)} {each.node}" for each in course.starts],
+        "moves": [
+            f"{each.pod} {each.from_node} {each.to_node} {each.evicted_by}".strip()
+            for each in course.moves
+        ],
+        "lost": [f"{each.pod} {each.node} {each.evicted_by}".strip() for each in course.lost],
+        "newly": [f"{each.was} {each.evicted_by}".strip() for each in course.newly_pending],
+        "still": [each.pod for each in course.still_pending],
+        "ended": list(course.ended),
+    }
+    return {name: lines for name, lines in found.items() if lines}
+
+
+def _stem(pod: str) -> str:
+    return pod if pod.rpartition("-")[2].isdigit() else pod.rpartition("-")[0] or pod
+
+
+_WEB = (replica_set("web", 2), pod_of("web", 0, "n1"), pod_of("web", 1, "n2"))
+_FULL = (bare("a", "n1", cpu="4"), bare("b", "n2", cpu="4"), bare("c", "n3", cpu="4"))
+
+
+@pytest.mark.parametrize(
+    ("items", "changes", "said"),
+    [
+        pytest.param((*_WEB,), [], {}, id="nothing changes"),
+        pytest.param(
+            (*_WEB, bare("new", cpu="3")),
+            [],
+            {"anyway": ["default/new n3"]},
+            id="a pod starts anyway",
+        ),
+        pytest.param(
+            (*_FULL, bare("waits", cpu="3")),
+            [AddNode(node_manifest("n9"))],
+            {"starts": ["default/waits n9"]},
+            id="a new node takes the pod that waits",
+        ),
+        pytest.param(
+            (*_WEB, bare("big", "n3", cpu="4")),
+            [Drain("n1")],
+            {"moves": ["default/web-0 n1 n2"]},
+            id="a drained pod with an owner comes back elsewhere",
+        ),
+        pytest.param(
+            (*_WEB, bare("big", "n3", cpu="4")),
+            [Drain("n3")],
+            {"lost": ["default/big n3"]},
+            id="a drained pod without an owner is lost",
+        ),
+        pytest.param(
+            (*_WEB, bare("big", "n3", cpu="3"), bare("more", "n2", cpu="2")),
+            [RemoveNode("n1")],
+            {"newly": ["default/web-0 on n1"]},
+            id="the node of a pod goes, and no other has room",
+        ),
+        pytest.param(
+            (*_WEB, bare("big", "n3", cpu="3"), bare("more", "n2", cpu="2")),
+            [RemoveNode("n1"), AddNode(node_manifest("n9"))],
+            {"moves": ["default/web-0 n1 n9"]},
+            id="a node is exchanged",
+        ),
+        pytest.param(
+            (*_FULL, bare("waits", cpu="3")),
+            [Cordon("n1"), Delete(PODS, "default", "a")],
+            {"ended": ["default/a"], "still": ["default/waits"]},
+            id="a cordoned node takes no pod",
+        ),
+        pytest.param(
+            (*_WEB,),
+            [AddTaint("n1", "broken", "", "NoExecute")],
+            {"moves": ["default/web-0 n1 n3"]},
+            id="a taint throws a pod out",
+        ),
+        pytest.param(
+            (*_WEB,),
+            [AddTaint("n1", "busy", "", "NoSchedule")],
+            {},
+            id="a taint that throws nothing out",
+        ),
+        pytest.param(
+            (*_FULL,),
+            [Scale("ReplicaSet", "default", "web", 1)],
+            None,
+            id="a ReplicaSet that is not there",
+        ),
+        pytest.param(
+            (*_WEB, bare("big", "n3", cpu="4")),
+            [Scale("ReplicaSet", "default", "web", 5)],
+            {"starts": ["default/web n2", "default/web n1"], "newly": ["new"]},
+            id="two of three more replicas fit",
+        ),
+        pytest.param(
+            (*_WEB,),
+            [Scale("ReplicaSet", "default", "web", 0)],
+            {"ended": ["default/web-0", "default/web-1"]},
+            id="a ReplicaSet goes to zero",
+        ),
+        pytest.param(
+            (*_WEB,),
+            [Delete(REPLICA_SETS, "default", "web")],
+            {"ended": ["default/web-0", "default/web-1"]},
+            id="a ReplicaSet is deleted with its pods",
+        ),
+        pytest.param(
+            (*_WEB, bare("solo", "n3", cpu="4")),
+            [SetPriority("default", "web-0", 5), Apply(pod_manifest("x", cpu="4"))],
+            {"newly": ["new"]},
+            id="a new pod of no higher priority waits",
+        ),
+        pytest.param(
+            (
+                bare("a", "n1", cpu="4"),
+                bare("b", "n2", cpu="4", priority=1000),
+                bare("c", "n3", cpu="4", priority=1000),
+                bare("waits", cpu="4"),
+            ),
+            [SetPriority("default", "waits", 1000)],
+            {"starts": ["default/waits n1"], "lost": ["default/a n1 default/waits"]},
+            id="a higher priority evicts a pod, which is lost",
+        ),
+        pytest.param(
+            (
+                replica_set("web", 1, "3"),
+                pod_of("web", 0, "n1", cpu="3"),
+                bare("b", "n2", cpu="4", priority=50),
+                bare("c", "n3", cpu="1", priority=50),
+                bare("waits", cpu="4"),
+            ),
+            [SetPriority("default", "waits", 10)],
+            {
+                "starts": ["default/waits n1"],
+                "moves": ["default/web-0 n1 n3 default/waits"],
+            },
+            id="an evicted pod with an owner comes back elsewhere",
+        ),
+    ],
+)
+def test_a_change_leads_to_its_course(
+    items: Sequence[Manifest], changes: Sequence[Change], said: dict[str, Any] | None
+) -> None:
+    """The whole course is compared; a change that cannot be made is refused."""
+    if said is None:
+        with pytest.raises(UsageError, match="there is no ReplicaSet web"):
+            try_steps(world_of(*items), changes)
+        return
+    course = try_steps(world_of(*items), changes)
+    assert _said(course) == said
+    assert course.is_quiet
+
+
+def test_a_pod_without_a_node_has_its_reason() -> None:
+    """The message is the scheduler's."""
+    course = try_steps(world_of(*_FULL), [Apply(pod_manifest("x", cpu="1"))])
+    (waiting,) = course.newly_pending
+    assert waiting.pod == "default/x"
+    assert waiting.reason.startswith(_NO_CPU)
+    assert course.worse == ("1 pod without a node",)
+
+
+def test_a_world_stays_as_it_is() -> None:
+    """The same question has the same answer twice."""
+    world = world_of(*_WEB)
+    first = try_steps(world, [Drain("n1"), Scale("ReplicaSet", "default", "web", 4)])
+    second = try_steps(world, [Drain("n1"), Scale("ReplicaSet", "default", "web", 4)])
+    assert first == second
+
+
+def test_another_configuration_decides_about_pods_that_wait() -> None:
+    """Without NodeResourcesFit a pod goes to a full node; bound pods stay."""
+    config = parse_config(
+        """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      disabled: [{name: NodeResourcesFit}]
+"""
+    )
+    world = world_of(*_FULL, bare("waits", cpu="4"))
+    course = try_steps(world, [Reconfigure(config, in_tree_registry())])
+    assert [each.pod for each in course.starts] == ["default/waits"]
+    assert [pod.name for pod in course.before.pods] == ["a", "b", "c", "waits"]
+
+
+def test_an_object_that_a_server_would_refuse_is_refused() -> None:
+    """The rules of admission are those of the API server."""
+    pod = pod_manifest("x", priorityClassName="unknown")
+    with pytest.raises(UsageError, match="no PriorityClass with name unknown was found"):
+        try_steps(world_of(), [Apply(pod)])
+
+
+def test_a_changed_template_is_refused() -> None:
+    """A rollout is not played."""
+    changed = replica_set("web", 2, cpu="1")
+    with pytest.raises(UsageError, match="rollout"):
+        try_steps(world_of(*_WEB), [Apply(changed)])
+
+
+def test_an_object_that_owns_no_pods_is_put_and_deleted() -> None:
+    """A Service changes no pod."""
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "s"},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
+    }
+    course = try_steps(world_of(*_WEB), [Apply(service), Delete(SERVICES, "default", "s")])
+    assert _said(course) == {}
+    with pytest.raises(UsageError, match="there is no Service default/s"):
+        try_steps(world_of(), [Delete(SERVICES, "default", "s")])
+
+
+def test_a_course_can_be_told_to_programs() -> None:
+    """The names are those of the documented JSON."""
+    course = try_steps(world_of(*_WEB), [Drain("n1")])
+    plain = msgspec.to_builtins(course)
+    assert plain["moves"][0]["fromNode"] == "n1"
+    assert set(plain) == {
+        "anyway",
+        "starts",
+        "moves",
+        "lost",
+        "newlyPending",
+        "stillPending",
+        "ended",
+        "isQuiet",
+        "before",
+        "after",
+    }
