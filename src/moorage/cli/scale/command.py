@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.options import kubeconfig_option, shape_option
+from moorage.cli.command_group import CommandGroup
+from moorage.cli.options import kubeconfig_option, output_option, shape_option
 
 if TYPE_CHECKING:
+    from moorage.cli.render import Form
     from moorage.cli.session import Session
     from moorage.nodeagent.shapes import Shape
     from moorage.sandbox.scaling.resize import Resized
@@ -22,7 +24,7 @@ Examples:
 """
 
 
-@click.group(epilog=_EPILOG)
+@click.group(cls=CommandGroup, epilog=_EPILOG)
 def scale() -> None:
     """Change the number of nodes of a running sandbox."""
 
@@ -33,14 +35,14 @@ def scale() -> None:
 @click.option(
     "--force", is_flag=True, help="Remove nodes with pods, too; their pods are lost with them."
 )
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
+@output_option()
 @kubeconfig_option
 def nodes(
     *,
     count: int,
     shapes: tuple[str, ...],
     force: bool,
-    output: Literal["text", "json"],
+    output: Form,
     kubeconfig: str,
     context: str,
 ) -> None:
@@ -49,9 +51,7 @@ def nodes(
     Empty nodes are removed before others, and new nodes before old ones. Pods of DaemonSets and
     finished pods do not count. Nodes with pods are removed with --force only.
     """
-    import msgspec
-
-    from moorage.cli.render import json_text
+    from moorage.cli.render import show
     from moorage.cli.session import run_session
     from moorage.nodeagent.shapes import parse_shape
 
@@ -62,7 +62,7 @@ def nodes(
         context=context,
         waits=True,
     )
-    click.echo(_told(resized) if output == "text" else json_text(msgspec.to_builtins(resized)))
+    show(output, resized, text=_told(resized))
 
 
 async def _resize(session: Session, count: int, shapes: list[Shape], *, force: bool) -> Resized:
