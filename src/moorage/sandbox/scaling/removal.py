@@ -42,14 +42,18 @@ def choose(nodes: Iterable[Node], pods: Iterable[Pod], count: int) -> Removal:
         How many nodes to remove.
     """
     loads = load_by_node(pods)
-    newest = sorted(nodes, key=_age, reverse=True)
-    chosen = sorted(newest, key=lambda node: loads[node.name] > 0)[:count]
+    chosen = sorted(newest_first(nodes), key=lambda node: loads[node.name] > 0)[:count]
     occupied = tuple(node.name for node in chosen if loads[node.name])
     return Removal(
         names=tuple(node.name for node in chosen),
         occupied=occupied,
         pods=sum(loads[name] for name in occupied),
     )
+
+
+def newest_first(nodes: Iterable[Node]) -> list[Node]:
+    """Return nodes by age, and by number where they are of one second."""
+    return sorted(nodes, key=_age, reverse=True)
 
 
 def load_by_node(pods: Iterable[Pod]) -> Counter[str]:

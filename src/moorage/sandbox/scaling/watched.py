@@ -1,0 +1,105 @@
+"""Keeps the objects of a cluster current, for the autoscaler, by watches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from moorage.api.meta import ApiObject
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import DAEMON_SETS, NODES, PODS, ResourceType
+from moorage.base import aio
+from moorage.base.clock import Clock
+from moorage.base.rng import Streams
+from moorage.client.follow import Follower
+from moorage.client.reflector import Reflector
+from moorage.client.transport import Transport
+from moorage.controllers.views import Whole
+from moorage.service.kinds import WATCHED
+from moorage.what_if.lists import Key, Objects, checked_node, checked_pod
+
+_FIELDS: Final = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+class WatchedCluster:
+    """The objects of a cluster, as the watches last showed them.
+
+    Attributes
+    ----------
+    objects
+        Nodes, pods that have not finished, and all kinds that a scheduler watches.
+    daemon_sets
+        DaemonSets by key.
+    """
+
+    def __init__(self, transport: Transport, *, clock: Clock, streams: Streams) -> None:
+        self._transport, self._clock, self._streams = transport, clock, streams
+        self.objects = Objects()
+        self.daemon_sets: dict[Key, Whole] = {}
+        objects = self.objects
+        self._reflectors = [
+            self._reflector(
+                NODES, Node, self._node_seen, lambda o: objects.nodes.pop(o.name, None)
+            ),
+            self._reflector(
+                PODS, Pod, self._pod_seen, lambda o: objects.pods.pop(_key(o), None), fields=_FIELDS
+            ),
+            self._in(DAEMON_SETS, Whole, self.daemon_sets),
+            *(self._in(each.resource, each.type_, objects.lister(each.lister)) for each in WATCHED),
+        ]
+
+    async def run(self) -> None:
+        """Watch until cancelled."""
+        await aio.together(*(each.run() for each in self._reflectors))
+
+    async def synced(self) -> None:
+        """Wait for the first lists."""
+        for each in self._reflectors:
+            await each.synced.wait()
+
+    def _node_seen(self, node: Node) -> None:
+        try:
+            self.objects.nodes[node.name] = checked_node(node)
+        except ValueError:
+            self.objects.nodes.pop(node.name, None)  # the scheduler leaves it alone, too
+
+    def _pod_seen(self, pod: Pod) -> None:
+        try:
+            self.objects.pods[_key(pod)] = checked_pod(pod)
+        except ValueError:
+            self.objects.pods.pop(_key(pod), None)
+
+    def _in(self, resource: ResourceType, kind: type[Any], found: dict[Key, Any]) -> Reflector[Any]:
+        def seen(obj: Any) -> None:
+            found[_key(obj)] = obj
+
+        return self._reflector(resource, kind, seen, lambda obj: found.pop(_key(obj), None))
+
+    def _reflector(
+        self,
+        resource: ResourceType,
+        kind: type[Any],
+        seen: Callable[[Any], None],
+        gone: Callable[[Any], object],
+        *,
+        fields: str = "",
+    ) -> Reflector[Any]:
+        return Reflector(
+            self._transport,
+            resource,
+            kind,
+            handler=Follower(seen, lambda obj: _drop(gone(obj))),
+            clock=self._clock,
+            rng=self._streams.stream(f"autoscaler/{resource.plural}"),
+            field_selector=fields,
+            optional=resource not in (NODES, PODS),
+        )
+
+
+def _key(obj: ApiObject) -> Key:
+    return obj.metadata.namespace or "", obj.metadata.name
+
+
+def _drop(_: object) -> None:
+    """Take a value that is not needed."""
