@@ -50,6 +50,8 @@ def status(*, output: Form, name: str, kubeconfig: Path | None) -> None:
 def _lines(found: dict[str, Any]) -> Iterator[str]:
     waiting = found.pop("waiting")
     pods = ", ".join(f"{count} {state}" for state, count in found.pop("pods").items())
+    if scaled := found.pop("autoscale"):
+        found["nodes"] = f"{found['nodes']}, autoscaled {scaled}"
     found["scheduler"] = ", ".join(found.pop("served") or ()) or "none"
     found["metrics"] = f"{found.pop('health')}/metrics"
     if not found["metrics"].startswith("https:"):
@@ -75,7 +77,7 @@ async def _described(record: SandboxRecord) -> dict[str, Any]:
         async with asyncio.timeout(_SECONDS_MAX):
             clock = SystemClock()
             async with watched(Path(record.kubeconfig), record.served, clock=clock) as progress:
-                described |= _pods(progress)
+                described |= {"nodes": progress.nodes} | _pods(progress)
     except TimeoutError:
         described["state"] = f"no answer within {_SECONDS_MAX:g} s"
     return described

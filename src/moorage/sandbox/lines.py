@@ -27,6 +27,8 @@ class Started(msgspec.Struct, frozen=True, omit_defaults=True):
     seed: int
     context: str = ""
     """The context in the user's own kubeconfig; "" for none."""
+    autoscale: str = ""
+    """``MIN:MAX`` where nodes come and go; "" where they stay."""
 
     @property
     def copy_lines(self) -> tuple[str, ...]:
@@ -76,6 +78,11 @@ def summary(progress: Progress) -> str:
     """Return the counts in one line."""
     parts = [f"{count} {state.value}" for state in PodState if (count := progress.counts[state])]
     return f"{progress.total} pods: {', '.join(parts) or 'none'}"
+
+
+def nodes_text(count: int, autoscale: str) -> str:
+    """Return the number of nodes, and between which numbers it moves by itself."""
+    return f"{count} nodes, autoscaled {autoscale}" if autoscale else f"{count} nodes"
 
 
 def metrics_line(url: str) -> str:
@@ -145,7 +152,8 @@ class LinesView(_Printer):
     def started(self, what: Started) -> None:
         """Print the server's address, and the lines to copy."""
         scheduler = f"scheduler with seed {what.seed}" if what.scheduler else "no scheduler"
-        self._print(f"API server at {what.url}, {what.nodes} nodes, {scheduler}")
+        nodes = nodes_text(what.nodes, what.autoscale)
+        self._print(f"API server at {what.url}, {nodes}, {scheduler}")
         self._print("".join(f"\n    {line}" for line in what.copy_lines) + "\n")
 
     def ready(self, seconds: float) -> None:

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from moorage.sandbox.lines import Started, metrics_line, summary
+from moorage.sandbox.lines import Started, metrics_line, nodes_text, summary
 from moorage.sandbox.progress import Change, PodState, Progress
 
 _COLOURS = {
@@ -49,15 +49,14 @@ class LiveView:
         self._size = console.size
         self._live = self._new_live()
         self._head: list[Text] = []
+        self._what: Started | None = None
         self._messages: deque[Text] = deque(maxlen=_MESSAGES_MAX)
 
     def started(self, what: Started) -> None:
         """Begin to draw, first of all the lines to copy."""
-        scheduler = f"scheduler (seed {what.seed})" if what.scheduler else "no scheduler"
-        title = Text("moorage", style="bold")
-        title.append(f" API server {what.url}, {what.nodes} nodes, {scheduler}", style="not bold")
+        self._what = what
         lines = [Text(f"    {line}") for line in what.copy_lines]
-        self._head = [title, *lines]
+        self._head = [_title(what, what.nodes), *lines]
         for line in lines:
             if len(line) > self._console.width:
                 # Once not wrapped by us, so that it can be copied as one line.
@@ -92,6 +91,8 @@ class LiveView:
             return
         if self._console.size != self._size:
             self._begin_again()
+        if self._what is not None and progress.nodes:
+            self._head[0] = _title(self._what, progress.nodes)
         self._live.update(self._draw(progress), refresh=True)
 
     def closed(self) -> bool:
@@ -164,6 +165,13 @@ class LiveView:
 
     def _height(self, part: Group | Table) -> int:
         return len(self._console.render_lines(part))
+
+
+def _title(what: Started, nodes: int) -> Text:
+    scheduler = f"scheduler (seed {what.seed})" if what.scheduler else "no scheduler"
+    title = Text("moorage", style="bold")
+    counted = nodes_text(nodes, what.autoscale)
+    return title.append(f" API server {what.url}, {counted}, {scheduler}", style="not bold")
 
 
 def _table(changes: list[Change], name_width: int) -> Table:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import msgspec
+
 from moorage.api.event import Event
 from moorage.api.pod import Pod
-from moorage.api.resources import EVENTS, PODS, by_kind
+from moorage.api.resources import EVENTS, NODES, PODS, by_kind
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
 from moorage.base.errors import ApiError
@@ -16,6 +18,8 @@ from moorage.client.follow import Follower
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
 from moorage.client.reflector import Reflector
+from moorage.client.requests import ListPage, Selection, list_objects
+from moorage.client.status import error_from_answer
 from moorage.client.writes import Client, JsonObject
 from moorage.sandbox.progress import Progress
 
@@ -75,6 +79,21 @@ class Onlooker:
         self._tasks.spawn(events.run(), name="watch events")
         await pods.synced.wait()
         await events.synced.wait()
+
+    async def count_nodes(self) -> int:
+        """Return how many nodes there are now; the nodes themselves are not read.
+
+        Raises
+        ------
+        MoorageError
+            The server does not answer, or refuses.
+        """
+        call = list_objects(NODES, Selection(), page=ListPage(limit=1))
+        answer = await self._transport.request(call)
+        if answer.status != 200:
+            raise error_from_answer(answer)
+        listed = msgspec.json.decode(answer.body)
+        return len(listed["items"]) + int(listed["metadata"].get("remainingItemCount", 0))
 
     async def close(self) -> None:
         """Close the connection."""

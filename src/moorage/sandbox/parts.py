@@ -80,6 +80,8 @@ class ProcessParts:
     scheduler_command
         Program and arguments that run the scheduler; empty to run none. The scheduler begins when
         it receives a line. It writes a line when it schedules, and then the address of its metrics.
+    autoscaler_command
+        Program and arguments that add and remove nodes; empty to keep the nodes there are.
     on_message
         Gets what the processes write to standard error.
     """
@@ -89,6 +91,7 @@ class ProcessParts:
         settings: ServerSettings,
         scheduler_command: Sequence[str],
         *,
+        autoscaler_command: Sequence[str] = (),
         on_message: Callable[[str], None],
     ) -> None:
         self._settings = settings
@@ -99,6 +102,8 @@ class ProcessParts:
         self._scheduler = Child(
             "scheduler", scheduler_command, on_error_line=self._scheduler_message
         )
+        self._scales = bool(autoscaler_command)
+        self._autoscaler = Child("autoscaler", autoscaler_command, on_error_line=on_message)
         self._reports: asyncio.Queue[ServerReport] = asyncio.Queue()
         self._tasks = TaskOwner(on_failure=lambda _name, _error: None)
         self._watched: list[asyncio.Task[None]] = []
@@ -115,8 +120,12 @@ class ProcessParts:
         return await self._report()
 
     async def nodes_ready(self) -> None:
-        """Wait for the server's report that all nodes are registered."""
+        """Wait for the server's report that all nodes are registered; start the autoscaler."""
         await self._report()
+        if self._scales:
+            await self._autoscaler.start()
+            ended = self._follow_autoscaler()
+            self._watched.append(self._tasks.spawn(ended, name="wait for the autoscaler's end"))
 
     async def start_scheduler(self) -> None:
         """Tell the scheduler's process to begin."""
@@ -144,13 +153,14 @@ class ProcessParts:
             task.result()
 
     async def stop(self) -> None:
-        """End the scheduler, then the server."""
+        """End autoscaler and scheduler, then the server."""
         await self._tasks.cancel_all()
-        await self._scheduler.stop()
+        await asyncio.gather(self._autoscaler.stop(), self._scheduler.stop())
         await self._server.stop()
 
     def kill(self) -> None:
-        """Kill both."""
+        """Kill all."""
+        self._autoscaler.kill()
         self._scheduler.kill()
         self._server.kill()
 
@@ -179,6 +189,11 @@ class ProcessParts:
             raise MoorageError(_HUNG)
         text = self._last_words.removeprefix("error: ")
         raise _failure(text or _ended(self._scheduler, code), bad_input=code == EXIT_BAD_INPUT)
+
+    async def _follow_autoscaler(self) -> None:
+        """Wait for the autoscaler's end, which is a failure."""
+        code = await self._autoscaler.ended()
+        raise MoorageError(_ended(self._autoscaler, code))
 
     def _scheduler_message(self, line: str) -> None:
         self._last_words = line

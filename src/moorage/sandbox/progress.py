@@ -115,6 +115,8 @@ class Progress:
         self.seen = 0
         """Number of pods there ever were."""
         self.decisions = 0
+        self.nodes = 0
+        """Number of nodes when they were last counted; 0 before."""
         self._decided: dict[str, None] = {}
 
     @property

@@ -43,6 +43,8 @@ class SandboxRecord(msgspec.Struct, frozen=True, kw_only=True):
         Address of the API server; "" while there is none.
     nodes
         Number of fake nodes at the start.
+    autoscale
+        ``MIN:MAX`` where nodes come and go; "" where they stay.
     served
         The schedulerNames that are served; None if no scheduler runs, or it is not known.
     health
@@ -58,6 +60,7 @@ class SandboxRecord(msgspec.Struct, frozen=True, kw_only=True):
     state: Literal["starting", "ready"] = "starting"
     url: str = ""
     nodes: int = 0
+    autoscale: str = ""
     served: tuple[str, ...] | None = None
     health: str = ""
     log: str = ""

@@ -6,6 +6,7 @@ server -> kubeconfig -> nodes -> scheduler -> first objects -> watch until told 
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from moorage.sandbox.onlooker import Onlooker
 
 _TICK_SECONDS = 0.25
+_COUNT_TICKS = 4  # nodes are counted once a second
 # How long all pods must have been bound or explained to count as settled: longer than the
 # scheduler needs to look again at pods an event has woken.
 SETTLED_SECONDS = 1.0
@@ -65,6 +67,8 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
         The sandbox's record, which is kept up to date; None to keep none.
     context
         The context in the user's own kubeconfig; "" for none.
+    autoscale
+        ``MIN:MAX`` where nodes come and go; "" where they stay.
     on_kubeconfig
         Called with the text of the kubeconfig once it is written.
     on_up
@@ -81,6 +85,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     served: frozenset[str] | None = None
     held: Held | None = None
     context: str = ""
+    autoscale: str = ""
     on_kubeconfig: Callable[[str], None] = _nothing
     on_up: Callable[[], None] = _nothing
 
@@ -139,6 +144,7 @@ class _Run:
                     plan.scheduler,
                     plan.seed,
                     plan.context,
+                    plan.autoscale,
                 )
             )
             if plan.scheduler:
@@ -193,8 +199,10 @@ class _Run:
         objects = self._plan.objects() if new else ()
         expected = await onlooker.create(objects, self._view.message)
         self._created.set()
-        while True:
+        for tick in itertools.count():
             await aio.sleep(_TICK_SECONDS)
+            if tick % _COUNT_TICKS == 0:
+                await self._count_nodes(onlooker)
             self._view.tick(self._progress)
             if self._view.closed():
                 if self._plan.until_settled:
@@ -204,6 +212,12 @@ class _Run:
                 continue
             if self._progress.settled_seconds() >= SETTLED_SECONDS:
                 return
+
+    async def _count_nodes(self, onlooker: Onlooker) -> None:
+        try:
+            self._progress.nodes = await onlooker.count_nodes()
+        except MoorageError:
+            return  # the last count stays; a server that has failed is told of by its part
 
 
 def _import_onlooker() -> type[Onlooker]:

@@ -8,6 +8,7 @@ import click
 
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.options import kubeconfig_option, output_option, shape_option
+from moorage.cli.scale.auto import auto
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -29,13 +30,16 @@ def scale() -> None:
     """Change the number of nodes of a running sandbox."""
 
 
+scale.add_command(auto)
+
+
 @scale.command(epilog=_EPILOG)
 @click.argument("count", type=click.IntRange(0, 20_000))
 @shape_option
 @click.option(
     "--force", is_flag=True, help="Remove nodes with pods, too; their pods are lost with them."
 )
-@output_option()
+@output_option("name")
 @kubeconfig_option
 def nodes(
     *,
@@ -62,7 +66,8 @@ def nodes(
         context=context,
         waits=True,
     )
-    show(output, resized, text=_told(resized))
+    changed = (*resized.added, *resized.removed)
+    show(output, resized, text=_told(resized), names=[f"node/{name}" for name in changed])
 
 
 async def _resize(session: Session, count: int, shapes: list[Shape], *, force: bool) -> Resized:

@@ -9,6 +9,7 @@ from moorage.client.transport import Call
 
 if TYPE_CHECKING:
     from moorage.cli.session import Session
+    from moorage.client.transport import Transport
 
 _PATH = "/moorage.dev/v1/time"  # a path of sandboxes only
 
@@ -21,7 +22,18 @@ async def check_sandbox(session: Session) -> None:
     UsageError
         The nodes of another cluster are machines, which no API call starts or ends.
     """
-    answer = await session.transport.request(Call("GET", _PATH))
+    await check_server_is_sandbox(session.transport)
+
+
+async def check_server_is_sandbox(transport: Transport) -> None:
+    """Refuse to go on with a server that is no sandbox.
+
+    Raises
+    ------
+    UsageError
+        As `check_sandbox`.
+    """
+    answer = await transport.request(Call("GET", _PATH))
     if answer.status == 404:
         raise UsageError(
             "this server is no sandbox of moorage, and its nodes are left alone; "

@@ -61,11 +61,12 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Fullness(msgspec.Struct, frozen=True):
-    """How full a cluster is; pods are counted by phase."""
+    """How full a cluster is, and how many nodes it has; pods are counted by phase."""
 
     totals: tuple[Total, ...]
     phases: dict[str, int]
     rows: tuple[Row, ...]
+    nodes: int = 0
 
 
 def fullness(
@@ -100,6 +101,7 @@ def fullness(
         totals=tuple(_total(name, on_nodes) for name in shown),
         phases=dict(sorted(Counter(pod.status.phase or "Pending" for pod in pods).items())),
         rows=tuple(rows),
+        nodes=len(nodes),
     )
 
 

@@ -8,13 +8,20 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from itertools import cycle
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from moorage.cli.options import plugin_option, seed_option, shape_option
+from moorage.cli.options import plugin_option, seed_option
 from moorage.cli.up.life import live_through
 from moorage.cli.up.life_options import LifeOptions, kubeconfig_path, life_options
+from moorage.cli.up.node_options import (
+    NodeOptions,
+    are_default,
+    autoscaler_arguments,
+    node_options,
+    templates_of,
+)
 from moorage.cli.up.server_options import ServerOptions, server_options, server_settings
 from moorage.cli.up.view import Output, view_of
 
@@ -25,7 +32,6 @@ if TYPE_CHECKING:
     from moorage.sandbox.parts import Parts
     from moorage.sandbox.settings import ServerSettings
 
-_NODES = 20
 _OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "samples", "controller": True}
 _SAMPLES: dict[str, Any] = {
     "apiVersion": "v1",
@@ -34,16 +40,6 @@ _SAMPLES: dict[str, Any] = {
     "data": {"purpose": "owns the first pods: they go when it is deleted"},
 }
 
-
-class _NodeOptions(TypedDict):
-    """The options that say which nodes there are."""
-
-    node_count: int | None
-    nodes_from: Path | None
-    shapes: tuple[str, ...]
-
-
-_DEFAULT_NODES = _NodeOptions(node_count=None, nodes_from=None, shapes=())
 
 DEFAULT_NAMES = frozenset({"default-scheduler"})
 """The schedulerNames of `moorage.config.own.LoadedConfiguration`, which takes long to import."""
@@ -56,6 +52,7 @@ Examples:
   moorage up --nodes-from nodes.yaml   nodes as written, or as `kubectl get nodes -o json` prints
   moorage up --nodes 9 --shape p4d.24xlarge,count=1 --shape m5.4xlarge
                                        eight nodes of a known size, and one with eight GPUs
+  moorage up --autoscale 3:50          between 3 and 50 nodes, as many as pending pods need
   moorage up --config scheduler.yaml   with a KubeSchedulerConfiguration
   moorage up --plugin mine.py:prefer   with a plugin of yours
   moorage up --exit-when-settled       for scripts: 0 when every pod is bound or explained
@@ -79,22 +76,7 @@ memory.
 
 
 @click.command(epilog=_EPILOG)
-@click.option(
-    "--nodes",
-    "node_count",
-    type=click.IntRange(0, 20_000),
-    default=None,
-    metavar="N",
-    help="How many fake nodes, of 8 cpu and 32Gi each, in three zones. Default: 20.",
-)
-@click.option(
-    "--nodes-from",
-    type=click.Path(path_type=Path),
-    default=None,
-    metavar="FILE",
-    help="Fake nodes as written in FILE: Nodes, YAML or JSON, one, several or a List.",
-)
-@shape_option
+@node_options
 @click.option(
     "--config",
     type=click.Path(path_type=Path),
@@ -164,9 +146,9 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.sandbox.up import UpPlan
 
     served = _checked(config, plugins, gates)
-    nodes = _nodes(wanted)
+    nodes = templates_of(wanted)
     chosen_seed = Streams(seed).seed if seed is None else seed
-    settings = server_settings(server, nodes, chosen_seed, default_nodes=wanted == _DEFAULT_NODES)
+    settings = server_settings(server, nodes, chosen_seed, default_nodes=are_default(wanted))
     own = _scheduler_kubeconfig(kubeconfig) if settings.rbac else None
     plan = UpPlan(
         kubeconfig=kubeconfig,
@@ -177,6 +159,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         seed=chosen_seed,
         watch=output != "quiet" and detached is None,
         served=None if no_scheduler else served,
+        autoscale=wanted["autoscale"],
         on_up=detached.let_go if detached else _nothing,
     )
     view = view_of(output, detached=detached is not None)
@@ -188,7 +171,20 @@ def up(  # noqa: PLR0913 - one parameter an option
         flags=_flags(settings, gates),
         free_port=True,
     )
-    parts = _parts(settings, None if no_scheduler else options, single=single_process, view=view)
+    scaling = autoscaler_arguments(wanted)
+    if scaling:
+        if single_process:
+            raise click.UsageError(
+                "--autoscale needs a process of its own; leave out --single-process"
+            )
+        scaling += ["--end-with-stdin", "--kubeconfig", str(kubeconfig), *_alike(options)]
+    parts = _parts(
+        settings,
+        None if no_scheduler else options,
+        scaling=scaling,
+        single=single_process,
+        view=view,
+    )
     try:
         live_through(plan, parts, view, life)
     finally:
@@ -200,13 +196,13 @@ def _nothing() -> None:
     """Do nothing once everything runs in the foreground."""
 
 
-def _split(others: dict[str, Any]) -> tuple[LifeOptions, _NodeOptions, ServerOptions]:
+def _split(others: dict[str, Any]) -> tuple[LifeOptions, NodeOptions, ServerOptions]:
     """Return the options of the sandbox's life, of its nodes, and of its API server."""
     life = {name: others.pop(name) for name in LifeOptions.__annotations__}
-    nodes = {name: others.pop(name) for name in _NodeOptions.__annotations__}
+    nodes = {name: others.pop(name) for name in NodeOptions.__annotations__}
     return (
         cast("LifeOptions", life),
-        cast("_NodeOptions", nodes),
+        cast("NodeOptions", nodes),
         cast("ServerOptions", others),
     )
 
@@ -261,9 +257,15 @@ def _flags(settings: ServerSettings, gates: str) -> dict[str, object]:
 
 def _arguments(options: SchedulerOptions) -> list[str]:
     """Return the arguments of the scheduler's own process."""
-    arguments = ["--kubeconfig", str(options.kubeconfig), "--seed", str(options.seed)]
+    arguments = ["--kubeconfig", str(options.kubeconfig)]
     for flag, value in options.flags.items():
         arguments += [f"--{flag}", str(value)]
+    return arguments + _alike(options)
+
+
+def _alike(options: SchedulerOptions) -> list[str]:
+    """Return the arguments that scheduler and autoscaler have in common."""
+    arguments = ["--seed", str(options.seed)]
     if options.config is not None:
         arguments += ["--config", str(options.config)]
     for plugin in options.plugins:
@@ -275,6 +277,7 @@ def _parts(
     settings: ServerSettings,
     options: SchedulerOptions | None,
     *,
+    scaling: list[str],
     single: bool,
     view: View,
 ) -> Parts:
@@ -284,15 +287,19 @@ def _parts(
         return _loop_parts(settings, options)
     from moorage.sandbox.parts import ProcessParts
 
+    pace = settings.pace
+    paced = ["--pace", str(pace.speed), str(pace.start_ns), pace.timeline, str(pace.ahead_ns)]
+    # The same commands that a person would type, in processes of their own.
+    program = [sys.executable, "-P", "-m", "moorage.cli.main"]
     command = []
     if options is not None:
-        # The same command that a person would type, in its own process.
-        command = [sys.executable, "-P", "-m", "moorage.cli.main", "run", "--end-with-stdin"]
-        command += _arguments(options)
-        pace = settings.pace
-        command += ["--pace", str(pace.speed), str(pace.start_ns), pace.timeline]
-        command.append(str(pace.ahead_ns))
-    return ProcessParts(settings, command, on_message=view.message)
+        command = [*program, "run", "--end-with-stdin", *_arguments(options), *paced]
+    return ProcessParts(
+        settings,
+        command,
+        autoscaler_command=[*program, *scaling, *paced] if scaling else (),
+        on_message=view.message,
+    )
 
 
 def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> Parts:
@@ -308,26 +315,6 @@ def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> P
         return schedule(options, clock, on_ready=on_ready, on_serving=on_serving)
 
     return LoopParts(settings, scheduler, clock=clock)
-
-
-def _nodes(wanted: _NodeOptions) -> list[dict[str, object]]:
-    count, file = wanted["node_count"], wanted["nodes_from"]
-    from moorage.nodeagent.templates import default_nodes, load_nodes
-
-    if count is not None and file is not None:
-        raise click.UsageError("--nodes and --nodes-from exclude each other; keep one")
-    if wanted["shapes"] and file is not None:
-        raise click.UsageError("--shape and --nodes-from exclude each other; keep one")
-    if file is not None:
-        return load_nodes(file)
-    if wanted["shapes"]:
-        from moorage.nodeagent.shapes import parse_shape, shaped_nodes
-
-        shapes = [parse_shape(text) for text in wanted["shapes"]]
-        if count is None and any(shape.count is None for shape in shapes):
-            count = _NODES
-        return shaped_nodes(shapes, count)
-    return default_nodes(_NODES if count is None else count)
 
 
 def _first_objects(served: frozenset[str]) -> list[dict[str, object]]:

@@ -37,6 +37,7 @@ def live_through(plan: UpPlan, parts: Parts, view: View, life: LifeOptions) -> N
         kubeconfig=str(plan.kubeconfig.resolve()),
         started=rfc3339(clock.now_ns()),
         served=None if plan.served is None else tuple(sorted(plan.served)),
+        autoscale=plan.autoscale,
         log=str(log_of(plan.kubeconfig).resolve()) if life["detach"] else "",
     )
     with hold(record) as held:
