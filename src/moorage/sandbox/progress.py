@@ -135,6 +135,10 @@ class Progress:
         nowhere = (each for each in self._pods.values() if not each.node)
         return sorted(nowhere, key=lambda each: each.pod)
 
+    def nodes_counted(self, count: int) -> None:
+        """Take in how many nodes there are now."""
+        self.nodes = count
+
     def settled_seconds(self) -> float:
         """For how long every pod has been bound or explained; 0 while a pod is neither."""
         if self.counts[PodState.PENDING]:

@@ -215,7 +215,7 @@ class _Run:
 
     async def _count_nodes(self, onlooker: Onlooker) -> None:
         try:
-            self._progress.nodes = await onlooker.count_nodes()
+            self._progress.nodes_counted(await onlooker.count_nodes())
         except MoorageError:
             return  # the last count stays; a server that has failed is told of by its part
 

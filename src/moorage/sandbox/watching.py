@@ -43,7 +43,7 @@ async def watched(
     onlooker = Onlooker(kubeconfig, progress, clock=clock, streams=Streams(), tasks=tasks)
     try:
         await onlooker.watch()
-        progress.nodes = await onlooker.count_nodes()
+        progress.nodes_counted(await onlooker.count_nodes())
         yield progress
     finally:
         await tasks.cancel_all()

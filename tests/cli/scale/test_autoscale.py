@@ -29,11 +29,11 @@ spec:
 
 
 def until(look: Callable[[], Any], wanted: Any, *, tries: int = 300) -> None:
-    pause = threading.Event()
+    timer = threading.Event()
     for _ in range(tries):
         if (seen := look()) == wanted:
             return
-        pause.wait(0.1)
+        timer.wait(0.1)
     raise AssertionError(f"saw {seen}, not {wanted}")
 
 

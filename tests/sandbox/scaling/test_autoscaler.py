@@ -24,10 +24,10 @@ from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 
 FEW = Bounds(1, 4)
-Scene = Callable[["Story"], Awaitable[None]]
+Scene = Callable[["Looks"], Awaitable[None]]
 
 
-class Story:
+class Looks:
     """A cluster with an autoscaler, and the looks of a test at it."""
 
     def __init__(self, cluster: VirtualCluster, clock: ManualClock) -> None:
@@ -80,7 +80,7 @@ def play(scene: Scene, *, bounds: Bounds = FEW, shapes: tuple[str, ...] = ("cpu=
             scaler = Autoscaler(client, rules, clock=clock, streams=streams)
             tasks.spawn(scaler.run(), name="autoscaler")
             try:
-                await scene(Story(cluster, clock))
+                await scene(Looks(cluster, clock))
                 assert failures == []
             finally:
                 await tasks.cancel_all()
@@ -89,24 +89,24 @@ def play(scene: Scene, *, bounds: Bounds = FEW, shapes: tuple[str, ...] = ("cpu=
 
 
 def test_nodes_join_for_pending_pods_and_leave_when_empty() -> None:
-    async def scene(story: Story) -> None:
+    async def scene(looks: Looks) -> None:
         await aio.sleep(5)
-        assert await story.nodes() == ["node-01"]
+        assert await looks.nodes() == ["node-01"]
         for name in ("a", "b", "c"):
-            await story.create(name)
+            await looks.create(name)
         await aio.sleep(20)
-        assert await story.nodes() == ["node-01", "node-02", "node-03"]
+        assert await looks.nodes() == ["node-01", "node-02", "node-03"]
         told = "pod triggered scale-up: [{cpu=4/b 0->1 (max: 4)} {cpu=4/c 0->1 (max: 4)}]"
-        found = await story.events("TriggeredScaleUp")
+        found = await looks.events("TriggeredScaleUp")
         assert [text for _, text in found] == [told, told]
         for name in ("a", "b", "c"):
-            await story.client.delete(PODS, name, namespace="default", grace_seconds=0)
+            await looks.client.delete(PODS, name, namespace="default", grace_seconds=0)
         await aio.sleep(50)
-        assert len(await story.nodes()) == 3
+        assert len(await looks.nodes()) == 3
         await aio.sleep(30)
-        assert await story.nodes() == ["node-01"]
+        assert await looks.nodes() == ["node-01"]
         removed = "node removed by cluster autoscaler"
-        found = await story.events("ScaleDown")
+        found = await looks.events("ScaleDown")
         assert found == [("node-02", removed), ("node-03", removed)]
 
     play(scene)
@@ -125,25 +125,25 @@ def test_nodes_join_for_pending_pods_and_leave_when_empty() -> None:
     ],
 )
 def test_a_pod_that_no_new_node_helps_is_told_why(fields: dict[str, Any], reasons: str) -> None:
-    async def scene(story: Story) -> None:
-        await story.create("fills", cpu="4")
+    async def scene(looks: Looks) -> None:
+        await looks.create("fills", cpu="4")
         await aio.sleep(10)
-        await story.create("waits", **fields)
+        await looks.create("waits", **fields)
         await aio.sleep(30)
-        assert len(await story.nodes()) == 1
+        assert len(await looks.nodes()) == 1
         told = [("waits", f"pod didn't trigger scale-up: {reasons}")]
-        assert await story.events("NotTriggerScaleUp") == told
+        assert await looks.events("NotTriggerScaleUp") == told
 
     play(scene, bounds=Bounds(1, 1))
 
 
 def test_the_smallest_shape_that_fits_is_taken() -> None:
-    async def scene(story: Story) -> None:
-        await story.create("small", cpu="3")
-        await story.create("large", cpu="10")
+    async def scene(looks: Looks) -> None:
+        await looks.create("small", cpu="3")
+        await looks.create("large", cpu="10")
         await aio.sleep(20)
         cpus = [
-            (await story.node(name))["status"]["capacity"]["cpu"] for name in await story.nodes()
+            (await looks.node(name))["status"]["capacity"]["cpu"] for name in await looks.nodes()
         ]
         assert sorted(cpus) == ["16", "4"]
 
@@ -151,35 +151,35 @@ def test_the_smallest_shape_that_fits_is_taken() -> None:
 
 
 def test_a_node_joins_in_the_zone_that_a_pod_asks_for() -> None:
-    async def scene(story: Story) -> None:
+    async def scene(looks: Looks) -> None:
         zone = "topology.kubernetes.io/zone"
-        await story.create("there", node_selector={zone: "c"})
+        await looks.create("there", node_selector={zone: "c"})
         await aio.sleep(20)
-        (name,) = await story.nodes()
-        assert (await story.node(name))["metadata"]["labels"][zone] == "c"
+        (name,) = await looks.nodes()
+        assert (await looks.node(name))["metadata"]["labels"][zone] == "c"
 
     play(scene, bounds=Bounds(0, 4))
 
 
 def test_a_node_that_may_not_be_removed_stays() -> None:
-    async def scene(story: Story) -> None:
+    async def scene(looks: Looks) -> None:
         await aio.sleep(5)
         keep = {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
         body = patch_body({"metadata": {"annotations": keep}})
-        await story.client.patch(NODES, "node-01", body, content_type=MERGE_PATCH)
-        await story.create("a")
-        await story.create("b")
+        await looks.client.patch(NODES, "node-01", body, content_type=MERGE_PATCH)
+        await looks.create("a")
+        await looks.create("b")
         await aio.sleep(10)
         for name in ("a", "b"):
-            await story.client.delete(PODS, name, namespace="default", grace_seconds=0)
+            await looks.client.delete(PODS, name, namespace="default", grace_seconds=0)
         await aio.sleep(200)
-        assert await story.nodes() == ["node-01"]
+        assert await looks.nodes() == ["node-01"]
 
     play(scene)
 
 
 def test_daemons_take_room_on_new_nodes_and_are_no_load() -> None:
-    async def scene(story: Story) -> None:
+    async def scene(looks: Looks) -> None:
         daemons = by_kind("DaemonSet", "apps/v1")
         assert daemons
         labels = {"matchLabels": {"app": "d"}}
@@ -191,11 +191,11 @@ def test_daemons_take_room_on_new_nodes_and_are_no_load() -> None:
             "metadata": {"name": "d"},
             "spec": {"selector": labels, "template": template},
         }
-        await story.client.create(daemons, body, namespace="default")
-        await story.create("waits", cpu="3")
+        await looks.client.create(daemons, body, namespace="default")
+        await looks.create("waits", cpu="3")
         await aio.sleep(20)
-        assert await story.nodes() == []
+        assert await looks.nodes() == []
         told = [("waits", "pod didn't trigger scale-up: 3 Insufficient cpu")]
-        assert await story.events("NotTriggerScaleUp") == told
+        assert await looks.events("NotTriggerScaleUp") == told
 
     play(scene, bounds=Bounds(0, 4))

@@ -171,20 +171,9 @@ def up(  # noqa: PLR0913 - one parameter an option
         flags=_flags(settings, gates),
         free_port=True,
     )
-    scaling = autoscaler_arguments(wanted)
-    if scaling:
-        if single_process:
-            raise click.UsageError(
-                "--autoscale needs a process of its own; leave out --single-process"
-            )
-        scaling += ["--end-with-stdin", "--kubeconfig", str(kubeconfig), *_alike(options)]
-    parts = _parts(
-        settings,
-        None if no_scheduler else options,
-        scaling=scaling,
-        single=single_process,
-        view=view,
-    )
+    scaling = _scaling(wanted, kubeconfig, options, single=single_process)
+    scheduler = None if no_scheduler else options
+    parts = _parts(settings, scheduler, scaling=scaling, single=single_process, view=view)
     try:
         live_through(plan, parts, view, life)
     finally:
@@ -270,6 +259,18 @@ def _alike(options: SchedulerOptions) -> list[str]:
         arguments += ["--config", str(options.config)]
     for plugin in options.plugins:
         arguments += ["--plugin", plugin]
+    return arguments
+
+
+def _scaling(
+    wanted: NodeOptions, kubeconfig: Path, options: SchedulerOptions, *, single: bool
+) -> list[str]:
+    """Return the arguments of the autoscaler's process; empty without one."""
+    arguments = autoscaler_arguments(wanted)
+    if arguments and single:
+        raise click.UsageError("--autoscale needs a process of its own; leave out --single-process")
+    if arguments:
+        arguments += ["--end-with-stdin", "--kubeconfig", str(kubeconfig), *_alike(options)]
     return arguments
 
 

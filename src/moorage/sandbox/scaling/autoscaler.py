@@ -149,7 +149,7 @@ class Autoscaler:
         if not pending:
             return Growth([], [], frozenset())
         objects = self._cluster.objects.copy()
-        objects.nodes = nodes
+        objects.nodes.update(nodes)
         plan = GrowthPlan(
             World(objects=objects, registry=self._rules.registry, config=self._config),
             self._rules.groups,

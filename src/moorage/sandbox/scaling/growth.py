@@ -75,7 +75,7 @@ class GrowthPlan:
 
     Parameters
     ----------
-    world
+    cluster
         The objects of the cluster, and the configuration of its scheduler.
     groups
         The groups that new nodes may be of.
@@ -89,18 +89,18 @@ class GrowthPlan:
 
     def __init__(
         self,
-        world: World,
+        cluster: World,
         groups: Sequence[NodeGroup],
         *,
         daemon_sets: Iterable[Whole],
         number: int,
         room: int,
     ) -> None:
-        self._filled: Filled = world.fill()
+        self._filled: Filled = cluster.fill()
         self._groups = groups
         self._sizes = Counter(
             group.name
-            for node in world.objects.nodes.values()
+            for node in cluster.objects.nodes.values()
             for group in groups
             if group.holds(node)
         )
