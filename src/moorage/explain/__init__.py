@@ -13,6 +13,8 @@ streams continue where they were.
 - `emptied`: the rejections that remain when the pods of a node are taken off.
 - `causes`: the cause, from the two.
 - `facts`: what a plugin's rejection is about, in words.
+- `groups`: whether the pod's group fits together.
+- `nodes`: the table of nodes.
 - `patches`, `trying`: a changed pod, and the nodes that would take it.
 - `ways`: the single changes that are tried.
 """

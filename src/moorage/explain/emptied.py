@@ -1,8 +1,10 @@
 """The rejections that remain when a node is empty: every node is emptied on trial.
 
 Filters that read the node alone answer the same about an empty node. Filters that read the sums of
-the pods' requests are asked about all nodes at once, with the sums taken off. Other Filters are
-asked about one node after another, with its pods taken off, until one node takes the pod.
+the pods' requests are asked about all nodes at once, with the sums taken off. Filters that read a
+node's pods are asked about one node after another, with its pods taken off, until one node takes
+the pod. A Filter that reads the whole cluster says by its code whether evictions may help: to empty
+one node would prove nothing about the pods of others.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import numpy as np
 from moorage.engine.filters.asking import ask_filter
 from moorage.engine.filters.moving import take_off_row
 from moorage.explain.asking import Asked, BoolArray
+from moorage.framework.capabilities import Reads
 from moorage.framework.forms import FilterForms
 from moorage.framework.status import Code, FilterAnswer
 from moorage.snapshot.shape import RESOURCES
@@ -104,7 +107,8 @@ def _one_by_one(
     others = [
         forms[plugin]
         for plugin in asked.rejects
-        if plugin in forms and not (forms[plugin].by_node or forms[plugin].sees_sums)
+        if plugin in forms and forms[plugin].reads & ~Reads.NODE == Reads.PODS
+        if not forms[plugin].sees_sums
     ]
     if not others:
         return

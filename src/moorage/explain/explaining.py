@@ -13,11 +13,14 @@ from moorage.explain.answer import Cause, Explanation, WayOut, Where
 from moorage.explain.asking import Asked, ask
 from moorage.explain.causes import Causes, causes_told, find_causes
 from moorage.explain.emptied import empty_nodes
+from moorage.explain.groups import Together, together
 from moorage.explain.nodes import best_nodes, score_sentence, without
 from moorage.explain.standing import standing, turn
 from moorage.explain.trying import Trying
 from moorage.explain.ways.finding import find_ways
-from moorage.explain.ways.priorities import preempt
+from moorage.explain.ways.members import missing_members
+from moorage.explain.ways.priorities import Preempted, preempt
+from moorage.framework.profile import Profile
 from moorage.service.core import Core
 from moorage.snapshot.pod_info import PodInfo
 from moorage.what_if.world import World
@@ -70,9 +73,12 @@ def explain(core: Core, pod: Pod, effort: Effort = QUICK) -> Explanation:
         How much is tried.
     """
     found = standing(core, pod)
-    if found is not None and found.where is not Where.BOUND:
-        return _told(core, pod, found.where, found.sentence)
     profile = core.profiles.get(pod.spec.scheduler_name)
+    if found is not None and found.where is not Where.BOUND:
+        told = _told(core, pod, found.where, found.sentence)
+        if found.where is not Where.HELD or profile is None or not effort.ways:
+            return told
+        return msgspec.structs.replace(told, ways_out=_completing(core, profile, pod))
     if profile is None:
         return _told(core, pod, Where.BOUND, f"bound to {pod.spec.node_name}")
     try:
@@ -80,6 +86,15 @@ def explain(core: Core, pod: Pod, effort: Effort = QUICK) -> Explanation:
             return _bound(core, pod, effort) if found is not None else _pending(core, pod, effort)
     except CycleError as broken:
         return _told(core, pod, Where.BROKEN, f"cannot be decided: {broken.status.message}")
+
+
+def _completing(core: Core, profile: Profile, pod: Pod) -> tuple[WayOut, ...]:
+    """Return the members that an incomplete group lacks, where the group fits with them."""
+    group = together(profile, core.snapshot, pod)
+    if group is None:
+        return ()
+    with profile.handle.streams.undrawn():
+        return tuple(each.way for each in missing_members(group))
 
 
 def _told(core: Core, pod: Pod, where: Where, sentence: str) -> Explanation:
@@ -110,26 +125,45 @@ def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
     asked = ask(core.profiles[pod.spec.scheduler_name], core.snapshot, PodInfo(pod))
     feasible = int(asked.fits_n.sum())
     nodes = best_nodes(asked, most=effort.nodes, named=effort.node)
+    group = together(core.profiles[pod.spec.scheduler_name], core.snapshot, pod)
+    if feasible and group is not None and not group.fits():
+        told = _told(core, pod, Where.REJECTED, _apart(group, feasible))
+        return msgspec.structs.replace(told, feasible=feasible, nodes=nodes)
     if feasible:
         sentence = f"fits now on {_nodes(feasible)}; it {turn(core, pod)}"
         told = _told(core, pod, Where.FITS, sentence)
         return msgspec.structs.replace(told, feasible=feasible, nodes=nodes)
-    told = _rejected(core, pod, asked, effort)
+    told = _rejected(core, pod, asked, effort, group=group)
     return msgspec.structs.replace(told, nodes=nodes)
 
 
-def _rejected(core: Core, pod: Pod, asked: Asked, effort: Effort) -> Explanation:
+def _apart(group: Together, feasible: int) -> str:
+    """Return that a pod fits alone and its group does not."""
+    found, minimum = group.decide(), group.terms.minimum
+    placed = sum(bool(each.node_name) for each in found.members)
+    key = group.terms.key.full_name
+    there = len(group.snapshot.groups.members(group.terms.key).placed_uids())
+    return (
+        f"would fit on {_nodes(feasible)} alone, but its group {key} needs {minimum} pods with a "
+        f"place, and only {placed + there} fit together"
+    )
+
+
+def _rejected(
+    core: Core, pod: Pod, asked: Asked, effort: Effort, *, group: Together | None
+) -> Explanation:
     """Explain a pod that no node takes."""
     emptied = empty_nodes(asked, rows_most=effort.emptied)
     causes = find_causes(asked, emptied)
     told = causes_told(asked, causes)
-    trying = Trying(asked, emptied, causes, tries=effort.tries)
-    ways: tuple[WayOut, ...] = find_ways(trying) if effort.ways else ()
+    trying = Trying(asked, emptied, causes, tries=effort.tries, group=group)
+    now = preempt(trying, pod)
+    ways: tuple[WayOut, ...] = find_ways(trying, preempts=now is not None) if effort.ways else ()
     if asked.pre_filter.status.rejected:
         told = (_at_pre_filter(asked),)
     where = Where.NEVER if causes.never else Where.REJECTED
     sentence = _sentence(asked, causes, told)
-    notes = _notes(trying, causes)
+    notes = _notes(causes, now)
     leaving = _leaving(core, pod)
     if leaving:
         where, notes = Where.NOMINATED, (f"{sentence}.", *notes)
@@ -168,11 +202,10 @@ def _sentence(asked: Asked, causes: Causes, told: tuple[Cause, ...]) -> str:
     return text + "".join(f"; on {each.nodes} more but for {each.fact}" for each in others)
 
 
-def _notes(trying: Trying, causes: Causes) -> tuple[str, ...]:
+def _notes(causes: Causes, now: Preempted | None) -> tuple[str, ...]:
     notes = []
     if causes.untried:
         notes.append(f"{_nodes(causes.untried)} were not emptied on trial; --thorough does that.")
-    now = preempt(trying, trying.pod, trying.asked.search)
     if now is not None:
         names = ", ".join(sorted(victim.full_name for victim in now.victims))
         notes.append(f"At its priority, its next attempt evicts {names} from {now.node}.")

@@ -18,6 +18,7 @@ from moorage.engine.search import Search
 from moorage.explain.asking import Asked
 from moorage.explain.causes import Causes
 from moorage.explain.emptied import Emptied
+from moorage.explain.groups import Together
 from moorage.explain.patches import Operation, patched
 from moorage.framework.cycle_state import CycleState
 from moorage.snapshot.pod_info import PodInfo
@@ -37,13 +38,24 @@ class Trying:
         The answers about the pod as it is.
     tries
         How many changed pods are tried against every node, at most.
+    group
+        The pod's group, which has to be placed as well; None for a pod on its own.
     """
 
-    def __init__(self, asked: Asked, emptied: Emptied, causes: Causes, *, tries: int) -> None:
+    def __init__(
+        self,
+        asked: Asked,
+        emptied: Emptied,
+        causes: Causes,
+        *,
+        tries: int,
+        group: Together | None = None,
+    ) -> None:
         self.asked = asked
         self.emptied = emptied
         self.causes = causes
         self.tries_left = tries
+        self.group = group
 
     @property
     def pod(self) -> Pod:

@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from moorage.api.pod import Pod
 from moorage.explain.answer import WayOut
+from moorage.explain.groups import Together
+from moorage.explain.patches import patched
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import Found
 from moorage.explain.ways.leaving import leaving_pods
@@ -29,14 +32,33 @@ _KINDS: Final[tuple[Callable[[Trying], Iterator[Found]], ...]] = (
 )
 
 
-def find_ways(trying: Trying) -> tuple[WayOut, ...]:
-    """Return at most five single changes that let the pod fit, at most two of a kind."""
-    found = [each for kind in _KINDS for each in kind(trying)]
+def find_ways(trying: Trying, *, preempts: bool) -> tuple[WayOut, ...]:
+    """Return at most five single changes that let the pod fit, at most two of a kind.
+
+    Parameters
+    ----------
+    trying
+        The pod and the cluster.
+    preempts
+        Whether the pod preempts at its own priority, so that no other priority is sought.
+    """
+    kinds = [kind for kind in _KINDS if not (preempts and kind is priorities)]
+    found = [each for kind in kinds for each in kind(trying)]
+    if trying.group is not None:
+        found = [each for each in found if _group_fits(trying.group, trying.pod, each)]
     found.sort(key=lambda each: (each.size, -each.way.nodes, each.way.text))
     chosen: list[WayOut] = []
-    kinds: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
     for each in found:
-        if kinds[each.way.kind] < _KIND_MOST and len(chosen) < WAYS_MOST:
-            kinds[each.way.kind] += 1
+        if numbers[each.way.kind] < _KIND_MOST and len(chosen) < WAYS_MOST:
+            numbers[each.way.kind] += 1
             chosen.append(each.way)
     return tuple(chosen)
+
+
+def _group_fits(group: Together, pod: Pod, found: Found) -> bool:
+    """Whether the pod's group is placed too; changes of other objects are not told for groups."""
+    patch = found.way.patch
+    if not patch or found.way.evicted:
+        return False
+    return group.fits(changed=patched(pod, patch))

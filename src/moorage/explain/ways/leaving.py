@@ -19,6 +19,7 @@ from moorage.snapshot.shape import RESOURCES
 Rows = NDArray[np.int64]
 
 _ROWS_MOST: Final = 256
+_SEARCHED_MOST: Final = 32
 _TRIALS_MOST: Final = 32
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
@@ -27,14 +28,14 @@ def leaving_pods(trying: Trying) -> Iterator[Found]:
     """Yield a pod to wait for, and the least important pods whose eviction would do."""
     if trying.asked.pre_filter.status.rejected:
         return
-    rows = _rows(trying)
-    leaving, staying = _pods(trying.asked, rows)
-    for row, pod in _enough(trying, leaving):
+    rows = lacking_least(trying)
+    for row, pod in _enough(trying, _leaving(trying.asked, rows)):
         text = (
             f"wait for pod {pod.key} to leave {trying.asked.snapshot.names[row]}: it is terminating"
         )
         yield Found(WAIT, _way(trying, "wait", text, row, pod))
         break
+    staying = _staying(trying.asked, rows[:_SEARCHED_MOST])
     found = next(_enough(trying, staying), None)
     if found is not None:
         row, pod = found
@@ -52,8 +53,8 @@ def _way(trying: Trying, kind: str, text: str, row: int, pod: PodInfo) -> WayOut
     return WayOut(kind=kind, text=text, nodes=1, node=name, delete=pod.key)
 
 
-def _rows(trying: Trying) -> Rows:
-    """Return the rows that would take the pod empty: those that lack least come first."""
+def lacking_least(trying: Trying) -> Rows:
+    """Return int64: the rows that would take the pod empty, those that lack least first."""
     asked, open_n = trying.asked, ~trying.emptied.never_n & ~trying.asked.fits_n
     rows = np.flatnonzero(open_n)
     number_n = np.zeros(len(rows), np.int64)
@@ -76,21 +77,27 @@ def _lack(asked: Asked, rows: Rows) -> NDArray[np.float64]:
 Placed = tuple[int, PodInfo]
 
 
-def _pods(asked: Asked, rows: Rows) -> tuple[list[Placed], list[Placed]]:
-    """Return the terminating pods of some rows, and the others that may be evicted."""
-    leaving: list[Placed] = []
-    staying: list[Placed] = []
+def _leaving(asked: Asked, rows: Rows) -> list[Placed]:
+    """Return the terminating pods of some rows."""
+    return [
+        (row, pod)
+        for row in rows.tolist()
+        for pod in asked.snapshot.pods(row)
+        if pod.pod.metadata.deletion_timestamp
+    ]
+
+
+def _staying(asked: Asked, rows: Rows) -> list[Placed]:
+    """Return pods that may be evicted, the least important of each row first."""
+    found: list[Placed] = []
     for row in rows.tolist():
         here = sorted(asked.snapshot.pods(row), key=lambda pod: (pod.priority, pod.key))
-        for pod in here:
-            if pod.pod.metadata.deletion_timestamp:
-                leaving.append((row, pod))
-            elif _may_be_evicted(pod) and _frees_enough(asked, row, pod):
-                staying.append((row, pod))
-        if len(staying) >= _TRIALS_MOST and len(leaving) >= _TRIALS_MOST:
+        found += [
+            (row, pod) for pod in here if _may_be_evicted(pod) and _frees_enough(asked, row, pod)
+        ]
+        if len(found) >= _TRIALS_MOST:
             break
-    staying.sort(key=lambda placed: bool(_owner(placed[1])))  # stable: without an owner first
-    return leaving, staying
+    return sorted(found, key=lambda placed: bool(_owner(placed[1])))  # without an owner first
 
 
 def _may_be_evicted(pod: PodInfo) -> bool:
@@ -115,6 +122,8 @@ def _frees_enough(asked: Asked, row: int, pod: PodInfo) -> bool:
 
 def _enough(trying: Trying, placed: list[Placed]) -> Iterator[Placed]:
     """Yield the pods whose leaving lets every Filter pass their row."""
+    if not placed:
+        return
     what_if = SearchWhatIf(trying.asked.search, NodeStatuses(trying.asked.search))
     for row, pod in placed[:_TRIALS_MOST]:
         with what_if.on_row(row) as trial:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -64,26 +65,26 @@ def uncordoned(trying: Trying) -> Iterator[Found]:
 
 
 def _shapes(snapshot: Snapshot) -> list[tuple[int, int]]:
-    """Return, for each shape of the nodes, the first row by name and the number of nodes."""
-    found: dict[object, list[int]] = {}
-    for row in sorted(range(snapshot.num_nodes), key=snapshot.names.__getitem__):
-        node = snapshot.node(row)
-        if node.spec.unschedulable:
-            continue
-        found.setdefault(_shape(node), []).append(row)
-    return sorted(
-        ((rows[0], len(rows)) for rows in found.values()),
-        key=lambda each: (-each[1], snapshot.names[each[0]]),
-    )
+    """Return, for each shape of the nodes, the first row by name and the number of nodes.
 
-
-def _shape(node: Node) -> object:
-    labels = tuple(
-        sorted((key, value) for key, value in node.metadata.labels.items() if key != HOST_LABEL)
-    )
-    taints = tuple((taint.key, taint.value, taint.effect) for taint in node.spec.taints)
-    amounts = tuple((name, str(each)) for name, each in sorted(node.status.allocatable.items()))
-    return labels, taints, amounts
+    Nodes have one shape if they agree in amounts, taints and labels, apart from the name.
+    """
+    resources = sorted(snapshot.table.exact_limit)
+    columns = [snapshot.allowed_pods, snapshot.taint_sets.ids, snapshot.feature_sets.ids]
+    columns += [snapshot.allocatable(name) for name in resources]
+    _, alike_n = np.unique(np.stack(columns), axis=1, return_inverse=True)
+    alike, names, nodes = alike_n.reshape(-1).tolist(), snapshot.names, snapshot.table.nodes
+    first: dict[object, int] = {}
+    counts: Counter[object] = Counter()
+    for row in np.flatnonzero(~snapshot.unschedulable).tolist():
+        labels = nodes[row].metadata.labels
+        shape = alike[row], frozenset(labels.items()) - {(HOST_LABEL, labels.get(HOST_LABEL))}
+        counts[shape] += 1
+        known = first.setdefault(shape, row)
+        if names[row] < names[known]:
+            first[shape] = row
+    found = [(first[shape], count) for shape, count in counts.items()]
+    return sorted(found, key=lambda each: (-each[1], names[each[0]]))
 
 
 def _like(example: Node) -> Node:

@@ -1,4 +1,8 @@
-"""Ways out by preemption: the priority with which the profile's preemption finds victims."""
+"""Ways out by preemption: the priority with which the profile's preemption finds victims.
+
+The profile's PostFilter plugins choose the victims, over the nodes that lack least. In the cluster
+they see every node, so they may choose another one.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.engine.cycle import Cycle
@@ -15,60 +20,58 @@ from moorage.explain.answer import WayOut
 from moorage.explain.patches import patched, put
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import PRIORITY, Found
-from moorage.framework.preemption import EXPLAIN, PREEMPTION, PreemptionReport
+from moorage.explain.ways.leaving import lacking_least
 
 HIGHEST: Final = 1_000_000_000
 """The highest priority of a PriorityClass that users may make."""
+_NODES_MOST: Final = 16
 _VICTIMS_NAMED: Final = 5
 _PER_VICTIM: Final = 0.1
 
 
 class Preempted(msgspec.Struct, frozen=True):
-    """What preemption chose for a pod: a node, the pods it evicts, and its report."""
+    """What preemption chose for a pod: a node, and the pods it evicts."""
 
     node: str
     victims: tuple[Pod, ...]
-    report: PreemptionReport | None
 
 
-def preempt(trying: Trying, pod: Pod, search: Search | None = None) -> Preempted | None:
-    """Run the profile's PostFilter for a pod that fits nowhere; None where it finds no victims.
-
-    Parameters
-    ----------
-    trying
-        The cluster.
-    pod
-        The pod.
-    search
-        The failed search; made when not given.
-    """
+def preempt(trying: Trying, pod: Pod) -> Preempted | None:
+    """Run the profile's PostFilter for a pod that fits nowhere; None where it finds no victims."""
     profile, snapshot = trying.asked.attempt.profile, trying.asked.snapshot
-    if not profile.post_filters:
+    if not profile.post_filters or trying.asked.pre_filter.status.rejected:
         return None
-    found = trying.search(pod) if search is None else search
+    rows = lacking_least(trying)[:_NODES_MOST]
+    if not any(other.priority < pod.priority for row in rows for other in snapshot.pods(int(row))):
+        return None
+    found = trying.search(pod)
     if found is None or found.filtered.passed.any():
         return None
-    cycle = Cycle(profile, snapshot, smallest_name, reuse=False)
-    attempt = found.answers.attempt
-    attempt.state.write(EXPLAIN, True)
-    result = cycle.post_filter(found).result
-    if result is None or not result.nominated_node or not result.victims:
+    result = Cycle(profile, snapshot, smallest_name, reuse=False).post_filter(_within(found, rows))
+    chosen = result.result
+    if chosen is None or not chosen.nominated_node or not chosen.victims:
         return None
-    return Preempted(result.nominated_node, result.victims, attempt.state.find(PREEMPTION))
+    return Preempted(chosen.nominated_node, chosen.victims)
+
+
+def _within(search: Search, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Search:
+    """Return a search in which the other rows were not looked at."""
+    there = np.isin(search.view.row_numbers(), rows)
+    view = search.answers.attempt.snapshot.rows(search.view.row_numbers()[there])
+    return msgspec.structs.replace(
+        search, view=view, filtered=search.filtered.at(np.flatnonzero(there))
+    )
 
 
 def priorities(trying: Trying) -> Iterator[Found]:
     """Yield the lowest priority found with which the pod would preempt, and its victims."""
     pod = trying.pod
-    if pod.spec.preemption_policy == "Never" or preempt(trying, pod) is not None:
+    if pod.spec.preemption_policy == "Never":
         return
     highest = preempt(trying, _with(pod, HIGHEST))
-    if highest is None or highest.report is None:
+    if highest is None:
         return
-    needed = min(
-        max(victim.priority for victim in each.victims) + 1 for each in highest.report.candidates
-    )
+    needed = max(victim.priority for victim in highest.victims) + 1
     if not pod.priority < needed < HIGHEST:
         return
     found = preempt(trying, _with(pod, needed))

@@ -1,0 +1,88 @@
+"""The pod's group: whether enough members fit together, with the pod changed or with more members.
+
+The cycle of groups is asked, in a trial, as for an attempt. Nothing is evicted for a group here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.engine.cycle import Cycle
+from moorage.engine.groups.cycle import GroupCycle
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.select_node import smallest_name
+from moorage.framework.profile import Profile
+from moorage.snapshot.pod_groups import GroupTerms
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+MEMBERS_MOST: Final = 64
+"""Larger groups are not tried: a try costs an attempt for each member."""
+
+
+class Together(msgspec.Struct, frozen=True):
+    """The pod's group.
+
+    Parameters
+    ----------
+    profile, snapshot
+        The plugins and the cluster.
+    pod
+        The pod.
+    terms
+        The demands of its group, a gang.
+    """
+
+    profile: Profile
+    snapshot: Snapshot
+    pod: Pod
+    terms: GroupTerms
+
+    @property
+    def lacking(self) -> int:
+        """How many pods the group lacks."""
+        members = self.snapshot.groups.members(self.terms.key)
+        return max(0, self.terms.minimum - len(members.pods))
+
+    def decide(self, *, changed: Pod | None = None, more: Sequence[Pod] = ()) -> GroupDecision:
+        """Decide about the members without a place.
+
+        Parameters
+        ----------
+        changed
+            Taken for the pod; None takes the pod as it is.
+        more
+            Further members.
+        """
+        groups = self.snapshot.groups
+        for each in more:
+            groups.put(each)
+        try:
+            waiting = groups.members(self.terms.key).waiting_pods()
+            pods = [changed if changed and each.uid == changed.uid else each for each in waiting]
+            infos = sorted(map(PodInfo, pods), key=lambda info: (-info.priority, info.key))
+            cycle = Cycle(self.profile, self.snapshot, smallest_name, reuse=False)
+            return GroupCycle(cycle).decide(self.terms.key, infos)
+        finally:
+            for each in more:
+                groups.remove(each.uid)
+
+    def fits(self, *, changed: Pod | None = None, more: Sequence[Pod] = ()) -> bool:
+        """Whether the pod gets a place together with enough members of its group."""
+        if self.terms.minimum > MEMBERS_MOST:
+            return False
+        found = self.decide(changed=changed, more=more)
+        places = {each.decision.pod.uid: each.node_name for each in found.members}
+        return found.outcome is GroupOutcome.PLACED and bool(places.get(self.pod.uid))
+
+
+def together(profile: Profile, snapshot: Snapshot, pod: Pod) -> Together | None:
+    """Return the pod's group; None for a pod that is placed without regard to others."""
+    terms = snapshot.groups.terms_of(pod)
+    if terms is None or not terms.gang or terms.minimum <= 1:
+        return None
+    return Together(profile, snapshot, pod, terms)

@@ -1,0 +1,39 @@
+"""Applies a way out to the objects of a cluster, as a user would."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import jsonpatch
+
+from moorage.explain.answer import WayOut
+from moorage.testing.builders import Manifest
+
+
+def applied(way: WayOut, manifests: list[Manifest]) -> list[Manifest]:
+    """Return the objects with the change made."""
+    found: list[Manifest] = []
+    for before in copy.deepcopy(manifests):
+        manifest = before
+        key = f"{manifest['metadata'].get('namespace')}/{manifest['metadata']['name']}"
+        if manifest["kind"] == "Pod" and key == way.delete:
+            continue
+        if manifest["kind"] == "Pod" and manifest["metadata"]["name"] == "p" and way.patch:
+            manifest = changed(before, way)
+        if way.kind == "uncordon" and key == f"None/{way.node}":
+            manifest["spec"]["unschedulable"] = False
+        found.append(manifest)
+    return [*(_identified(each) for each in way.create), *found]
+
+
+def changed(pod: Manifest, way: WayOut) -> Manifest:
+    """Return the pod with the patch of a way out."""
+    made: Any = jsonpatch.JsonPatch(list(way.patch)).apply(pod)
+    return dict(made)
+
+
+def _identified(manifest: Manifest) -> Manifest:
+    made = copy.deepcopy(manifest)
+    made["metadata"].setdefault("uid", f"uid-{made['metadata']['name']}")
+    return made

@@ -1,0 +1,159 @@
+"""Generated pending pods: the planted cause is named first, and every way out binds the pod.
+
+In memory a few of each cause run with every suite. The slow test takes more than five hundred: each
+is explained by a running scheduler's own state, and each way out is applied to a cluster of its
+own, through the API. ``PLANTED=5000`` takes more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+
+import pytest
+
+from moorage.api.resources import NODES, PODS
+from moorage.base.clock import ManualClock
+from moorage.explain.answer import Explanation, WayOut
+from moorage.explain.explaining import explain
+from moorage.snapshot.pod_info import PodInfo
+from moorage.testing.builders import Manifest
+from moorage.testing.virtual_cluster import NotReachedError, VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+from tests.explain.applying import applied, changed
+from tests.explain.clusters import explained, pod_of, world_of
+from tests.explain.planted import OUTSIDE_API, PLANTED, Case, names_first, planted
+
+MANY = int(os.environ.get("PLANTED", "510"))
+ENOUGH = 0.99
+_SECONDS = 120.0
+_DEFAULT = "default-scheduler"
+
+
+@pytest.mark.parametrize("plant", range(len(PLANTED)), ids=[each.__name__ for each in PLANTED])
+def test_in_memory_the_cause_is_named_and_each_way_out_works(plant: int) -> None:
+    for seed in (plant, plant + len(PLANTED), plant + 2 * len(PLANTED)):
+        case = planted(seed)
+        found = explained(*case.manifests)
+        assert names_first(case, found), (seed, found.sentence)
+        for way in found.ways_out:
+            assert _place(applied(way, case.manifests)), (seed, way.text)
+
+
+def _place(manifests: list[Manifest]) -> str:
+    """Return the node that pod ``p`` gets, its victims gone; "" for none."""
+    world = world_of(*manifests)
+    decision = world.fill().core.cycles[_DEFAULT].decide(PodInfo(pod_of(world, "p")))
+    gone = {victim.full_name for victim in decision.victims}
+    if decision.node_name or not gone:
+        return decision.node_name
+    left = [
+        each
+        for each in manifests
+        if f"{each['metadata'].get('namespace')}/{each['metadata']['name']}" not in gone
+    ]
+    return _place(left)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_through_the_api_the_cause_is_named_and_each_way_out_binds_the_pod() -> None:
+    named, misses, failed = 0, [], []
+    ways: Counter[str] = Counter()
+    for seed in range(MANY):
+        case = planted(seed)
+        found = explained(*case.manifests) if case.kind in OUTSIDE_API else _live(case)
+        named += names_first(case, found)
+        if not names_first(case, found):
+            misses.append((seed, case.kind, found.sentence))
+        for way in found.ways_out:
+            ways[way.kind] += 1
+            if case.kind not in OUTSIDE_API and not _binds(case, way):
+                failed.append((seed, case.kind, way.text))
+    told = f"{named} of {MANY} named first; ways out applied: {dict(sorted(ways.items()))}"
+    sys.stdout.write(f"\n{told}\n")
+    assert failed == []
+    assert named >= ENOUGH * MANY, misses
+    assert sum(ways.values()) > MANY // 2, ways
+
+
+def _live(case: Case) -> Explanation:
+    """Explain the pod from the state of a running scheduler."""
+    clock = ManualClock()
+
+    async def main() -> Explanation:
+        async with _Started(case, clock) as cluster:
+            core = cluster.scheduler.core
+            pod = core.store.get("default", "p")
+            assert pod is not None
+            return explain(core, pod)
+
+    return run_virtual(main(), clock)
+
+
+def _binds(case: Case, way: WayOut) -> bool:
+    """Whether the pod is bound after a way out was applied through the API."""
+    clock = ManualClock()
+
+    async def main() -> bool:
+        async with _Started(case, clock) as cluster:
+            await _apply(cluster, case, way)
+            try:
+                await cluster.until(lambda: bool(cluster.node_of("p")), seconds=_SECONDS)
+            except NotReachedError:
+                return False
+            return True
+
+    return run_virtual(main(), clock)
+
+
+class _Started:
+    """A cluster with the objects of a case, whose pod the scheduler has looked at."""
+
+    def __init__(self, case: Case, clock: ManualClock) -> None:
+        nodes = [each for each in case.manifests if each["kind"] == "Node"]
+        self._others = [each for each in case.manifests if each["kind"] != "Node"]
+        self._cluster = VirtualCluster(clock, nodes=nodes, renew_seconds=3600)
+
+    async def __aenter__(self) -> VirtualCluster:
+        cluster = await self._cluster.__aenter__()
+        await cluster.create(*self._others)
+        await cluster.until(lambda: cluster.scheduler.core.store.get("default", "p") is not None)
+        queue = cluster.scheduler.core.queue
+        await cluster.until(lambda: not queue.counts().active and not queue.counts().in_flight)
+        return cluster
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self._cluster.__aexit__(None, None, None)
+
+
+async def _apply(cluster: VirtualCluster, case: Case, way: WayOut) -> None:
+    """Do what a way out says."""
+    if way.delete:
+        namespace, name = way.delete.split("/")
+        await cluster.client.delete(PODS, name, namespace=namespace)
+    if way.kind == "uncordon":
+        await cluster.patch(NODES, way.node, {"spec": {"unschedulable": False}})
+    if way.kind == "node":
+        await cluster.play(way.create)
+    if way.patch:
+        pod = next(each for each in case.manifests if each["metadata"]["name"] == "p")
+        await cluster.client.delete(PODS, "p", namespace="default")
+        await cluster.until(lambda: cluster.pod("p") is None)
+        await cluster.create(*_with_class(changed(pod, way)))
+
+
+def _with_class(pod: Manifest) -> list[Manifest]:
+    """Return a pod with a PriorityClass of its priority: the API takes no bare number."""
+    priority = pod["spec"].pop("priority", None)
+    if priority is None:
+        return [pod]
+    made = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "higher"},
+        "value": priority,
+    }
+    pod["spec"]["priorityClassName"] = "higher"
+    return [made, pod]
