@@ -151,6 +151,14 @@ def test_the_request_that_fits_is_exact() -> None:
     assert (way.node, way.nodes) == ("n0", 1)
 
 
+def test_several_requests_that_are_too_large_are_lowered_together() -> None:
+    """Neither less cpu nor less memory alone would do."""
+    found = explained(*_nodes(), waiting("p", cpu="500", memory="1Ti"))
+    assert [way.text for way in found.ways_out] == [
+        "request 4 cpu instead of 500 (496 less) and 8Gi memory instead of 1Ti (1016Gi less)"
+    ]
+
+
 def test_closed_nodes_are_set_aside_while_others_could_take_the_pod() -> None:
     """Of two tainted nodes and one full node the full node is the cause."""
     closed = [node_manifest(f"t{i}", taints=[TAINT]) for i in range(2)]

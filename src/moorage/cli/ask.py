@@ -142,6 +142,12 @@ def _found(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
     return access, path, f"the scheduler {given} through {access.server}"
 
 
+def is_sandbox(to: AskedScheduler) -> bool:
+    """Whether the kubeconfig belongs to a sandbox that runs with a scheduler of its own."""
+    record = find(sandbox_kubeconfig(to.kubeconfig))
+    return record is not None and bool(record.health)
+
+
 def _of_sandbox(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
     """Return the scheduler of the sandbox that a kubeconfig belongs to."""
     kubeconfig = sandbox_kubeconfig(to.kubeconfig)

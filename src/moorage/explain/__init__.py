@@ -6,7 +6,7 @@ to an `Explanation`. Does not belong here: reading files or servers, and text fo
 plugins themselves. Nothing here changes a decision: a trial undoes what it changed, and random
 streams continue where they were.
 
-- `explaining`: the whole answer.
+- `explaining`: the whole answer; `question`: the same, asked over HTTP.
 - `answer`: its parts, as data.
 - `standing`: where the pod is on its way: queue, Permit, binding.
 - `asking`: the answers of every Filter about every node.

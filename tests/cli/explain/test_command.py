@@ -89,3 +89,20 @@ def test_what_is_not_there_is_named(bare: Type, dump: str, words: list[str], tol
     done = bare("explain", "pod", *words, "--from", dump)
     assert done.exit_code == 2
     assert told in done.stderr
+
+
+@pytest.mark.slow
+def test_the_scheduler_of_a_sandbox_is_found_and_asked(typed: Type) -> None:
+    manifest = "{apiVersion: v1, kind: Pod, metadata: {name: big}, spec: {containers: [{name: c, \
+image: x, resources: {requests: {cpu: 900}}}]}}"
+    assert typed("apply", "-f", "-", stdin=manifest).exit_code == 0
+    typed("wait", "--for=settled", "--timeout", "10")
+    live = typed("explain", "pod", "big")
+    assert live.stdout.splitlines()[0].startswith(
+        "pod default/big: never fits here, not even on an empty node, because of cpu: it requests"
+    )
+    assert live.stdout.splitlines()[-1] == "From the scheduler's own state, at this moment."
+    afresh = typed("explain", "pod", "big", "--thorough")
+    assert afresh.stdout.splitlines()[:-1] == live.stdout.splitlines()[:-1]
+    assert afresh.stdout.splitlines()[-1].startswith("Computed afresh from the API's objects")
+    assert typed("delete", "pod", "big").exit_code == 0

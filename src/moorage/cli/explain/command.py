@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.completing import complete_objects
 from moorage.cli.options import (
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 _EPILOG = """
 \b
 Examples:
-  moorage explain pod giant                      from the API server, computed afresh
+  moorage explain pod giant                      the sandbox's scheduler is asked; without one it
+                                                 is computed afresh from the API's objects
   moorage explain pod giant --node node-03       with the answers about one node
   moorage explain pod giant --all -o wide        every node and every plugin
   moorage explain pod giant --from prod.json     from a file of `snapshot save` or kubectl
+  moorage explain pod giant --scheduler kube-system/moorage-0
 
 \b
 Every way out that is printed was tried: the plugins themselves let the pod on a node with it.
@@ -41,7 +44,11 @@ def explain() -> None:
 @click.argument("name", shell_complete=complete_objects)
 @click.option("--node", default="", metavar="NODE", help="Also show the answers about this node.")
 @click.option("--all", "every", is_flag=True, help="Show every node, not only the ten best.")
-@click.option("--thorough", is_flag=True, help="Try more, however long it takes.")
+@click.option(
+    "--thorough",
+    is_flag=True,
+    help="Try more, however long it takes; computed afresh, not by the scheduler.",
+)
 @click.option(
     "--from",
     "dump",
@@ -56,14 +63,14 @@ def explain() -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     default=None,
     metavar="FILE",
-    help="Configuration of the scheduler, where its answer is computed afresh. Default: the "
-    "default profile.",
+    help="Configuration of the scheduler: the answer is computed afresh with it.",
 )
 @plugin_option
 @output_option("wide")
 @namespace_option
+@scheduler_options
 @kubeconfig_option
-def pod(  # noqa: PLR0913 - one parameter for each option
+def pod(  # noqa: PLR0913 - one parameter an option
     *,
     name: str,
     node: str,
@@ -74,30 +81,26 @@ def pod(  # noqa: PLR0913 - one parameter for each option
     plugins: tuple[str, ...],
     output: Form,
     namespace: str,
-    kubeconfig: str,
-    context: str,
+    **reached: Any,
 ) -> None:
     """Explain pod NAME.
 
     First comes one sentence. Then come the ways out, and a table of nodes, the best node first.
     """
-    from moorage.base.errors import UsageError
-    from moorage.cli.explain.source import objects_of_file, objects_of_server, world_over
+    from moorage.cli.explain.source import Wanted, found_out
     from moorage.cli.explain.text import report
-    from moorage.cli.render import show, show_note
-    from moorage.explain.explaining import asked_for, explain_named
+    from moorage.cli.render import show
 
-    if dump is not None:
-        objects, where = objects_of_file(dump), namespace or "default"
-    else:
-        objects, where = objects_of_server(
-            kubeconfig=kubeconfig, context=context, namespace=namespace
-        )
-    for each in objects.unreadable:
-        show_note(f"{each.text}; it is left out")
-    effort = asked_for(node=node, every=every, thorough=thorough)
-    world = world_over(objects, config, plugins)
-    if node and node not in objects.nodes:
-        raise UsageError(f'node "{node}" not found')
-    found = explain_named(world, where, name.removeprefix("pod/"), effort)
+    wanted = Wanted(
+        name=name.removeprefix("pod/"),
+        namespace=namespace,
+        node=node,
+        every=every,
+        thorough=thorough,
+        dump=dump,
+        config=config,
+        plugins=plugins,
+        to=AskedScheduler(**reached),
+    )
+    found = found_out(wanted)
     show(output, found, text=lambda: report(found, wide=output == "wide"))

@@ -1,4 +1,8 @@
-"""Where the facts come from: a file, or the lists of an API server; each becomes a `World`."""
+"""Where the facts come from: a running scheduler, a file, or the lists of an API server.
+
+A running scheduler answers from its own state. A file and lists become a `World`, and the same
+engine computes the answer afresh.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +14,25 @@ import msgspec
 
 from moorage.api.resources import NODES, PODS, ResourceType, group_version_path
 from moorage.base.clock import SystemClock
-from moorage.base.errors import NotFoundError, UsageError, api_error
+from moorage.base.errors import (
+    KubeconfigError,
+    MoorageError,
+    NotFoundError,
+    UsageError,
+    api_error,
+)
+from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
+from moorage.cli.asked_scheduler import AskedScheduler
 from moorage.cli.plugins import with_plugins
+from moorage.cli.render import show_note
 from moorage.cli.session import Session, run_session
+from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Answer, Call
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
+from moorage.explain.answer import Explanation
+from moorage.explain.explaining import asked_for, explain_named
+from moorage.explain.question import ExplanationAnswer
 from moorage.what_if.lists import KINDS, Objects, named, read_objects
 from moorage.what_if.world import World
 
@@ -29,6 +46,110 @@ class _List(msgspec.Struct, rename="camel"):
 
 
 _list = msgspec.json.Decoder(_List).decode
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person asks.
+
+    Parameters
+    ----------
+    name, namespace
+        The pod; an empty namespace is that of the context.
+    node, every, thorough
+        The node to tell, whether all nodes are told, and whether more is tried.
+    dump
+        A file of objects; None asks a server.
+    config, plugins
+        The scheduler's configuration and plugins from outside, to compute afresh.
+    to
+        The scheduler to ask, and the API server.
+    """
+
+    name: str
+    namespace: str = ""
+    node: str = ""
+    every: bool = False
+    thorough: bool = False
+    dump: Path | None = None
+    config: Path | None = None
+    plugins: Sequence[str] = ()
+    to: AskedScheduler
+
+
+def found_out(wanted: Wanted) -> Explanation:
+    """Return the answer of the scheduler that is named, or of the sandbox's, or computed afresh.
+
+    Raises
+    ------
+    MoorageError
+        The scheduler that is named does not answer, or there are no objects to compute from.
+    """
+    computed = wanted.dump or wanted.config or wanted.plugins or wanted.thorough
+    if wanted.to.scheduler:
+        if computed:
+            raise UsageError(
+                "--scheduler asks a running scheduler; --from, --config, --plugin and --thorough "
+                "compute afresh: leave one of them out"
+            )
+        return _asked(wanted)
+    if not computed and is_sandbox(wanted.to):
+        try:
+            return _asked(wanted)
+        except NotFoundError:
+            pass  # a scheduler does not know the pods that have ended
+        except UsageError:
+            raise
+        except MoorageError as error:
+            show_note(f"{error}; computed afresh instead")
+    return _afresh(wanted)
+
+
+def _asked(wanted: Wanted) -> Explanation:
+    """Ask a running scheduler."""
+    namespace = wanted.namespace or _namespace(wanted.to)
+    given = {"pod": f"{namespace}/{wanted.name}"}
+    if wanted.node:
+        given["node"] = wanted.node
+    if wanted.every:
+        given["all"] = "true"
+
+    async def work(link: SchedulerLink) -> bytes:
+        return await link.ask("/explain", given)
+
+    body = run_asking(work, wanted.to)
+    try:
+        return msgspec.json.decode(body, type=ExplanationAnswer).explanation
+    except msgspec.MsgspecError as error:
+        raise MoorageError(
+            f"the scheduler's answer cannot be read: {error}; has it another version?"
+        ) from error
+
+
+def _namespace(to: AskedScheduler) -> str:
+    """Return the namespace of the context, "default" where there is none."""
+    try:
+        access = find_access(to.kubeconfig, context=to.context, clock=SystemClock())
+    except KubeconfigError:
+        return "default"
+    return access.namespace or "default"
+
+
+def _afresh(wanted: Wanted) -> Explanation:
+    """Compute the answer from the objects of a file or a server."""
+    if wanted.dump is not None:
+        objects, namespace = objects_of_file(wanted.dump), wanted.namespace or "default"
+    else:
+        to = wanted.to
+        objects, namespace = objects_of_server(
+            kubeconfig=to.kubeconfig, context=to.context, namespace=wanted.namespace
+        )
+    for each in objects.unreadable:
+        show_note(f"{each.text}; it is left out")
+    if wanted.node and wanted.node not in objects.nodes:
+        raise UsageError(f'node "{wanted.node}" not found')
+    effort = asked_for(node=wanted.node, every=wanted.every, thorough=wanted.thorough)
+    world = world_over(objects, wanted.config, wanted.plugins)
+    return explain_named(world, namespace, wanted.name, effort)
 
 
 def objects_of_file(file: Path) -> Objects:

@@ -12,6 +12,7 @@ from moorage.base.errors import UsageError
 from moorage.config.feature_gates import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from moorage.config.own import LoadedConfiguration
 from moorage.config.written import documents
+from moorage.explain.question import explain_question
 from moorage.observe.exposition import Exposition
 from moorage.observe.resources import resources_page
 from moorage.observe.slis import HealthFacts
@@ -130,7 +131,7 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
 
 def answers_of(scheduler: Scheduler, clock: Clock) -> dict[str, QueryPage]:
     """Return the pages that answer questions about a scheduler, by path."""
-    return question_pages([queue_question(scheduler, clock)])
+    return question_pages([queue_question(scheduler, clock), explain_question(scheduler, clock)])
 
 
 def _passes() -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -27,10 +27,14 @@ _SHARE: Final = 10.0
 
 
 def smaller_requests(trying: Trying) -> Iterator[Found]:
-    """Yield the most of each resource that fits, one resource at a time."""
+    """Yield the most of each resource that fits, one resource at a time.
+
+    Where no single resource is enough, the one request is told that lowers all that are too large.
+    """
     wanted = trying.asked.attempt.pod.part(RESOURCES).value.filter
     if not any(each for each in wanted.values()):
         return
+    found = False
     for resource in sorted(name for name, units in wanted.items() if units):
         least = with_request(trying.pod, resource, 1)
         if least is None:
@@ -40,25 +44,58 @@ def smaller_requests(trying: Trying) -> Iterator[Found]:
             continue
         most = _most(trying, resource, rows, wanted[resource])
         if most is not None:
-            yield _told(trying, resource, most, wanted[resource])
+            found = True
+            yield from _told(trying, {resource: most}, wanted)
+    if not found:
+        yield from _told(trying, _all_too_large(trying, wanted), wanted)
 
 
-def _told(trying: Trying, resource: str, most: int, wanted: int) -> Found:
-    operations = with_request(trying.pod, resource, most)
-    assert operations is not None, "an amount that was tried"
-    rows = trying.rows_of(patched(trying.pod, operations), trying.asked.snapshot.all())
-    text = (
-        f"request {amount_text(resource, most)} {resource} instead of "
-        f"{amount_text(resource, wanted)} ({amount_text(resource, wanted - most)} less)"
-    )
+def _all_too_large(trying: Trying, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Return the most of each resource that is too large, on the node that leaves most of them."""
+    snapshot, rows = trying.asked.snapshot, trying.rows_of(_with_all(trying.pod, wanted, 1))
+    if not len(rows):
+        return {}
+    names = sorted(name for name, units in wanted.items() if units)
+    free = {
+        name: snapshot.allocatable(name)[rows] - snapshot.requested(name)[rows] for name in names
+    }
+    share_n = np.min([np.minimum(1.0, free[name] / wanted[name]) for name in names], axis=0)
+    best = int(share_n.argmax())
+    return {name: int(free[name][best]) for name in names if free[name][best] < wanted[name]}
+
+
+def _with_all(pod: Pod, wanted: Mapping[str, int], units: int) -> Pod:
+    """Return a pod that requests so little of everything; resources that stay are left alone."""
+    for name in sorted(name for name, amount in wanted.items() if amount):
+        pod = patched(pod, with_request(pod, name, units) or [])
+    return pod
+
+
+def _told(trying: Trying, most: Mapping[str, int], wanted: Mapping[str, int]) -> Iterator[Found]:
+    pod, operations = trying.pod, list[Operation]()
+    for resource, units in most.items():
+        found = with_request(pod, resource, units) if units > 0 else None
+        if found is None:
+            return
+        operations += found
+        pod = patched(pod, found)
+    rows = trying.rows_of(pod, trying.asked.snapshot.all())
+    if not most or not len(rows):
+        return
+    parts = [
+        f"{amount_text(name, units)} {name} instead of {amount_text(name, wanted[name])} "
+        f"({amount_text(name, wanted[name] - units)} less)"
+        for name, units in most.items()
+    ]
     way = WayOut(
         kind="request",
-        text=text,
+        text=f"request {' and '.join(parts)}",
         nodes=len(rows),
         node=trying.first_name(rows),
         patch=tuple(operations),
     )
-    return Found(REQUEST + _SHARE * (wanted - most) / wanted, way)
+    given_up = max((wanted[name] - units) / wanted[name] for name, units in most.items())
+    yield Found(REQUEST + _SHARE * given_up, way)
 
 
 def _most(trying: Trying, resource: str, rows: Rows, wanted: int) -> int | None:

@@ -1,0 +1,69 @@
+"""The question about one pod, as the running scheduler answers it over HTTP."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from moorage.base.clock import Clock, rfc3339_micro
+from moorage.base.errors import NotFoundError, UsageError
+from moorage.explain.answer import Explanation
+from moorage.explain.explaining import asked_for, explain
+from moorage.service.questions.question import Answer, Given, Parameter, Question
+from moorage.service.scheduler import Scheduler
+
+LIVE: Final = "From the scheduler's own state, at this moment."
+_YES: Final = "true"
+
+
+class ExplanationAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
+    """Where a pod is, why no node takes it, and which single changes would help.
+
+    Parameters
+    ----------
+    explanation
+        The answer about the pod.
+    """
+
+    kind: str = "Explanation"
+    explanation: Explanation
+
+
+def explain_question(scheduler: Scheduler, clock: Clock) -> Question:
+    """Return the question about one pod; it takes bounded time and changes no decision."""
+
+    async def ask(given: Given) -> ExplanationAnswer:
+        namespace, _, name = given["pod"].partition("/")
+        if not namespace or not name:
+            raise UsageError(f"pod: {given['pod']!r}: write NAMESPACE/NAME")
+        core, node = scheduler.core, given.get("node", "")
+        pod = core.store.get(namespace, name)
+        if pod is None:
+            raise NotFoundError(404, "NotFound", f'pods "{name}" not found in {namespace}')
+        if node and core.snapshot.row_of(node) is None:
+            raise UsageError(f'node: node "{node}" not found')
+        every = given.get("all", "") == _YES
+        found = explain(core, pod, asked_for(node=node, every=every, thorough=False))
+        return ExplanationAnswer(
+            time=rfc3339_micro(clock.now_ns()),
+            scheduling=scheduler.elector is None or scheduler.elector.leading,
+            explanation=msgspec.structs.replace(found, source=LIVE),
+        )
+
+    return Question(
+        path="/explain",
+        summary="Where a pod is on its way, why no node takes it, and which single changes would "
+        "help; each was tried",
+        answer=ExplanationAnswer,
+        ask=ask,
+        parameters=(
+            Parameter(name="pod", description="The pod, as NAMESPACE/NAME.", required=True),
+            Parameter(name="node", description="A node that is told besides the best ones."),
+            Parameter(
+                name="all",
+                description="Whether every node is told, instead of the ten best.",
+                schema={"type": "string", "enum": ["true", "false"], "default": "false"},
+            ),
+        ),
+    )
