@@ -23,8 +23,8 @@ Examples:
   moorage what-if -f scenario.yaml -o json
 
 \b
-The changes of several options happen in this order: config and plugin, add, apply, scale, priority,
-taint, cordon, drain, remove, delete. A scenario has an order of its own:
+The changes of several options happen in this order: config and plugin, add, apply, scale,
+priority, taint, cordon, drain, remove, delete. A scenario has an order of its own:
   steps:
   - add: 2xcpu=16,memory=64Gi
   - drain: node-03
