@@ -6,15 +6,20 @@ schedulers (tests/service/test_group_topology.py).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import permutations
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.engine.groups.decision import GroupOutcome
+from moorage.engine.groups.placements import Placements
+from moorage.framework.group import FilledPlacement
 from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE
 from moorage.snapshot.group_sources import API_SOURCE
+from moorage.snapshot.pod_groups import GroupKey
 from tests.engine.groups.topology import SOURCES, Group, places, racks
 
 OWN = (CUSTOM_SOURCE, LABEL_SOURCE)
@@ -197,9 +202,13 @@ def test_why_no_rack_fits(source, cpus, bound, text):
 def test_a_rack_is_found_if_and_only_if_one_takes_the_group(source, rooms, cpus, how, data):
     if source == API_SOURCE:
         how = "required"
+    # Other orders are tried for a group that is rejected, not to reach a preferred rack.
+    orders = None if how == "required" else 0
     least = data.draw(st.integers(1, len(cpus)))
-    found = Group(racks(rooms), source, cpus, least=least, **{how: "rack"}).decide()
-    again = Group(racks(rooms), source, cpus, least=least, reuse=False, **{how: "rack"}).decide()
+    asked: dict[str, Any] = {"least": least, "orders": orders}
+    topology: dict[str, Any] = {how: "rack"}
+    found = Group(racks(rooms), source, cpus, **asked, **topology).decide()
+    again = Group(racks(rooms), source, cpus, reuse=False, **asked, **topology).decide()
     assert (found.outcome, found.placement, places(found)) == (
         again.outcome,
         again.placement,
@@ -207,7 +216,7 @@ def test_a_rack_is_found_if_and_only_if_one_takes_the_group(source, rooms, cpus,
     )
     # Each rack as a cluster of its own, without a topology: the real cycle says what it takes.
     alone = {
-        rack: Group(racks({rack: room}), source, cpus, least=least).decide()
+        rack: Group(racks({rack: room}), source, cpus, **asked).decide()
         for rack, room in rooms.items()
         if rack
     }
@@ -223,7 +232,7 @@ def test_a_rack_is_found_if_and_only_if_one_takes_the_group(source, rooms, cpus,
             assert {name.split("-")[0] for name in placed} == {found.placement}
             assert len(placed) == count[found.placement]
         return
-    anywhere = Group(racks(rooms), source, cpus, least=least).decide()
+    anywhere = Group(racks(rooms), source, cpus, **asked).decide()
     assert found.outcome is anywhere.outcome or count
     free = sum(map(bool, places(anywhere).values()))
     most = max(count.values(), default=0)
@@ -245,3 +254,22 @@ def test_other_orders_are_tried_within_racks(cpus, rooms):
         for order in permutations(cpus)
     ]
     assert (found.outcome is GroupOutcome.PLACED) == (GroupOutcome.PLACED in orders)
+
+
+@pytest.mark.parametrize("source", OWN)
+@pytest.mark.parametrize("how", ["required", "preferred"])
+def test_of_many_domains_the_fullest_are_compared(source, how, monkeypatch):
+    """Once a rack takes every pod, a bounded number of pods is tried in other racks."""
+    cpus = {f"r{index}": [9 - index] for index in range(7)}
+    tried: list[str] = []
+    scored = Placements.best
+
+    def best(self: Placements, key: GroupKey, filled: Sequence[FilledPlacement]) -> Any:
+        tried.extend(each.placement.name for each in filled)
+        return scored(self, key, filled)
+
+    monkeypatch.setattr(Placements, "best", best)
+    monkeypatch.setattr("moorage.engine.groups.placements._MEMBERS_MAX", 6)
+    topology: dict[str, Any] = {how: "rack"}
+    found = Group(racks(cpus), source, [1, 1, 1], **topology).decide()
+    assert (tried, found.placement) == (["r6", "r5"], "r6")

@@ -156,9 +156,9 @@ class Group:
             fields["annotations"] = self._annotations
         return pod(name, cpu=str(cpu), **fields)
 
-    def _cycle(self, *, reuse: bool = True, more: str = "") -> Cycle:
+    def _cycle(self, *, reuse: bool = True, orders: int | None = None) -> Cycle:
         gates = feature_gates(dict.fromkeys(GATES, True) if not self.key.source else {})
-        config = coscheduling(extra=more) if self.key.source else LoadedConfiguration()
+        config = coscheduling() if self.key.source else LoadedConfiguration()
         (made,) = expand_profiles(config.scheduler, in_tree_registry(), gates=gates)
         handle = Handle(
             profile_name="default-scheduler",
@@ -167,6 +167,7 @@ class Group:
             clock=ManualClock(),
             streams=Streams(1),
             gates=gates,
+            group_orders=orders,
         )
         profile = Profile(made, in_tree_registry(), handle)
         return Cycle(profile, self.snapshot, smallest_name, reuse=reuse)

@@ -20,7 +20,7 @@ import numpy as np
 from moorage.config.feature_gates import TOPOLOGY_AWARE
 from moorage.engine.attempt import Scope
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
-from moorage.engine.groups.room import fits_at_most, judges_of_room
+from moorage.engine.groups.room import judges_of_room, places
 from moorage.framework.containment import contained
 from moorage.framework.group import (
     FilledPlacement,
@@ -39,6 +39,9 @@ from moorage.snapshot.view import NodeView
 
 NO_PLACEMENTS: Final = "no feasible placements found"
 _ANYWHERE: Final = (Placement(),)
+_MEMBERS_MAX: Final = 512
+"""Members tried in all placements of an attempt once every pod has a place in one of them. A guess:
+about a tenth of a second."""
 _DOMAINS_NAMED: Final = 5  # in a message; a guess
 
 Generated = tuple[Sequence[Placement], Status, str]
@@ -179,9 +182,11 @@ class Choice:
         self._key = key
         self._pods = pods
         self._plugin = plugin
-        self._left = list(reversed(placements))
+        self._bounds = self._bounds_of(placements)
+        self._left = sorted(placements, key=self._rank)[::-1]
         self._current = placements[0]
         self._tried: list[_Tried] = []
+        self._members_left = _MEMBERS_MAX
         terms, members = self._groups.source.terms_of(key), self._groups.members(key)
         self._missing = 1 if terms is None else max(1, terms.minimum - members.placed)
 
@@ -193,14 +198,17 @@ class Choice:
 
     def next(self) -> Placement | None:
         """Return the next placement to try; None when the best is among those tried."""
+        everyone = len(self._pods)
         while self._left:
             self._current = self._left.pop()
             if not self._current.preferred and self._packed():
                 return None
-            bound = self._bound(self._current)
+            if self._enough():
+                continue
+            bound = self._bounds.get((self._current.preferred, self._current.name), everyone)
             if bound >= self._missing:
                 return self._current
-            self._tried.append(_Tried(self._current, None, bound))
+            self._tried.append(_Tried(self._current, None, min(bound, everyone)))
         # A group that fits nowhere is tried once for its reasons, where most pods could fit.
         others = [each for each in self._tried if not each.placement.preferred]
         if not others or any(each.found is not None for each in self._tried):
@@ -227,6 +235,7 @@ class Choice:
         )
         placed = sum(bool(each.node_name) for each in found.members)
         self._tried.append(_Tried(current, found, placed))
+        self._members_left -= len(self._pods)
 
     def _packed(self) -> bool:
         """Whether a preferred placement takes every pod."""
@@ -236,11 +245,43 @@ class Choice:
             if each.found is not None and each.placement.preferred
         )
 
-    def _bound(self, placement: Placement) -> int:
-        """Return a number of pods that is not exceeded by those that fit the placement."""
-        if placement.within is None or not self._owner.bounds(self._key):
-            return len(self._pods)
-        return fits_at_most(self._owner.snapshot, self._pods, within=placement.within)
+    def _enough(self) -> bool:
+        """Whether every pod has a place in a placement of this kind, and enough were compared."""
+        if self._members_left > 0 or self._owner.as_upstream(self._key):
+            return False
+        preferred = self._current.preferred
+        return any(
+            each.fits and each.pods == len(self._pods) and each.placement.preferred is preferred
+            for each in self._tried
+        )
+
+    def _bounds_of(self, placements: Sequence[Placement]) -> dict[tuple[bool, str], int]:
+        """Return numbers of pods that are not exceeded by those that fit each placement."""
+        if not self._owner.bounds(self._key):
+            return {}
+        places_n = places(self._owner.snapshot, self._pods)
+        return {
+            (each.preferred, each.name): int(each.within.take(places_n).sum())
+            for each in placements
+            if each.within is not None
+        }
+
+    def _rank(self, placement: Placement) -> tuple[bool, bool, int, bytes]:
+        """Return the order of trying: preferred ones, then the fullest with room for every pod.
+
+        The fullest are scored best, so the best are among the first. Placements without a bound
+        keep the order in which they were generated, because sorting is stable.
+        """
+        bound = self._bounds.get((placement.preferred, placement.name))
+        if bound is None:
+            return not placement.preferred, False, 0, b""
+        roomy = bound >= len(self._pods)
+        return (
+            not placement.preferred,
+            not roomy,
+            bound if roomy else -bound,
+            placement.name.encode(),
+        )
 
     # -- choosing ------------------------------------------------------------------------------
 

@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage.framework.profile import Profile
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.snapshot import Snapshot
-from moorage.snapshot.view import NodeView
 
 
-def fits_at_most(
-    snapshot: Snapshot, pods: Sequence[PodInfo], *, within: NodeView | None = None
-) -> int:
+def fits_at_most(snapshot: Snapshot, pods: Sequence[PodInfo]) -> int:
     """Return a number of pods that is never exceeded by those that fit at once, at most all.
 
     Unlike pods count with the smallest request of each resource.
@@ -31,9 +29,12 @@ def fits_at_most(
         The cluster.
     pods
         Pods without a place.
-    within
-        The rows that count; None means all.
     """
+    return min(len(pods), int(places(snapshot, pods).sum()))
+
+
+def places(snapshot: Snapshot, pods: Sequence[PodInfo]) -> NDArray[np.int64]:
+    """Return int64, (n,): how many of these pods fit each row at most, as `fits_at_most` counts."""
     places_n = snapshot.allowed_pods - snapshot.pod_count
     requests = [pod.part(RESOURCES).value.filter for pod in pods]
     for name in ("cpu", "memory"):
@@ -41,9 +42,7 @@ def fits_at_most(
         if least > 0:
             free_n = snapshot.allocatable(name) - snapshot.requested(name)
             places_n = np.minimum(places_n, free_n // least)
-    if within is not None:
-        places_n = within.take(places_n)
-    return min(len(pods), int(np.maximum(places_n, 0).sum()))
+    return places_n.clip(min=0)
 
 
 def judges_of_room(profile: Profile) -> frozenset[str]:
