@@ -27,6 +27,7 @@ NO_REPORT = {
     "moorage example-extender": "serves until told to end",
     "moorage nodes": "plays nodes until told to end",
     "moorage run": "schedules until told to end",
+    "moorage scale auto": "adds and removes nodes until told to end",
 }
 # `up` goes on until told to end, too; its -o says how it shows that.
 SHOWS_ITS_PROGRESS = "moorage up"
@@ -97,7 +98,7 @@ def value_of(parameter: click.Parameter) -> str:
         return "1"
     if isinstance(parameter.type, click.Path) or parameter.metavar == "FILE":
         return "pod.json"
-    return "pod/a"
+    return "1:2" if parameter.metavar == "MIN:MAX" else "pod/a"
 
 
 @every_command
