@@ -10,6 +10,7 @@ import pytest
 
 from moorage.testing.builders import Manifest, node_manifest
 from tests.cli.conftest import Type
+from tests.sandbox.process import Up
 from tests.what_if.cluster import bare as bare_pod
 from tests.what_if.cluster import pod_of, replica_set
 
@@ -168,3 +169,21 @@ def test_capacity_of_files(bare: Type) -> None:
 def test_nothing_waits(bare: Type) -> None:
     _dump()
     assert _type(bare, "capacity") == (0, "No pod waits.\n", "")
+
+
+@pytest.mark.slow
+def test_a_running_cluster_is_only_read(
+    bare: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's audit log has no write of these commands, and has their reads."""
+    log = tmp_path / "audit.jsonl"
+    with Up(tmp_path, "--nodes", "2", "--audit-log", str(log)) as up:
+        up.started()
+        monkeypatch.setenv("KUBECONFIG", str(up.kubeconfig))
+        told = bare("what-if", "--add", "2xcpu=8", "--drain", "node-01", "-o", "json")
+        assert told.exit_code in (0, 1), told.stderr
+        assert len(json.loads(told.stdout)["after"]["nodes"]["rows"]) == 4
+        assert bare("capacity", "-o", "json").exit_code == 0
+    calls = [json.loads(line) for line in log.read_text().splitlines()]
+    verbs = {each["verb"] for each in calls if each.get("userAgent") == "moorage-cli"}
+    assert verbs == {"list"}

@@ -40,7 +40,7 @@ from moorage.what_if.changes import (
     Scale,
     SetPriority,
 )
-from moorage.what_if.course import play, scene_of
+from moorage.what_if.course import BETWEEN_SECONDS, play, scene_of
 from moorage.what_if.lists import Objects
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World
@@ -119,13 +119,20 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     rehearsal.rewind_draws()
     rehearsal = play(scene, steps)
     assert rehearsal.is_quiet
-    for step in steps:
+    for number, step in enumerate(steps, start=1):
         await _happen(cluster, step)
-        # The pods of a deleted node are collected after 40 seconds.
-        await aio.sleep(_REST_SECONDS * (3 if isinstance(step, RemoveNode) else 1))
+        await aio.sleep(_seconds_after(step, steps[number] if number < len(steps) else None))
     return Outcome(
         steps, _places(objects), _places(rehearsal.objects), _places(await _listed(cluster))
     )
+
+
+def _seconds_after(step: Change, following: Change | None) -> float:
+    """Return the time between two changes, as a rehearsal takes it."""
+    if isinstance(step, Apply) and isinstance(following, Apply):
+        return BETWEEN_SECONDS
+    # The pods of a deleted node are collected after 40 seconds.
+    return _REST_SECONDS * (3 if isinstance(step, RemoveNode) else 1)
 
 
 def _known_order(cluster: VirtualCluster) -> list[str]:

@@ -265,3 +265,52 @@ def test_a_course_can_be_told_to_programs() -> None:
         "before",
         "after",
     }
+
+
+_COSCHEDULING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      enabled: [{name: Coscheduling}]
+    queueSort:
+      enabled: [{name: Coscheduling}]
+      disabled: [{name: "*"}]
+"""
+
+
+def _member(number: int, minimum: int) -> Apply:
+    prefix = "pod-group.scheduling.sigs.k8s.io"
+    labels = {f"{prefix}/name": "gang", f"{prefix}/min-available": str(minimum)}
+    return Apply(pod_manifest(f"gang-{number}", cpu="3", labels=labels))
+
+
+_AT_PERMIT = f"""{_COSCHEDULING}
+---
+apiVersion: moorage.dev/v1alpha1
+kind: MoorageConfiguration
+profiles: [{{schedulerName: default-scheduler, groupMode: permit}}]
+"""
+
+
+@pytest.mark.parametrize("config", [_COSCHEDULING, _AT_PERMIT], ids=["on trial", "held at Permit"])
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        pytest.param(
+            3,
+            {"starts": ["default/gang-0 n", "default/gang-1 n", "default/gang-2 n"]},
+            id="a gang for which there is room",
+        ),
+        pytest.param(4, {"newly": ["new"] * 4}, id="a gang with one member too many"),
+    ],
+)
+def test_a_gang_starts_as_a_whole_or_not_at_all(
+    members: int, said: dict[str, Any], config: str
+) -> None:
+    """Each node has room for one member."""
+    world = msgspec.structs.replace(world_of(), config=parse_config(config))
+    found = _said(try_steps(world, [_member(number, members) for number in range(members)]))
+    found = {name: [line.rstrip("123") for line in lines] for name, lines in found.items()}
+    assert found == said

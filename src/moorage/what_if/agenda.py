@@ -111,7 +111,8 @@ class HeldPods(WaitingPods):
 
     def take_decided(self) -> list[tuple[str, Status]]:
         """Return the pods decided about since the last call, by uid, and let go of them."""
-        decided, self._decided = self._decided, []
+        decided = list(self._decided)
+        self._decided.clear()  # the same list: pods that are held still tell it
         for uid, _status in decided:
             self.release(uid)
         return decided

@@ -22,8 +22,8 @@ from moorage.what_if.rehearsal import Eviction, Rehearsal
 from moorage.what_if.workloads import Workloads
 from moorage.what_if.world import World
 
-# Objects of one file come one after another; a guess, longer than a call takes.
-_BETWEEN_SECONDS = 0.01
+BETWEEN_SECONDS = 0.05
+"""Time between two objects of one file: a guess, about as long as `kubectl apply` takes for one."""
 _FOREIGN = "no profile of this scheduler serves schedulerName"
 
 
@@ -167,9 +167,9 @@ def try_steps(world: World, steps: Sequence[Step]) -> Course:
         rehearsal.rewind_draws()
     before = _State(rehearsal)
     anyway = tuple(
-        Start(pod.full_name, pod.spec.node_name)
-        for pod in before.pods.values()
-        if pod.uid in rehearsal.bound
+        Start(before.pods[uid].full_name, node_name)
+        for uid, node_name in rehearsal.bound.items()
+        if uid in before.pods
     )
     rehearsal = play(scene, steps)
     after = _State(rehearsal)
@@ -209,7 +209,7 @@ def play(scene: Scene, steps: Sequence[Step]) -> Rehearsal:
         following = steps[number + 1] if number + 1 < len(steps) else None
         together = isinstance(step, Apply) and isinstance(following, Apply)
         if together:
-            rehearsal.settle(within_seconds=_BETWEEN_SECONDS)
+            rehearsal.settle(within_seconds=BETWEEN_SECONDS)
         else:
             rehearsal.settle()
     return scene.rehearsal
@@ -230,8 +230,7 @@ class _State:
 
     def __init__(self, rehearsal: Rehearsal) -> None:
         objects = rehearsal.objects
-        pods = sorted(objects.pods.values(), key=lambda pod: pod.key)
-        self.pods = {pod.uid: pod for pod in pods if not is_finished(pod)}
+        self.pods = {pod.uid: pod for pod in objects.pods.values() if not is_finished(pod)}
         self.nodes = tuple(objects.nodes.values())
         self._reasons = rehearsal.reasons()
         self._profiles = rehearsal.filled.core.profiles
