@@ -99,7 +99,7 @@ def _closed(draw: Random, name: str, *, zone: str) -> Manifest:
 def too_large(plan: Plan) -> tuple[str, str]:
     resource, amount = plan.draw.choice([("cpu", "64"), ("memory", "512Gi")])
     plan.pod[resource] = amount
-    return "never fits here, not even on an empty node, because of", f"{resource}: it requests"
+    return "never fits here, not even on an empty node, because of", f"{resource} (it requests"
 
 
 def no_such_resource(plan: Plan) -> tuple[str, str]:
@@ -111,7 +111,7 @@ def no_such_resource(plan: Plan) -> tuple[str, str]:
             "resources": {"requests": requests, "limits": {"example.com/gpu": "1"}},
         }
     ]
-    return "never", "example.com/gpu: it requests 1, and none of these nodes has any"
+    return "never", "example.com/gpu (it requests 1, none of these nodes has any)"
 
 
 def no_room(plan: Plan) -> tuple[str, str]:
@@ -126,7 +126,7 @@ def no_room(plan: Plan) -> tuple[str, str]:
         for index in range(parts):
             amount = {resource: f"{total // parts - 150}{unit}"}
             plan.on(name, f"{name}-full{index}", **amount)
-    return "would fit on", f"{resource}: it requests 1"
+    return "would fit on", f"{resource} (it requests 1"
 
 
 def too_many_pods(plan: Plan) -> tuple[str, str]:

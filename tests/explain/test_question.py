@@ -28,8 +28,8 @@ PODS = 30
         pytest.param(
             {"pod": "default/p"},
             200,
-            "would fit on 1 node of 1 but for cpu: it requests 3, and the most that is free on one "
-            "of them is 2",
+            "would fit on 1 node of 1 but for cpu (it requests 3, the most that is free on one "
+            "of them is 2)",
             id="a pod that no node takes",
         ),
         pytest.param(

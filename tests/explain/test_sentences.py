@@ -43,15 +43,15 @@ HOSTNAME = "kubernetes.io/hostname"
 CASES = [
     pytest.param(
         [*_nodes(), waiting("p", cpu="64")],
-        "never fits here, not even on an empty node, because of cpu: it requests 64, and the "
-        "largest of these nodes has 4",
+        "never fits here, not even on an empty node, because of cpu (it requests 64, the "
+        "largest of these nodes has 4)",
         ["request"],
         id="a request larger than every node",
     ),
     pytest.param(
         [*_filled(), waiting("p", cpu="2")],
-        "would fit on 3 nodes of 3 but for cpu: it requests 2, and the most that is free on one of "
-        "them is 1",
+        "would fit on 3 nodes of 3 but for cpu (it requests 2, the most that is free on one of "
+        "them is 1)",
         ["evict", "request", "priority", "node"],
         id="a request larger than the room that is left",
     ),
@@ -110,8 +110,8 @@ CASES = [
             bound("q", "n1", labels={"app": "p"}),
             waiting("p", cpu="1", labels={"app": "p"}, topologySpreadConstraints=[SPREAD]),
         ],
-        "would fit on 1 node of 2 but for cpu: it requests 1, and the most that is free on one of "
-        "them is 0; on 1 more but for its topology spread constraint over zone (maxSkew 1)",
+        "would fit on 1 node of 2 but for cpu (it requests 1, the most that is free on one of "
+        "them is 0); on 1 more but for its topology spread constraint over zone (maxSkew 1)",
         ["constraint", "evict", "priority", "node"],
         id="of several sets of one size the set of the most nodes, then in the profile's order",
     ),
@@ -165,8 +165,8 @@ def test_closed_nodes_are_set_aside_while_others_could_take_the_pod() -> None:
     found = explained(*closed, node_manifest("n"), bound("w", "n", cpu="4"), waiting("p", cpu="1"))
     assert found.where is Where.REJECTED
     assert found.sentence == (
-        "would fit on 1 node of 3 but for cpu: it requests 1, and the most that is free on one of "
-        "them is 0"
+        "would fit on 1 node of 3 but for cpu (it requests 1, the most that is free on one of "
+        "them is 0)"
     )
 
 

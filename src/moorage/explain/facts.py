@@ -90,15 +90,15 @@ def _resource(asked: Asked, rows: Rows, name: str, never: bool) -> str:
         return ""
     what = "the largest of these nodes has" if never else "the most that is free on one of them is"
     if never and most == 0:
-        return f"{name}: it requests {amount_text(name, wanted)}, and none of these nodes has any"
-    return f"{name}: it requests {amount_text(name, wanted)}, and {what} {amount_text(name, most)}"
+        return f"{name} (it requests {amount_text(name, wanted)}, none of these nodes has any)"
+    return f"{name} (it requests {amount_text(name, wanted)}, {what} {amount_text(name, most)})"
 
 
 def _pod_count(asked: Asked, rows: Rows, never: bool) -> str:
     most = int(asked.snapshot.allowed_pods[rows].max())
     if never:
-        return f"the number of pods: these nodes take {most}"
-    return f"the number of pods: each node has as many as it takes, at most {most}"
+        return f"the number of pods (these nodes take {most})"
+    return f"the number of pods (each node has as many as it takes, at most {most})"
 
 
 # --- nodes that are closed, and nodes that the pod chooses ----------------------------------------

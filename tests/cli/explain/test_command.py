@@ -26,14 +26,14 @@ def dump(tmp_path: Path) -> str:
 
 
 TEXT = """\
-pod default/p: would fit on 1 node of 2 but for cpu: it requests 2500m, and the most that is free \
-on one of them is 1
+pod default/p: would fit on 1 node of 2 but for cpu (it requests 2500m, the most that is free \
+on one of them is 1)
 
 Ways out, each tried by itself:
   1. request 2 cpu instead of 2500m (500m less): n1 takes it
   2. evict pod default/w (priority 0) from n0
   3. a priority of 1 or more: it would evict default/w from n0
-  4. one more node like n0 (4 cpu, 8Gi memory; 1 of this shape are there)
+  4. one more node like n0 (4 cpu, 8Gi memory; there is 1 of this shape)
 
 NODE   SCORE   PLUGINS
 n0     -       NodeResourcesFit: Insufficient cpu
@@ -70,7 +70,7 @@ def test_json_has_every_part(bare: Type, dump: str) -> None:
         {
             "plugins": ["NodeResourcesFit"],
             "reasons": ["Insufficient cpu"],
-            "fact": "cpu: it requests 2500m, and the most that is free on one of them is 1",
+            "fact": "cpu (it requests 2500m, the most that is free on one of them is 1)",
             "nodes": 1,
         }
     ]

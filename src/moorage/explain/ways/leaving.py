@@ -21,6 +21,7 @@ Rows = NDArray[np.int64]
 _ROWS_MOST: Final = 256
 _SEARCHED_MOST: Final = 32
 _TRIALS_MOST: Final = 32
+_REPLACING: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
 _MIRROR: Final = "kubernetes.io/config.mirror"
 
 
@@ -40,7 +41,8 @@ def leaving_pods(trying: Trying) -> Iterator[Found]:
     if found is not None:
         row, pod = found
         owner = _owner(pod)
-        again = f"; its {owner} makes another, which needs a place of its own" if owner else ""
+        makes = owner in _REPLACING
+        again = f"; its {owner} makes another, which needs a place of its own" if makes else ""
         text = (
             f"evict pod {pod.key} (priority {pod.priority}) from "
             f"{trying.asked.snapshot.names[row]}{again}"
@@ -105,7 +107,7 @@ def _may_be_evicted(pod: PodInfo) -> bool:
 
 
 def _owner(pod: PodInfo) -> str:
-    """Return the kind of the controller that would replace the pod, "" for none."""
+    """Return the kind of the pod's controller, "" for none."""
     owners = pod.pod.metadata.owner_references
     return next((owner.kind for owner in owners if owner.controller), "")
 

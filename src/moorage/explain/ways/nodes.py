@@ -32,15 +32,16 @@ def more_nodes(trying: Trying) -> Iterator[Found]:
     for row, count in _shapes(trying.asked.snapshot)[:_SHAPES_MOST]:
         example = trying.asked.snapshot.node(row)
         new = _like(example)
-        with _added(trying.asked.snapshot, new, row) as there:
+        with _added(trying.asked.snapshot, new, row) as row_added:
             rows = trying.rows_of(trying.pod)
-            takes = there in rows.tolist()
+            takes = row_added in rows.tolist()
         if takes:
             amounts = ", ".join(
                 f"{canonical(example.status.allocatable.get(name, 0))} {name}"
                 for name in ("cpu", "memory")
             )
-            text = f"one more node like {example.name} ({amounts}; {count} of this shape are there)"
+            there = f"there {'is' if count == 1 else 'are'} {count} of this shape"
+            text = f"one more node like {example.name} ({amounts}; {there})"
             way = WayOut(kind="node", text=text, nodes=1, node=NEW_NODE, create=(_manifest(new),))
             yield Found(NODE, way)
             return
