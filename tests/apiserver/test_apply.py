@@ -61,7 +61,7 @@ def deployment(**spec: Any) -> dict[str, Any]:
     }
 
 
-async def test_an_apply_makes_the_object_and_manages_what_it_says():
+async def test_an_apply_creates_the_object_and_manages_the_sent_fields():
     cluster = Cluster()
     status, found = await apply(cluster, f"{CONFIG_MAPS}/a", config_map(x="1"), "me")
     assert status == 201
@@ -85,7 +85,7 @@ async def test_the_same_apply_again_writes_nothing():
     assert (status, second) == (200, first)
 
 
-async def test_defaults_are_nobodys():
+async def test_defaulted_fields_have_no_manager():
     cluster = Cluster()
     found = await applied_ok(cluster, f"{PODS}/a", pod(), "me")
     assert found["spec"]["restartPolicy"] == "Always"
@@ -96,7 +96,7 @@ async def test_defaults_are_nobodys():
     }
 
 
-async def test_a_field_another_applier_manages_is_not_changed():
+async def test_an_apply_that_changes_a_field_of_another_manager_conflicts():
     cluster = Cluster()
     path = f"{CONFIG_MAPS}/a"
     await applied_ok(cluster, path, config_map(x="1"), "one")
@@ -142,7 +142,7 @@ async def test_several_conflicts_are_listed_by_manager():
     )
 
 
-async def test_force_takes_the_field_and_leaves_the_other_the_rest():
+async def test_a_forced_apply_takes_only_the_conflicting_field():
     cluster = Cluster()
     path = f"{CONFIG_MAPS}/a"
     await applied_ok(cluster, path, config_map(x="1", y="1"), "one")
@@ -154,7 +154,7 @@ async def test_force_takes_the_field_and_leaves_the_other_the_rest():
     }
 
 
-async def test_two_may_manage_a_field_together_as_long_as_they_agree():
+async def test_managers_that_apply_the_same_value_share_the_field():
     cluster = Cluster()
     path = f"{CONFIG_MAPS}/a"
     await applied_ok(cluster, path, config_map(x="1"), "one")
@@ -167,7 +167,7 @@ async def test_two_may_manage_a_field_together_as_long_as_they_agree():
     assert not found.get("data")
 
 
-async def test_what_is_applied_no_more_goes_and_what_others_wrote_stays():
+async def test_a_field_left_out_of_the_next_apply_is_removed_and_fields_of_others_stay():
     cluster = Cluster()
     path = f"{CONFIG_MAPS}/a"
     await applied_ok(cluster, path, config_map(x="1", y="1"), "me")
@@ -176,7 +176,7 @@ async def test_what_is_applied_no_more_goes_and_what_others_wrote_stays():
     assert found["data"] == {"y": "1", "z": "1"}
 
 
-async def test_a_write_takes_the_fields_it_changes_from_whoever_had_them():
+async def test_an_update_takes_changed_fields_from_their_managers():
     cluster = Cluster()
     path = f"{CONFIG_MAPS}/a"
     await applied_ok(cluster, path, config_map(x="1", y="1"), "me")
@@ -190,7 +190,7 @@ async def test_a_write_takes_the_fields_it_changes_from_whoever_had_them():
     assert managers(found) == {("kubectl", "Update"): {"f:data": {"f:x": {}}}}
 
 
-async def test_the_first_apply_of_an_object_finds_everything_managed_before_it():
+async def test_the_first_apply_conflicts_with_fields_written_before_any_apply():
     cluster = Cluster()
     path = f"{CONFIG_MAPS}/a"
     made = await cluster.ok("POST", CONFIG_MAPS, config_map(x="1", y="1"))
@@ -205,7 +205,7 @@ async def test_the_first_apply_of_an_object_finds_everything_managed_before_it()
     }
 
 
-async def test_kubectl_goes_on_with_what_it_applied_on_its_own_side():
+async def test_a_server_side_apply_of_kubectl_continues_its_client_side_apply():
     last = "kubectl.kubernetes.io/last-applied-configuration"
     cluster = Cluster()
     made = config_map(x="1")
@@ -218,7 +218,7 @@ async def test_kubectl_goes_on_with_what_it_applied_on_its_own_side():
     assert json.loads(found["metadata"]["annotations"][last])["data"] == {"x": "2"}
 
 
-async def test_what_kubectl_applied_on_its_own_side_is_told_from_what_others_wrote():
+async def test_fields_of_a_client_side_apply_are_distinguished_from_other_writes():
     last = "kubectl.kubernetes.io/last-applied-configuration"
     cluster = Cluster()
     made = config_map(x="1", y="1")
@@ -238,7 +238,7 @@ async def test_what_kubectl_applied_on_its_own_side_is_told_from_what_others_wro
     }
 
 
-async def test_items_of_a_list_with_keys_have_managers_of_their_own():
+async def test_each_item_of_a_keyed_list_has_its_own_managers():
     cluster = Cluster()
     path = f"{DEPLOYMENTS}/web"
     await applied_ok(cluster, path, deployment(), "me")
@@ -255,7 +255,7 @@ async def test_items_of_a_list_with_keys_have_managers_of_their_own():
     assert names == ["main"]
 
 
-async def test_ports_are_told_apart_by_number_and_protocol_with_tcp_understood():
+async def test_port_entries_are_keyed_by_number_and_protocol_with_default_tcp():
     cluster = Cluster()
     sent = pod()
     sent["spec"]["containers"][0]["ports"] = [
@@ -272,7 +272,7 @@ async def test_ports_are_told_apart_by_number_and_protocol_with_tcp_understood()
     assert again == found
 
 
-async def test_a_scaler_keeps_replicas_once_the_applier_lets_go():
+async def test_replicas_stay_when_the_applier_stops_sending_them_after_a_scale():
     cluster = Cluster()
     path = f"{DEPLOYMENTS}/web"
     await applied_ok(cluster, path, deployment(replicas=3), "me")
@@ -293,7 +293,7 @@ async def test_a_scaler_keeps_replicas_once_the_applier_lets_go():
     assert found["spec"]["replicas"] == 7
 
 
-async def test_the_status_has_managers_apart_from_the_object():
+async def test_fields_of_the_status_have_managers_of_their_own():
     cluster = Cluster()
     await applied_ok(cluster, f"{PODS}/a", pod(), "me")
     await cluster.ok(
@@ -313,7 +313,7 @@ async def test_the_status_has_managers_apart_from_the_object():
     assert 'conflict with "kubelet" with subresource "status" using v1' in refused["message"]
 
 
-async def test_a_dry_run_shows_what_would_be_and_stores_nothing():
+async def test_a_dry_run_of_an_apply_shows_the_result_and_stores_nothing():
     cluster = Cluster()
     path = f"{CONFIG_MAPS}/a"
     found = await applied_ok(cluster, path, config_map(x="1"), "me", dryRun="All")
@@ -325,7 +325,7 @@ async def test_a_dry_run_shows_what_would_be_and_stores_nothing():
     assert (await cluster.ok("GET", path))["data"] == {"x": "1"}
 
 
-async def test_yaml_is_read_as_json_would_be():
+async def test_an_apply_in_yaml_equals_the_apply_in_json():
     body = b"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: 2001-01-01, 1: 'no'}\n"
     found = await applied_ok(Cluster(), f"{CONFIG_MAPS}/a", body, "me")
     assert found["data"] == {"x": "2001-01-01", "1": "no"}
@@ -373,7 +373,7 @@ async def test_an_apply_that_cannot_be_read_is_refused(body, query, code, messag
     assert message is None or found["message"] == message
 
 
-async def test_an_object_of_another_version_is_not_applied_to():
+async def test_an_apply_with_an_old_resource_version_conflicts():
     cluster = Cluster()
     await applied_ok(cluster, f"{CONFIG_MAPS}/a", config_map(x="1"), "me")
     sent = config_map(x="2")
@@ -382,7 +382,7 @@ async def test_an_object_of_another_version_is_not_applied_to():
     assert (status, found["reason"]) == (409, "Conflict")
 
 
-async def test_a_client_may_rewrite_managers_and_clear_them():
+async def test_a_client_may_rewrite_and_clear_managed_fields():
     cluster = Cluster()
     path = f"{CONFIG_MAPS}/a"
     found = await applied_ok(cluster, path, config_map(x="1"), "me")
@@ -425,12 +425,12 @@ async def test_custom_resources_merge_as_their_schema_says():
     assert found["spec"]["extras"] == {"a": {"c": 1}}
 
 
-def test_every_kind_has_a_layout_that_takes_it_apart():
+def test_every_kind_has_the_layout_of_an_object():
     for kind in all_kinds():
         assert kind.shape.layout().form == "object"
 
 
-def test_a_path_is_written_for_people():
+def test_a_field_path_is_written_in_readable_form():
     path = ("f:spec", 'k:{"containerPort":80,"protocol":"TCP"}', "f:name")
     assert shown(path) == '.spec[containerPort=80,protocol="TCP"].name'
     assert shown(("f:metadata", "f:finalizers", 'v:"a/b"')) == '.metadata.finalizers[="a/b"]'
@@ -470,7 +470,7 @@ def plain(obj: Any) -> Any:
 
 
 @given(OBJECTS, OBJECTS)
-def test_what_a_forced_apply_says_holds_afterwards(first, second):
+def test_a_forced_apply_overlays_the_object(first, second):
     found = put(put(None, first, "one"), second, "two")
     assert plain(found) == overlaid(first, second)
 
@@ -485,7 +485,7 @@ def overlaid(below: Any, above: Any) -> Any:
 
 @given(OBJECTS, OBJECTS, OBJECTS)
 @example({"z": {"c": {"a": 0}}}, {"z": {"c": {}}}, {"z": 1})
-def test_a_manager_that_leaves_takes_along_what_was_its_alone(first, second, third):
+def test_a_manager_that_applies_nothing_removes_the_fields_it_alone_had(first, second, third):
     found = put(put(put(None, first, "one"), second, "two"), third, "one")
     gone = put(put(found, {}, "one"), {}, "two")
     assert fields_of(plain(gone), DEDUCED) <= {
@@ -500,7 +500,7 @@ def _value(obj: Any, path: tuple[str, ...]) -> Any:
 
 
 @given(OBJECTS, OBJECTS)
-def test_after_a_write_every_changed_field_is_the_writers(first, second):
+def test_an_update_makes_the_writer_manager_of_every_changed_field(first, second):
     live = put(None, first, "one")
     entries = track(live, second | {"metadata": {}}, None, writing("hand"))
     changed, gone = compare(plain(live), second, DEDUCED)

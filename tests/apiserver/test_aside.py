@@ -48,7 +48,9 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
         pytest.param("GET", "/nosuch", None, "", False, id="a path that is not served"),
     ],
 )
-async def test_which_calls_are_heavy(method: str, path: str, body: Any, accept: str, heavy: bool):
+async def test_calls_on_large_bodies_or_lists_count_as_heavy(
+    method: str, path: str, body: Any, accept: str, heavy: bool
+):
     cluster = Cluster()
     await cluster.ok("POST", PODS, pod())
     await cluster.ok("POST", CONFIG_MAPS, config_map("big", k="x" * 40_000))
@@ -60,7 +62,7 @@ async def test_which_calls_are_heavy(method: str, path: str, body: Any, accept: 
     assert is_heavy(request, target, cluster.server.store) is heavy
 
 
-async def test_a_write_waits_for_the_end_of_a_heavy_call_even_if_its_caller_does_not():
+async def test_a_write_waits_for_a_heavy_call_whose_caller_has_gone():
     aside, go = Aside(), threading.Event()
     log: list[object] = []
     aside.start()
@@ -83,7 +85,7 @@ async def test_a_write_waits_for_the_end_of_a_heavy_call_even_if_its_caller_does
     aside.close()
 
 
-async def test_what_fails_in_the_thread_fails_for_the_caller():
+async def test_an_error_in_the_thread_reaches_the_caller():
     aside = Aside()
     aside.start()
 
@@ -120,7 +122,7 @@ async def test_heavy_and_light_calls_keep_one_order_of_versions():
     cluster.server.close()
 
 
-async def test_a_namespace_is_emptied_beside_the_loop():
+async def test_a_namespace_is_emptied_in_a_thread():
     cluster = Cluster()
     cluster.server.use_thread()
     await cluster.ok("POST", "/api/v1/namespaces", namespace("x"))

@@ -27,7 +27,7 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()]
 
 
-async def test_a_call_is_told_with_caller_object_and_outcome(tmp_path):
+async def test_an_audit_event_names_caller_object_and_outcome(tmp_path):
     cluster, log = _audited(tmp_path / "audit")
     await cluster.ok("POST", PODS, pod("a"), query={"dryRun": "All"}, user_agent="me/1")
     log.close()
@@ -53,7 +53,7 @@ async def test_a_call_is_told_with_caller_object_and_outcome(tmp_path):
     assert (tmp_path / "audit").stat().st_mode & 0o777 == 0o600
 
 
-async def test_it_says_who_acted_as_whom(tmp_path):
+async def test_an_audit_event_names_the_impersonated_user(tmp_path):
     cluster, log = _audited(tmp_path / "audit")
     await cluster.call("GET", PODS, impersonate_user="jane", impersonate_group="dev")
     log.close()
@@ -66,7 +66,7 @@ async def test_it_says_who_acted_as_whom(tmp_path):
     assert event["responseStatus"]["code"] == 403
 
 
-async def test_refusals_strangers_and_watches_are_told_too(tmp_path):
+async def test_refused_unauthenticated_and_watch_calls_are_audited(tmp_path):
     cluster, log = _audited(tmp_path / "audit")
     await cluster.call("DELETE", f"{PODS}/a", user=User("jane"))
     await cluster.call("GET", "/apis/apps/v1/deployments", user=None)
@@ -87,7 +87,7 @@ async def test_refusals_strangers_and_watches_are_told_too(tmp_path):
     ]
 
 
-async def test_a_full_disk_is_told_once_and_stops_nobody(tmp_path, caplog):
+async def test_a_full_disk_is_logged_once_and_calls_are_still_answered(tmp_path, caplog):
     path = tmp_path / "audit"
     cluster, log = _audited(path)
     await cluster.ok("GET", PODS)
@@ -109,6 +109,6 @@ async def test_a_full_disk_is_told_once_and_stops_nobody(tmp_path, caplog):
     assert "3 events are missing" in caplog.records[-1].getMessage()
 
 
-def test_a_log_that_cannot_be_opened_is_told_before_anything_is_served(tmp_path):
+def test_an_audit_log_that_cannot_be_opened_prevents_the_start(tmp_path):
     with pytest.raises(UsageError, match="cannot write the audit log"):
         AuditLog(tmp_path / "no" / "such", clock=Cluster().clock, rng=Streams(1).stream("a"))

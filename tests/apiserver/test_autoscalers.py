@@ -69,7 +69,7 @@ async def with_status(cluster: Cluster, **spec: Any) -> dict[str, Any]:
     return found
 
 
-async def test_what_is_made_in_v1_is_seen_in_both_versions():
+async def test_an_autoscaler_created_in_v1_is_served_in_both_versions():
     cluster = Cluster()
     created = await cluster.ok("POST", V1, v1(targetCPUUtilizationPercentage=50))
     assert created["apiVersion"] == "autoscaling/v1"
@@ -94,7 +94,7 @@ async def test_what_is_made_in_v1_is_seen_in_both_versions():
     }
 
 
-async def test_a_list_says_its_version_and_so_do_its_items():
+async def test_a_list_and_its_items_carry_the_version_of_the_path():
     cluster = Cluster()
     await cluster.ok("POST", V1, v1("a"))
     await cluster.ok("POST", V2, v2("b"))
@@ -111,7 +111,7 @@ async def test_a_list_says_its_version_and_so_do_its_items():
     assert await cluster.names(V1, fieldSelector="metadata.name=b") == ["b"]
 
 
-async def test_it_is_there_once():
+async def test_an_autoscaler_is_stored_once_for_both_versions():
     cluster = Cluster()
     await cluster.ok("POST", V1, v1())
     status, found = await cluster.call("POST", V2, v2())
@@ -120,7 +120,7 @@ async def test_it_is_there_once():
     assert (await cluster.call("GET", f"{V1}/web"))[0] == 404
 
 
-async def test_watches_show_a_change_in_the_version_asked_for():
+async def test_a_watch_shows_changes_in_the_version_of_its_path():
     cluster = Cluster()
     watches: list[Watch] = [await cluster.watch(V1), await cluster.watch(V2)]
     await cluster.ok("POST", V2, v2(metrics=[cpu(60)]))
@@ -141,7 +141,7 @@ async def test_watches_show_a_change_in_the_version_asked_for():
         await watch.close()
 
 
-async def test_a_bookmark_says_the_version_watched():
+async def test_a_bookmark_carries_the_version_of_its_watch():
     cluster = Cluster()
     watch = await cluster.watch(
         V1,
@@ -166,7 +166,7 @@ PATCHES = [
 
 
 @pytest.mark.parametrize(("patch", "content_type"), PATCHES)
-async def test_a_patch_of_v1_leaves_what_v1_does_not_know(patch, content_type):
+async def test_a_patch_in_v1_keeps_fields_that_only_v2_has(patch, content_type):
     cluster = Cluster()
     behavior = {"scaleDown": {"stabilizationWindowSeconds": 60}}
     before = await with_status(cluster, metrics=[memory("1Gi"), cpu(50)], behavior=behavior)
@@ -177,7 +177,7 @@ async def test_a_patch_of_v1_leaves_what_v1_does_not_know(patch, content_type):
     assert "annotations" not in after["metadata"]
 
 
-async def test_a_client_of_v1_that_writes_back_what_it_read_changes_nothing():
+async def test_writing_back_an_unchanged_v1_autoscaler_changes_nothing():
     cluster = Cluster()
     before = await with_status(cluster, metrics=[memory("1Gi"), cpu(50)])
     read = await cluster.ok("GET", f"{V1}/web")
@@ -219,7 +219,7 @@ async def test_the_status_of_v1_carries_conditions_and_leaves_the_spec():
     }
 
 
-async def test_what_is_wrong_in_v1_is_told_in_the_words_of_v2():
+async def test_errors_of_a_v1_autoscaler_name_the_fields_of_v2():
     sent = v1(minReplicas=4)
     sent["metadata"]["annotations"] = {CARRIED: '{"metrics": [{"type": "Feelings"}]}'}
     status, found = await Cluster().call("POST", V1, sent)
@@ -237,7 +237,7 @@ async def test_what_is_wrong_in_v1_is_told_in_the_words_of_v2():
         pytest.param(V1, v1(metrics=[]), 'unknown field "spec.metrics"', id="v1 has no metrics"),
     ],
 )
-async def test_a_body_is_of_the_version_of_its_path(path, body, text):
+async def test_a_body_of_another_version_than_the_path_is_refused(path, body, text):
     status, found = await Cluster().call("POST", path, body, query={"fieldValidation": "Strict"})
     assert status == 400
     assert text in found["message"]
@@ -303,7 +303,7 @@ class TestApply:
         assert self.managers(made) == {"me": ("autoscaling/v1", fields)}
         assert self.managers(await cluster.ok("GET", f"{V2}/web")) == self.managers(made)
 
-    async def test_a_conflict_is_found_in_the_version_of_the_other(self):
+    async def test_an_apply_conflicts_with_a_manager_of_the_other_version(self):
         cluster = Cluster()
         await self.apply(cluster, V1, v1(targetCPUUtilizationPercentage=50), "one")
         status, found = await self.apply(cluster, V2, v2(metrics=[cpu(60)]), "two")
@@ -316,7 +316,7 @@ class TestApply:
         assert status == 200
         assert set(self.managers(found)) == {"one", "two"}
 
-    async def test_force_takes_a_field_over_in_the_version_of_the_other(self):
+    async def test_a_forced_apply_takes_a_field_from_a_manager_of_the_other_version(self):
         cluster = Cluster()
         await self.apply(cluster, V1, v1(targetCPUUtilizationPercentage=50), "one")
         _, found = await self.apply(cluster, V2, v2(metrics=[cpu(60)]), "two", force="true")
@@ -327,7 +327,7 @@ class TestApply:
             {"f:maxReplicas", "f:scaleTargetRef"},
         )
 
-    async def test_who_moves_to_the_other_version_has_one_entry_there(self):
+    async def test_a_manager_that_moves_to_the_other_version_keeps_one_entry(self):
         cluster = Cluster()
         await self.apply(cluster, V1, v1(targetCPUUtilizationPercentage=50), "me")
         cluster.clock.advance(60)
@@ -341,7 +341,7 @@ class TestApply:
             "f:scaleTargetRef",
         }
 
-    async def test_what_is_not_applied_any_more_goes_though_the_version_is_another(self):
+    async def test_a_field_left_out_of_an_apply_in_the_other_version_is_removed(self):
         cluster = Cluster()
         sent = v1()
         sent["metadata"]["labels"] = {"mine": "1", "shared": "1"}
@@ -383,7 +383,7 @@ class TestApply:
             "two": {"f:maxReplicas", "f:scaleTargetRef"},
         }
 
-    async def test_a_version_nobody_serves_any_more_has_no_managers(self):
+    async def test_managers_of_a_version_no_longer_served_are_dropped(self):
         cluster = Cluster()
         _, found = await self.apply(cluster, V2, v2(), "me")
         entries = found["metadata"]["managedFields"]
@@ -434,7 +434,7 @@ async def test_openapi_tells_the_fields_of_each_version():
     assert "x-kubernetes-map-type" not in reference
 
 
-async def test_a_snapshot_takes_it_in_either_version_and_once():
+async def test_a_snapshot_with_both_versions_stores_one_autoscaler():
     cluster = Cluster()
     source = Cluster()
     await with_status(source, metrics=[memory("1Gi"), cpu(50)])
@@ -451,7 +451,7 @@ async def test_a_snapshot_takes_it_in_either_version_and_once():
     )
 
 
-async def test_a_quota_counts_it_once():
+async def test_a_quota_counts_an_autoscaler_once():
     cluster = Cluster()
     quota = {
         "apiVersion": "v1",
@@ -467,7 +467,7 @@ async def test_a_quota_counts_it_once():
     assert found["status"]["used"] == {"count/horizontalpodautoscalers.autoscaling": "1"}
 
 
-async def test_it_goes_with_its_namespace():
+async def test_an_autoscaler_is_deleted_with_its_namespace():
     cluster = Cluster()
     await cluster.ok("POST", "/api/v1/namespaces", namespace("shop"))
     path = V1.replace("default", "shop")
@@ -477,7 +477,7 @@ async def test_it_goes_with_its_namespace():
 
 
 @pytest.mark.parametrize("version", ["v1", "v2"])
-async def test_kubectl_autoscale_sends_it_in_protobuf(version):
+async def test_an_autoscaler_in_the_protobuf_of_kubectl_autoscale_is_created(version):
     """Field 4 of the spec is a number in v1, and a list of metrics in v2."""
     cluster = Cluster()
     body = write_object(

@@ -191,7 +191,9 @@ CALLS = [
 
 @pytest.mark.parametrize("body", RAW)
 @pytest.mark.parametrize(("method", "path", "content_type"), CALLS)
-async def test_raw_bodies(method, path, content_type, body):
+async def test_a_body_that_cannot_be_read_is_refused_and_writes_nothing(
+    method, path, content_type, body
+):
     cluster = Cluster()
     await cluster.ok("POST", PODS, pod())
     before = cluster.server.store.version
@@ -201,7 +203,7 @@ async def test_raw_bodies(method, path, content_type, body):
 
 
 @pytest.mark.parametrize(("method", "path", "content_type"), CALLS)
-async def test_nesting_beyond_reason(method, path, content_type):
+async def test_a_deeply_nested_body_is_refused(method, path, content_type):
     cluster = Cluster()
     await cluster.ok("POST", PODS, pod())
     body = b'{"metadata": {"name": "b"}, "spec": ' + DEEP + b"}"
@@ -247,7 +249,7 @@ async def test_nesting_beyond_reason(method, path, content_type):
         pytest.param(f"{PODS}/a\0b", {}, (404, "NotFound"), id="a zero byte in the path"),
     ],
 )
-async def test_reads_that_cannot_be_answered(path, query, expected):
+async def test_reads_with_faulty_parameters_are_refused(path, query, expected):
     status, body = await Cluster().call("GET", path, query=query)
     assert (status, body["reason"]) == expected
     assert (body["kind"], body["status"], body["code"]) == ("Status", "Failure", status)
@@ -269,7 +271,7 @@ async def test_a_limit_below_zero_is_no_limit():
         pytest.param(";,", 406, id="punctuation"),
     ],
 )
-async def test_odd_accept_headers(accept, expected):
+async def test_odd_accept_headers_are_answered_or_refused_with_406(accept, expected):
     status, body = await Cluster().call("GET", PODS, accept=accept)
     assert (status, body.get("reason", "")) == (expected, "NotAcceptable" * (expected == 406))
 
@@ -278,7 +280,7 @@ async def test_odd_accept_headers(accept, expected):
     "quantity",
     ["", "1 Gi", "0x10", "NaN", "Infinity", "1KI", ".", "+", "\u0661", "9" * 5000, True, []],
 )
-async def test_impossible_quantities(quantity):
+async def test_impossible_quantities_are_refused(quantity):
     body = _with(RICH_POD, ("spec", "containers", 0, "resources", "requests"), {"cpu": quantity})
     status, found = await Cluster().call("POST", PODS, body)
     assert (status, found["reason"]) == (400, "BadRequest")
@@ -290,13 +292,13 @@ async def test_a_node_may_be_without_allocatable():
     assert "allocatable" not in node["status"]
 
 
-async def test_a_pod_in_another_namespace_than_the_path():
+async def test_a_pod_of_another_namespace_than_the_path_is_refused():
     body = pod() | {"metadata": {"name": "a", "namespace": "kube-system"}}
     status, found = await Cluster().call("POST", PODS, body)
     assert (status, found["reason"]) == (400, "BadRequest")
 
 
-async def test_a_pod_of_a_thousand_containers_lives_a_life():
+async def test_a_pod_of_a_thousand_containers_is_bound_updated_and_deleted():
     cluster = Cluster()
     body = pod()
     body["spec"]["containers"] = [{"name": f"c{n}", "image": "i"} for n in range(1000)]
@@ -309,7 +311,7 @@ async def test_a_pod_of_a_thousand_containers_lives_a_life():
     assert (len(found["spec"]["containers"]), found["spec"]["nodeName"]) == (1000, "n1")
 
 
-async def test_a_thousand_containers_of_one_name_are_told_by_field():
+async def test_each_of_a_thousand_duplicate_container_names_is_reported():
     body = pod()
     body["spec"]["containers"] = [{"name": "c", "image": "i"}] * 1000
     status, found = await Cluster().call("POST", PODS, body)
@@ -355,14 +357,14 @@ async def test_a_json_patch_that_grows_without_end_is_refused(operations):
     "when",
     ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999999-23:59"],
 )
-async def test_times_at_the_ends_of_the_calendar(when):
+async def test_times_at_the_ends_of_the_calendar_are_stored_unchanged(when):
     body = {"metadata": {"name": "e"}, "involvedObject": {}, "lastTimestamp": when}
     found = await Cluster().ok("POST", "/api/v1/namespaces/default/events", body)
     assert found["lastTimestamp"] == when
 
 
 @pytest.mark.parametrize("grace", ["x", 2**70, 1.5, []])
-async def test_a_grace_that_is_no_number_of_seconds(grace):
+async def test_a_grace_period_that_is_no_whole_number_is_refused(grace):
     cluster = Cluster()
     await cluster.ok("POST", PODS, pod())
     status, found = await cluster.call("DELETE", f"{PODS}/a", {"gracePeriodSeconds": grace})

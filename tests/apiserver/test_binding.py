@@ -42,7 +42,7 @@ async def test_success_answers_201_with_a_status():
     )
 
 
-async def test_what_a_binding_writes():
+async def test_a_binding_writes_node_and_condition_and_keeps_the_rest():
     cluster = await _with_pod()
     patch = {
         "status": {
@@ -95,14 +95,14 @@ async def test_a_dry_run_binds_nothing():
     assert "nodeName" not in (await cluster.ok("GET", f"{PODS}/a"))["spec"]
 
 
-async def test_a_pod_bound_already():
+async def test_a_bound_pod_cannot_be_bound_again():
     cluster = await _with_pod()
     await cluster.ok("POST", PATH, binding(node="n1"))
     again = await cluster.call("POST", PATH, binding(node="n1"))
     assert again == _conflict('pod a is already assigned to node "n1"')
 
 
-async def test_a_pod_with_gates_until_they_are_gone():
+async def test_a_gated_pod_cannot_be_bound_until_its_gates_are_removed():
     cluster = await _with_pod(schedulingGates=[{"name": "example.com/wait"}])
     found = await cluster.call("POST", PATH, binding())
     assert found == _conflict("pod a has non-empty .spec.schedulingGates")
@@ -111,7 +111,7 @@ async def test_a_pod_with_gates_until_they_are_gone():
     await cluster.ok("POST", PATH, binding())
 
 
-async def test_a_pod_being_deleted():
+async def test_a_terminating_pod_cannot_be_bound():
     cluster = Cluster()
     body = pod()
     body["metadata"]["finalizers"] = ["example.com/hold"]
@@ -121,13 +121,13 @@ async def test_a_pod_being_deleted():
     assert found == _conflict("pod a is being deleted, cannot be assigned to a host")
 
 
-async def test_a_pod_that_is_not_there():
+async def test_an_unknown_pod_cannot_be_bound():
     assert await Cluster().call("POST", PATH, binding()) == failure(
         404, "NotFound", 'pods "a" not found', {"name": "a", "kind": "pods"}
     )
 
 
-async def test_a_pod_that_was_replaced_by_another_of_the_same_name():
+async def test_a_binding_with_the_uid_of_a_replaced_pod_conflicts():
     cluster = await _with_pod()
     uid = (await cluster.ok("GET", f"{PODS}/a"))["metadata"]["uid"]
     found = await cluster.call("POST", PATH, binding(uid="old"))
@@ -137,7 +137,7 @@ async def test_a_pod_that_was_replaced_by_another_of_the_same_name():
     await cluster.ok("POST", PATH, binding(uid=uid))
 
 
-async def test_a_version_may_be_a_precondition():
+async def test_a_binding_observes_the_resource_version_as_precondition():
     cluster = await _with_pod()
     status, _ = await cluster.call("POST", PATH, binding(resourceVersion="1"))
     assert status == 409
@@ -187,7 +187,7 @@ async def test_a_version_may_be_a_precondition():
         ),
     ],
 )
-async def test_bindings_that_make_no_sense(body, code, message):
+async def test_faulty_bindings_are_refused_and_write_nothing(body, code, message):
     cluster = await _with_pod()
     status, found = await cluster.call("POST", PATH, body)
     assert (status, found["message"]) == (code, message)
@@ -197,14 +197,14 @@ async def test_bindings_that_make_no_sense(body, code, message):
 class TestOrder:
     """Where several rules are broken, the first in this order is the one told."""
 
-    async def test_name_before_target_before_existence(self):
+    async def test_a_binding_is_checked_for_name_then_target_then_existence(self):
         cluster = Cluster()
         body = binding("b") | {"target": {}}
         assert (await cluster.call("POST", PATH, body))[0] == 400
         assert (await cluster.call("POST", PATH, binding() | {"target": {}}))[0] == 422
         assert (await cluster.call("POST", PATH, binding()))[0] == 404
 
-    async def test_uid_before_deletion_before_assignment(self):
+    async def test_a_binding_is_checked_for_uid_then_deletion_then_assignment(self):
         cluster = await _with_pod(nodeName="n1")
         await cluster.ok("DELETE", f"{PODS}/a")
         _, by_uid = await cluster.call("POST", PATH, binding(uid="old"))

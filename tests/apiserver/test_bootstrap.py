@@ -25,5 +25,5 @@ async def test_the_api_server_has_its_service_and_the_first_address():
     }
 
 
-async def test_without_credentials_there_is_nobody_to_serve():
+async def test_a_server_without_credentials_creates_no_service():
     assert await Cluster().names(SERVICES) == []

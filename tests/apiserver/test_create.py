@@ -47,7 +47,7 @@ async def test_a_created_object_carries_what_only_the_server_writes():
     assert uid != "mine"
 
 
-async def test_what_was_created_can_be_read_and_is_the_same():
+async def test_a_created_object_is_read_back_unchanged():
     cluster = Cluster()
     created = await cluster.ok("POST", PODS, pod())
     assert await cluster.ok("GET", f"{PODS}/a") == created
@@ -188,11 +188,11 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("path", "body", "expected"), REFUSED)
-async def test_refused(path, body, expected):
+async def test_a_faulty_object_is_refused(path, body, expected):
     assert await Cluster().call("POST", path, body) == expected
 
 
-async def test_a_name_that_is_taken_is_refused():
+async def test_a_create_with_a_taken_name_is_refused():
     cluster = Cluster()
     await cluster.ok("POST", NODES, {"kind": "Node", "metadata": {"name": "n1"}})
     assert await cluster.call("POST", NODES, {"metadata": {"name": "n1"}}) == failure(
@@ -217,7 +217,7 @@ async def test_a_body_that_is_not_json_is_refused_with_its_beginning():
         pytest.param("application/cbor", id="CBOR"),
     ],
 )
-async def test_other_forms_are_refused(content_type):
+async def test_a_body_of_an_unknown_media_type_is_refused(content_type):
     found = await Cluster().call("POST", NODES, b"k8s\x00", content_type=content_type)
     assert found == failure(
         415,
@@ -233,7 +233,7 @@ async def test_a_body_above_three_megabytes_is_refused():
     assert (status, found["reason"]) == (413, "RequestEntityTooLarge")
 
 
-async def test_nested_beyond_reason_is_refused_not_crashed_on():
+async def test_a_deeply_nested_array_is_refused():
     status, found = await Cluster().call("POST", PODS, b"[" * 100_000)
     assert (status, found["reason"]) == (400, "BadRequest")
 
@@ -243,27 +243,27 @@ class TestFieldValidation:
 
     BODY = _pod_with(foo=1)
 
-    async def test_strict_refuses(self):
+    async def test_strict_field_validation_refuses_unknown_fields(self):
         found = await Cluster().call("POST", PODS, self.BODY, query={"fieldValidation": "Strict"})
         text = CANNOT + 'strict decoding error: unknown field "spec.foo"'
         assert found == failure(400, "BadRequest", text)
 
-    async def test_warn_is_what_happens_when_nothing_is_said(self):
+    async def test_unknown_fields_cause_a_warning_by_default(self):
         reply = await Cluster().reply("POST", PODS, self.BODY)
         assert reply.status == 201
         assert reply.headers == (("Warning", '299 - "unknown field \\"spec.foo\\""'),)
 
-    async def test_ignore_says_nothing(self):
+    async def test_ignoring_field_validation_gives_no_warning(self):
         query = {"fieldValidation": "Ignore"}
         reply = await Cluster().reply("POST", PODS, self.BODY, query=query)
         assert (reply.status, reply.headers) == (201, ())
 
-    async def test_anything_else_is_refused(self):
+    async def test_an_unknown_field_validation_is_refused(self):
         status, _ = await Cluster().call("POST", PODS, pod(), query={"fieldValidation": "Loud"})
         assert status == 400
 
 
-async def test_what_has_been_read_is_not_created():
+async def test_an_object_with_a_resource_version_is_not_created():
     cluster = Cluster()
     made = await cluster.ok("POST", CONFIG_MAPS, config_map("a"))
     again = made | {"metadata": made["metadata"] | {"name": "b"}}

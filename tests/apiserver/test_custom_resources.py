@@ -40,7 +40,7 @@ async def test_a_definition_is_established_as_soon_as_it_is_created():
     assert found["spec"]["conversion"] == {"strategy": "None"}
 
 
-async def test_its_kind_is_discovered_in_both_forms_and_in_openapi():
+async def test_the_kind_of_a_definition_is_in_both_discovery_forms_and_openapi():
     cluster = await cluster_with()
     listed = await cluster.ok("GET", "/apis/example.com/v1")
     assert [(r["name"], r["kind"]) for r in listed["resources"]] == [
@@ -204,7 +204,7 @@ async def test_unknown_fields_are_warned_about_and_refused_when_strict():
         ),
     ],
 )
-async def test_a_schema_is_kept_to(spec, faults):
+async def test_a_custom_resource_is_checked_against_its_schema(spec, faults):
     cluster = await cluster_with()
     code, body = await cluster.call("POST", CARS, car(**spec))
     if not faults:
@@ -285,7 +285,7 @@ async def test_versions_differ_in_their_name_only():
     assert [each["version"] for each in group["versions"]] == ["v2", "v1"]
 
 
-async def test_a_new_storage_version_takes_objects_as_they_are_written():
+async def test_objects_move_to_a_new_storage_version_when_written():
     cluster = await cluster_with()
     await cluster.ok("POST", CARS, car())
     versions = definition()["spec"]["versions"]
@@ -460,7 +460,7 @@ async def test_a_definition_that_cannot_be_served_is_refused(changed, fault):
         ),
     ],
 )
-async def test_a_new_cluster_serves_what_schedulers_plugins_define(kind, plural, spec, cells):
+async def test_a_new_cluster_serves_the_kinds_of_scheduler_plugins(kind, plural, spec, cells):
     cluster = Cluster()
     path = f"/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/{plural}"
     sent = {
@@ -476,7 +476,7 @@ async def test_a_new_cluster_serves_what_schedulers_plugins_define(kind, plural,
     assert (await cluster.call("POST", path, wrong))[0] == 422
 
 
-async def test_scope_and_kind_of_a_definition_stay():
+async def test_scope_and_kind_of_a_definition_are_immutable():
     cluster = await cluster_with()
     path = f"{DEFINITIONS}/cars.example.com"
     code, body = await cluster.call(
@@ -512,7 +512,7 @@ async def test_informers_of_metadata_follow_custom_resources_from_a_streamed_lis
     assert (listed["kind"], listed["items"]) == ("PartialObjectMetadataList", [])
 
 
-async def test_deleting_a_collection_dry_deletes_nothing():
+async def test_a_dry_run_of_deleting_a_collection_deletes_nothing():
     cluster = await cluster_with()
     await cluster.ok("POST", CARS, car())
     await cluster.ok("DELETE", CARS, query={"dryRun": "All"})

@@ -31,7 +31,7 @@ async def _bound(**spec: Any) -> Cluster:
     return cluster
 
 
-async def test_most_kinds_are_gone_at_once_and_the_answer_is_a_status():
+async def test_most_objects_are_removed_at_once_and_answered_with_a_status():
     cluster = Cluster()
     uid = (await cluster.ok("POST", CONFIG_MAPS, config_map()))["metadata"]["uid"]
     assert await cluster.call("DELETE", f"{CONFIG_MAPS}/a") == (
@@ -47,7 +47,7 @@ async def test_most_kinds_are_gone_at_once_and_the_answer_is_a_status():
     assert await cluster.names(CONFIG_MAPS) == []
 
 
-async def test_deleting_what_is_not_there():
+async def test_deleting_an_unknown_object_is_not_found():
     assert await Cluster().call("DELETE", f"{PODS}/a") == failure(
         404, "NotFound", 'pods "a" not found', {"name": "a", "kind": "pods"}
     )
@@ -63,7 +63,7 @@ GRACES = [
 class TestGrace:
     """Pods on a node get their time; the node's agent ends them."""
 
-    async def test_an_unbound_pod_is_gone_at_once(self):
+    async def test_an_unbound_pod_is_removed_at_once(self):
         cluster = Cluster()
         await cluster.ok("POST", PODS, pod())
         shown = await cluster.ok("DELETE", f"{PODS}/a")
@@ -78,7 +78,7 @@ class TestGrace:
         assert await cluster.ok("GET", f"{PODS}/a") == shown
 
     @pytest.mark.parametrize(("spec", "options", "expected"), GRACES)
-    async def test_how_long(self, spec, options, expected):
+    async def test_the_grace_period_of_a_deleted_pod(self, spec, options, expected):
         cluster = await _bound(**spec)
         shown = await cluster.ok("DELETE", f"{PODS}/a", options)
         assert _times(shown)[1] == expected
@@ -89,7 +89,7 @@ class TestGrace:
         await cluster.ok("DELETE", f"{PODS}/a", query=query)
         assert await cluster.names(PODS) == []
 
-    async def test_a_pod_that_has_ended_is_gone_at_once(self):
+    async def test_a_finished_pod_is_removed_at_once(self):
         cluster = await _bound()
         patch = {"status": {"phase": "Succeeded"}}
         await cluster.ok("PATCH", f"{PODS}/a/status", patch, content_type=MERGE)
@@ -110,7 +110,7 @@ class TestGrace:
         shown = await cluster.ok("DELETE", f"{PODS}/a", {"gracePeriodSeconds": 5})
         assert _times(shown) == ("2026-01-01T00:00:05Z", 5)
 
-    async def test_the_agents_last_word_removes_it_and_watchers_see_both(self):
+    async def test_a_delete_without_grace_removes_the_stopped_pod_and_watches_show_both_steps(self):
         cluster = await _bound()
         watch = await cluster.watch(PODS)
         await cluster.ok("DELETE", f"{PODS}/a")
@@ -179,7 +179,7 @@ class TestConditions:
             pytest.param([], id="no object"),
         ],
     )
-    async def test_options_that_cannot_be_read(self, options):
+    async def test_unreadable_delete_options_are_refused(self, options):
         cluster = Cluster()
         await cluster.ok("POST", CONFIG_MAPS, config_map())
         status, body = await cluster.call("DELETE", f"{CONFIG_MAPS}/a", options)
@@ -206,7 +206,7 @@ _SIDEWAYS = (
         ),
     ],
 )
-async def test_policies_that_cannot_be_kept(options, text):
+async def test_faulty_propagation_policies_are_refused(options, text):
     cluster = Cluster()
     await cluster.ok("POST", CONFIG_MAPS, config_map())
     status, found = await cluster.call("DELETE", f"{CONFIG_MAPS}/a", options)
@@ -223,7 +223,7 @@ async def test_policies_that_cannot_be_kept(options, text):
         pytest.param({"orphanDependents": "false"}, None, None, id="not to be orphaned"),
     ],
 )
-async def test_the_word_of_old_clients_for_orphans(query, body, finalizers):
+async def test_orphan_dependents_of_old_clients_sets_the_finalizer(query, body, finalizers):
     cluster = Cluster()
     await cluster.ok("POST", CONFIG_MAPS, config_map())
     await cluster.ok("DELETE", f"{CONFIG_MAPS}/a", body, query=query)
@@ -236,7 +236,7 @@ async def test_the_word_of_old_clients_for_orphans(query, body, finalizers):
 class TestFinalizers:
     """An object with finalizers is marked and goes with the last of them."""
 
-    async def test_it_waits_for_its_finalizers(self):
+    async def test_a_deleted_object_waits_for_its_finalizers(self):
         cluster = Cluster()
         body = config_map()
         body["metadata"]["finalizers"] = ["example.com/hold"]
@@ -248,7 +248,7 @@ class TestFinalizers:
         await cluster.ok("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
         assert await cluster.names(CONFIG_MAPS) == []
 
-    async def test_a_mark_cannot_be_taken_back(self):
+    async def test_the_deletion_timestamp_cannot_be_removed(self):
         cluster = Cluster()
         body = config_map()
         body["metadata"]["finalizers"] = ["example.com/hold"]
@@ -329,7 +329,7 @@ class TestNamespaces:
         await cluster.ok("POST", self.PODS, pod("free"))
         return cluster
 
-    async def test_an_idle_namespace_goes_at_once_with_all_in_it(self):
+    async def test_an_idle_namespace_is_removed_at_once_with_its_objects(self):
         cluster = await self._team()
         shown = await cluster.ok("DELETE", "/api/v1/namespaces/team")
         assert shown["status"]["phase"] == "Terminating"
@@ -337,7 +337,7 @@ class TestNamespaces:
         assert await cluster.names("/api/v1/pods") == []
         assert await cluster.names("/api/v1/namespaces/team/configmaps") == []
 
-    async def test_it_waits_for_a_bound_pod_and_takes_nothing_new(self):
+    async def test_a_terminating_namespace_waits_for_bound_pods_and_refuses_creates(self):
         cluster = await self._team()
         await cluster.ok("POST", self.PODS, pod("busy", node="n1"))
         await cluster.ok("DELETE", "/api/v1/namespaces/team")
@@ -365,7 +365,7 @@ class TestNamespaces:
         await cluster.ok("DELETE", f"{self.PODS}/busy", {"gracePeriodSeconds": 0})
         assert "team" not in await cluster.names("/api/v1/namespaces")
 
-    async def test_pods_go_first_and_the_rest_waits_for_them(self):
+    async def test_pods_of_a_namespace_are_deleted_before_its_other_objects(self):
         cluster = await self._team()
         await cluster.ok("POST", self.PODS, pod("busy", node="n1"))
         await cluster.ok("DELETE", "/api/v1/namespaces/team")
@@ -382,7 +382,7 @@ class TestNamespaces:
         assert await cluster.names(config_maps) == []
         assert "team" not in await cluster.names("/api/v1/namespaces")
 
-    async def test_it_tells_what_it_waits_for(self):
+    async def test_conditions_of_a_terminating_namespace_name_the_remaining_objects(self):
         cluster = await self._team()
         held = config_map("held")
         held["metadata"]["finalizers"] = ["example.com/hold"]
@@ -396,7 +396,7 @@ class TestNamespaces:
         await cluster.ok("PATCH", path, {"metadata": {"finalizers": None}}, content_type=MERGE)
         assert "team" not in await cluster.names("/api/v1/namespaces")
 
-    async def test_of_much_it_tells_once_a_second(self):
+    async def test_conditions_of_a_large_terminating_namespace_are_written_once_a_second(self):
         cluster = await self._team()
         for number in range(20):
             await cluster.ok("POST", self.PODS, pod(f"p{number}", node="n1"))
@@ -417,7 +417,7 @@ class TestNamespaces:
                 seen.append(await message())
         assert seen == ["20"] * 6 + ["14"] * 4 + [str(left) for left in range(10, 0, -1)]
 
-    async def test_asked_again_it_tries_again(self):
+    async def test_a_repeated_delete_of_a_namespace_checks_its_content_again(self):
         cluster = await self._team()
         await cluster.ok("POST", self.PODS, pod("busy", node="n1"))
         await cluster.ok("DELETE", "/api/v1/namespaces/team")
@@ -429,14 +429,14 @@ class TestNamespaces:
         await cluster.ok("DELETE", "/api/v1/namespaces/team")
         assert "team" not in await cluster.names("/api/v1/namespaces")
 
-    async def test_it_may_be_made_again(self):
+    async def test_a_deleted_namespace_may_be_created_again(self):
         cluster = await self._team()
         await cluster.ok("DELETE", "/api/v1/namespaces/team")
         await cluster.ok("POST", "/api/v1/namespaces", namespace("team"))
         await cluster.ok("POST", self.PODS, pod("new"))
 
     @pytest.mark.parametrize("name", ["default", "kube-system", "kube-public"])
-    async def test_three_namespaces_stay(self, name):
+    async def test_the_three_system_namespaces_cannot_be_deleted(self, name):
         found = await Cluster().call("DELETE", f"/api/v1/namespaces/{name}")
         assert found == failure(
             403,

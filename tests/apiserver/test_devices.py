@@ -44,7 +44,7 @@ def reservation(uid: str) -> dict[str, str]:
     return {"resource": "pods", "name": uid, "uid": uid}
 
 
-async def test_what_a_request_leaves_open_is_one_device():
+async def test_a_device_request_without_a_mode_asks_for_one_device():
     found = await Cluster().ok(
         "POST",
         CLAIMS,
@@ -112,7 +112,7 @@ GPU = {"deviceClassName": "gpu"}
         ),
     ],
 )
-async def test_what_makes_no_sense_is_refused(path, sent, fields):
+async def test_faulty_claims_slices_and_classes_are_refused(path, sent, fields):
     code, answer = await Cluster().call("POST", path, sent)
     assert code == 422
     assert [cause["field"] for cause in answer["details"]["causes"]] == fields
@@ -169,7 +169,7 @@ async def test_a_claim_goes_from_pending_to_reserved_and_its_spec_stays():
         ),
     ],
 )
-async def test_a_status_that_cannot_be_is_refused(before, after, field):
+async def test_a_faulty_status_of_a_claim_is_refused(before, after, field):
     cluster = Cluster()
     await cluster.ok("POST", CLAIMS, claim())
     path = f"{CLAIMS}/c/status"

@@ -55,7 +55,7 @@ async def test_everything_else_needs_credentials(path):
     assert reply.headers == (("WWW-Authenticate", 'Bearer realm="moorage"'),)
 
 
-async def test_the_version_names_the_kubernetes_it_is_like():
+async def test_the_version_document_names_the_kubernetes_version():
     found = await Cluster().ok("GET", "/version")
     assert (found["major"], found["minor"], found["gitVersion"]) == ("1", "36", "v1.36.0+moorage")
 
@@ -86,7 +86,7 @@ async def test_every_kind_is_discovered_under_its_group_and_version():
     assert found == served | shipped
 
 
-async def test_what_is_told_of_reviews():
+async def test_discovery_lists_reviews_with_the_verb_create_only():
     cluster = Cluster()
     listed = await cluster.ok("GET", "/apis/authorization.k8s.io/v1")
     assert listed["resources"][0] == {
@@ -122,7 +122,7 @@ POD_SUBRESOURCES = [
 ]
 
 
-async def test_what_is_told_of_pods():
+async def test_discovery_lists_pods_with_verbs_and_short_names():
     listed = await Cluster().ok("GET", "/api/v1")
     entries = [each for each in listed["resources"] if each["name"].partition("/")[0] == "pods"]
     subresources = [
@@ -151,7 +151,7 @@ async def test_what_is_told_of_pods():
     ]
 
 
-async def test_a_group_by_itself():
+async def test_the_document_of_one_group_lists_its_versions():
     assert await Cluster().ok("GET", "/apis/apps") == {
         "kind": "APIGroup",
         "apiVersion": "v1",
@@ -194,7 +194,7 @@ async def test_other_protobuf_is_refused_clearly(path, accept):
     assert (status, found["reason"]) == (406, "NotAcceptable")
 
 
-async def test_openapi_is_json_where_the_client_takes_that_too():
+async def test_openapi_is_served_in_json_where_the_client_accepts_both():
     accept = f"application/json, {OPENAPI_PROTOBUF_V1}"
     assert (await Cluster().ok("GET", "/openapi/v2", accept=accept))["swagger"] == "2.0"
 
@@ -202,7 +202,7 @@ async def test_openapi_is_json_where_the_client_takes_that_too():
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
-async def test_a_client_that_asks_for_everything_at_once_gets_it_under_its_own_media_type():
+async def test_aggregated_discovery_is_served_with_its_media_type():
     cluster = Cluster()
     for path in ("/api", "/apis"):
         reply = await cluster.reply("GET", path, accept=f"{AGGREGATED},application/json")
@@ -234,7 +234,7 @@ async def test_a_client_that_asks_for_everything_at_once_gets_it_under_its_own_m
     }
 
 
-async def test_everything_at_once_is_what_is_told_group_by_group():
+async def test_aggregated_discovery_equals_the_documents_of_all_groups():
     cluster = Cluster()
     found = []
     for path in ("/api", "/apis"):
@@ -258,7 +258,7 @@ async def test_everything_at_once_is_what_is_told_group_by_group():
         "application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json",
     ],
 )
-async def test_older_clients_are_told_group_by_group(accept):
+async def test_clients_without_aggregated_discovery_get_one_document_for_each_group(accept):
     assert (await Cluster().ok("GET", "/api", accept=accept))["kind"] == "APIVersions"
 
 
@@ -278,7 +278,7 @@ async def test_older_clients_are_told_group_by_group(accept):
         "/healthz/etcd/../x",
     ],
 )
-async def test_paths_that_lead_nowhere(path):
+async def test_unknown_paths_are_not_found(path):
     status, body = await Cluster().call("GET", path)
     assert (status, body["reason"]) == (404, "NotFound")
     if not path.startswith("/healthz"):
@@ -296,11 +296,11 @@ async def test_paths_that_lead_nowhere(path):
         pytest.param("TRACE", "/api/v1/nodes", id="a method nobody serves"),
     ],
 )
-async def test_methods_that_are_not_served(method, path):
+async def test_methods_that_a_path_does_not_serve_are_not_allowed(method, path):
     assert await Cluster().call(method, path) == NOT_ALLOWED
 
 
-async def test_a_fault_of_the_server_is_told_and_logged(monkeypatch, caplog):
+async def test_an_internal_error_is_answered_with_500_and_logged(monkeypatch, caplog):
     cluster = Cluster()
     monkeypatch.setattr(cluster.server._lister, "list", lambda *args: 1 // 0)
     status, body = await cluster.call("GET", "/api/v1/pods")
@@ -309,7 +309,7 @@ async def test_a_fault_of_the_server_is_told_and_logged(monkeypatch, caplog):
     assert "GET /api/v1/pods failed" in caplog.text
 
 
-async def test_a_new_cluster_has_what_every_cluster_has():
+async def test_a_new_cluster_has_the_system_namespaces_and_priority_classes():
     cluster = Cluster()
     assert await cluster.names("/api/v1/namespaces") == [
         "default",

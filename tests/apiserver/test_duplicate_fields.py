@@ -28,7 +28,7 @@ TOLD = ['duplicate field "metadata.name"', 'duplicate field "data.k"']
         pytest.param('{"a":"\\"a\\":1","b":"\\u0041"}', [], id="texts that look like fields"),
     ],
 )
-def test_paths_of_duplicates(body, paths):
+def test_duplicate_fields_are_found_with_their_paths(body, paths):
     assert duplicate_fields(body.encode(), json.loads(body)) == paths
 
 
@@ -76,7 +76,7 @@ async def test_strict_validation_refuses_duplicates(method, path, body, content_
     assert (reply.status in {200, 201}, reply.headers) == (True, ())
 
 
-async def test_duplicates_of_an_apply_in_yaml_are_told_by_line():
+async def test_duplicate_fields_of_an_apply_in_yaml_are_reported_with_line_numbers():
     cluster = Cluster()
     lines = ["apiVersion: v1", "kind: ConfigMap", "metadata:", "  name: m", "data:"]
     body = "\n".join([*lines, "  k: a", "  k: b"]).encode()

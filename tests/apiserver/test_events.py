@@ -90,13 +90,13 @@ async def test_a_core_event_is_shown_as_a_new_event():
     assert not {"message", "involvedObject", "source", "count"} & set(shown)
 
 
-async def test_there_and_back_is_the_same():
+async def test_an_event_survives_conversion_to_both_versions():
     core = core_event()
     core |= {"reportingComponent": "c", "reportingInstance": "i"}
     assert event_to_core(event_from_core(core)) == core
 
 
-async def test_a_series_is_patched_as_a_scheduler_does_it():
+async def test_a_scheduler_patches_the_series_of_an_event():
     cluster = Cluster()
     await cluster.ok("POST", NEW, new_event())
     patch = {"series": {"count": 2, "lastObservedTime": "2026-01-01T00:01:00.000000Z"}}
@@ -117,7 +117,7 @@ SELECTED = [
 
 
 @pytest.mark.parametrize(("path", "selector"), SELECTED)
-async def test_selected(path, selector):
+async def test_events_are_filtered_by_field_selectors(path, selector):
     cluster = Cluster()
     await cluster.ok("POST", NEW, new_event())
     await cluster.ok("POST", CORE, core_event())
@@ -134,7 +134,7 @@ async def test_a_watch_shows_events_in_the_version_asked_for():
     await watch.close()
 
 
-async def test_a_new_event_must_say_who_reports():
+async def test_an_event_of_the_new_api_needs_a_reporting_controller():
     body = new_event()
     del body["reportingController"]
     status, found = await Cluster().call("POST", NEW, body)
@@ -146,7 +146,7 @@ async def test_a_new_event_must_say_who_reports():
 class TestExpiry:
     """An event lives an hour after it was last written."""
 
-    async def test_after_an_hour_it_is_gone_and_watchers_are_told(self):
+    async def test_an_event_expires_after_an_hour_and_watches_show_its_deletion(self):
         cluster = Cluster()
         await cluster.ok("POST", NEW, new_event())
         watch = await cluster.watch(CORE)
@@ -157,7 +157,7 @@ class TestExpiry:
         assert await watch.seen(2) == [("ADDED", "a.1"), ("DELETED", "a.1")]
         await watch.close()
 
-    async def test_a_write_gives_it_another_hour(self):
+    async def test_a_write_of_an_event_postpones_its_expiry_by_an_hour(self):
         cluster = Cluster()
         await cluster.ok("POST", NEW, new_event())
         cluster.clock.advance(1800)
@@ -168,7 +168,7 @@ class TestExpiry:
         cluster.clock.advance(1)
         assert await cluster.names(CORE) == []
 
-    async def test_above_the_bound_the_oldest_go(self):
+    async def test_the_oldest_events_are_removed_above_the_bound(self):
         cluster = Cluster()
         cluster.server._expiry = EventExpiry(cluster.server._world, events_max=2)
         cluster.server._writer._expiry = cluster.server._expiry

@@ -95,7 +95,7 @@ async def test_a_pod_without_a_budget_is_marked_and_deleted_with_its_grace_perio
     }
 
 
-async def test_an_eviction_is_noted_in_the_budget():
+async def test_an_eviction_is_recorded_in_the_budgets_status():
     cluster = await Evictions.of()
     other = {"type": "Other", "status": "True", "lastTransitionTime": "1970-01-01T00:00:00Z"}
     other |= {"reason": "Any", "message": ""}
@@ -198,7 +198,7 @@ async def test_an_eviction_is_noted_in_the_budget():
         ),
     ],
 )
-async def test_what_a_budget_refuses(status, answer):
+async def test_a_budget_without_allowed_disruptions_refuses_the_eviction(status, answer):
     cluster = await Evictions.of()
     await cluster.add_budget(**status)
     assert await cluster.call("POST", PATH, eviction()) == answer
@@ -207,7 +207,7 @@ async def test_what_a_budget_refuses(status, answer):
     assert len(found["status"]["conditions"]) == 1
 
 
-async def test_a_client_is_told_when_to_come_back():
+async def test_a_refused_eviction_carries_retry_after():
     cluster = await Evictions.of()
     await cluster.ok("POST", BUDGETS, budget())
     assert ("Retry-After", "10") in (await cluster.reply("POST", PATH, eviction())).headers
@@ -227,7 +227,7 @@ async def test_a_pod_that_is_leaving_needs_no_budget():
     assert await cluster.call("POST", PATH, eviction()) == DONE
 
 
-async def test_two_budgets_are_one_too_many():
+async def test_a_pod_covered_by_two_budgets_is_not_evicted():
     cluster = await Evictions.of()
     await cluster.add_budget("b", disruptionsAllowed=1)
     await cluster.add_budget("c", disruptionsAllowed=1)
@@ -259,7 +259,7 @@ async def test_two_budgets_are_one_too_many():
         ),
     ],
 )
-async def test_whom_a_budget_protects(spec, protects):
+async def test_a_budget_protects_the_pods_its_selector_matches(spec, protects):
     cluster = await Evictions.of()
     await cluster.add_budget(spec=spec)
     status, _ = await cluster.call("POST", PATH, eviction())
@@ -277,7 +277,7 @@ async def test_whom_a_budget_protects(spec, protects):
         pytest.param(None, (0, 1), 429, id="unset is if-healthy: stays"),
     ],
 )
-async def test_a_pod_that_is_not_ready(policy, healthy, status):
+async def test_an_unready_pod_is_evicted_by_the_policy_of_its_budget(policy, healthy, status):
     cluster = await Evictions.of(ready=False)
     current, desired = healthy
     spec = {"unhealthyPodEvictionPolicy": policy} if policy else {}
@@ -310,7 +310,7 @@ async def test_a_dry_run_is_refused_by_a_budget_too():
 
 
 @pytest.mark.parametrize("name", ["uid", "resourceVersion"])
-async def test_preconditions(name):
+async def test_evictions_observe_preconditions(name):
     cluster = await Evictions.of()
     meta = (await cluster.ok("GET", f"{PODS}/a"))["metadata"]
     wrong = eviction(deleteOptions={"preconditions": {name: "0"}})
@@ -322,7 +322,7 @@ async def test_preconditions(name):
     assert await cluster.call("POST", PATH, right) == DONE
 
 
-async def test_a_grace_period_of_ones_own():
+async def test_an_eviction_may_set_the_grace_period():
     cluster = await Evictions.of()
     await cluster.ok("POST", PATH, eviction(deleteOptions={"gracePeriodSeconds": 7}))
     found = await cluster.ok("GET", f"{PODS}/a")
@@ -354,19 +354,19 @@ async def test_a_grace_period_of_ones_own():
         ),
     ],
 )
-async def test_what_is_no_eviction(body, message):
+async def test_a_body_that_is_no_eviction_is_refused(body, message):
     cluster = await Evictions.of()
     found = await cluster.call("POST", PATH, json.dumps(body).encode())
     assert found == failure(400, "BadRequest", message)
 
 
-async def test_other_calls_and_other_pods():
+async def test_other_verbs_and_unknown_pods_are_refused_by_eviction():
     cluster = await Evictions.of()
     assert (await cluster.call("GET", PATH))[0] == 405
     assert (await cluster.call("POST", f"{PODS}/z/eviction", eviction("z")))[0] == 404
 
 
-async def test_discovery_says_what_drain_looks_for():
+async def test_discovery_lists_the_eviction_subresource_for_drain():
     found = await Cluster().ok("GET", "/api/v1")
     (entry,) = [each for each in found["resources"] if each["name"] == "pods/eviction"]
     assert entry == {
@@ -380,7 +380,7 @@ async def test_discovery_says_what_drain_looks_for():
     }
 
 
-async def test_an_eviction_in_protobuf():
+async def test_an_eviction_in_protobuf_is_carried_out():
     cluster = await Evictions.of()
     body = write_object(eviction(deleteOptions={"gracePeriodSeconds": 9}))
     assert await cluster.call("POST", PATH, body, content_type=PROTOBUF) == DONE

@@ -36,7 +36,7 @@ async def _order(calls: list[Request]) -> list[str]:
     return order
 
 
-async def test_few_calls_are_answered_as_they_come():
+async def test_few_calls_are_answered_in_order_of_arrival():
     assert await _order([call(user) for user in "abcab"]) == list("abcab")
 
 
@@ -46,7 +46,7 @@ async def test_a_user_with_many_calls_waits_for_one_with_few():
     assert order[:12] == ["many"] * 9 + ["few", "many", "few"]
 
 
-async def test_a_lease_goes_before_other_calls_and_does_not_starve_them():
+async def test_calls_about_leases_come_first_and_do_not_starve_other_calls():
     order = await _order([call("a")] * 60 + [call("b", LEASE)] * 60)
     assert order[8:24] == (["b*"] * 4 + ["a"] * 4) * 2
     assert sorted(order) == ["a"] * 60 + ["b*"] * 60
@@ -81,7 +81,7 @@ async def test_health_and_watches_are_never_held_back():
         ),
     ],
 )
-def test_no_call_avoids_the_limit_by_looking_like_a_watch_or_a_health_check(avoiding: Request):
+def test_a_call_that_resembles_a_watch_or_health_check_is_limited_too(avoiding: Request):
     fairness = Fairness()
     with ExitStack() as stack:
         for _ in range(CALLS_OF_USER_MAX):
@@ -98,7 +98,7 @@ def _refused(fairness: Fairness, each: Request) -> bool:
         return told == (429, "TooManyRequests", 1)
 
 
-def test_a_user_has_so_many_calls_under_way_and_no_more():
+def test_the_concurrent_calls_of_a_user_are_bounded():
     fairness = Fairness()
     with ExitStack() as stack:
         for _ in range(CALLS_OF_USER_MAX):
@@ -109,7 +109,7 @@ def test_a_user_has_so_many_calls_under_way_and_no_more():
     assert not _refused(fairness, call("a"))
 
 
-def test_beyond_the_bound_of_all_each_user_has_an_equal_share():
+def test_users_share_the_total_bound_of_calls_equally():
     fairness = Fairness()
     with ExitStack() as stack:
         for user in "ab":
@@ -121,7 +121,7 @@ def test_beyond_the_bound_of_all_each_user_has_an_equal_share():
         assert [_refused(fairness, call(user)) for user in "abcd"] == [True, True, True, False]
 
 
-async def test_a_turn_of_a_caller_who_has_gone_is_the_next_ones():
+async def test_the_turn_of_a_cancelled_call_passes_to_the_next_call():
     mutex, tasks = FairMutex(), TaskOwner()
     await mutex.acquire("a")
     gone = tasks.spawn(mutex.acquire("b"), name="gone")
@@ -135,7 +135,7 @@ async def test_a_turn_of_a_caller_who_has_gone_is_the_next_ones():
     await mutex.acquire("d")
 
 
-async def test_who_has_gone_before_its_turn_is_passed_over():
+async def test_a_call_cancelled_in_the_queue_is_skipped():
     queue, tasks = FairQueue(), TaskOwner()
     gone = tasks.spawn(queue.wait("a", lambda: pytest.fail("nothing to pass on")), name="gone")
     waiting = tasks.spawn(queue.wait("a", lambda: None), name="waiting")

@@ -68,7 +68,7 @@ async def running(
             await server.stop()
 
 
-async def test_without_credentials_there_is_only_health():
+async def test_without_credentials_only_health_is_served():
     async with running() as here:
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic eDp5"}):
             status, body = await here.call("GET", "/api/v1/pods", headers=headers)
@@ -77,19 +77,19 @@ async def test_without_credentials_there_is_only_health():
             assert (answer.status, await answer.text()) == (200, "ok")
 
 
-async def test_a_token_opens_everything():
+async def test_a_valid_token_is_authorized_for_every_path():
     async with running() as here:
         status, body = await here.call("GET", "/api/v1/namespaces", headers=TOKEN)
         assert (status, len(body["items"])) == (200, 4)
 
 
-async def test_a_certificate_of_the_clusters_authority_opens_everything():
+async def test_a_certificate_of_the_clusters_authority_is_accepted():
     async with running(AUTHORITY.client_pair()) as here:
         status, _ = await here.call("POST", CONFIG_MAPS, json=config_map())
         assert status == 201
 
 
-async def test_a_certificate_of_somebody_else_does_not():
+async def test_a_certificate_of_another_authority_is_refused():
     stranger = certs.Authority(SystemClock()).client_pair()
     async with running(stranger) as here:
         with pytest.raises((aiohttp.ClientError, ssl.SSLError, OSError)):
@@ -144,7 +144,7 @@ async def test_a_client_that_does_not_read_is_cut_off_when_it_comes_back():
         assert (last["type"], last["object"]["code"]) == ("ERROR", 410)
 
 
-async def test_a_client_that_does_not_read_does_not_hold_up_the_end():
+async def test_a_client_that_does_not_read_does_not_delay_the_shutdown():
     async with running(limits=Limits(changes=5)) as here:
         url = f"{here.url}{CONFIG_MAPS}?watch=true"
         async with here.session.get(url, headers=TOKEN, read_bufsize=2**16):
@@ -183,7 +183,7 @@ class TestAuthenticator:
         found = Authenticator({}).user({}, self.CERTIFICATE)
         assert found == User("kate", ("g1", "g2"))
 
-    def test_a_certificate_without_a_name_is_nobody(self):
+    def test_a_certificate_without_a_common_name_authenticates_no_user(self):
         assert Authenticator({}).user({}, {"subject": ()}) is None
 
     @pytest.mark.parametrize(
@@ -197,12 +197,12 @@ class TestAuthenticator:
             pytest.param("", None, id="no header"),
         ],
     )
-    def test_tokens(self, header, expected):
+    def test_bearer_tokens_authenticate_their_users(self, header, expected):
         tokens = {"t1": User("one"), "t2": User("two")}
         assert Authenticator(tokens).user({"authorization": header}, None) == expected
 
 
-def test_a_kubeconfig_holds_all_a_client_needs():
+def test_the_written_kubeconfig_lets_a_client_connect():
     pair = AUTHORITY.client_pair()
     text = certs.kubeconfig(
         "https://127.0.0.1:1", authority_certificate=AUTHORITY.certificate, client=pair, token="t"

@@ -66,7 +66,7 @@ async def whoami(cluster: Cluster, **headers: Any) -> Any:
         ),
     ],
 )
-async def test_a_call_is_answered_for_whom_it_acts_as(headers, answer):
+async def test_a_call_is_answered_as_the_impersonated_user(headers, answer):
     assert await whoami(Cluster(), **headers) == answer
 
 
@@ -143,13 +143,13 @@ NOT_ACCOUNT = (
         ),
     ],
 )
-async def test_roles_say_who_may_act_as_whom(rules, headers, answer):
+async def test_impersonation_needs_the_right_to_impersonate(rules, headers, answer):
     cluster = Cluster(rbac=True)
     await allow(cluster, *rules)
     assert await whoami(cluster, user=JANE, **headers) == answer
 
 
-async def test_whoever_acts_as_somebody_may_do_what_that_one_may():
+async def test_an_impersonating_caller_has_only_the_rights_of_the_impersonated_user():
     cluster = Cluster(rbac=True)
     status, found = await cluster.call("GET", PODS, impersonate_user="jane")
     assert (status, found["message"]) == (
@@ -177,7 +177,7 @@ ROBOT = User(
 )
 
 
-async def test_a_token_is_its_accounts_until_it_runs_out():
+async def test_a_token_authenticates_its_service_account_until_it_expires():
     cluster = Cluster()
     status, found = await token(cluster)
     text = found["status"]["token"]
@@ -192,7 +192,7 @@ async def test_a_token_is_its_accounts_until_it_runs_out():
     assert owner(cluster, text) is None
 
 
-async def test_a_token_ends_with_its_account():
+async def test_a_token_is_invalid_once_its_account_is_deleted():
     cluster = Cluster()
     text = (await token(cluster))[1]["status"]["token"]
     await cluster.ok("DELETE", f"{ACCOUNTS}/robot")
@@ -202,7 +202,7 @@ async def test_a_token_ends_with_its_account():
     assert owner(cluster, text) is None
 
 
-async def test_a_token_nobody_signed_is_nobodys():
+async def test_a_token_without_a_valid_signature_authenticates_no_user():
     cluster = Cluster()
     text = (await token(cluster))[1]["status"]["token"]
     head, claims, signature = text.split(".")
@@ -233,7 +233,7 @@ ISSUER = "https://kubernetes.default.svc.cluster.local"
         ),
     ],
 )
-async def test_a_review_tells_whose_a_token_is(made_for, asked_for, answer):
+async def test_a_token_review_names_the_account_and_audiences(made_for, asked_for, answer):
     cluster = Cluster()
     text = (await token(cluster, audiences=made_for))[1]["status"]["token"]
     spec = {"token": text, "audiences": asked_for}
@@ -251,7 +251,7 @@ async def test_a_review_tells_whose_a_token_is(made_for, asked_for, answer):
     assert found["status"] == {"authenticated": True, "user": user, "audiences": answer}
 
 
-async def test_a_review_of_a_token_in_protobuf():
+async def test_a_token_review_is_answered_in_protobuf():
     cluster = Cluster()
     text = (await token(cluster, audiences=["shop"]))[1]["status"]["token"]
     review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview"}
@@ -260,7 +260,7 @@ async def test_a_review_of_a_token_in_protobuf():
     assert found["status"]["audiences"] == ["shop"]
 
 
-async def test_a_token_that_is_nobodys_is_told_so():
+async def test_a_review_of_an_invalid_token_says_so():
     cluster = Cluster()
     text = (await token(cluster))[1]["status"]["token"]
     cluster.clock.advance(3600)
@@ -296,12 +296,12 @@ async def test_a_token_that_is_nobodys_is_told_so():
         ),
     ],
 )
-async def test_a_review_of_a_token_that_is_none(method, body, answer):
+async def test_a_faulty_token_review_is_refused(method, body, answer):
     status, found = await Cluster().call(method, TOKENS, body)
     assert (status, found["message"]) == answer
 
 
-async def test_who_may_have_tokens_reviewed_is_said_by_roles():
+async def test_a_token_review_needs_a_role():
     status, _ = await Cluster(rbac=True).call("POST", TOKENS, {"spec": {"token": "x"}}, user=JANE)
     assert status == 403
 
@@ -330,17 +330,17 @@ async def test_who_may_have_tokens_reviewed_is_said_by_roles():
         ),
     ],
 )
-async def test_what_cannot_be_had_is_refused(spec, status, message):
+async def test_a_faulty_token_request_is_refused(spec, status, message):
     found = await token(Cluster(), **spec)
     assert (found[0], found[1]["message"]) == (status, message)
 
 
-async def test_a_token_for_others_does_not_open_this_server():
+async def test_a_token_for_another_audience_does_not_authenticate():
     cluster = Cluster()
     text = (await token(cluster, audiences=["vault"]))[1]["status"]["token"]
     assert owner(cluster, text) is None
 
 
-async def test_nobody_has_no_token():
+async def test_a_token_for_an_unknown_account_is_not_found():
     status, found = await Cluster().call("POST", f"{ACCOUNTS}/ghost/token", {"spec": {}})
     assert (status, found["reason"]) == (404, "NotFound")

@@ -133,7 +133,7 @@ class TestVersionsOfOneKind:
                 address["spec"],
             )
 
-    async def test_requests_of_v1beta1_have_their_fields_at_the_top(self):
+    async def test_device_requests_of_v1beta1_have_no_exactly_field(self):
         cluster = Cluster()
         old, new = (
             f"/apis/resource.k8s.io/{version}/namespaces/default/resourceclaims"
@@ -148,7 +148,7 @@ class TestVersionsOfOneKind:
         exact = {key: value for key, value in shown.items() if key != "name"}
         assert stored == {"name": "gpu", "exactly": exact}
 
-    async def test_devices_of_v1beta1_have_their_fields_in_basic(self):
+    async def test_devices_of_v1beta1_have_a_basic_field(self):
         cluster = Cluster()
         old, new = (
             f"/apis/resource.k8s.io/{version}/resourceslices" for version in ("v1beta1", "v1")

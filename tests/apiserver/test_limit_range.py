@@ -28,7 +28,7 @@ def sized(requests: dict[str, str] | None = None, bounds: dict[str, str] | None 
     return found
 
 
-async def test_the_parts_of_an_item_follow_from_each_other():
+async def test_defaults_of_a_limit_follow_from_its_maximum_and_minimum():
     found = await Cluster().ok(
         "POST", RANGES, limits({"type": "Container", "max": {"cpu": "2"}, "min": {"memory": "1Mi"}})
     )
@@ -43,7 +43,7 @@ async def test_the_parts_of_an_item_follow_from_each_other():
     ]
 
 
-async def test_containers_take_what_they_do_not_state_and_an_annotation_says_so():
+async def test_containers_get_default_amounts_and_an_annotation_names_them():
     cluster = Cluster()
     item = {
         "type": "Container",
@@ -142,7 +142,7 @@ async def test_a_claim_out_of_bounds_is_refused():
         ),
     ],
 )
-async def test_a_limit_range_that_makes_no_sense_is_refused(item, fault):
+async def test_an_inconsistent_limit_range_is_refused(item, fault):
     status, found = await Cluster().call("POST", RANGES, limits(item))
     assert status == 422
     assert fault in found["message"]

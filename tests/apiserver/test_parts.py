@@ -30,7 +30,7 @@ async def running(cluster: Cluster, **fields: Any) -> dict[str, Any]:
 
 
 class TestResize:
-    async def test_resources_change_and_count_as_a_generation(self):
+    async def test_a_resize_changes_resources_and_raises_the_generation(self):
         cluster = Cluster()
         before = await running(cluster)
         patch = {"spec": {"containers": [{"name": "main", "resources": amounts("2")}]}}
@@ -38,7 +38,7 @@ class TestResize:
         assert found["spec"]["containers"][0]["resources"] == amounts("2")
         assert found["metadata"]["generation"] == before["metadata"]["generation"] + 1
 
-    async def test_everything_else_that_is_sent_is_left_out(self):
+    async def test_a_resize_ignores_every_other_change(self):
         cluster = Cluster()
         found = await running(cluster)
         found["spec"]["containers"][0] |= {"image": "other", "resources": amounts("3")}
@@ -59,7 +59,7 @@ class TestResize:
             pytest.param({}, "Pod QOS Class may not change", id="no resources at all"),
         ],
     )
-    async def test_a_resize_that_is_refused(self, resources, message):
+    async def test_a_faulty_resize_is_refused(self, resources, message):
         cluster = Cluster()
         found = await running(cluster)
         if "requests" in resources:
@@ -78,7 +78,7 @@ class TestResize:
 class TestEphemeralContainers:
     PATH = f"{PODS}/web/ephemeralcontainers"
 
-    async def test_a_container_is_added_and_then_stays(self):
+    async def test_an_ephemeral_container_is_added_and_cannot_be_removed(self):
         cluster = Cluster()
         await running(cluster)
         patch = {"spec": {"ephemeralContainers": [{"name": "debug", "image": "busybox"}]}}
@@ -102,7 +102,7 @@ class TestFinalize:
         assert found["spec"]["finalizers"] == ["kubernetes", "example.com/wait"]
         assert "not" not in found["metadata"]["labels"]
 
-    async def test_a_namespace_waits_for_the_finalizers_of_others(self):
+    async def test_a_deleted_namespace_waits_for_foreign_finalizers(self):
         cluster = Cluster()
         await cluster.ok("POST", NAMESPACES, {"metadata": {"name": "n"}})
         found = await cluster.ok("GET", f"{NAMESPACES}/n")
@@ -119,7 +119,7 @@ class TestFinalize:
         assert (await cluster.call("GET", f"{NAMESPACES}/n"))[0] == 404
 
     @pytest.mark.parametrize("method", ["GET", "PATCH"])
-    async def test_only_put_is_served(self, method):
+    async def test_finalize_serves_only_put(self, method):
         cluster = Cluster()
         path = f"{NAMESPACES}/default/finalize"
         status, _ = await cluster.call(method, path, {} if method == "PATCH" else None)
@@ -136,7 +136,7 @@ class TestCertificateRequests:
     def manifest(self, **spec: Any) -> dict[str, Any]:
         return {"metadata": {"name": "r"}, "spec": {**self.SPEC, **spec}}
 
-    async def test_the_caller_is_written_down(self):
+    async def test_a_certificate_request_records_its_caller(self):
         cluster = Cluster()
         found = await cluster.ok("POST", REQUESTS, self.manifest(username="somebody else"))
         assert (found["spec"]["username"], found["spec"]["groups"]) == (
@@ -144,7 +144,7 @@ class TestCertificateRequests:
             ["system:masters", "system:authenticated"],
         )
 
-    async def test_approval_writes_conditions_and_nothing_else(self):
+    async def test_the_approval_subresource_writes_conditions_only(self):
         cluster = Cluster()
         found = await cluster.ok("POST", REQUESTS, self.manifest())
         approved = {"type": "Approved", "status": "True", "reason": "x", "message": "y"}
@@ -176,7 +176,7 @@ class TestCertificateRequests:
             pytest.param({"expirationSeconds": 5}, "spec.expirationSeconds", id="too short"),
         ],
     )
-    async def test_a_request_that_is_refused(self, spec, field):
+    async def test_a_faulty_certificate_request_is_refused(self, spec, field):
         status, answer = await Cluster().call("POST", REQUESTS, self.manifest(**spec))
         assert (status, [each["field"] for each in answer["details"]["causes"]]) == (422, [field])
 
@@ -226,11 +226,11 @@ class TestRuntimeClasses:
             ),
         ],
     )
-    async def test_a_pod_that_contradicts_is_refused(self, cluster, spec, why):
+    async def test_a_pod_that_contradicts_its_runtime_class_is_refused(self, cluster, spec, why):
         status, answer = await cluster.call("POST", PODS, pod(**spec))
         assert (status, why in answer["message"]) == (403, True)
 
-    async def test_the_handler_is_required_and_never_changes(self, cluster):
+    async def test_the_handler_of_a_runtime_class_is_required_and_immutable(self, cluster):
         status, _ = await cluster.call("POST", CLASSES, {"metadata": {"name": "x"}})
         assert status == 422
         patch = {"handler": "other"}
@@ -255,7 +255,7 @@ async def test_a_pod_template_has_the_defaults_of_a_pod():
     assert (await cluster.call("POST", path, bad))[0] == 422
 
 
-async def test_the_caller_of_a_call_in_a_thread_is_not_mixed_up_with_others():
+async def test_a_call_in_a_thread_keeps_its_own_caller():
     """The server answers a large body in a thread, and a read of another user meanwhile."""
     cluster = Cluster()
     cluster.server.use_thread()

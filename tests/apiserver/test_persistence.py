@@ -190,7 +190,7 @@ async def test_custom_kinds_and_quotas_are_at_work_again_after_a_restart(tmp_pat
     await second.close()
 
 
-async def test_nobody_hears_of_a_write_before_it_is_on_the_disk(tmp_path):
+async def test_answers_and_watches_show_a_write_only_once_it_is_on_disk(tmp_path):
     kept = Kept(tmp_path / "db", GatedJournal)
     gated, cluster = kept.journal, kept.cluster
     assert isinstance(gated, GatedJournal)
@@ -233,7 +233,7 @@ async def test_writes_that_come_during_a_commit_share_the_next(tmp_path):
     await kept.close()
 
 
-async def test_after_a_failed_fsync_nothing_is_said_that_is_not_known(tmp_path, caplog):
+async def test_after_a_failed_fsync_no_call_is_answered_with_unsure_state(tmp_path, caplog):
     kept = Kept(tmp_path / "db", GatedJournal)
     gated, cluster = kept.journal, kept.cluster
     assert isinstance(gated, GatedJournal)
@@ -265,7 +265,9 @@ async def test_after_a_failed_fsync_nothing_is_said_that_is_not_known(tmp_path, 
     assert not found.mark.clean
 
 
-async def test_a_refused_write_never_was_and_the_next_one_may_be_kept(tmp_path, caplog):
+async def test_a_write_refused_by_the_disk_leaves_nothing_and_later_writes_succeed(
+    tmp_path, caplog
+):
     kept = Kept(tmp_path / "db", GatedJournal)
     gated, cluster = kept.journal, kept.cluster
     assert isinstance(gated, GatedJournal)
@@ -300,7 +302,7 @@ async def test_a_refused_write_never_was_and_the_next_one_may_be_kept(tmp_path, 
         assert [r.name for n, r in journal.records() if n == "configmaps"] == ["b"]
 
 
-async def test_what_follows_from_a_refused_write_is_taken_back_too(tmp_path, caplog):
+async def test_consequences_of_a_refused_write_are_undone(tmp_path, caplog):
     kept = Kept(tmp_path / "db", GatedJournal)
     gated, cluster = kept.journal, kept.cluster
     assert isinstance(gated, GatedJournal)
@@ -337,7 +339,7 @@ async def test_what_follows_from_a_refused_write_is_taken_back_too(tmp_path, cap
 # --- the files --------------------------------------------------------------------------------
 
 
-async def test_the_time_of_a_cluster_is_kept_with_each_commit_and_at_the_end(tmp_path):
+async def test_the_clusters_time_is_stored_at_each_commit_and_at_close(tmp_path):
     path = tmp_path / "db"
     files = _files(path)
     clock = ManualClock()
@@ -357,7 +359,7 @@ async def test_the_time_of_a_cluster_is_kept_with_each_commit_and_at_the_end(tmp
     assert newest_moment(files) == first + 120 * NS_PER_SECOND
 
 
-def test_a_mark_that_is_none_has_no_time(tmp_path):
+def test_an_unreadable_mark_gives_no_time(tmp_path):
     (tmp_path / "mark").write_bytes(b"not a mark, whatever its name says")
     assert newest_moment(_files(tmp_path)) == 0
 

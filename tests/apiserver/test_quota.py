@@ -47,7 +47,7 @@ async def used(cluster: Cluster, name: str = "q") -> dict[str, str]:
     return found
 
 
-async def test_what_is_there_when_a_quota_comes_is_counted():
+async def test_a_new_quota_counts_existing_objects():
     cluster = Cluster()
     await cluster.ok("POST", PODS, sized("a", "500m"))
     await cluster.ok("POST", QUOTAS, quota(requests__cpu="2", pods="5", count___secrets="1"))
@@ -75,7 +75,7 @@ async def test_the_count_follows_every_write():
     await cluster.ok("POST", PODS, sized("c", "8"))
 
 
-async def test_what_is_too_much_is_refused_and_says_of_what():
+async def test_a_pod_beyond_the_quota_is_refused_with_the_resource():
     cluster = Cluster()
     await cluster.ok("POST", QUOTAS, quota(requests__cpu="1", pods="1", requests__memory="1Gi"))
     await cluster.ok("POST", PODS, with_memory("a", "600m", "512Mi"))
@@ -238,7 +238,7 @@ async def test_claims_are_counted_by_size_and_by_class():
     assert (await cluster.call("POST", CLAIMS, claim | {"metadata": {"name": "b"}}))[0] == 403
 
 
-async def test_the_table_shows_what_is_used_of_what():
+async def test_the_table_of_quotas_shows_used_and_hard_amounts():
     cluster = Cluster()
     await cluster.ok("POST", QUOTAS, quota(limits__cpu="2", requests__cpu="1", pods="3"))
     await cluster.ok("POST", PODS, sized("a", "250m", limit="1"))
@@ -272,6 +272,6 @@ async def test_counts_are_taken_up_again_after_a_restart():
         ),
     ],
 )
-async def test_a_quota_that_makes_no_sense_is_refused(changed, fault):
+async def test_a_faulty_quota_is_refused(changed, fault):
     status, found = await Cluster().call("POST", QUOTAS, changed)
     assert (status, found["message"]) == (422, f'ResourceQuota "q" is invalid: {fault}')

@@ -90,7 +90,7 @@ def _binding(name: str, role: str, *users: str, kind: str = "RoleBinding") -> di
         pytest.param("GET", "/healthz", {}, None, id="health is a path"),
     ],
 )
-def test_what_a_call_wants(method, path, query, wanted):
+def test_a_call_is_mapped_to_verb_resource_namespace_and_name(method, path, query, wanted):
     found = attributes_of(Request(method=method, path=path, query=tuple(query.items())))
     if wanted is None:
         assert found == Attributes(verb=method.lower(), path=path)
@@ -143,7 +143,7 @@ def _wants(resource: str, verb: str = "get", *, group: str = "", name: str = "")
         pytest.param(_rule("*", "*", group="*"), Attributes(verb="get", path="/x"), False, id="no"),
     ],
 )
-def test_what_a_rule_allows(rule, wanted, answer):
+def test_a_rule_allows_calls_of_its_verbs_resources_and_names(rule, wanted, answer):
     assert allows(rule, wanted) is answer
 
 
@@ -169,7 +169,7 @@ _rules = st.lists(
 
 @given(_rules, _rules)
 @settings(max_examples=200)
-def test_who_holds_all_that_is_wanted_may_do_all_that_it_allows(held, wanted):
+def test_rules_that_cover_other_rules_allow_all_of_their_calls(held, wanted):
     if not_covered(held, wanted):
         return
     for group in ("a", "b", "c"):
@@ -182,7 +182,7 @@ def test_who_holds_all_that_is_wanted_may_do_all_that_it_allows(held, wanted):
 
 
 @given(_rules)
-def test_everybody_holds_what_he_holds(rules):
+def test_rules_cover_themselves(rules):
     assert not_covered(rules, rules) == []
 
 
@@ -218,14 +218,14 @@ def test_everybody_holds_what_he_holds(rules):
         ),
     ],
 )
-async def test_a_refusal_says_who_may_not_do_what(method, path, message, details):
+async def test_a_refusal_names_user_verb_and_resource(method, path, message, details):
     cluster = Cluster(rbac=True)
     status, body = await cluster.call(method, path, user=JANE)
     assert (status, body["reason"], body["message"]) == (403, "Forbidden", message)
     assert body["details"] == details
 
 
-async def test_a_binding_allows_in_its_namespace_until_it_goes():
+async def test_a_role_binding_allows_calls_in_its_namespace_until_deleted():
     cluster = Cluster(rbac=True)
     await cluster.ok("POST", "/api/v1/namespaces", namespace("other"))
     await cluster.ok("POST", ROLES, _object("Role", "reader", rules=[_rule("pods", "get list")]))
@@ -276,7 +276,7 @@ async def test_subjects_are_users_groups_and_service_accounts(subject, user, ans
     assert (await cluster.call("GET", PODS, user=user))[0] == answer
 
 
-async def test_aggregated_roles_follow_what_they_are_made_of():
+async def test_an_aggregated_role_follows_the_roles_its_selectors_match():
     cluster = Cluster(rbac=True)
     path = f"{RBAC}/clusterroles"
     rules = {
@@ -306,7 +306,7 @@ async def _jane_writes_roles(cluster: Cluster, *more: dict[str, Any]) -> None:
     await cluster.ok("POST", ROLE_BINDINGS, _binding("w", "Role/writer", "jane"))
 
 
-async def test_nobody_grants_what_he_does_not_have():
+async def test_a_user_cannot_grant_rights_beyond_their_own():
     cluster = Cluster(rbac=True)
     rules = [_rule("roles rolebindings", "create patch update", group="rbac.authorization.k8s.io")]
     rules.append(_rule("pods", "get list"))
@@ -432,7 +432,7 @@ async def test_the_role_of_a_binding_never_changes():
         ),
     ],
 )
-async def test_reviews_answer_what_would_be_decided(user, kind, spec, status):
+async def test_access_reviews_answer_like_the_authorizer(user, kind, spec, status):
     cluster = Cluster(rbac=True)
     version = cluster.server.store.version
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
@@ -447,7 +447,7 @@ async def test_without_rbac_reviews_say_that_everything_is_allowed():
     assert answer["status"] == {"allowed": True}
 
 
-async def test_the_rules_of_everybody_known_are_listed():
+async def test_a_rules_review_lists_the_rules_of_every_authenticated_user():
     body = {"spec": {"namespace": "default"}}
     path = f"{REVIEWS}/selfsubjectrulesreviews"
     status = (await Cluster(rbac=True).ok("POST", path, body, user=JANE))["status"]
@@ -458,7 +458,7 @@ async def test_the_rules_of_everybody_known_are_listed():
     assert "/version" in [p for rule in status["nonResourceRules"] for p in rule["nonResourceURLs"]]
 
 
-async def test_everybody_learns_who_he_is():
+async def test_a_subject_review_names_the_caller():
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
     answer = await Cluster(rbac=True).ok("POST", path, {}, user=User("jane", ("dev",)))
     assert answer["status"]["userInfo"] == {
@@ -467,7 +467,7 @@ async def test_everybody_learns_who_he_is():
     }
 
 
-async def test_the_schedulers_leases_are_its_own_only():
+async def test_the_scheduler_may_write_only_its_own_leases():
     cluster = Cluster(rbac=True)
     path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
     codes = [

@@ -32,13 +32,13 @@ async def _with(*names: str, limits: Limits | None = None) -> Cluster:
     return cluster
 
 
-async def test_an_object_that_is_not_there():
+async def test_a_read_of_an_unknown_object_is_not_found():
     assert await Cluster().call("GET", f"{PODS}/x") == failure(
         404, "NotFound", 'pods "x" not found', {"name": "x", "kind": "pods"}
     )
 
 
-async def test_an_object_of_a_group_that_is_not_there_is_named_with_its_group():
+async def test_not_found_names_resource_and_group():
     path = "/apis/apps/v1/namespaces/default/deployments/x"
     assert await Cluster().call("GET", path) == failure(
         404,
@@ -92,7 +92,7 @@ SELECTED = [
 
 
 @pytest.mark.parametrize(("query", "expected"), SELECTED)
-async def test_selectors(query, expected):
+async def test_lists_are_filtered_by_label_and_field_selectors(query, expected):
     cluster = Cluster()
     labels = {"a": {"app": "web", "tier": "1"}, "b": {"app": "web"}, "c": {"app": "db"}, "d": {}}
     for name, its in labels.items():
@@ -131,7 +131,7 @@ async def test_selectors(query, expected):
         ),
     ],
 )
-async def test_parameters_that_cannot_be_read(query, message):
+async def test_faulty_list_parameters_are_refused(query, message):
     found = await Cluster().call("GET", PODS, query=query)
     assert found == failure(400, "BadRequest", message)
 
@@ -139,7 +139,7 @@ async def test_parameters_that_cannot_be_read(query, message):
 class TestPages:
     """limit and continue: pages of one list belong together whatever is written in between."""
 
-    async def test_pages_show_the_list_as_it_was_at_the_first(self):
+    async def test_pages_show_the_list_as_of_the_first_page(self):
         cluster = await _with("a", "b", "c", "d", "e")
         first = await cluster.ok("GET", CONFIG_MAPS, query={"limit": "2"})
         version = first["metadata"]["resourceVersion"]
@@ -157,18 +157,18 @@ class TestPages:
         assert second["metadata"]["resourceVersion"] == version
         assert third["metadata"] == {"resourceVersion": version}
 
-    async def test_a_page_that_takes_all_has_no_continuation(self):
+    async def test_the_last_page_has_no_continue_token(self):
         cluster = await _with("a", "b")
         found = await cluster.ok("GET", CONFIG_MAPS, query={"limit": "2"})
         assert set(found["metadata"]) == {"resourceVersion"}
 
-    async def test_with_a_selector_the_count_of_the_rest_is_not_told(self):
+    async def test_a_list_with_a_selector_has_no_remaining_item_count(self):
         cluster = await _with("a", "b")
         query = {"limit": "1", "fieldSelector": "metadata.namespace=default"}
         found = await cluster.ok("GET", CONFIG_MAPS, query=query)
         assert set(found["metadata"]) == {"resourceVersion", "continue"}
 
-    async def test_a_late_page_is_expired_but_can_go_on_with_things_as_they_are(self):
+    async def test_an_expired_page_offers_a_token_for_the_current_list(self):
         cluster = await _with("a", "b", "c", limits=Limits(changes=10))
         first = await cluster.ok("GET", CONFIG_MAPS, query={"limit": "1"})
         for number in range(10):
@@ -183,7 +183,7 @@ class TestPages:
         names = [item["metadata"]["name"] for item in rest["items"]]
         assert names == ["b", *(f"b{number}" for number in range(1, 10)), "c"]
 
-    async def test_a_page_costs_no_memory_beyond_the_log(self):
+    async def test_a_page_holds_no_memory_beyond_the_watch_log(self):
         cluster = await _with(*(f"a{number}" for number in range(200)))
         record = cluster.server.store.shelf("configmaps").get(("default", "a0"))
         held = sys.getrefcount(record)
@@ -197,7 +197,7 @@ class TestPages:
             assert len((await cluster.ok("GET", CONFIG_MAPS, query=query))["items"]) == count
         assert sys.getrefcount(record) == held, "no list is kept"
 
-    async def test_a_token_of_somebody_else_is_refused(self):
+    async def test_a_foreign_continue_token_is_refused(self):
         status, body = await Cluster().call("GET", PODS, query={"continue": "?!"})
         assert (status, body["reason"]) == (400, "BadRequest")
 
@@ -210,12 +210,12 @@ class TestPages:
 class TestVersions:
     """resourceVersion and resourceVersionMatch of lists."""
 
-    async def test_any_version_up_to_now_is_answered_with_now(self):
+    async def test_a_list_at_any_past_version_shows_the_current_objects(self):
         cluster = await _with("a", "b")
         for version in ("", "0", "1", str(cluster.server.store.version)):
             assert await cluster.names(CONFIG_MAPS, resourceVersion=version) == ["a", "b"]
 
-    async def test_the_future_is_refused_in_a_way_clients_know(self):
+    async def test_a_list_of_a_future_version_is_refused_as_too_large(self):
         cluster = Cluster()
         now = cluster.server.store.version
         assert await cluster.call("GET", PODS, query={"resourceVersion": "999"}) == failure(
@@ -233,7 +233,7 @@ class TestVersions:
             },
         )
 
-    async def test_exactly_a_version_that_still_stands(self):
+    async def test_an_exact_list_of_the_current_state_keeps_its_version(self):
         cluster = await _with("a")
         version = str(cluster.server.store.version)
         await cluster.ok("POST", PODS, pod("other"))
@@ -241,7 +241,7 @@ class TestVersions:
         found = await cluster.ok("GET", CONFIG_MAPS, query=query)
         assert found["metadata"] == {"resourceVersion": version}
 
-    async def test_exactly_a_version_before_is_answered_until_it_is_gone(self):
+    async def test_an_exact_list_of_a_past_version_is_answered_until_it_expires(self):
         cluster = await _with("a", limits=Limits(changes=2))
         version = str(cluster.server.store.version)
         query = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
@@ -281,7 +281,7 @@ class TestVersions:
             ),
         ],
     )
-    async def test_contradictions(self, query, message):
+    async def test_contradictory_list_options_are_refused(self, query, message):
         status, body = await Cluster().call("GET", PODS, query=query)
         assert (status, body["reason"], body["message"]) == (
             422,
@@ -326,7 +326,7 @@ class TestForms:
             ),
         ],
     )
-    def test_accept(self, accept, expected):
+    def test_the_accept_header_chooses_the_form_of_the_answer(self, accept, expected):
         if expected is None:
             with pytest.raises(StatusError, match="only the following media types are accepted"):
                 negotiate(accept)
@@ -354,14 +354,14 @@ class TestForms:
             pytest.param("application/*", {}, JSON, id="anything"),
         ],
     )
-    def test_media_types(self, accept, options, expected):
+    def test_the_accept_header_chooses_the_media_type(self, accept, options, expected):
         if expected is None:
             with pytest.raises(StatusError, match="only the following media types are accepted"):
                 negotiate(accept, **options)
         else:
             assert negotiate(accept, **options) == Accepted(negotiate(accept).form, expected)
 
-    async def test_nothing_acceptable_is_a_406(self):
+    async def test_an_accept_header_without_a_served_type_gets_406(self):
         found = await Cluster().call("GET", PODS, accept="image/png")
         assert found == failure(
             406,
@@ -377,7 +377,7 @@ class TestForms:
             "application/vnd.kubernetes.protobuf;stream=watch",
         )
 
-    async def test_a_table_of_a_list(self):
+    async def test_a_list_is_served_as_a_table(self):
         cluster = await _with("a")
         found = await cluster.ok("GET", CONFIG_MAPS, accept=TABLE)
         assert found["kind"] == "Table"
@@ -386,18 +386,18 @@ class TestForms:
         assert [row["cells"][0] for row in found["rows"]] == ["a"]
         assert found["rows"][0]["object"]["kind"] == "PartialObjectMetadata"
 
-    async def test_a_table_of_one_with_the_whole_object(self):
+    async def test_one_object_is_served_as_a_table_with_the_whole_object(self):
         cluster = await _with("a")
         query = {"includeObject": "Object"}
         found = await cluster.ok("GET", f"{CONFIG_MAPS}/a", accept=TABLE, query=query)
         assert found["rows"][0]["object"] == await cluster.ok("GET", f"{CONFIG_MAPS}/a")
 
-    async def test_a_table_of_something_unknown(self):
+    async def test_a_table_with_an_unknown_include_object_is_refused(self):
         query = {"includeObject": "Half"}
         found = await Cluster().call("GET", PODS, accept=TABLE, query=query)
         assert found == failure(400, "BadRequest", 'unrecognized includeObject value: "Half"')
 
-    async def test_metadata_only(self):
+    async def test_a_list_is_served_as_metadata_only(self):
         cluster = await _with("a")
         accept = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
         found = await cluster.ok("GET", CONFIG_MAPS, accept=accept)

@@ -36,7 +36,7 @@ async def with_deployment() -> Cluster:
     return cluster
 
 
-async def test_a_scale_shows_what_is_wanted_what_is_there_and_whose_pods_they_are():
+async def test_a_scale_shows_wanted_and_current_replicas_and_the_selector():
     cluster = await with_deployment()
     await cluster.ok("PATCH", f"{WEB}/status", {"status": {"replicas": 2}}, content_type=MERGE)
     found = await cluster.ok("GET", WEB)
@@ -118,13 +118,13 @@ async def test_a_dry_run_scales_nothing():
         ),
     ],
 )
-async def test_a_scale_that_makes_no_sense_is_refused(scale, code, message):
+async def test_a_faulty_scale_is_refused(scale, code, message):
     cluster = await with_deployment()
     status, found = await cluster.call("PUT", f"{WEB}/scale", scale)
     assert (status, found["message"]) == (code, message)
 
 
-async def test_a_custom_resource_says_where_its_counts_are():
+async def test_the_scale_of_a_custom_resource_reads_the_paths_of_its_definition():
     paths = {
         "specReplicasPath": ".spec.replicas",
         "statusReplicasPath": ".status.replicas",

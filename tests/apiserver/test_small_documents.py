@@ -17,5 +17,5 @@ from moorage.apiserver.bodies import OF_BODY, are_small
         pytest.param((b"," * OF_BODY.values_max, b","), False, id="more values than allowed"),
     ],
 )
-def test_small_documents(documents: tuple[bytes, ...], small: bool):
+def test_documents_count_as_small_up_to_the_bound(documents: tuple[bytes, ...], small: bool):
     assert are_small(*documents) is small

@@ -60,7 +60,7 @@ def test_the_store_is_a_sorted_dictionary(writes):
 
 @given(_writes, st.integers(1, 8))
 @settings(max_examples=100)
-def test_the_log_tells_every_change_since_any_version_it_still_knows(writes, kept):
+def test_the_log_returns_every_change_since_any_version_it_holds(writes, kept):
     store = Store(Limits(changes=kept))
     _, changes = _run(store, writes)
     log = store.shelf("things").log
@@ -77,7 +77,7 @@ def test_the_log_tells_every_change_since_any_version_it_still_knows(writes, kep
 
 @given(_writes)
 @settings(max_examples=50)
-def test_a_change_carries_what_was_before(writes):
+def test_a_change_carries_the_previous_record(writes):
     store = Store()
     _run(store, writes)
     last: dict[Key, Record | None] = {}
@@ -86,7 +86,7 @@ def test_a_change_carries_what_was_before(writes):
         last[change.record.key] = None if change.type == "DELETED" else change.record
 
 
-def test_the_log_counts_bytes_as_it_forgets():
+def test_the_log_keeps_its_byte_count_while_compacting():
     store = Store(Limits(size_bytes=1))
     for n in range(600):
         store.put("things", _obj("a", f"x{n}"), {})
@@ -98,7 +98,7 @@ def test_the_log_counts_bytes_as_it_forgets():
     assert log.size_bytes == len(newest[0].record.data)
 
 
-async def test_readers_wake_in_the_order_they_fell_asleep():
+async def test_waiting_readers_wake_in_the_order_of_their_waits():
     log = WatchLog(Limits())
     woken: list[int] = []
 
@@ -118,7 +118,7 @@ async def test_readers_wake_in_the_order_they_fell_asleep():
     assert (log.readers_asleep, len(tasks)) == (0, 0)
 
 
-def test_what_goes_while_records_are_read_is_left_out():
+def test_records_removed_during_a_read_are_left_out():
     store = Store()
     for name in ("x", "y", "z"):
         store.put("things", _obj("a", name), {})
@@ -130,7 +130,9 @@ def test_what_goes_while_records_are_read_is_left_out():
 
 @given(_writes, st.integers(0, 40), st.integers(0, 40), st.sampled_from(["", "a", "b"]), _keys)
 @settings(max_examples=100)
-def test_a_list_of_a_version_is_what_there_was_then(writes, published, at, namespace, after):
+def test_a_list_of_a_version_equals_the_state_at_that_version(
+    writes, published, at, namespace, after
+):
     store = Store()
     held: list[Write] = []
     store.hold_back(held.append)
@@ -155,7 +157,7 @@ def test_a_list_of_a_version_is_what_there_was_then(writes, published, at, names
         ]
 
 
-def test_a_list_of_a_version_that_the_log_has_forgotten_is_none():
+def test_a_version_older_than_the_log_has_no_list():
     store = Store(Limits(changes=2))
     _run(store, [("put", ("a", name)) for name in "xyz"])
     assert store.records_at("things", 1) is None

@@ -31,7 +31,7 @@ async def _get(cluster: Cluster, path: str, **options: Any) -> tuple[int, dict[s
     return reply.status, dict(reply.headers), reply.body
 
 
-async def test_an_address_with_its_hash_may_be_kept_for_ever():
+async def test_a_document_with_its_hash_in_the_address_is_cacheable_for_ever():
     cluster = Cluster()
     found = await _hash(cluster)
     status, headers, body = await _get(cluster, APPS, query={"hash": found})
@@ -42,7 +42,7 @@ async def test_an_address_with_its_hash_may_be_kept_for_ever():
     assert json.loads(body)["openapi"] == "3.0.0"
 
 
-async def test_an_outdated_hash_is_sent_on():
+async def test_an_outdated_hash_redirects_to_the_current_one():
     cluster = Cluster()
     expected = {"Location": f"{APPS}?hash={await _hash(cluster)}"}
     assert await _get(cluster, APPS, query={"hash": "0A"}) == (301, expected, b"")
@@ -58,7 +58,7 @@ async def test_an_outdated_hash_is_sent_on():
         pytest.param("/api", AGGREGATED, id="the core group at once"),
     ],
 )
-async def test_what_the_client_has_is_not_sent_again(path, accept):
+async def test_a_document_with_a_matching_etag_is_not_sent_again(path, accept):
     cluster = Cluster()
     status, headers, body = await _get(cluster, path, accept=accept)
     assert (status, headers["Cache-Control"], bool(body)) == (200, PUBLIC, True)
@@ -70,7 +70,7 @@ async def test_what_the_client_has_is_not_sent_again(path, accept):
 
 
 @pytest.mark.parametrize("path", ["/apis", "/api/v1", "/version", "/api/v1/configmaps"])
-async def test_all_else_has_no_tag(path):
+async def test_other_documents_have_no_etag(path):
     cluster = Cluster()
     await cluster.ok("POST", "/api/v1/namespaces/default/configmaps", config_map())
     status, headers, _ = await _get(cluster, path)

@@ -34,7 +34,9 @@ def cluster(machine: list[int], tmp_path: Any) -> Cluster:
     return cluster
 
 
-async def test_time_is_stepped_and_let_run(cluster: Cluster, machine: list[int]) -> None:
+async def test_cluster_time_is_stepped_and_run_by_calls(
+    cluster: Cluster, machine: list[int]
+) -> None:
     assert await cluster.ok("GET", TIME) == {"now": BEGIN, "speed": 0.0}
     assert await cluster.ok("POST", TIME, {"step": 90, "speed": 30}) == {
         "now": BEGIN,
@@ -96,14 +98,16 @@ async def test_time_is_stepped_and_let_run(cluster: Cluster, machine: list[int])
         ),
     ],
 )
-async def test_what_is_refused(cluster, method, body, user, status, message):
+async def test_faulty_and_unauthorized_changes_of_time_are_refused(
+    cluster, method, body, user, status, message
+):
     stranger = method == "GET"
     options = {"user": user} if user is not None or stranger else {}
     found = await cluster.call(method, TIME, body, **options)
     assert (found[0], found[1]["message"]) == (status, message)
 
 
-async def test_of_other_clusters_time_is_the_machines() -> None:
+async def test_the_time_of_an_ordinary_cluster_cannot_be_changed() -> None:
     status, found = await Cluster().call("GET", TIME)
     assert (status, found["message"]) == (
         409,

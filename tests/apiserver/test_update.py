@@ -35,7 +35,7 @@ async def _created() -> tuple[Cluster, dict[str, Any]]:
     return cluster, await cluster.ok("POST", CONFIG_MAPS, config_map("a", k="v"))
 
 
-async def test_put_replaces_all_but_what_is_the_servers():
+async def test_put_replaces_all_fields_but_those_of_the_server():
     cluster, old = await _created()
     new = await cluster.ok("PUT", f"{CONFIG_MAPS}/a", config_map("a", other="w"))
     assert new == old | {
@@ -63,18 +63,18 @@ async def test_put_of_another_object_of_the_same_name_is_a_conflict():
     assert found == failure(409, "Conflict", message, A_CONFIG_MAP)
 
 
-async def test_a_put_that_changes_nothing_is_not_a_change():
+async def test_a_put_without_changes_writes_no_new_version():
     cluster, old = await _created()
     assert await cluster.ok("PUT", f"{CONFIG_MAPS}/a", config_map("a", k="v")) == old
     assert old["metadata"]["resourceVersion"] == str(cluster.server.store.version)
 
 
-async def test_put_to_what_is_not_there():
+async def test_put_of_an_unknown_object_is_not_found():
     found = await Cluster().call("PUT", f"{CONFIG_MAPS}/a", config_map("a"))
     assert found == failure(404, "NotFound", 'configmaps "a" not found', A_CONFIG_MAP)
 
 
-async def test_put_under_another_name():
+async def test_put_with_another_name_than_the_path_is_refused():
     cluster, _ = await _created()
     found = await cluster.call("PUT", f"{CONFIG_MAPS}/a", config_map("b"))
     text = "the name of the object (b) does not match the name on the URL (a)"
@@ -127,7 +127,7 @@ class TestStatus:
         assert found["spec"] == created["spec"]
         assert found["status"]["phase"] == "Running"
 
-    async def test_the_condition_a_scheduler_writes(self):
+    async def test_a_scheduler_patches_the_condition_pod_scheduled(self):
         cluster = Cluster()
         await cluster.ok("POST", PODS, pod())
         condition = {
@@ -161,7 +161,7 @@ class TestStatus:
             kept | {"message": "0/2 nodes"}
         ]
 
-    async def test_an_unknown_subresource(self):
+    async def test_an_unknown_subresource_is_not_found(self):
         cluster = Cluster()
         await cluster.ok("POST", PODS, pod())
         status, _ = await cluster.call("GET", f"{PODS}/a/logs")
@@ -194,7 +194,7 @@ PATCHED = [
 
 
 @pytest.mark.parametrize(("content_type", "patch", "expected"), PATCHED)
-async def test_patches(content_type, patch, expected):
+async def test_patches_of_each_type_change_the_data(content_type, patch, expected):
     cluster, _ = await _created()
     found = await cluster.ok("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=content_type)
     assert found["data"] == expected
@@ -248,14 +248,14 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("content_type", "patch", "code", "reason"), REFUSED)
-async def test_patches_refused(content_type, patch, code, reason):
+async def test_faulty_patches_are_refused_and_change_nothing(content_type, patch, code, reason):
     cluster, old = await _created()
     status, body = await cluster.call("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=content_type)
     assert (status, body["reason"]) == (code, reason)
     assert await cluster.ok("GET", f"{CONFIG_MAPS}/a") == old
 
 
-async def test_cordon_as_kubectl_does_it():
+async def test_a_patch_of_kubectl_cordon_makes_the_node_unschedulable():
     cluster = Cluster()
     await cluster.ok("POST", NODES, {"metadata": {"name": "n1"}})
     patch = {"spec": {"unschedulable": True}}
@@ -286,7 +286,7 @@ def test_a_merge_patch_applied_twice_is_applied_once(target, patch):
 
 @given(_object, _object)
 @settings(max_examples=100)
-def test_a_merge_patch_says_the_last_word_on_every_key_it_names(target, patch):
+def test_a_merge_patch_sets_or_removes_every_key_it_names(target, patch):
     merged = merge_patch(target, patch)
     for key, value in patch.items():
         if value is None:

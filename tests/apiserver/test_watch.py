@@ -33,7 +33,7 @@ def _version(cluster: Cluster) -> str:
     return str(cluster.server.store.version)
 
 
-async def test_from_a_version_every_later_change_is_told_in_order():
+async def test_a_watch_from_a_version_shows_every_later_change_in_order():
     cluster = await _with("a")
     version = _version(cluster)
     await cluster.ok("POST", CONFIG_MAPS, config_map("b"))
@@ -56,7 +56,7 @@ async def test_from_a_version_every_later_change_is_told_in_order():
 
 
 @pytest.mark.parametrize("version", ["", "0"])
-async def test_without_a_version_a_watch_begins_with_what_there_is(version):
+async def test_a_watch_without_a_version_begins_with_existing_objects(version):
     cluster = await _with("a", "b")
     watch = await cluster.watch(CONFIG_MAPS, resourceVersion=version)
     await cluster.ok("POST", CONFIG_MAPS, config_map("c"))
@@ -118,12 +118,12 @@ async def test_initial_events_may_be_left_out():
         ),
     ],
 )
-async def test_contradictions_are_refused(query, message):
+async def test_contradictory_watch_options_are_refused(query, message):
     status, body = await Cluster().call("GET", PODS, query={"watch": "1", **query})
     assert (status, body["message"]) == (422, f'ListOptions.meta.k8s.io "" is invalid: {message}')
 
 
-async def test_the_future_is_refused():
+async def test_a_watch_from_a_future_version_is_refused():
     cluster = Cluster()
     status, body = await cluster.call("GET", PODS, query={"watch": "1", "resourceVersion": "999"})
     assert (status, body["reason"]) == (504, "Timeout")
@@ -155,7 +155,7 @@ class TestSelected:
         ]
         await watch.close()
 
-    async def test_who_watches_unbound_pods_sees_a_binding_as_a_deletion(self):
+    async def test_a_watch_of_unbound_pods_shows_a_binding_as_a_deletion(self):
         cluster = Cluster()
         await cluster.ok("POST", PODS, pod("a"))
         unbound = await cluster.watch(PODS, fieldSelector="spec.nodeName=")
@@ -175,7 +175,7 @@ class TestSelected:
         await unbound.close()
         await bound.close()
 
-    async def test_one_object_by_name(self):
+    async def test_a_watch_of_one_name_shows_only_that_object(self):
         cluster = await _with("a", "b")
         watch = await cluster.watch(CONFIG_MAPS, fieldSelector="metadata.name=b")
         await cluster.ok("DELETE", f"{CONFIG_MAPS}/a")
@@ -183,7 +183,7 @@ class TestSelected:
         assert await watch.seen(2) == [("ADDED", "b"), ("DELETED", "b")]
         await watch.close()
 
-    async def test_one_namespace(self):
+    async def test_a_watch_of_one_namespace_shows_only_its_objects(self):
         cluster = await _with("a")
         watch = await cluster.watch("/api/v1/namespaces/kube-system/configmaps")
         path = "/api/v1/namespaces/kube-system/configmaps"
@@ -196,7 +196,7 @@ class TestSelected:
 class TestBounds:
     """Memory is bounded by the log: who is too slow for it is told so."""
 
-    async def test_a_version_older_than_the_log_is_told_410_in_the_stream(self):
+    async def test_a_watch_from_an_expired_version_gets_410_in_the_stream(self):
         cluster = await _with("a")
         version = _version(cluster)
         await cluster.ok("POST", CONFIG_MAPS, config_map("b"))
@@ -211,7 +211,7 @@ class TestBounds:
         }
         assert await watch.ended()
 
-    async def test_the_last_version_compacted_is_still_a_place_to_start_from(self):
+    async def test_a_watch_may_start_from_the_last_compacted_version(self):
         cluster = await _with("a", "b")
         cluster.server.store.shelf("configmaps").log.compact(cluster.server.store.version)
         watch = await cluster.watch(CONFIG_MAPS, resourceVersion=_version(cluster))
@@ -324,7 +324,7 @@ class TestTime:
 class TestForms:
     """Tables and metadata in streams."""
 
-    async def test_a_table_tells_its_columns_once(self):
+    async def test_a_watch_of_tables_sends_the_columns_once(self):
         cluster = await _with("a", "b")
         watch = await cluster.watch(
             CONFIG_MAPS, accept="application/json;as=Table;v=v1;g=meta.k8s.io"
@@ -339,7 +339,7 @@ class TestForms:
         assert second["object"]["rows"][0]["cells"][0] == "b"
         await watch.close()
 
-    async def test_metadata_only(self):
+    async def test_a_watch_may_show_metadata_only(self):
         cluster = await _with("a")
         accept = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
         watch = await cluster.watch(CONFIG_MAPS, accept=accept)
@@ -349,7 +349,7 @@ class TestForms:
         await watch.close()
 
 
-async def test_a_long_start_comes_in_chunks_of_whole_lines():
+async def test_many_initial_events_are_sent_in_chunks_of_whole_lines():
     cluster = Cluster()
     for n in range(60):
         await cluster.ok("POST", CONFIG_MAPS, config_map(f"a{n:02}", big="x" * 10_000))

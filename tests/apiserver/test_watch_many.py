@@ -51,7 +51,7 @@ async def _put(cluster: Cluster, text: str, name: str = "a") -> int:
     return int(found["metadata"]["resourceVersion"])
 
 
-def test_each_sees_every_change_once_and_in_order():
+def test_each_watcher_sees_every_change_once_and_in_order():
     async def main() -> None:
         cluster, tasks = Cluster(), TaskOwner()
         await cluster.ok("POST", CONFIG_MAPS, config_map("a"))
@@ -75,7 +75,7 @@ def test_each_sees_every_change_once_and_in_order():
         pytest.param(MANY, [1, 5], id="many are told of the first at once and then of the rest"),
     ],
 )
-def test_changes_gather_for_many_watchers(count, chunks):
+def test_changes_are_batched_when_there_are_many_watchers(count, chunks):
     async def main() -> None:
         cluster, tasks = Cluster(), TaskOwner()
         await cluster.ok("POST", CONFIG_MAPS, config_map("a"))
@@ -91,7 +91,7 @@ def test_changes_gather_for_many_watchers(count, chunks):
     run_virtual(main())
 
 
-def test_selections_and_forms_share_nothing_that_differs():
+def test_watches_of_different_selectors_or_forms_do_not_share_bytes():
     async def main() -> None:
         cluster, tasks = Cluster(), TaskOwner()
         for name in ("a", "b"):
@@ -120,7 +120,7 @@ def test_selections_and_forms_share_nothing_that_differs():
     run_virtual(main())
 
 
-def test_one_who_does_not_read_is_cut_off_and_the_others_go_on():
+def test_a_watcher_that_does_not_read_is_cut_off_and_the_others_go_on():
     async def main() -> None:
         cluster, tasks = Cluster(limits=Limits(changes=5)), TaskOwner()
         await cluster.ok("POST", CONFIG_MAPS, config_map("a"))
@@ -142,7 +142,7 @@ def test_one_who_does_not_read_is_cut_off_and_the_others_go_on():
     run_virtual(main())
 
 
-def test_watchers_who_hang_up_are_counted_no_more():
+def test_closed_watches_are_no_longer_counted():
     async def main() -> None:
         cluster, tasks = Cluster(), TaskOwner()
         await _readers(cluster, tasks, MANY)

@@ -70,20 +70,20 @@ async def test_a_subresource_takes_yaml():
         pytest.param(b"a: \xff", None, id="not UTF-8"),
     ],
 )
-async def test_what_is_no_yaml_is_refused(body, message):
+async def test_a_body_that_is_no_yaml_is_refused(body, message):
     status, found = await Cluster().call("POST", PODS, body, content_type=YAML)
     assert (status, found["reason"]) == (400, "BadRequest")
     assert message is None or found["message"] == message
 
 
-async def test_a_patch_has_types_of_its_own():
+async def test_a_patch_in_plain_yaml_is_refused():
     cluster = Cluster()
     await cluster.ok("POST", CONFIG_MAPS, config_map())
     status, found = await cluster.call("PATCH", f"{CONFIG_MAPS}/a", b"data: {}", content_type=YAML)
     assert (status, found["reason"]) == (415, "UnsupportedMediaType")
 
 
-async def test_nobody_in_particular_has_no_yaml_read():
+async def test_yaml_of_an_unauthenticated_call_is_not_parsed():
     reply = await Cluster().reply("POST", PODS, b"a: [", user=None, content_type=YAML)
     assert reply.status == 401
 
@@ -98,7 +98,7 @@ async def test_nobody_in_particular_has_no_yaml_read():
         pytest.param(CONFIG_MAPS, {"accept": f"{YAML};as=Table;g=meta.k8s.io;v=v1"}, id="a table"),
     ],
 )
-async def test_an_answer_in_yaml_says_what_json_says(path, options):
+async def test_an_answer_in_yaml_equals_the_answer_in_json(path, options):
     cluster = Cluster()
     await cluster.ok("POST", CONFIG_MAPS, config_map(y="n", t="2026-01-01", lines="a\nb\n"))
     accept = options.get("accept", YAML)
@@ -108,7 +108,7 @@ async def test_an_answer_in_yaml_says_what_json_says(path, options):
     assert yaml.safe_load(_bytes(reply)) == json.loads(_bytes(plain))
 
 
-async def test_a_long_answer_stays_json_which_is_yaml():
+async def test_a_long_answer_in_yaml_is_written_as_json():
     cluster = Cluster()
     await cluster.ok("POST", CONFIG_MAPS, config_map(big="x" * WRITTEN_BYTES_MAX))
     reply = await cluster.reply("GET", f"{CONFIG_MAPS}/a", accept=YAML)
@@ -116,7 +116,7 @@ async def test_a_long_answer_stays_json_which_is_yaml():
     assert json.loads(_bytes(reply))["data"]["big"] == "x" * WRITTEN_BYTES_MAX
 
 
-async def test_a_watch_is_told_in_json_only():
+async def test_a_watch_is_served_in_json_only():
     cluster = Cluster()
     reply = await cluster.reply("GET", CONFIG_MAPS, query={"watch": "1"}, accept=YAML)
     assert yaml.safe_load(_bytes(reply))["code"] == reply.status == 406
@@ -124,7 +124,7 @@ async def test_a_watch_is_told_in_json_only():
     await watch.close()
 
 
-async def test_health_stays_text():
+async def test_health_is_served_as_plain_text_to_a_yaml_client():
     reply = await Cluster().reply("GET", "/healthz", accept=YAML)
     assert (reply.body, reply.content_type) == (b"ok", "text/plain; charset=utf-8")
 
@@ -155,5 +155,5 @@ async def test_a_merge_patch_may_be_answered_in_yaml():
         ),
     ],
 )
-def test_who_likes_yaml_best(accept, expected):
+def test_the_accept_header_prefers_yaml_over_other_types(accept, expected):
     assert accepts_yaml(accept) is expected

@@ -116,7 +116,7 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("stored", "served"), PAIRS)
-def test_one_object_in_two_versions(stored, served):
+def test_an_autoscaler_is_converted_in_both_directions(stored, served):
     assert autoscaler_from_v2(stored) == served
     assert autoscaler_to_v2(served) == stored
 
@@ -127,18 +127,18 @@ def test_both_forms_have_the_shape_of_their_version(stored, served):
     assert V1.shape.fits(served)
 
 
-def test_without_anything_to_aim_at_it_is_80_percent_of_the_cpu():
+def test_an_autoscaler_without_a_metric_aims_at_80_percent_cpu():
     assert autoscaler_to_v2(v1()) == v2(cpu_metric(80))
 
 
-def test_the_first_share_of_cpu_counts_and_the_last_one_seen():
+def test_v1_shows_the_first_cpu_target_and_the_last_cpu_status():
     seen = [metric("Resource", name="cpu", current={"averageUtilization": p}) for p in (10, 20)]
     found = autoscaler_from_v2(v2(cpu_metric(50), cpu_metric(60), status={"currentMetrics": seen}))
     assert found["spec"]["targetCPUUtilizationPercentage"] == 50
     assert found["status"]["currentCPUUtilizationPercentage"] == 20
 
 
-def test_a_share_of_cpu_in_the_status_is_a_metric_unless_the_annotation_says_more():
+def test_the_cpu_status_of_v1_becomes_a_metric_unless_annotations_carry_metrics():
     status = {"currentCPUUtilizationPercentage": 90}
     expected = [metric("Resource", name="cpu", current={"averageUtilization": 90})]
     assert autoscaler_to_v2(v1(status=status))["status"]["currentMetrics"] == expected
@@ -256,7 +256,7 @@ def stored_autoscalers(draw: st.DrawFn) -> Obj:
 
 
 @given(stored_autoscalers())
-def test_nothing_is_lost_on_the_way_to_v1_and_back(stored):
+def test_an_autoscaler_survives_conversion_to_v1_and_back(stored):
     before = copy.deepcopy(stored)
     served = autoscaler_from_v2(stored)
     assert type_errors(V1, served) == []
@@ -283,7 +283,7 @@ ANYTHING = st.recursive(
 
 
 @given(st.dictionaries(st.sampled_from(["metrics", "behavior", "conditions"]), ANYTHING))
-def test_whatever_an_annotation_says_what_is_stored_has_the_right_shape(values):
+def test_any_annotation_content_converts_to_an_object_of_the_right_shape(values):
     served = v1(values)
     stored = autoscaler_to_v2(served)
     assert type_errors(V2, stored) == []

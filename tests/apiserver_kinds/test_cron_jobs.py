@@ -43,7 +43,7 @@ from tests.apiserver_kinds.builders import create_errors, named, template
         ),
     ],
 )
-def test_a_schedule_is_read_when_it_is_sent(schedule: str, errors: list[str]) -> None:
+def test_the_schedule_of_a_cron_job_is_checked(schedule: str, errors: list[str]) -> None:
     job = {"spec": {"template": template(restartPolicy="Never")}}
     sent = named("cronjobs", spec={"schedule": schedule, "jobTemplate": job})
     assert create_errors("cronjobs", sent) == errors

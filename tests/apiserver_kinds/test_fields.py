@@ -91,7 +91,7 @@ REQUIRED = "Required value"
         ),
     ],
 )
-def test_what_a_rule_says_of_a_value(rule: Rule, obj: Any, messages: list[str]):
+def test_each_field_rule_reports_its_errors(rule: Rule, obj: Any, messages: list[str]):
     assert [error.message for error in rule(obj, "x")] == messages
 
 
@@ -107,14 +107,14 @@ UNKNOWN = 'x: Unsupported value: "": supported values: "a", "b"'
         pytest.param("absent", [], [UNKNOWN], id="absent"),
     ],
 )
-def test_a_missing_and_an_empty_text_of_a_closed_list(empty, of_none, of_empty):
+def test_missing_and_empty_values_of_an_enum_follow_the_empty_setting(empty, of_none, of_empty):
     rule = fields.one_of("b", "a", empty=empty)
     assert [error.message for error in rule(None, "x")] == of_none
     assert [error.message for error in rule("", "x")] == of_empty
     assert rule("a", "x") == []
 
 
-def test_a_field_that_never_changes():
+def test_a_change_of_an_immutable_field_is_refused():
     change = fields.kept("a.b c")
     assert change({"a": {"b": 1}, "c": 2}, {"a": {"b": 1}, "c": 2}) == []
     found = change({"a": {"b": 1}}, {"c": 2})
@@ -143,7 +143,7 @@ def test_a_field_that_never_changes():
         ),
     ],
 )
-def test_defaults_of_a_field(entries, obj, filled):
+def test_missing_fields_get_their_defaults(entries, obj, filled):
     fields.defaults(**entries)(obj)
     assert obj == filled
 
@@ -158,7 +158,7 @@ def test_objects_do_not_share_a_default():
     assert other == {"a": {}}
 
 
-def test_fields_for_selectors():
+def test_selectable_fields_are_read_from_the_object():
     read = fields.selectable("spec.a", more={"b": lambda obj: "c"})
     assert read({"metadata": {"name": "n"}, "spec": {"a": "x"}}) == {
         "metadata.name": "n",

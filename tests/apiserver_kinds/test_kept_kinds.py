@@ -204,11 +204,11 @@ def slice_of(*addresses: str, kind: str = "IPv4") -> Obj:
         ),
     ],
 )
-def test_what_is_wrong_is_told(plural: str, obj: Obj, errors: list[str]) -> None:
+def test_faulty_objects_of_kept_kinds_are_refused(plural: str, obj: Obj, errors: list[str]) -> None:
     assert create_errors(plural, obj) == errors
 
 
-def test_what_never_changes() -> None:
+def test_immutable_fields_of_kept_kinds_are_refused() -> None:
     old = created("ingressclasses", named("ingressclasses", spec={"controller": "a.com/b"}))
     new = named("ingressclasses", spec={"controller": "a.com/c"})
     assert update_errors("ingressclasses", new, old) == [
@@ -268,7 +268,7 @@ def test_what_never_changes() -> None:
         ),
     ],
 )
-def test_what_goes_without_saying(plural: str, obj: Obj, spec: Obj) -> None:
+def test_objects_of_kept_kinds_are_defaulted(plural: str, obj: Obj, spec: Obj) -> None:
     assert created(plural, obj)["spec"] == spec
 
 
@@ -313,7 +313,9 @@ OF_ANOTHER = {"service": {"name": "api", "namespace": "default"}}
         pytest.param("apiservices", api_service(), [], id="this API server"),
     ],
 )
-def test_what_is_not_done_is_said(plural: str, obj: Obj, warnings: list[str]) -> None:
+def test_objects_that_are_stored_without_effect_cause_a_warning(
+    plural: str, obj: Obj, warnings: list[str]
+) -> None:
     assert KINDS[plural].warnings(obj) == warnings
 
 
@@ -373,7 +375,9 @@ def test_what_is_not_done_is_said(plural: str, obj: Obj, warnings: list[str]) ->
         ),
     ],
 )
-def test_rows(plural: str, obj: Obj, cells: list[Any]) -> None:
+def test_the_tables_of_kept_kinds_show_their_columns(
+    plural: str, obj: Obj, cells: list[Any]
+) -> None:
     kind = KINDS[plural]
     row = kind.row(created(plural, obj), 0)
     assert row[:-1] == cells

@@ -80,7 +80,7 @@ def test_kubectl_finds_the_kind_and_strict_validation_of_its_patches(kind):
         ]
 
 
-def test_how_lists_merge_is_written_beside_them():
+def test_openapi_lists_carry_their_merge_strategy():
     schemas = openapi_v3(KINDS, "v1")["components"]["schemas"]
     spec = schemas["io.k8s.api.core.v1.PodSpec"]["properties"]
     container = {"allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.Container"}]}
@@ -118,12 +118,12 @@ def test_how_lists_merge_is_written_beside_them():
         ),
     ],
 )
-def test_types_with_two_shapes(name, v2, v3):
+def test_types_with_two_json_forms_are_described_in_both_versions(name, v2, v3):
     assert openapi_v2(KINDS)["definitions"][name] == v2
     assert openapi_v3(KINDS, "v1")["components"]["schemas"][name] == v3
 
 
-def test_paths_of_pods():
+def test_openapi_describes_the_paths_of_pods():
     paths = openapi_v2(KINDS)["paths"]
     pods = "/api/v1/namespaces/{namespace}/pods"
     found = {

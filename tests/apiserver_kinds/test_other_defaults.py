@@ -140,14 +140,14 @@ def test_a_job_selects_its_pods_by_its_uid():
     }
 
 
-def test_a_node_can_give_all_it_has():
+def test_allocatable_of_a_node_defaults_to_its_capacity():
     sent = named("nodes", status={"capacity": {"cpu": 4, "memory": "8192Mi"}})
     stored = created("nodes", sent)
     assert stored["status"]["capacity"] == {"cpu": "4", "memory": "8Gi"}
     assert stored["status"]["allocatable"] == {"cpu": "4", "memory": "8Gi"}
 
 
-def test_a_service_gets_an_address_nobody_has():
+def test_a_service_gets_a_free_cluster_ip():
     stored = created("services", named("services", spec={"ports": [{"port": 80}]}))
     address = stored["spec"].pop("clusterIP")
     assert address.startswith("10.96.")
@@ -168,7 +168,7 @@ def test_a_service_gets_an_address_nobody_has():
     assert other["spec"]["clusterIP"] != address
 
 
-def test_a_node_port_is_given_out():
+def test_a_service_gets_a_free_node_port():
     spec = {"type": "NodePort", "ports": [{"port": 80}, {"port": 81}]}
     ports = created("services", named("services", spec=spec))["spec"]["ports"]
     given = {port["nodePort"] for port in ports}
@@ -247,7 +247,7 @@ def test_a_change_of_the_spec_counts_as_a_generation_and_keeps_the_status():
     assert new["status"] == {"replicas": 2}
 
 
-def test_writing_the_status_leaves_the_rest_alone():
+def test_a_write_of_the_status_keeps_spec_and_labels():
     kind = KINDS["deployments"]
     old = created("deployments", workload("deployments"))
     new = copy.deepcopy(old)
@@ -261,7 +261,7 @@ def test_writing_the_status_leaves_the_rest_alone():
 
 
 @pytest.mark.parametrize("plural", sorted(KINDS))
-def test_every_kind_can_be_made_shown_and_selected(plural):
+def test_every_kind_can_be_created_shown_as_a_table_and_selected(plural):
     kind = KINDS[plural]
     stored = created(plural, named(plural))
     assert len(kind.row(stored, 0)) == len(kind.columns)
@@ -280,7 +280,7 @@ def test_every_kind_can_be_made_shown_and_selected(plural):
         pytest.param("customresourcedefinitions", set(), id="a definition keeps its metadata"),
     ],
 )
-def test_metadata_that_is_written_with_the_status(plural, kept):
+def test_a_write_of_the_status_takes_over_metadata_by_kind(plural, kept):
     kind = KINDS[plural]
     old = named(plural)
     new = copy.deepcopy(old)

@@ -61,7 +61,7 @@ VALID = [
 
 
 @pytest.mark.parametrize(("plural", "obj"), VALID)
-def test_accepted(plural, obj):
+def test_valid_objects_are_accepted(plural, obj):
     assert create_errors(plural, obj) == []
 
 
@@ -249,11 +249,11 @@ def test_an_update_without_a_change_is_accepted(plural, obj):
         ),
     ],
 )
-def test_refused(plural, obj, messages):
+def test_faulty_objects_are_refused(plural, obj, messages):
     assert create_errors(plural, obj) == messages
 
 
-def test_the_newer_events_api_asks_for_more():
+def test_the_new_events_api_requires_more_fields():
     obj = named("events", regarding={"namespace": "default"}, type="Normal")
     obj["apiVersion"] = "events.k8s.io/v1"
     EVENTS_V1.default(obj)
@@ -335,7 +335,7 @@ def test_the_newer_events_api_asks_for_more():
         ),
     ],
 )
-def test_updates(plural, obj, change, messages):
+def test_only_mutable_fields_may_change(plural, obj, change, messages):
     old = created(plural, obj)
     new = copy.deepcopy(old)
     for key, value in change.items():
@@ -374,7 +374,7 @@ def test_updates(plural, obj, change, messages):
         ),
     ],
 )
-def test_metadata(metadata, messages):
+def test_object_metadata_is_checked(metadata, messages):
     obj = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -445,5 +445,5 @@ def indexed_job(**spec: Any) -> Obj:
         ),
     ],
 )
-def test_indexes_of_jobs(spec, messages):
+def test_indexed_jobs_are_checked(spec, messages):
     assert create_errors("jobs", indexed_job(**spec)) == messages

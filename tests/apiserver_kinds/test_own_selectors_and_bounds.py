@@ -43,7 +43,7 @@ def test_a_copy_of_another_job_is_refused_with_the_labels_it_must_have():
     ]
 
 
-def test_a_job_with_a_selector_of_its_own_has_to_say_so():
+def test_a_job_with_its_own_selector_needs_manual_selector():
     selector = {"matchLabels": {"app": "web"}}
     shown = f'{{"matchLabels":{{"app":"web","{UID}":"uid-of-x"}}}}'
     assert create_errors("jobs", job(selector=selector)) == [
@@ -66,7 +66,7 @@ def test_a_job_with_a_selector_of_its_own_has_to_say_so():
         ),
     ],
 )
-def test_a_selector_by_hand_must_select(spec, messages):
+def test_a_manual_selector_must_match_the_pod_template(spec, messages):
     assert create_errors("jobs", job(manualSelector=True, **spec)) == messages
 
 
@@ -139,7 +139,7 @@ def test_a_selector_by_hand_must_select(spec, messages):
         ),
     ],
 )
-def test_quotas(obj, messages):
+def test_resource_quotas_are_checked(obj, messages):
     assert create_errors("resourcequotas", obj) == messages
 
 
@@ -186,5 +186,5 @@ def test_quotas(obj, messages):
         ),
     ],
 )
-def test_limit_ranges(item, messages):
+def test_limit_ranges_are_checked(item, messages):
     assert create_errors("limitranges", named("limitranges", spec={"limits": [item]})) == messages

@@ -151,7 +151,7 @@ SCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable
         ),
     ],
 )
-def test_merges_pods(original, patch, result):
+def test_a_strategic_patch_merges_pods(original, patch, result):
     before = copy.deepcopy(original)
     assert merged("pods", original, patch) == result
     assert original == before
@@ -220,7 +220,7 @@ def test_merges_pods(original, patch, result):
         ),
     ],
 )
-def test_merges_other_kinds(plural, original, patch, result):
+def test_a_strategic_patch_merges_other_kinds(plural, original, patch, result):
     assert merged(plural, original, patch) == result
 
 
@@ -249,7 +249,7 @@ def test_merges_other_kinds(plural, original, patch, result):
         ),
     ],
 )
-def test_refuses(patch, message):
+def test_a_faulty_strategic_patch_is_refused(patch, message):
     with pytest.raises(PatchError) as caught:
         merged("pods", {}, patch)
     assert str(caught.value) == message
@@ -260,7 +260,7 @@ names = st.lists(st.sampled_from("abcdef"), unique=True, max_size=6)
 
 @settings(max_examples=80, deadline=None)
 @given(server=names, patched=names, order=names)
-def test_the_order_asked_for_is_the_order_given(server, patched, order):
+def test_a_patched_list_has_the_order_of_set_element_order(server, patched, order):
     wanted = order + [name for name in patched if name not in order]
     patch = {
         "spec": {

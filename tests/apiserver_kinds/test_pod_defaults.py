@@ -141,7 +141,7 @@ def test_a_rich_container_gets_the_defaults_of_its_parts():
         ),
     ],
 )
-def test_volumes(volume, stored):
+def test_volumes_are_defaulted(volume, stored):
     spec = created("pods", pod(volumes=[{"name": "v", **volume}]))["spec"]
     assert spec["volumes"] == [{"name": "v", **stored}]
 
@@ -156,7 +156,7 @@ def test_volumes(volume, stored):
         pytest.param("nginx@sha256:abc", "IfNotPresent", id="a digest"),
     ],
 )
-def test_image_pull_policy(image, policy):
+def test_the_image_pull_policy_follows_from_the_tag(image, policy):
     assert image_pull_policy(image) == policy
 
 
@@ -189,7 +189,7 @@ def test_image_pull_policy(image, policy):
         ),
     ],
 )
-def test_pod_level_resources(resources, containers, expected):
+def test_pod_level_resources_are_defaulted(resources, containers, expected):
     sent = [container(name=f"c{index}", resources=each) for index, each in enumerate(containers)]
     stored = created("pods", pod(resources=resources, containers=sent))
     assert stored["spec"]["resources"] == expected
@@ -251,7 +251,7 @@ def test_pod_level_resources(resources, containers, expected):
         ),
     ],
 )
-def test_quality_of_service(spec, expected):
+def test_the_qos_class_follows_from_requests_and_limits(spec, expected):
     assert qos_class(spec) == expected
 
 
@@ -283,7 +283,7 @@ def priority_class(name: str, value: int, **fields: Any) -> tuple[str, dict[str,
         ),
     ],
 )
-def test_priority(classes, spec, expected):
+def test_the_priority_follows_from_the_priority_class(classes, spec, expected):
     stored = created("pods", pod(**spec), World(*classes))["spec"]
     found = (stored.get("priorityClassName"), stored["priority"], stored["preemptionPolicy"])
     assert found == expected
@@ -312,19 +312,19 @@ def test_priority(classes, spec, expected):
         ),
     ],
 )
-def test_priority_refused(spec, message):
+def test_a_contradictory_priority_is_refused(spec, message):
     with pytest.raises(StatusError) as caught:
         created("pods", pod(**spec))
     assert (caught.value.code, caught.value.message) == (403, message)
 
 
-def test_a_pod_that_speaks_of_failing_nodes_keeps_its_own_words():
+def test_a_pods_own_not_ready_toleration_replaces_the_default_one():
     mine = {"key": "node.kubernetes.io/not-ready", "operator": "Exists"}
     stored = created("pods", pod(tolerations=[mine]))
     assert stored["spec"]["tolerations"] == [mine, TOLERATIONS[1]]
 
 
-def test_a_gated_pod_says_so_in_its_status():
+def test_a_gated_pod_gets_the_condition_scheduling_gated():
     stored = created("pods", pod(schedulingGates=[{"name": "example.com/quota"}]))
     assert stored["status"] == {
         "phase": "Pending",
@@ -389,7 +389,7 @@ amounts = st.dictionaries(
     host=st.booleans(),
     level=st.one_of(st.none(), amounts),
 )
-def test_defaulting_twice_is_defaulting_once(requests, limits, host, level):
+def test_defaulting_is_idempotent(requests, limits, host, level):
     resources = {"requests": requests, "limits": limits}
     obj = pod(hostNetwork=host, containers=[container(resources=resources)])
     if level is not None:

@@ -53,18 +53,18 @@ def faults(obj: dict[str, Any], old: dict[str, Any] | None = None) -> list[str]:
         ),
     ],
 )
-def test_what_a_pod_group_may_say(obj, fields):
+def test_the_spec_of_a_pod_group_is_checked(obj, fields):
     assert faults(obj) == fields
 
 
-def test_a_pod_group_stays_as_it_was_created():
+def test_the_spec_of_a_pod_group_is_immutable():
     old = group()
     KINDS[POD_GROUPS].defaults(old)
     assert faults(group(), old) == []
     assert faults(group(schedulingPolicy={"gang": {"minCount": 3}}), old) == ["spec"]
 
 
-def test_the_table_tells_the_policy_and_what_came_of_it():
+def test_the_table_of_pod_groups_shows_policy_and_condition():
     obj = group()
     kind = KINDS[POD_GROUPS]
     assert kind.row(obj, 0)[:3] == ["g", "gang (2)", "<none>"]

@@ -68,7 +68,7 @@ def spread(**fields: Any) -> Obj:
         pytest.param({"tolerations": [{"operator": "Exists"}]}, id="a toleration of everything"),
     ],
 )
-def test_accepted(spec):
+def test_valid_pods_are_accepted(spec):
     assert create_errors("pods", pod(**spec)) == []
 
 
@@ -303,7 +303,7 @@ def test_accepted(spec):
         ),
     ],
 )
-def test_refused(spec, messages):
+def test_faulty_pods_are_refused(spec, messages):
     assert create_errors("pods", pod(**spec)) == messages
 
 
@@ -392,7 +392,7 @@ def toleration(**fields: Any) -> Obj:
         ),
     ],
 )
-def test_updates(before, change, messages):
+def test_only_the_mutable_fields_of_a_pod_may_change(before, change, messages):
     old = created("pods", pod(**before))
     assert update_errors("pods", changed(old, **change), old) == messages
 
@@ -414,7 +414,7 @@ def test_an_update_may_leave_out_what_admission_adds():
     assert update_errors("pods", new, old) == []
 
 
-def test_name_and_uid_stay():
+def test_the_uid_of_a_pod_is_immutable():
     old = created("pods", pod())
     old["metadata"]["uid"] = "u1"
     new = copy.deepcopy(old)
@@ -441,7 +441,7 @@ def test_name_and_uid_stay():
         ),
     ],
 )
-def test_nominations(bound, before, after, messages):
+def test_the_nominated_node_is_checked_on_status_updates(bound, before, after, messages):
     old = created("pods", pod(nodeName=bound) if bound else pod())
     if before:
         old["status"]["nominatedNodeName"] = before

@@ -24,7 +24,7 @@ def ids(case: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("case", CASES, ids=ids)
-def test_the_messages_of_a_refused_object(case):
+def test_refused_objects_get_the_recorded_messages(case):
     plural = case["resource"]
     if "old" in case:
         found = sorted(update_errors(plural, case["new"], created(plural, case["old"])))

@@ -75,7 +75,7 @@ def test_the_official_client_knows_every_field(name):
         pytest.param({"spec": "text"}, [], id="wrong types are somebody else's affair"),
     ],
 )
-def test_unknown_fields(obj, paths):
+def test_unknown_fields_are_found_with_their_paths(obj, paths):
     assert sorted(unknown_fields(KINDS["pods"], obj)) == paths
 
 
@@ -162,11 +162,11 @@ STRUCT = "json: cannot unmarshal {} into Go struct field {} of type {}"
         ),
     ],
 )
-def test_type_errors(plural, obj, errors):
+def test_values_of_a_wrong_type_are_found_with_their_paths(plural, obj, errors):
     assert type_errors(KINDS[plural], obj) == errors
 
 
-def test_the_message_of_a_refusal():
+def test_a_value_of_a_wrong_type_is_refused_in_the_words_of_go():
     assert decode_error(KINDS["pods"], pod()) is None
     assert decode_error(KINDS["pods"], pod(priority="high")) == (
         'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go '
@@ -174,7 +174,7 @@ def test_the_message_of_a_refusal():
     )
 
 
-def test_pruning_leaves_what_is_known():
+def test_pruning_keeps_known_fields():
     obj = pod(
         foo={"bar": 1},
         nodeName=None,
@@ -185,7 +185,7 @@ def test_pruning_leaves_what_is_known():
     assert obj == pod(nodeSelector={"a": "b"}, containers=[container(args=["a"])])
 
 
-def test_merge_keys_of_a_pod():
+def test_lists_of_a_pod_have_their_merge_keys():
     keys = KINDS["pods"].merge_keys
     assert {path: keys.get(path) for path in ("spec.containers", "spec.tolerations")} == {
         "spec.containers": "name",

@@ -61,11 +61,11 @@ def _coded(**data: str) -> dict[str, str]:
         pytest.param("example.com/own", {}, [], id="a type of somebody's"),
     ],
 )
-def test_types(kind, data, messages):
+def test_the_type_of_a_secret_requires_its_keys(kind, data, messages):
     assert create_errors("secrets", named("secrets", type=kind, data=data)) == messages
 
 
-def test_a_token_belongs_to_an_account():
+def test_a_service_account_token_secret_names_its_account():
     token = named("secrets", type="kubernetes.io/service-account-token")
     assert create_errors("secrets", token) == [f"metadata.annotations[{NAME}]: Required value"]
     token["metadata"]["annotations"] = {NAME: "robot"}

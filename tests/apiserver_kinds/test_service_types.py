@@ -66,14 +66,14 @@ def changed(kind: str, becomes: str, **fields: Any) -> Obj:
         ),
     ],
 )
-def test_what_is_left(kind, becomes, fields, left):
+def test_a_change_of_type_removes_the_fields_of_the_old_type(kind, becomes, fields, left):
     spec = changed(kind, becomes, **fields)
     assert set(spec) == left
     on_nodes = becomes == "NodePort"
     assert ["nodePort" in port for port in spec["ports"]] == [on_nodes, on_nodes]
 
 
-def test_a_name_becomes_a_service_with_an_address():
+def test_an_external_name_service_gets_a_cluster_ip_with_its_new_type():
     spec = created(
         "services",
         named("services", spec={"type": "ExternalName", "externalName": "x.y", "ports": PORTS}),
@@ -85,7 +85,7 @@ def test_a_name_becomes_a_service_with_an_address():
     assert new["spec"]["clusterIP"].startswith("10.96.")
 
 
-def test_a_port_of_nodes_needs_a_type_that_has_them():
+def test_node_ports_need_a_service_type_that_has_them():
     ports = [{"port": 80, "nodePort": 30080}]
     assert create_errors("services", named("services", spec={"ports": ports})) == [
         "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"

@@ -69,7 +69,7 @@ def created(when: object) -> dict[str, object]:
         pytest.param([], False, id="a list"),
     ],
 )
-def test_the_quick_answer(obj, expected):
+def test_the_quick_check_accepts_only_objects_of_the_right_shape(obj, expected):
     assert fits(resources.PODS, obj) is expected
 
 
@@ -84,7 +84,7 @@ def test_the_quick_answer(obj, expected):
         pytest.param("a b=", False, id="a blank"),
     ],
 )
-def test_base64(data, expected):
+def test_the_quick_check_accepts_only_valid_base64(data, expected):
     assert fits(resources.SECRETS, {"data": {"a": data}}) is expected
     if expected:
         assert type_errors(resources.SECRETS, {"data": {"a": data}}) == []
@@ -107,7 +107,7 @@ def _replaced(value: object, draw: st.DrawFn) -> object:
 
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(drawn=objects_of_any_kind(), data=st.data(), spoil=st.booleans())
-def test_a_quick_yes_is_never_wrong(drawn, data, spoil):
+def test_the_quick_check_accepts_only_what_the_full_check_accepts(drawn, data, spoil):
     kind, sent, _ = drawn
     if spoil:
         sent = sent | {"spec": data.draw(st.composite(lambda draw: _replaced(sent, draw))())}

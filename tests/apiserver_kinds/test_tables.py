@@ -37,7 +37,7 @@ MINUTE, HOUR, DAY = 60, 3600, 86_400
         pytest.param(9 * 365 * DAY, "9y", id="nine years"),
     ],
 )
-def test_ages(seconds, text):
+def test_ages_are_shown_as_kubectl_shows_them(seconds, text):
     assert human_duration(seconds) == text
 
 
@@ -181,7 +181,7 @@ GATED = [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"
         ),
     ],
 )
-def test_pods(obj, ready, status, restarts):
+def test_the_table_of_pods_shows_readiness_status_and_restarts(obj, ready, status, restarts):
     assert row("pods", obj) == [
         "web",
         ready,
@@ -412,7 +412,7 @@ def workload(plural: str, status: Obj, **spec: Any) -> Obj:
         ),
     ],
 )
-def test_rows(plural, obj, cells):
+def test_the_table_of_each_kind_shows_its_columns(plural, obj, cells):
     assert row(plural, obj) == cells
 
 
@@ -455,7 +455,7 @@ def test_a_table_carries_columns_rows_and_metadata():
     }
 
 
-def test_rows_carry_what_was_asked_for():
+def test_rows_carry_the_object_by_include_object():
     obj = with_status({"phase": "Pending"})
     none = to_table(KINDS["pods"], [obj], NOW_NS, "None")["rows"]
     whole = to_table(KINDS["pods"], [obj], NOW_NS, "Object")["rows"]

@@ -59,7 +59,7 @@ AGAIN = RUNNING | {"restartCount": 5, "lastState": TERMINATED}
         ),
     ],
 )
-async def test_lines(status, query, expected):
+async def test_logs_follow_container_runs_and_query(status, query, expected):
     cluster = Cluster()
     await store_pod(cluster, containers={"main": status})
     reply = await cluster.reply("GET", LOG, query=query)
@@ -134,14 +134,14 @@ TWO = {"a": RUNNING, "b": RUNNING}
         ),
     ],
 )
-async def test_refusals(containers, query, code, message):
+async def test_log_calls_that_cannot_be_answered_are_refused(containers, query, code, message):
     cluster = Cluster()
     await store_pod(cluster, containers=containers)
     found, body = await cluster.call("GET", LOG, query=query)
     assert (found, body["message"]) == (code, message)
 
 
-async def test_a_pod_that_is_not_there_a_pod_without_node_and_another_method():
+async def test_logs_of_unknown_or_unbound_pods_and_other_methods_are_refused():
     cluster = Cluster()
     assert (await cluster.call("GET", LOG))[0] == 404
     await store_pod(cluster, node="", containers={"main": None}, phase="Pending")

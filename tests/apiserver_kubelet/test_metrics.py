@@ -55,7 +55,7 @@ async def stored() -> Cluster:
     return cluster
 
 
-async def test_pods():
+async def test_the_usage_of_pods_is_listed():
     cluster = await stored()
     code, body = await read(cluster, OF_PODS)
     assert (code, body["kind"], body["apiVersion"]) == (
@@ -85,7 +85,7 @@ async def test_pods():
     }
 
 
-async def test_nodes():
+async def test_the_usage_of_nodes_is_listed():
     cluster = await stored()
     _, body = await read(cluster, f"{BASE}/nodes")
     assert {each["metadata"]["name"]: each["usage"] for each in body["items"]} == {
@@ -105,7 +105,7 @@ async def test_nodes():
         (f"{BASE}/nodes", {"labelSelector": "disk=node-02"}, ["node-02"]),
     ],
 )
-async def test_selectors(path, query, names):
+async def test_metrics_are_filtered_by_selectors(path, query, names):
     _, body = await read(await stored(), path, **query)
     assert [each["metadata"]["name"] for each in body["items"]] == names
 
@@ -122,13 +122,13 @@ async def test_selectors(path, query, names):
         (f"{BASE}/others", {}, 404, "the server could not find the requested resource"),
     ],
 )
-async def test_refusals(path, query, code, message):
+async def test_metrics_calls_that_cannot_be_answered_are_refused(path, query, code, message):
     found, body = await read(await stored(), path, **query)
     assert found == code
     assert body.get("message", "").startswith(message)
 
 
-async def test_a_long_list_lets_others_run_in_between():
+async def test_a_long_metrics_list_yields_to_other_calls():
     cluster = Cluster()
     for number in range(500):
         await store_pod(cluster, f"p{number}")

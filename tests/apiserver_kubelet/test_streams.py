@@ -41,7 +41,9 @@ async def test_a_stream_is_refused(word, about, method):
         ("two", "PUT", {}, 405, "the server does not allow this method"),
     ],
 )
-async def test_what_a_real_server_checks_first(name, method, query, code, message):
+async def test_exec_calls_are_checked_before_the_stream_is_refused(
+    name, method, query, code, message
+):
     cluster = Cluster()
     await store_pod(cluster, "two", containers={"a": RUNNING, "b": RUNNING})
     await store_pod(cluster, "new", node="", containers={"main": None}, phase="Pending")
@@ -73,7 +75,7 @@ async def test_discovery_lists_the_subresources():
         pytest.param(f"{NODES}/node-01/proxy/stats/summary", "node node-01", id="a node"),
     ],
 )
-async def test_a_proxy_is_answered_as_with_a_dead_backend(path, about, method):
+async def test_a_proxy_call_is_answered_as_for_a_dead_backend(path, about, method):
     cluster = Cluster()
     await store_pod(cluster)
     await cluster.ok("POST", NODES, {"metadata": {"name": "node-01"}})

@@ -174,7 +174,7 @@ def _moved(path: Path) -> None:
         ),
     ],
 )
-async def test_damage_is_refused_and_the_rest_salvaged(
+async def test_damaged_files_are_refused_and_sound_records_salvaged(
     tmp_path, caplog, damage: Callable[[Path], None], words, lost, kept_min
 ):
     version = await _served(tmp_path)
@@ -202,7 +202,7 @@ async def test_damage_is_refused_and_the_rest_salvaged(
     assert list(tmp_path.glob("damaged-*/report.txt"))
 
 
-async def test_salvaging_what_is_sound_changes_nothing(tmp_path, caplog):
+async def test_salvaging_undamaged_files_changes_nothing(tmp_path, caplog):
     version = await _served(tmp_path)
     running = Running(tmp_path, salvage=True)
     await running.server.start()

@@ -59,7 +59,7 @@ async def test_a_schema_of_the_wrong_shape_is_refused(wrong: dict[str, Any]):
         ("^(a+)+$", "a" * 50 + "b", False),
     ],
 )
-async def test_a_pattern_is_one_of_go(pattern: str, text: str, fits: bool):
+async def test_a_schema_pattern_matches_as_in_go(pattern: str, text: str, fits: bool):
     cluster = Cluster()
     made = definition()
     schema = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

@@ -170,7 +170,7 @@ def _goes_on(disk: FaultyDisk, run: Run, found: Objects, what: str) -> None:
     assert _opened(disk, later)[0] == later.told[-1], what
 
 
-def test_a_sound_disk_keeps_everything():
+def test_a_disk_without_faults_keeps_every_write():
     run = _run(Fault())
     assert run.ended == "well"
     assert len(run.told) == GROUPS + 1
@@ -190,7 +190,7 @@ def test_a_sound_disk_keeps_everything():
         pytest.param("short", errno.EIO, id="the disk fails in the midst of a write"),
     ],
 )
-def test_nothing_told_is_lost_when_a_call_to_the_disk_fails(kind, error, caplog):
+def test_no_acknowledged_write_is_lost_when_a_disk_call_fails(kind, error, caplog):
     ends = set()
     for step in _steps():
         fault = Fault(step, kind, error)
@@ -300,7 +300,7 @@ def _restored(disk: FaultyDisk) -> list[tuple[str, Record]]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_flipped_bit_anywhere_is_found(seed):
+def test_a_flipped_bit_in_any_file_is_detected(seed):
     sizes = _run(Fault()).disk.contents()
     killed = Fault(_steps()[-6], "kill")
     for clean, fault in ((True, Fault()), (False, killed)):
@@ -321,7 +321,7 @@ def test_a_flipped_bit_anywhere_is_found(seed):
                 assert outcome == ("whole" if told_apart else "refused"), what
 
 
-def test_a_write_that_the_disk_loses_is_found():
+def test_an_acknowledged_write_that_the_disk_lost_is_detected():
     outcomes = []
     for step in _steps():
         run = _run(Fault(step, "lose"))
@@ -333,7 +333,7 @@ def test_a_write_that_the_disk_loses_is_found():
 
 @pytest.mark.parametrize("surviving", ["nothing", "first half", "sectors"])
 @pytest.mark.parametrize("calls", [2, 5, 12, 20])
-def test_no_version_comes_twice_when_a_disk_loses_what_it_said_it_had(
+def test_no_resource_version_is_reused_when_a_disk_loses_synced_writes(
     surviving, calls, monkeypatch
 ):
     # Half of these are more than what is written within so many calls.

@@ -95,7 +95,7 @@ def _nodes(text: bytes, folder: Path) -> None:
         pytest.param("nodes", NODE, _nodes, id="nodes"),
     ],
 )  # fmt: skip
-def test_a_file_is_read_or_refused(name: str, text: bytes, read: Any, tmp_path: Path):
+def test_a_random_file_is_read_or_refused(name: str, text: bytes, read: Any, tmp_path: Path):
     for run, rng in draws(name):
         changed = mutated_bytes(text, rng)
         if rng.random() < 0.3:
@@ -184,7 +184,7 @@ async def _send(cluster: Cluster, rng: Any) -> tuple[int, Any, Any]:
 
 
 @pytest.mark.parametrize("part", range(4))
-async def test_a_call_is_answered_and_is_no_fault_of_the_server(part: int):
+async def test_a_random_call_is_answered_without_an_internal_error(part: int):
     cluster = Cluster()
     await cluster.ok("POST", DEFINITIONS, definition())
     await cluster.ok("POST", NODES, {"kind": "Node", "metadata": {"name": "a"}})
@@ -205,7 +205,7 @@ HEAD = (
 )  # fmt: skip
 
 
-async def test_bytes_of_a_call_do_not_end_the_server(tmp_path: Path):
+async def test_random_bytes_on_a_connection_do_not_end_the_server(tmp_path: Path):
     async with listening(tmp_path) as wire:
         for run, rng in draws("head"):
             reader, writer = await wire.connect()

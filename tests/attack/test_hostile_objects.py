@@ -193,7 +193,7 @@ def tracebacks() -> Iterator[list[logging.LogRecord]]:
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_what_a_server_sends_keeps_no_good_pod_from_its_node(
+def test_hostile_objects_do_not_keep_valid_pods_from_their_nodes(
     part: int, tracebacks: list[logging.LogRecord]
 ):
     runs = list(draws(f"hostile {part}", max(1, RUNS // PARTS)))

@@ -23,7 +23,7 @@ from tests.client.test_reflector import Heard, node, node_list
 PIECE = b"x" * 65_536
 
 
-def test_a_line_longer_than_any_object_is_refused_and_let_go():
+def test_a_line_longer_than_any_object_is_refused_and_its_memory_freed():
     splitter = LineSplitter()
     for _ in range(LINE_BYTES_MAX // len(PIECE)):
         assert splitter.feed(PIECE) == []
@@ -32,14 +32,14 @@ def test_a_line_longer_than_any_object_is_refused_and_let_go():
     assert splitter.rest() == b""
 
 
-def test_many_lines_are_no_long_line():
+def test_many_short_lines_do_not_reach_the_limit_of_one_line():
     splitter = LineSplitter()
     for _ in range(LINE_BYTES_MAX // len(PIECE) + 10):
         assert splitter.feed(PIECE + b"\n" + b"y") != []
         assert splitter.feed(b"\n") == [b"y"]
 
 
-async def test_a_watch_whose_line_has_no_end_is_given_up_and_the_objects_are_listed_again():
+async def test_a_watch_with_an_endless_line_is_closed_and_the_objects_are_relisted():
     sent = [0]
     listed = asyncio.Event()
 

@@ -116,7 +116,7 @@ OK = {"code": 200}
         ),
     ],
 )
-def test_which_histories_have_an_order(calls, right):
+def test_the_checker_tells_linearizable_histories_from_others(calls, right):
     assert is_linearizable(calls) is right
 
 

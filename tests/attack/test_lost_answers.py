@@ -143,7 +143,7 @@ TRIED_AGAIN = ("never sent", "only answered", "sent late")
 
 
 @pytest.mark.parametrize("harm", [pytest.param(key, id=text) for key, text in HARMS.items()])
-async def test_a_pod_whose_binding_is_harmed_ends_on_a_node(
+async def test_a_pod_whose_binding_is_disturbed_ends_on_a_node(
     harm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     async with town(tmp_path, monkeypatch) as world:
@@ -157,7 +157,7 @@ async def test_a_pod_whose_binding_is_harmed_ends_on_a_node(
         assert others == ([""] if harm in TRIED_AGAIN else [])
 
 
-async def test_of_many_harmed_bindings_none_is_lost_and_none_stays_assumed(
+async def test_of_many_disturbed_bindings_none_is_lost_and_none_stays_assumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     draw = [*HARMS, *[""] * 4]

@@ -32,7 +32,7 @@ def growth() -> Iterator[list[int]]:
         tracemalloc.stop()
 
 
-async def test_denied_calls_that_name_new_namespaces_leave_nothing():
+async def test_denied_calls_with_new_namespaces_do_not_grow_memory():
     cluster = Cluster(rbac=True)
     mallory = User("mallory")
     with growth() as found:
@@ -49,7 +49,7 @@ async def test_denied_calls_that_name_new_namespaces_leave_nothing():
         pytest.param("u{number}" + "x" * 5000, 500, id="users of long names"),
     ],
 )
-async def test_reviews_of_users_nobody_knows_leave_little(names, count):
+async def test_access_reviews_of_unknown_users_grow_memory_little(names, count):
     cluster = Cluster(rbac=True)
     attributes = {"verb": "get", "resource": "pods"}
     with growth() as found:
@@ -61,7 +61,7 @@ async def test_reviews_of_users_nobody_knows_leave_little(names, count):
     assert found[0] < 2048 * KIB
 
 
-async def test_what_a_user_may_do_is_found_again_after_it_was_pushed_out():
+async def test_cached_rights_of_a_user_are_computed_again_after_eviction():
     cluster = Cluster(rbac=True)
     await cluster.ok("POST", CLUSTER_ROLES, role("reads", rule("configmaps", "list")))
     await cluster.ok("POST", f"{RBAC}/clusterrolebindings", binding("b", "reads", "jane"))

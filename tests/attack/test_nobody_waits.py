@@ -343,7 +343,7 @@ async def _least_delay(measure: Callable[[], Awaitable[Delay]]) -> Answer:
 
 
 @pytest.mark.parametrize(("method", "path", "form", "body"), CALLS)
-async def test_a_call_keeps_nobody_from_being_answered(
+async def test_no_call_delays_other_calls(
     method: str, path: str, form: str, body: bytes, tmp_path: Path
 ):
     if form == APPLY:
@@ -378,7 +378,9 @@ async def test_an_exponential_pattern_takes_linear_time(tmp_path: Path):
         assert (answer.status, answer.json["reason"]) == (422, "Invalid")
 
 
-async def test_a_rule_that_makes_much_of_little_is_refused(tmp_path: Path, monkeypatch: Any):
+async def test_a_rule_that_doubles_its_value_many_times_is_refused(
+    tmp_path: Path, monkeypatch: Any
+):
     monkeypatch.setattr("moorage.apiserver.custom.rules.judging.JUDGE_SECONDS", 0.5)
     async with listening(tmp_path) as wire:
         evil = definition()

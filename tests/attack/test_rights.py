@@ -168,7 +168,9 @@ async def test_a_role_whose_rights_are_held_may_be_written_as_often_as_wanted():
         pytest.param(["other"], "PATCH", f"{CLUSTER_ROLES}/new", 403, id="of another name"),
     ],
 )
-async def test_escalate_is_asked_for_the_name_of_the_call(names, method, path, status):
+async def test_the_right_to_escalate_is_checked_for_the_name_in_the_call(
+    names, method, path, status
+):
     escalate = rule("clusterroles", "escalate", group=GROUP, resourceNames=names)
     cluster = await cluster_where(WRITES_ROLES, escalate)
     content, query = ({}, {})
@@ -179,7 +181,7 @@ async def test_escalate_is_asked_for_the_name_of_the_call(names, method, path, s
     assert found[0] == status, found
 
 
-async def test_a_refusal_names_the_groups_as_go_does():
+async def test_a_refusal_lists_groups_in_the_format_of_go():
     cluster = await cluster_where(WRITES_ROLES)
     user = User("mallory", ("dev", "ops"))
     body = role("new", rule("secrets", "get"), rule("configmaps", "get"))
@@ -235,7 +237,7 @@ async def test_an_apply_that_creates_wants_the_verb_create(verbs, there, status,
         "system:serviceaccount:",
     ],
 )
-async def test_a_name_that_is_no_service_account_has_none_of_their_groups(name):
+async def test_an_impersonated_name_that_is_no_service_account_gets_no_account_groups(name):
     cluster = await cluster_where(rule("users", "impersonate", resourceNames=[name]))
     body: dict[str, Any] = {}
     path = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
@@ -250,7 +252,7 @@ async def test_the_anonymous_user_is_not_authenticated_by_impersonation():
     assert found[0] == 403, "only authenticated users may ask who they are"
 
 
-async def test_a_user_without_groups_has_no_rights_of_authenticated_ones_in_a_review():
+async def test_a_review_of_a_user_without_groups_omits_the_rights_of_authenticated_users():
     cluster = Cluster(rbac=True)
     spec = {"user": "jane", "nonResourceAttributes": {"verb": "get", "path": "/version"}}
     path = f"{REVIEWS}/subjectaccessreviews"

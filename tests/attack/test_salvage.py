@@ -140,7 +140,7 @@ ALL = {"a": COUNT} | {f"b{number}": number for number in range(2, COUNT)}
         ),
     ],
 )
-def test_what_is_gone_is_told_and_nothing_goes_back(
+def test_salvaging_reports_lost_records_and_restores_no_old_ones(
     change: Callable[[Path], None], refused: str, told: str, gone: set[str], tmp_path: Path
 ):
     kept = _served(tmp_path / "data")
@@ -160,7 +160,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_small")
-def test_a_mark_of_before_keeps_no_later_log_from_being_salvaged(tmp_path: Path):
+def test_an_older_mark_does_not_prevent_salvaging_a_later_log(tmp_path: Path):
     kept = Kept(tmp_path / "data")
     kept.put("a", 1)
     shutil.copy(kept.path / "mark", tmp_path / "mark")
@@ -178,7 +178,7 @@ def test_a_mark_of_before_keeps_no_later_log_from_being_salvaged(tmp_path: Path)
     assert salvaged.version() > kept.store.version + 1_000_000
 
 
-def test_the_mark_of_a_newer_form_is_told_from_a_damaged_one(tmp_path: Path):
+def test_a_mark_of_a_newer_format_is_reported_as_such(tmp_path: Path):
     kept = _served(tmp_path / "data")
     text = msgspec.json.encode({"format": 3, "something": "new"})
     (kept.path / "mark").write_bytes(text + b"\n" + _checksum(text) + b"\n")

@@ -144,7 +144,7 @@ async def test_small_patches_cannot_nest_an_object_deeper_than_a_body():
     )
 
 
-async def test_a_mapping_reads_as_kubernetes_reads_it():
+async def test_a_mapping_is_read_as_kubernetes_reads_it():
     cluster = await _with_cars()
     body = b"""
         apiVersion: example.com/v1
@@ -157,13 +157,13 @@ async def test_a_mapping_reads_as_kubernetes_reads_it():
 
 
 @pytest.mark.parametrize("kind", [["List"], {}, 1, None, True])
-def test_a_kind_that_is_no_text_is_refused(kind: Any, tmp_path: Path):
+def test_a_kind_that_is_no_string_is_refused(kind: Any, tmp_path: Path):
     # Found by the fuzzer of files.
     with pytest.raises(UsageError):
         _nodes(json.dumps({"kind": kind, "items": []}).encode(), tmp_path)
 
 
-def test_half_a_character_in_a_configuration_is_refused():
+def test_half_of_a_surrogate_pair_in_a_configuration_is_refused():
     # Found by the fuzzer of files.
     body = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
     with pytest.raises(ConfigError, match="half of a surrogate pair"):
@@ -180,7 +180,7 @@ _DEPLOYMENT = {
 
 
 @pytest.mark.parametrize("name", ["metadata", "spec", "status"])
-async def test_a_scale_whose_parts_are_no_objects_is_refused(name: str):
+async def test_a_scale_with_parts_of_a_wrong_type_is_refused(name: str):
     # Found by the fuzzer of calls.
     cluster = Cluster()
     path = "/apis/apps/v1/namespaces/default/deployments"
@@ -189,7 +189,7 @@ async def test_a_scale_whose_parts_are_no_objects_is_refused(name: str):
     assert status == 400, found
 
 
-async def test_a_client_whose_name_is_no_text_manages_fields():
+async def test_a_user_agent_that_is_no_valid_text_becomes_a_field_manager():
     # Found by the fuzzer of calls: the name stands in managedFields.
     cluster = Cluster()
     applied = {"apiVersion": "v1", "kind": "Pod", **pod()}

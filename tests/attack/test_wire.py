@@ -64,7 +64,7 @@ async def test_a_header_decides_before_a_write_takes_effect(
     ],
 )
 @pytest.mark.parametrize("method", [b"GET", b"POST", b"DELETE"])
-async def test_an_address_that_is_no_utf_8_is_no_fault_of_the_server(
+async def test_a_path_that_is_no_utf_8_causes_no_internal_error(
     method: bytes, path: bytes, tmp_path: Path
 ):
     async with listening(tmp_path) as wire:
@@ -88,7 +88,7 @@ async def test_warnings_cannot_break_or_flood_the_headers(tmp_path: Path):
             assert (name in await wire.cluster.names(CONFIG_MAPS)) == (answer.status == 201)
 
 
-async def test_a_write_whose_answer_cannot_be_shown_has_succeeded(monkeypatch: Any):
+async def test_a_write_succeeds_though_its_answer_cannot_be_serialised(monkeypatch: Any):
     cluster = Cluster()
     await cluster.ok("POST", DEFINITIONS, definition())
     shown = "application/json;as=Table;g=meta.k8s.io;v=v1"
@@ -103,7 +103,7 @@ async def test_a_write_whose_answer_cannot_be_shown_has_succeeded(monkeypatch: A
     assert (await cluster.call("GET", f"{CARS}/a"))[0] == 404
 
 
-async def test_what_follows_from_a_write_does_not_make_it_fail(caplog: Any):
+async def test_a_failing_write_listener_does_not_fail_the_write(caplog: Any):
     cluster = Cluster()
 
     def fail(*_: Any) -> None:
@@ -120,7 +120,7 @@ BOMB = gzip.compress(bytes(200 * 1024 * 1024))
 
 @pytest.mark.parametrize("encoding", [b"gzip", b"deflate", b"br", b"zstd", b"GZIP", b"x, gzip"])
 @pytest.mark.parametrize(("headers", "status"), [((), 401), ((SECRET,), 415)])
-async def test_nothing_is_inflated(
+async def test_compressed_bodies_are_refused_without_decompression(
     encoding: bytes, headers: tuple[bytes, ...], status: int, tmp_path: Path
 ):
     async with listening(tmp_path) as wire:
@@ -139,7 +139,7 @@ async def test_nothing_is_inflated(
             assert [each["responseStatus"]["code"] for each in wire.audited()] == [401]
 
 
-async def test_nobody_in_particular_is_answered_before_the_body_has_come(tmp_path: Path):
+async def test_an_unauthenticated_call_is_refused_before_its_body_arrives(tmp_path: Path):
     async with listening(tmp_path) as wire:
         head = b"POST " + CONFIG_MAPS.encode()
         answer = await wire.send(head, b"Content-Length: 3000000")
@@ -160,7 +160,7 @@ async def test_nobody_in_particular_is_answered_before_the_body_has_come(tmp_pat
         pytest.param(uvloop.new_event_loop, id="the loop of a sandbox"),
     ],
 )
-def test_a_connection_whose_headers_do_not_come_is_closed(
+def test_a_connection_with_incomplete_headers_is_closed(
     sent: bytes, make_loop: Any, tmp_path: Path, monkeypatch: Any
 ):
     monkeypatch.setattr(http, "_HEADERS_SECONDS", 0.05)
@@ -178,7 +178,7 @@ def test_a_connection_whose_headers_do_not_come_is_closed(
         runner.run(main())
 
 
-async def test_a_body_that_does_not_come_ends_the_call(tmp_path: Path, monkeypatch: Any):
+async def test_a_call_with_an_incomplete_body_is_ended(tmp_path: Path, monkeypatch: Any):
     monkeypatch.setattr(http, "_CALL_SECONDS", 0.05)
     async with listening(tmp_path) as wire:
         head = b"POST " + CONFIG_MAPS.encode()
@@ -210,7 +210,7 @@ async def test_a_connection_serves_one_call_after_another(tmp_path: Path):
         writer.close()
 
 
-async def test_a_long_answer_comes_whole(tmp_path: Path):
+async def test_a_long_answer_is_sent_completely(tmp_path: Path):
     async with listening(tmp_path) as wire:
         for name in ("a", "b", "c"):
             await wire.cluster.ok("POST", CONFIG_MAPS, config_map(name, k="x" * 700_000))
@@ -246,7 +246,7 @@ async def test_a_write_whose_caller_has_gone_is_in_the_audit_log(tmp_path: Path)
         assert noted == [("create", 504)]
 
 
-async def test_a_user_with_too_many_calls_is_told_when_to_come_back(
+async def test_a_user_with_too_many_calls_gets_429_with_retry_after(
     tmp_path: Path, monkeypatch: Any
 ):
     monkeypatch.setattr(fairness, "CALLS_OF_USER_MAX", 1)

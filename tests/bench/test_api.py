@@ -65,7 +65,7 @@ async def _do(job: Load | ListOnce | Write, connector: Connector) -> msgspec.Str
     return answer
 
 
-async def test_objects_are_created_listed_and_told_of(connector):
+async def test_objects_are_created_listed_and_watched(connector):
     assert isinstance(await _do(Load(nodes=3, pods=25, connections=4), connector), Loaded)
     counts = []
     for job in (
@@ -148,7 +148,7 @@ def _result(**changes: object) -> ApiResult:
     return msgspec.structs.replace(result, **replaced)
 
 
-def test_the_figures_are_told():
+def test_every_figure_of_the_run_is_reported():
     assert _result().as_lines() == [
         "API server (1 connections, 2 watchers)",
         "  create nodes: 2 a second: 1 in 0.5 s",
@@ -183,7 +183,7 @@ def test_the_figures_are_told():
         ),
     ],
 )
-def test_faults_are_told_and_change_the_digest(changes, faults):
+def test_faults_are_reported_and_change_the_digest(changes, faults):
     result = _result(**changes)
     assert result.faults == faults
     assert (result.digest == _result().digest) == (not faults)

@@ -54,13 +54,13 @@ def app(each):
         ),
     ],
 )
-def test_panel(resource, unit, bars, summary):
+def test_a_panel_sums_requests_by_node_and_group(resource, unit, bars, summary):
     found = panel(NODES, PODS, resource, title="t", group_of=app)
     assert found == Panel("t", resource, unit, bars)
     assert found.summary == summary
 
 
-def test_natural_order():
+def test_node_names_are_sorted_in_natural_order():
     assert sorted(["n10", "n2", "n", "m11"], key=natural) == ["m11", "n", "n2", "n10"]
 
 
@@ -97,7 +97,7 @@ def test_an_empty_cluster_can_be_drawn(tmp_path):
         pytest.param("no/such/x.svg", "cannot write .*: No such file", id="no such directory"),
     ],
 )
-def test_what_cannot_be_drawn_to_is_refused(tmp_path, name, message):
+def test_a_target_that_cannot_be_drawn_to_is_refused(tmp_path, name, message):
     with pytest.raises(UsageError, match=message):
         draw([[panel(NODES, [], "cpu", title="", group_of=app)]], tmp_path / name)
 

@@ -125,7 +125,7 @@ def test_the_command_names_every_workload_and_prints_its_result() -> None:
     assert len(result["digest"]) == 64
 
 
-def test_preemptors_take_the_places_of_others_and_the_report_tells_of_whom() -> None:
+def test_preemptors_evict_pods_and_the_report_counts_them() -> None:
     workload = WORKLOADS["preemption"].workload(Size(nodes=10, init_pods=40, pods=10))
 
     def once() -> Result:
@@ -165,7 +165,7 @@ def test_every_node_is_a_candidate_where_the_option_says_so(
     assert counts == [tried]
 
 
-def test_preemptors_that_fit_nowhere_are_told_of() -> None:
+def test_preemptors_that_fit_nowhere_end_the_run_with_an_error() -> None:
     workload = WORKLOADS["preemption"].workload(Size(nodes=1, init_pods=4, pods=2))
     engine = EngineRun(workload, in_tree_registry(), clock=SystemClock(), streams=Streams(1))
     with pytest.raises(UsageError, match="does not fit"):

@@ -57,7 +57,7 @@ def test_the_wait_of_a_stuck_job_lasts_until_the_end_of_the_run():
     assert result.mean_wait_seconds == pytest.approx(result.makespan_seconds - 4, abs=1.1)
 
 
-def test_without_groups_jobs_that_want_the_same_room_stop_each_other_for_good():
+def test_without_groups_jobs_that_need_the_same_nodes_block_each_other():
     jobs = plan(Streams(1), jobs=12, largest=12, every_seconds=1.0)
     alone = ArrivalRun(jobs, nodes=3, mode="default", watch=ManualClock()).run()
     assert alone.stuck > 0
@@ -96,7 +96,7 @@ def promises(placed: int, *, cpu: str = "1", held: tuple[str, ...] = ()) -> Prom
 
 
 @pytest.mark.parametrize("placed", [0, 3, 4])
-def test_a_group_has_no_place_or_enough(placed: int):
+def test_a_group_with_no_member_or_enough_members_placed_keeps_the_promise(placed: int):
     promises(placed).check()
 
 

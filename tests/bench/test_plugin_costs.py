@@ -80,7 +80,7 @@ def test_a_case_leaves_no_pod_behind() -> None:
     assert lab._snapshot.table.pod_total == before == 50
 
 
-def test_what_is_measured_and_told() -> None:
+def test_every_plugin_cost_is_measured_and_reported() -> None:
     costs = measure([NODES], in_tree_registry(), clock=SystemClock(), streams=Streams(1), samples=3)
     plugins = costs[NODES].plugins
     assert {name for name, cost in plugins.items() if cost.score_us is not None} == SCORING
@@ -102,7 +102,7 @@ def test_a_plugin_that_skips_its_pod_is_no_measurement(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("sizes", ["", "0", "5,x", "-3", "1,,2"])
-def test_sizes_that_are_none_are_refused(sizes: str) -> None:
+def test_faulty_sizes_are_refused(sizes: str) -> None:
     outcome = CliRunner().invoke(bench, ["plugins", f"--nodes={sizes}"])
     assert outcome.exit_code == 2
     assert "is no list of positive numbers" in outcome.stderr

@@ -20,7 +20,9 @@ from moorage.bench.workload import basic
         ),
     ],
 )
-def test_percentiles(durations_ns: list[int], expected: Latency | None) -> None:
+def test_latency_percentiles_follow_from_the_durations(
+    durations_ns: list[int], expected: Latency | None
+) -> None:
     assert latency(durations_ns) == expected
 
 
@@ -43,7 +45,7 @@ def result(decisions_ns: list[int], seconds: float = 2.0) -> Result:
     )
 
 
-def test_lines_for_people() -> None:
+def test_the_report_is_printed_in_readable_lines() -> None:
     one = result([50_000])
     assert one.as_lines() == [
         "SchedulingBasic (nodes 3, initPods 0, measurePods 4), mode server",

@@ -75,7 +75,7 @@ def test_a_report_tells_every_count() -> None:
         ),
     ],
 )
-def test_what_is_a_fault(changes: dict[str, Any], fault: str) -> None:
+def test_each_fault_is_reported(changes: dict[str, Any], fault: str) -> None:
     report = msgspec.structs.replace(FINE, **changes)
     assert report.faults == [fault]
     assert report.as_lines()[-1] == f"FAULT: {fault}"

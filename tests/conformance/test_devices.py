@@ -58,7 +58,7 @@ def allocated(pending: list[dict[str, Any]], claims: list[dict[str, Any]]) -> li
     ]
 
 
-def test_what_a_pod_has_is_taken_from_the_next():
+def test_devices_allocated_to_a_pod_are_not_given_to_the_next_pod():
     pods = [pod("p0", "c0"), pod("p1", "c1"), pod("p2", "c0"), pod("p3", "c2")]
     claims = [claim("c0"), claim("c1"), claim("c2")]
     assert allocated(pods, claims) == [["a"], ["b"], [], []]

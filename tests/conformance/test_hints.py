@@ -65,7 +65,7 @@ def answers() -> dict[str, list[str]]:
     return found
 
 
-def test_every_plugin_is_asked_often_and_most_say_both():
+def test_every_plugins_hints_are_recorded_and_most_give_both_answers():
     found = answers()
     assert found.keys() >= ASKED - SILENT
     assert {name for name in ASKED - SILENT if len(found[name]) < 20} == set()
@@ -100,7 +100,7 @@ def turn_an_answer(part: dict[str, Any]) -> None:
         pytest.param("preCheck", lambda part: part["preCheck"].popitem(), id="an admission"),
     ],
 )
-def test_a_change_of_what_was_recorded_is_noticed(what, change):
+def test_a_changed_recording_of_a_hint_is_found(what, change):
     line, part = first(what)
     change(part)
     tally = checked(line).families["hints"]

@@ -186,7 +186,7 @@ def test_a_missing_row_is_a_difference(tmp_path):
 
 
 @pytest.mark.parametrize("field", ["event", "preemption"])
-def test_what_preemption_did_is_compared(tmp_path, field):
+def test_tampered_preemption_fields_are_found(tmp_path, field):
     line = next(
         line
         for line in lines("noderesources")
@@ -233,7 +233,7 @@ def config(line: dict[str, Any], **settings: Any) -> dict[str, Any]:
         ),
     ],
 )
-def test_what_a_case_needs_makes_it_unsupported(change, needs, tmp_path):
+def test_a_case_with_an_unsupported_need_is_reported_as_such(change, needs, tmp_path):
     line = change(case("nodename"))
     report = check_recordings([write(tmp_path, line)])
     tally = report.families["nodename"]
@@ -241,7 +241,7 @@ def test_what_a_case_needs_makes_it_unsupported(change, needs, tmp_path):
     assert report.different == 0
 
 
-def test_what_breaks_makes_the_case_different_and_the_run_goes_on(tmp_path):
+def test_an_exception_in_a_case_makes_the_case_different_and_the_run_goes_on(tmp_path):
     path = write(tmp_path, case("nodename"), case("noderesources"))
     report = check_recordings([path], registry=Registry([]))
     assert report.families["nodename"].different == 1
@@ -256,7 +256,7 @@ class BrokenNodeName(NodeName):
         raise RuntimeError("out of order")
 
 
-def test_a_plugin_that_breaks_is_told_as_the_outcome_it_causes(tmp_path, caplog):
+def test_a_failing_plugin_is_reported_as_the_outcome_of_its_case(tmp_path, caplog):
     entries = [entry for entry in IN_TREE if entry.name != "NodeName"]
     registry = Registry([*entries, PluginEntry("NodeName", BrokenNodeName)])
     report = check_recordings([write(tmp_path, case("noderesources"))], registry=registry)
@@ -357,7 +357,7 @@ def test_a_directory_without_recordings_is_refused(tmp_path):
         check_recordings([tmp_path])
 
 
-def test_nothing_named_is_refused():
+def test_a_run_without_a_path_is_refused():
     with pytest.raises(UsageError, match="name a file or a directory"):
         check_recordings([])
 

@@ -149,7 +149,7 @@ def manifests(tmp_path: Path) -> Path:
 
 
 @pytest.mark.timeout(120)
-async def test_kubectl_finds_a_cluster_it_knows(any_kubectl: Path, manifests: Path):
+async def test_kubectl_accepts_discovery_and_openapi(any_kubectl: Path, manifests: Path):
     newest = RELEASES[0].version in str(any_kubectl)
     api = ApiServer(all_kinds(), clock=SystemClock(), streams=Streams(1))
     bootstrap(api)

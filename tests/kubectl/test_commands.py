@@ -155,7 +155,7 @@ def fault(step: Step, code: int, output: str) -> str:
     return f"$ kubectl {step.command}\nexit code {code}, not found: {missing}\n{output}"
 
 
-def test_the_list_is_long_enough():
+def test_the_list_has_the_minimum_number_of_commands():
     assert sum(len(steps) for steps in PARTS.values()) >= COUNT_MIN
 
 
@@ -163,7 +163,9 @@ def test_the_list_is_long_enough():
 @pytest.mark.kubectl
 @pytest.mark.parametrize("release", [RELEASES[0], RELEASES[-1]], ids=lambda each: each.version)
 @pytest.mark.parametrize("part", PARTS)
-def test_what_people_type_works(release: Release, part: str, sandbox: Up, tmp_path: Path) -> None:
+def test_every_listed_kubectl_command_succeeds(
+    release: Release, part: str, sandbox: Up, tmp_path: Path
+) -> None:
     try:
         program = kubectl_path(release)
     except NoKubectlError as error:

@@ -197,7 +197,7 @@ def _watched(kubectl: Kubectl) -> str:
 
 @pytest.mark.slow
 @pytest.mark.kubectl
-def test_the_session_is_the_golden_one(kubectl: Path, up: Up) -> None:
+def test_the_recorded_kubectl_session_equals_the_golden_file(kubectl: Path, up: Up) -> None:
     typed = Kubectl(kubectl, up.directory, up.kubeconfig)
     text = _session(typed) + "\n" + _watched(typed)
     if "MOORAGE_UPDATE_GOLDEN" in os.environ:

@@ -147,14 +147,14 @@ EXISTS = [{"operator": "Exists"}]
         ),
     ],
 )
-def test_refuse(others, wanted, spec, expected):
+def test_a_pod_that_does_not_fit_its_node_is_refused(others, wanted, spec, expected):
     load = NodeLoad()
     for number, other in enumerate(others):
         load.add(pod(f"other-{number}", **other))
     assert refuse(pod(**wanted), node(**spec), load) == expected
 
 
-def test_a_pod_that_went_leaves_its_room_and_ports():
+def test_a_removed_pod_frees_its_resources_and_ports():
     load = NodeLoad()
     first = pod("first", requests={"cpu": "2"}, **PORT_80)
     load.add(first)

@@ -79,7 +79,7 @@ async def eventually(
     raise AssertionError(f"never happened; the last look saw {seen}")
 
 
-async def test_one_pod_of_each_fate():
+async def test_agents_carry_each_pod_to_its_expected_end():
     async with cluster() as client:
         nodes = await client.list(NODES)
         leases = await client.list(LEASES, Selection(namespace="kube-node-lease"))

@@ -215,7 +215,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("build", "expected"), CASES)
-def test_life_of_a_pod(build, expected):
+def test_each_pod_goes_through_its_expected_statuses(build, expected):
     async def scene(api: MemoryApi) -> None:
         api.put("pods", pod(**build))
         await aio.sleep(40)
@@ -247,7 +247,7 @@ def test_a_refusal_is_told_as_an_event_in_the_name_of_the_node():
         pytest.param(30, "0", 0, 143, id="a pod that stops at once goes at once"),
     ],
 )
-def test_deletion_grace(grace, stop, seconds, code):
+def test_a_deleted_pod_stops_after_its_grace_period(grace, stop, seconds, code):
     async def scene(api: MemoryApi) -> None:
         api.put("pods", pod(say={"stop-seconds": stop}))
         await aio.sleep(10 - asyncio.get_running_loop().time())
@@ -322,7 +322,7 @@ def test_a_pod_is_ready_when_its_gates_are_open():
     assert statuses["ContainersReady"] == statuses["example.com/lb"] == "True"
 
 
-def test_the_room_of_a_pod_that_went_is_free_again():
+def test_the_resources_of_a_removed_pod_are_free_again():
     async def scene(api: MemoryApi) -> None:
         api.put("pods", pod("first", requests={"cpu": "8"}, say={"run-seconds": "5"}))
         await aio.sleep(1)

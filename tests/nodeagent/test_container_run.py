@@ -43,7 +43,7 @@ def backoffs(run_lengths: list[int]) -> list[int]:
         pytest.param([5, 5, 5, 599], [0, 10, 20, 40], id="a run of less than ten minutes does not"),
     ],
 )
-def test_crash_loop_backoff(run_lengths, expected):
+def test_the_crash_loop_backoff_doubles_up_to_its_maximum(run_lengths, expected):
     assert backoffs(run_lengths) == expected
 
 
@@ -58,7 +58,7 @@ def test_crash_loop_backoff(run_lengths, expected):
         pytest.param("Never", True, False, False, id="an init container that may fail once"),
     ],
 )
-def test_restart_policy_of_the_pod(policy, init, after_0, after_1):
+def test_the_restart_policy_of_the_pod_decides_on_a_restart(policy, init, after_0, after_1):
     pod = from_dict(Pod, {"spec": {"restartPolicy": policy}})
     found = [restarts(pod, Container(name="c"), code, init=init) for code in (0, 1)]
     assert found == [after_0, after_1]
@@ -93,7 +93,7 @@ def rules(operator: str, *values: int) -> list[dict[str, Any]]:
         ),
     ],
 )
-def test_restart_policy_of_the_container(container, init, codes):
+def test_the_restart_policy_of_the_container_takes_precedence(container, init, codes):
     pod = from_dict(Pod, {"spec": {"restartPolicy": "Never"}})
     spec = from_dict(Container, {"name": "c", **container})
     assert [code for code in (0, 1, 42) if restarts(pod, spec, code, init=init)] == codes

@@ -35,7 +35,9 @@ FOO = "scheduling.k8s.io/foo"
         ),
     ],
 )
-def test_changes_of_allocatable(capacity, allocatable, reserved, changes):
+def test_a_change_of_allocatable_is_derived_from_the_capacity(
+    capacity, allocatable, reserved, changes
+):
     status = from_dict(NodeStatus, {"capacity": capacity, "allocatable": allocatable})
     assert allocatable_changes(status, reserved) == changes
 

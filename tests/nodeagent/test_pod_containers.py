@@ -141,5 +141,5 @@ SIDECAR = {"initContainers": [{"name": "side", "restartPolicy": "Always"}, {"nam
         ),
     ],
 )
-def test_containers_over_time(played, expected):
+def test_containers_change_state_over_time(played, expected):
     assert timeline(played, until=60) == expected

@@ -57,7 +57,7 @@ def pod(
         pytest.param(node("disk", value="false"), [], id="only true counts"),
     ],
 )
-def test_pressures_of_a_node(found, expected):
+def test_the_pressures_of_a_node_follow_from_its_use(found, expected):
     assert pressures_of(found) == expected
 
 
@@ -90,7 +90,7 @@ def test_pressures_of_a_node(found, expected):
         pytest.param(pod(priority=2_000_000_000), node("disk"), "", id="a critical pod"),
     ],
 )
-def test_admission(asked, found, why):
+def test_pods_are_admitted_under_pressure_by_qos_class_and_tolerations(asked, found, why):
     assert why_not_admitted(asked, found) == why
 
 
@@ -126,7 +126,7 @@ def test_admission(asked, found, why):
         pytest.param(PID, [pod("a", priority=2_000_000_000)], None, id="no critical pod"),
     ],
 )
-def test_the_pod_that_is_evicted_first(pressure, pods, victim):
+def test_the_first_evicted_pod_follows_the_kubelets_ranking(pressure, pods, victim):
     found = victim_of(pressure, pods)
     assert (found and found.name) == victim
 

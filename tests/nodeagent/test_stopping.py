@@ -56,5 +56,5 @@ def sleep(seconds: int) -> dict[str, Any]:
         pytest.param(pod({"httpGet": {"port": 80}}), 30, 1, id="a call takes no time"),
     ],
 )
-def test_how_long_the_containers_run_on(deleted, grace, seconds):
+def test_a_deleted_pod_stops_after_the_time_its_grace_allows(deleted, grace, seconds):
     assert stopping_seconds(deleted, grace)[0] == seconds

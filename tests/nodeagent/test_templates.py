@@ -68,13 +68,13 @@ def test_default_nodes_are_spread_over_zones():
         ),
     ],
 )
-def test_load_nodes(tmp_path, content, names):
+def test_node_templates_are_read_from_files(tmp_path, content, names):
     path = tmp_path / "nodes"
     path.write_text(content)
     assert [name_of(template) for template in load_nodes(path)] == names
 
 
-def test_what_a_cluster_wrote_is_left_behind(tmp_path):
+def test_fields_written_by_a_cluster_are_dropped_from_templates(tmp_path):
     node = raw()
     node["metadata"] |= {
         "uid": "u",
@@ -127,7 +127,9 @@ def test_what_a_cluster_wrote_is_left_behind(tmp_path):
         ),
     ],
 )
-def test_allocatable(tmp_path, capacity, allocatable, expected):
+def test_allocatable_of_a_template_follows_from_its_capacity(
+    tmp_path, capacity, allocatable, expected
+):
     status = {"capacity": capacity} | ({"allocatable": allocatable} if allocatable else {})
     path = tmp_path / "nodes.json"
     path.write_text(json.dumps(raw(**status)))
@@ -174,7 +176,7 @@ def test_allocatable(tmp_path, capacity, allocatable, expected):
         ),
     ],
 )
-def test_files_that_cannot_be_used(tmp_path, content, message):
+def test_faulty_template_files_are_refused(tmp_path, content, message):
     path = tmp_path / "nodes"
     path.write_text(content)
     with pytest.raises(UsageError, match=message) as caught:
@@ -182,6 +184,6 @@ def test_files_that_cannot_be_used(tmp_path, content, message):
     assert str(path) in str(caught.value)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_a_missing_template_file_is_refused(tmp_path):
     with pytest.raises(UsageError, match="cannot read the nodes: No such file"):
         load_nodes(tmp_path / "nowhere")

@@ -29,7 +29,7 @@ def _fill(directory: DataDirectory) -> None:
     journal.close()
 
 
-def test_who_the_cluster_is_stays_the_same_and_private(tmp_path):
+def test_the_identity_of_a_cluster_stays_the_same_and_private(tmp_path):
     path = tmp_path / "new" / "data"
     first = _open(path)
     _fill(first)
@@ -49,7 +49,7 @@ def _modes(path: Path) -> dict[str, int]:
     return {each.name: stat.S_IMODE(each.stat().st_mode) for each in sorted(path.iterdir())}
 
 
-def test_no_file_can_be_read_by_others_in_a_directory_that_was_there_before(tmp_path, caplog):
+def test_files_in_an_existing_directory_are_readable_by_their_owner_only(tmp_path, caplog):
     path = tmp_path / "data"
     path.mkdir(mode=0o755)
     before = os.umask(0)
@@ -81,7 +81,7 @@ def test_a_link_is_not_followed(tmp_path):
     assert (tmp_path / "other").read_text() == "theirs"
 
 
-def test_a_second_server_is_told_who_has_the_directory(tmp_path):
+def test_a_second_server_is_refused_with_the_process_that_has_the_directory(tmp_path):
     first = _open(tmp_path / "data")
     with pytest.raises(UsageError, match=r"data is in use by another server \(process \d+\)"):
         _open(tmp_path / "data")
@@ -112,7 +112,7 @@ def _later(path: Path) -> None:
         pytest.param(Path.unlink, "identity.json is missing", id="no file, but a cluster"),
     ],
 )
-def test_an_identity_that_cannot_be_used_is_told(tmp_path, spoil, words):
+def test_an_unusable_identity_is_refused_with_the_reason(tmp_path, spoil, words):
     directory = _open(tmp_path)
     _fill(directory)
     directory.close()
@@ -124,7 +124,7 @@ def test_an_identity_that_cannot_be_used_is_told(tmp_path, spoil, words):
         _open(tmp_path)
 
 
-def test_a_place_where_nothing_can_be_made_is_told(tmp_path):
+def test_a_data_directory_that_cannot_be_created_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot keep a cluster in"):
         _open(tmp_path / "file" / "data")
@@ -154,7 +154,7 @@ def _keep_in_format_1(path: Path, *, checksum: int | None = None) -> None:
     database.close()
 
 
-def test_a_cluster_of_an_earlier_version_is_written_anew(tmp_path, caplog):
+def test_a_cluster_of_an_earlier_version_is_converted(tmp_path, caplog):
     directory = _open(tmp_path)
     _keep_in_format_1(tmp_path)
     assert newest_moment(tmp_path) == 7

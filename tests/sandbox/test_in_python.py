@@ -81,14 +81,14 @@ def test_a_program_applies_waits_and_reads() -> None:
         sandbox.pods()
 
 
-async def test_a_coroutine_does_the_same() -> None:
+async def test_a_coroutine_applies_waits_and_reads() -> None:
     async with Sandbox(nodes=1) as sandbox:
         await sandbox.apply(PODS)
         await sandbox.wait_settled()
         assert [pod.state for pod in await sandbox.pods()] == ["running", "unschedulable"]
 
 
-def test_a_start_that_fails_says_why() -> None:
+def test_a_failed_start_raises_with_the_reason() -> None:
     before = children()
     with (
         pytest.raises(MoorageError, match=r"error: .*nowhere\.py"),

@@ -35,7 +35,7 @@ users:
         pytest.param(CHANGED, id="ours after kubectl config set-context"),
     ],
 )
-def test_ours_is_written_anew(tmp_path, before):
+def test_a_kubeconfig_of_moorage_is_overwritten(tmp_path, before):
     path: Path = tmp_path / "config"
     path.write_text(before)
     write_private(path, "new")
@@ -57,7 +57,7 @@ def test_ours_is_written_anew(tmp_path, before):
         pytest.param("a: [", id="nothing that can be read"),
     ],
 )
-def test_all_else_is_left_alone(tmp_path, before):
+def test_other_files_are_not_overwritten(tmp_path, before):
     path: Path = tmp_path / "config"
     path.write_text(before)
     with pytest.raises(UsageError, match="is a kubeconfig of another cluster, or something else"):

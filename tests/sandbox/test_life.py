@@ -84,7 +84,7 @@ def test_metrics_and_health_are_served_on_a_free_port(shell: Shell) -> None:
     assert "scheduler_schedule_attempts_total" in read("/metrics")
 
 
-def test_a_second_one_in_the_same_folder_says_so_and_leaves_the_first_alone(shell: Shell) -> None:
+def test_a_second_sandbox_in_the_same_folder_is_refused(shell: Shell) -> None:
     shell("up", "-d", "--nodes", "1", "--empty", "-o", "quiet")
     before = (shell.directory / ".moorage" / "kubeconfig").read_text()
     for words in (["up"], ["up", "-d"]):
@@ -98,7 +98,7 @@ def test_a_second_one_in_the_same_folder_says_so_and_leaves_the_first_alone(shel
     assert len(json.loads(shell("status", "-o", "json").stdout)["sandboxes"]) == 1
 
 
-def test_the_users_kubeconfig_has_a_context_as_long_as_the_sandbox_lasts(shell: Shell) -> None:
+def test_the_users_kubeconfig_has_a_context_while_the_sandbox_runs(shell: Shell) -> None:
     own = shell.directory / ".kube" / "config"
     started = shell("up", "-d", "--nodes", "1", "--empty", "--merge-kubeconfig", "--name", "blue")
     assert "    kubectl --context moorage-blue get nodes" in started.stdout.splitlines()
@@ -108,7 +108,7 @@ def test_the_users_kubeconfig_has_a_context_as_long_as_the_sandbox_lasts(shell: 
     assert yaml.safe_load(own.read_text())["contexts"] == []
 
 
-def test_what_hinders_the_start_is_told_by_the_command_in_front(shell: Shell) -> None:
+def test_a_failed_background_start_is_reported_by_the_command(shell: Shell) -> None:
     told = shell("up", "-d", "--plugin", "nowhere.py:p", code=2).stderr
     assert told.startswith("error: ")
     assert "nowhere.py" in told
@@ -139,11 +139,13 @@ def test_what_hinders_the_start_is_told_by_the_command_in_front(shell: Shell) ->
         ),
     ],
 )
-def test_bad_input_is_told(shell: Shell, words: list[str], code: int, message: str) -> None:
+def test_faulty_options_are_reported(
+    shell: Shell, words: list[str], code: int, message: str
+) -> None:
     assert message in shell(*words, code=code).stderr
 
 
-def test_without_a_scheduler_nothing_is_settled(shell: Shell, tmp_path: Path) -> None:
+def test_waiting_for_decisions_without_a_scheduler_is_refused(shell: Shell, tmp_path: Path) -> None:
     with Up(tmp_path, "--nodes", "1", "--empty", "--no-scheduler") as up:
         up.started()
         told = shell("wait", "--for=settled", code=1).stderr

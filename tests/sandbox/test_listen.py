@@ -53,7 +53,7 @@ async def test_a_server_is_reached_where_it_listens_and_nowhere_else(tmp_path):
         await server.stop()
 
 
-async def test_an_address_of_another_machine_is_told():
+async def test_an_address_of_another_machine_is_refused():
     # TEST-NET-1: no machine has it.
     server = SandboxServer(ServerSettings(listen="192.0.2.1"), clock=SystemClock())
     try:
@@ -64,7 +64,7 @@ async def test_an_address_of_another_machine_is_told():
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "::", ""])
-def test_nothing_listens_everywhere(tmp_path, address):
+def test_an_address_that_means_every_interface_is_refused(tmp_path, address):
     out = str(tmp_path / "kubeconfig")
     done = CliRunner().invoke(main, ["up", "--kubeconfig-out", out, "--listen", address])
     assert (done.exit_code, "name one address or host name" in done.output) == (2, True)

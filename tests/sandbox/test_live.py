@@ -98,7 +98,7 @@ def terminal(width: int, height: int) -> tuple[Console, io.StringIO, LiveView]:
         pytest.param(40, 17, AT_40, id="too small for decisions: the lines to copy stay"),
     ],
 )
-def test_the_screen(width: int, height: int, expected: str) -> None:
+def test_the_screen_fits_the_size_of_the_terminal(width: int, height: int, expected: str) -> None:
     assert screen(*terminal(width, height), running(30)) == expected
     assert len(expected.splitlines()) < height
 
@@ -126,7 +126,7 @@ def test_the_screen_follows_the_size_of_the_terminal() -> None:
     assert CLEAR not in out.getvalue()
 
 
-def test_a_line_to_copy_is_also_printed_whole_where_it_is_too_long() -> None:
+def test_a_command_too_long_for_the_screen_is_also_printed_whole() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=40, height=30, color_system=None)
     path = "/" + "x" * 60
@@ -134,7 +134,7 @@ def test_a_line_to_copy_is_also_printed_whole_where_it_is_too_long() -> None:
     assert out.getvalue().startswith(f"    export KUBECONFIG={path}\n")
 
 
-def test_the_end_says_what_waits() -> None:
+def test_the_last_screen_names_pending_pods() -> None:
     _console, out, view = terminal(100, 20)
     view.ended(running(1), settled=False)
     assert f"default/giant  unschedulable  {NO_ROOM[:40]}" in out.getvalue()

@@ -63,7 +63,7 @@ def test_entries_are_added_and_removed_and_others_stay(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["config"]
 
 
-def test_the_first_context_of_all_is_the_current_one_while_it_lasts(tmp_path: Path) -> None:
+def test_the_only_context_is_the_current_one_while_the_sandbox_runs(tmp_path: Path) -> None:
     file = tmp_path / ".kube" / "config"
     put_in(file, "moorage-blue", SANDBOX)
     whole = {kind: [entry] for kind, entry in ENTRIES.items()}
@@ -95,7 +95,9 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
         pytest.param("- 1", "{file} is not a kubeconfig", id="another kind of file"),
     ],
 )
-def test_a_file_that_may_not_be_changed_is_not(tmp_path: Path, text: str, message: str) -> None:
+def test_a_kubeconfig_that_may_not_be_changed_is_left_alone(
+    tmp_path: Path, text: str, message: str
+) -> None:
     file = tmp_path / "config"
     file.write_text(text)
     with pytest.raises(UsageError) as refused:
@@ -104,7 +106,7 @@ def test_a_file_that_may_not_be_changed_is_not(tmp_path: Path, text: str, messag
     assert file.read_text() == text
 
 
-def test_the_entries_of_somebody_else_are_not_taken_out(tmp_path: Path) -> None:
+def test_entries_changed_by_another_program_are_not_removed(tmp_path: Path) -> None:
     file = tmp_path / "config"
     file.write_text("contexts: [{name: moorage, context: {cluster: mine}}]")
     take_out(file, "moorage")

@@ -44,7 +44,7 @@ def test_ctrl_c_ends_a_start_in_order(tmp_path: Path, when: str) -> None:
 
 
 @pytest.mark.parametrize("output", ["lines", "json", "quiet"])
-def test_a_reader_that_goes_ends_the_sandbox_without_a_word(tmp_path: Path, output: str) -> None:
+def test_a_closed_output_pipe_ends_the_sandbox_silently(tmp_path: Path, output: str) -> None:
     command = f"{sys.executable} -m moorage up --nodes 2 -o {output} | head -1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],
@@ -57,7 +57,7 @@ def test_a_reader_that_goes_ends_the_sandbox_without_a_word(tmp_path: Path, outp
     assert (done.returncode, done.stderr, len(done.stdout.splitlines())) == (0, "", 1)
 
 
-def test_waiting_for_decisions_is_not_done_when_the_reader_goes(tmp_path: Path) -> None:
+def test_a_closed_output_pipe_fails_the_wait_for_decisions(tmp_path: Path) -> None:
     command = f"{sys.executable} -m moorage up --nodes 2 --exit-when-settled | head -1"
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command],

@@ -54,7 +54,9 @@ KUBECONFIG = f"""{{
         ),
     ],
 )
-async def test_a_server_that_ends_late_is_told_with_its_reason(monkeypatch, reports, kind, message):
+async def test_a_server_that_ends_late_is_reported_with_its_reason(
+    monkeypatch, reports, kind, message
+):
     command = (sys.executable, "-c", SERVER, *reports)
     monkeypatch.setattr("moorage.sandbox.parts._SERVER_COMMAND", command)
     parts = ProcessParts(ServerSettings(), (), on_message=lambda _line: None)
@@ -102,7 +104,7 @@ async def test_a_server_gone_before_pods_are_watched_ends_the_sandbox(tmp_path: 
             await up(plan, _DeadParts(), SilentView(), clock=SystemClock())
 
 
-async def test_a_scheduler_that_hangs_in_a_plugin_is_told_as_such():
+async def test_a_scheduler_that_hangs_in_a_plugin_is_reported_as_such():
     hangs = "import signal; signal.raise_signal(signal.SIGALRM)"
     parts = ProcessParts(
         ServerSettings(), (sys.executable, "-c", hangs), on_message=lambda _line: None

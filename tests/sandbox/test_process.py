@@ -20,7 +20,7 @@ from moorage.sandbox.process import run_loop
         pytest.param("something else", RuntimeError("closed"), True, id="another fault"),
     ],
 )
-def test_tls_on_a_closed_connection_is_no_fault(
+def test_a_tls_error_on_a_closed_connection_is_not_logged(
     caplog: pytest.LogCaptureFixture, message: str, problem: Exception, logged: bool
 ) -> None:
     async def main() -> None:

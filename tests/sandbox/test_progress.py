@@ -58,7 +58,9 @@ def failed(count: int, uid: str = "e") -> Event:
         ),
     ],
 )
-def test_the_state_of_a_pod(seen: Pod, state: PodState, message: str) -> None:
+def test_the_state_and_message_of_a_pod_follow_from_its_status(
+    seen: Pod, state: PodState, message: str
+) -> None:
     assert state_of(seen) == (state, message)
 
 
@@ -78,13 +80,13 @@ def test_the_state_of_a_pod(seen: Pod, state: PodState, message: str) -> None:
         ),
     ],
 )
-def test_a_pod_that_names_a_scheduler(
+def test_the_state_of_a_pod_depends_on_the_served_scheduler_names(
     served: set[str] | None, expected: tuple[PodState, str]
 ) -> None:
     assert state_of(pod("p", schedulerName="other"), served) == expected
 
 
-def test_counts_decisions_and_settling() -> None:
+def test_pods_decisions_and_settling_are_counted() -> None:
     clock, changes = ManualClock(), list[Change]()
     progress = Progress(clock, changes.append)
     clock.advance(3)
@@ -115,7 +117,7 @@ def test_counts_decisions_and_settling() -> None:
     assert [each.pod for each in progress.waiting] == ["default/b"]
 
 
-def test_decisions_a_second_forget_the_past() -> None:
+def test_decisions_per_second_cover_the_last_seconds_only() -> None:
     clock = ManualClock()
     progress = Progress(clock, lambda _change: None)
     assert progress.decisions_per_second() == 0
@@ -136,7 +138,7 @@ def _some_progress(on_change: Any) -> Progress:
     return progress
 
 
-def test_lines_say_what_changed_and_count_what_is_too_much() -> None:
+def test_lines_name_changed_pods_and_count_the_rest() -> None:
     out, err = io.StringIO(), io.StringIO()
     view = LinesView(out, err)
     view.started(STARTED)
@@ -168,7 +170,7 @@ def test_lines_say_what_changed_and_count_what_is_too_much() -> None:
     assert err.getvalue() == "something\n"
 
 
-def test_json_lines_leave_nothing_out() -> None:
+def test_json_lines_report_every_change() -> None:
     out = io.StringIO()
     view = JsonView(out, io.StringIO())
     view.started(STARTED)

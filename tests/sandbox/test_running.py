@@ -28,7 +28,7 @@ def record(path: Path, **fields: object) -> SandboxRecord:
     )
 
 
-def test_a_record_is_found_while_it_is_held_with_its_last_change(tmp_path: Path) -> None:
+def test_the_record_of_a_running_sandbox_is_found_with_its_last_change(tmp_path: Path) -> None:
     path = tmp_path / "k"
     with hold(record(path, url="https://a-long-address:65535")) as held:
         held.change(url="https://a:1", state="ready")
@@ -66,7 +66,7 @@ def test_the_record_of_a_killed_process_is_out_of_date(tmp_path: Path) -> None:
         assert find(path) == held.record
 
 
-def test_the_sandboxes_of_a_directory_are_found_the_nameless_one_first(
+def test_sandboxes_of_a_directory_are_listed_with_the_unnamed_one_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

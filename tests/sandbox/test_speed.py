@@ -138,7 +138,7 @@ def test_time_never_runs_backwards_in_a_cluster_that_is_kept(tmp_path, end):
         pytest.param(["--speed", "0.5"], "stands still (0) or runs", id="slower"),
     ],
 )
-def test_what_does_not_go_together_is_told_before_anything_starts(tmp_path, words, message):
+def test_contradictory_options_are_refused_before_the_start(tmp_path, words, message):
     out = str(tmp_path / "kubeconfig")
     done = CliRunner().invoke(main, ["up", "--kubeconfig-out", out, *words])
     assert (done.exit_code, message in done.output) == (2, True), done.output

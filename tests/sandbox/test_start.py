@@ -84,7 +84,7 @@ def test_a_process_imports_only_what_it_needs(tmp_path, code, unwanted, wanted):
     assert sorted(loaded & set(unwanted)) == []
 
 
-def test_what_up_expects_of_the_default_configuration_is_so():
+def test_the_default_scheduler_names_equal_the_default_configuration():
     profiles = LoadedConfiguration().scheduler.profiles
     assert frozenset(each.scheduler_name for each in profiles) == DEFAULT_NAMES
 

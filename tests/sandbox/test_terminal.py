@@ -16,7 +16,7 @@ UP = [sys.executable, "-m", "moorage", "up", "--nodes", "1"]
 HIDE_CURSOR = "\x1b[?25l"
 
 
-def test_a_job_in_front_draws(tmp_path: Path) -> None:
+def test_a_foreground_job_draws_the_screen(tmp_path: Path) -> None:
     with Terminal(tmp_path, UP) as terminal:
         drawn = terminal.until("Ctrl-C ends the cluster")
         assert HIDE_CURSOR in drawn
@@ -28,7 +28,7 @@ def test_a_job_in_front_draws(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "options", [pytest.param("-mc", id="job control"), pytest.param("-c", id="no job control")]
 )
-def test_a_job_in_the_background_only_tells_where_it_is(tmp_path: Path, options: str) -> None:
+def test_a_background_job_prints_its_address_only(tmp_path: Path, options: str) -> None:
     job = f"{shlex.join(UP)} & {sys.executable} -m moorage wait --for=settled; kill $!; wait $!"
     with Terminal(tmp_path, ["bash", "--norc", options, job]) as terminal:
         terminal.until("settled: 30 pods: ")

@@ -23,7 +23,7 @@ CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfigu
 
 
 @pytest.mark.slow
-def test_thirty_pods_are_settled_and_everything_ends_with_0(tmp_path: Path) -> None:
+def test_up_places_thirty_pods_and_ends_with_exit_code_0(tmp_path: Path) -> None:
     with Up(tmp_path, "--exit-when-settled", "--seed", "7") as up:
         up.started()
         up.note_family_of(2)
@@ -41,7 +41,7 @@ def test_thirty_pods_are_settled_and_everything_ends_with_0(tmp_path: Path) -> N
 
 
 @pytest.mark.slow
-def test_the_same_in_one_process_with_json_lines(tmp_path: Path) -> None:
+def test_up_in_one_process_prints_json_lines_and_ends_with_exit_code_0(tmp_path: Path) -> None:
     arguments = ("--exit-when-settled", "--single-process", "-o", "json", "--nodes", "5")
     with Up(tmp_path, *arguments) as up:
         assert up.wait() == 0
@@ -54,7 +54,7 @@ def test_the_same_in_one_process_with_json_lines(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_everything_within_two_seconds(
+def test_a_signal_ends_the_sandbox_within_two_seconds(
     tmp_path: Path, number: signal.Signals
 ) -> None:
     with Up(tmp_path, "--nodes", "3") as up:
@@ -92,7 +92,7 @@ def _taken_port() -> tuple[socket.socket, int]:
 
 
 @pytest.mark.slow
-def test_a_port_that_is_taken_is_told_with_exit_code_2(tmp_path: Path) -> None:
+def test_a_taken_port_is_reported_with_exit_code_2(tmp_path: Path) -> None:
     holder, port = _taken_port()
     with holder, Up(tmp_path, "--port", str(port)) as up:
         assert up.wait() == 2
@@ -114,7 +114,7 @@ def test_the_kubeconfig_of_another_cluster_is_not_overwritten(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_second_signal_ends_everything_on_the_spot(tmp_path: Path) -> None:
+def test_a_second_signal_ends_the_sandbox_at_once(tmp_path: Path) -> None:
     with Up(tmp_path, "--nodes", "1", "--empty") as up:
         up.started()
         up.note_family_of(2)
@@ -129,7 +129,7 @@ def test_a_second_signal_ends_everything_on_the_spot(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_who_brings_no_credentials_gets_401_and_the_kubeconfig_is_private(tmp_path: Path) -> None:
+def test_calls_without_credentials_get_401_and_the_kubeconfig_is_private(tmp_path: Path) -> None:
     with Up(tmp_path, "--nodes", "1", "--empty", "--no-scheduler") as up:
         up.started()
         assert len(up.family) == 1, "only the server"

@@ -18,7 +18,7 @@ def progress_of(clock: ManualClock, *pods: object) -> Progress:
     return progress
 
 
-async def test_it_ends_when_every_pod_was_decided_for_a_second() -> None:
+async def test_the_wait_ends_one_second_after_every_pod_was_decided() -> None:
     clock = ManualClock()
     progress = progress_of(clock, refused("a"), with_status("b", node_name="n"))
     await settled_within(progress, 60, check=lambda: clock.advance(0.5))
@@ -36,7 +36,7 @@ async def test_it_ends_when_every_pod_was_decided_for_a_second() -> None:
         ),
     ],
 )
-async def test_pods_that_nobody_decided_are_named(names: list[str], told: str) -> None:
+async def test_pods_without_a_decision_are_named(names: list[str], told: str) -> None:
     progress = progress_of(ManualClock(), *[with_status(name) for name in names])
     with pytest.raises(MoorageError) as vain:
         await settled_within(progress, 0)
@@ -45,7 +45,7 @@ async def test_pods_that_nobody_decided_are_named(names: list[str], told: str) -
     )
 
 
-async def test_pods_that_were_decided_just_now_are_no_reason_to_name_them() -> None:
+async def test_recently_decided_pods_are_not_named_at_the_timeout() -> None:
     with pytest.raises(MoorageError, match="the time is over, and pods still change"):
         await settled_within(progress_of(ManualClock(), refused()), 0)
 

@@ -77,7 +77,7 @@ def test_without_the_setting_a_group_waits_as_long_as_others_keep_coming():
     play(scenario, cluster=nodes(2), config=holding(None))
 
 
-def test_a_pod_that_ends_in_time_starts_and_one_that_does_not_says_whom_it_waits_for():
+def test_a_pod_that_ends_too_late_for_backfill_names_the_group_it_waits_for():
     async def scenario(live: Cluster) -> None:
         await busy(live)
         await aio.sleep(7)  # one node is free, and the other will be in eight seconds

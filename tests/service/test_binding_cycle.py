@@ -147,7 +147,7 @@ class Binding(World):
         self.pods.on_delete(self.queued.pod, missed=False)
 
 
-async def test_success_reserves_binds_and_tells() -> None:
+async def test_a_successful_binding_reserves_binds_and_records_an_event() -> None:
     world = Binding(permit=(SUCCESS, 0.0))
     assert await world.bind() == [
         "A.reserve",
@@ -322,7 +322,7 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "earlier writes settled", "bind"]
         ),
     ],
 )
-async def test_failures_undo_tell_and_requeue(
+async def test_a_failed_step_undoes_reports_and_requeues(
     answers: dict[str, Any], log: list[str], place: str, told: tuple[str, str, str]
 ) -> None:
     world = Binding(**answers)
@@ -336,7 +336,7 @@ async def test_failures_undo_tell_and_requeue(
 @pytest.mark.parametrize(
     "reply", [pytest.param(NO, id="rejected"), pytest.param(error("refused"), id="failed")]
 )
-async def test_others_are_told_which_node_has_room_again(reply: Status) -> None:
+async def test_a_failed_binding_wakes_pods_for_the_node_that_has_room_again(reply: Status) -> None:
     world = Binding(bind=reply)
     told: list[tuple[str, str]] = []
     real = world.queue.move_all
@@ -397,7 +397,7 @@ async def test_the_watch_confirms_before_the_reply(reply: Status, rest: list[str
     world.validate()
 
 
-async def test_another_scheduler_wins() -> None:
+async def test_a_pod_bound_by_another_scheduler_first_leaves_the_queue() -> None:
     def beaten(world: Binding) -> Status:
         world.confirm("n2")
         return error('pod p is already assigned to node "n2"')

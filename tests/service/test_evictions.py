@@ -18,7 +18,7 @@ def changed(given: Pod, **metadata: str) -> Pod:
     )
 
 
-def test_from_begin_to_end_the_preemptor_is_held_and_nobody_else() -> None:
+def test_only_the_preemptor_is_held_while_its_evictions_run() -> None:
     ledger = EvictionLedger(lambda _namespace, _name: VICTIM)
     assert not ledger.running_for("p")
     ledger.begin("p")
@@ -30,7 +30,7 @@ def test_from_begin_to_end_the_preemptor_is_held_and_nobody_else() -> None:
     ledger.end("p")
 
 
-def test_the_last_victim_lets_the_preemptor_in_as_soon_as_it_is_leaving_or_gone() -> None:
+def test_the_preemptor_enters_once_its_last_victim_is_terminating_or_gone() -> None:
     shown: dict[tuple[str, str], Pod] = {VICTIM.key: VICTIM}
     ledger = EvictionLedger(lambda namespace, name: shown.get((namespace, name)))
     ledger.begin("p")
@@ -46,7 +46,7 @@ def test_the_last_victim_lets_the_preemptor_in_as_soon_as_it_is_leaving_or_gone(
     assert ledger.running_for("p")
 
 
-def test_evictions_are_told_by_how_they_ended_and_how_long_they_took() -> None:
+def test_evictions_are_counted_by_result_with_their_duration() -> None:
     ledger = EvictionLedger(lambda _namespace, _name: VICTIM)
     ledger.took(2 * NS_PER_SECOND, done=True)
     ledger.took(NS_PER_SECOND, done=True)

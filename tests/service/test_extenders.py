@@ -198,7 +198,7 @@ def test_a_certificate_that_cannot_be_read_is_a_fault():
         OpenExtenders(config.scheduler.extenders)
 
 
-def test_only_what_extenders_need_is_kept_whole():
+def test_whole_nodes_and_pods_are_kept_only_for_extenders_that_need_them():
     def kept(text: str) -> tuple[bool, bool]:
         opened = OpenExtenders(parse_config(f"{HEAD}{text}").scheduler.extenders)
         return opened.nodes is not None, opened.pods is not None
@@ -226,7 +226,7 @@ def test_only_what_extenders_need_is_kept_whole():
         ),
     ],
 )
-async def test_how_an_extender_is_trusted(monkeypatch, text, expected):
+async def test_the_tls_settings_of_an_extender_choose_its_trust(monkeypatch, text, expected):
     opened: list[ServerAccess] = []
     monkeypatch.setattr(service_extenders, "OneTryTransport", opened.append)
     OpenExtenders(

@@ -97,7 +97,7 @@ def test_the_failed_pods_newest_version_decides_where_it_goes(
         pytest.param(error("broken"), None, "SchedulerError", "backoff", id="an error"),
     ],
 )
-def test_the_condition_says_why(
+def test_the_condition_carries_reason_and_message(
     status: Status, diagnosis: Diagnosis | None, reason: str, place: str
 ) -> None:
     world = World()
@@ -135,7 +135,7 @@ def test_the_nomination_follows_the_decision(
     assert (world.queue.nominator.node_of("uid-p") or "") == held
 
 
-def test_the_newest_version_is_what_is_tried_next() -> None:
+def test_the_next_attempt_uses_the_newest_version_of_the_pod() -> None:
     world = World()
     fail(world, shown=pod(version="2", labels={"a": "b"}))
     (waiting,) = world.queue.pending().unschedulable

@@ -134,7 +134,7 @@ def test_two_gangs_that_fit_alone_run_one_after_the_other():
         pytest.param(None, 1, 1, id="members of a basic group do not wait"),
     ],
 )
-def test_when_members_start(least, created, expected):
+def test_all_created_members_start_once_the_minimum_exists(least, created, expected):
     async def scenario(live: Cluster) -> None:
         await live.create(group(least=least), *(member(f"p{i}") for i in range(created)))
         await aio.sleep(20)
@@ -143,7 +143,7 @@ def test_when_members_start(least, created, expected):
     play(scenario, cluster=nodes(4))
 
 
-def test_members_wait_for_their_group_and_for_each_other():
+def test_members_wait_for_their_group_and_for_other_members():
     async def scenario(live: Cluster) -> None:
         await live.create(member("p0"))
         await aio.sleep(5)
@@ -156,7 +156,7 @@ def test_members_wait_for_their_group_and_for_each_other():
     play(scenario, cluster=nodes(2))
 
 
-def test_a_member_that_comes_late_joins_those_that_run_and_the_condition_stays():
+def test_a_late_member_joins_its_running_group_and_the_condition_stays():
     async def scenario(live: Cluster) -> None:
         await live.create(group(least=2), member("p0"), member("p1"))
         await live.until(lambda: live.condition()[0] == "True")

@@ -53,7 +53,7 @@ def test_members_wait_until_enough_have_a_node_and_start_together(member):
 
 
 @pytest.mark.parametrize("member", SOURCES)
-def test_a_timeout_frees_everything(member):
+def test_a_permit_timeout_frees_all_nodes_of_the_group(member):
     async def scenario(live: Cluster) -> None:
         if member is of_object:
             await live.create(pod_group(least=3))
@@ -194,7 +194,7 @@ def test_two_groups_that_fit_one_at_a_time_both_run_in_the_end():
     play(scenario, cluster=nodes(6), config=coscheduling("permit", args=WAIT))
 
 
-def test_a_pod_whose_group_does_not_exist_is_told_so_and_starts_with_it():
+def test_a_pod_of_a_missing_group_says_so_and_starts_once_the_group_exists():
     async def scenario(live: Cluster) -> None:
         await live.create(of_object("p0"))
         await live.until(lambda: "PodGroup not found" in live.message_of("p0"))

@@ -22,7 +22,7 @@ async def messages(live: Cluster, name: str) -> list[str]:
     return [each["message"] for each in await live.events(name, reason="FailedScheduling")]
 
 
-def test_a_group_without_room_and_its_members_say_who_has_no_place_and_why():
+def test_conditions_of_a_group_without_room_name_the_unplaced_members_and_reasons():
     async def scenario(live: Cluster) -> None:
         await live.create(group(least=3), *(member(f"p{i}") for i in range(3)))
         await live.until(lambda: live.condition()[0] == "False", seconds=3)
@@ -52,7 +52,7 @@ LACKS: list[object] = [
 
 
 @pytest.mark.parametrize(("created", "text"), LACKS)
-def test_an_incomplete_group_and_a_member_say_what_is_missing_within_seconds(
+def test_conditions_of_an_incomplete_group_name_the_missing_members_within_seconds(
     created: Sequence[Manifest], text: str
 ):
     async def scenario(live: Cluster) -> None:
@@ -67,7 +67,7 @@ def test_an_incomplete_group_and_a_member_say_what_is_missing_within_seconds(
     play(scenario, cluster=nodes(2))
 
 
-def test_a_lack_is_told_again_when_it_changes_and_not_while_pods_arrive():
+def test_a_missing_members_message_is_repeated_when_it_changes_and_not_while_pods_arrive():
     async def scenario(live: Cluster) -> None:
         await live.create(group(least=4))
         for i in range(3):

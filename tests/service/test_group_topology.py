@@ -61,7 +61,7 @@ def test_a_group_waits_for_a_rack_and_starts_when_there_is_one(labelled):
         pytest.param({"a": 2, "b": 1}, {"n-a", "n-b"}, id="else the group goes anywhere"),
     ],
 )
-def test_a_preferred_rack(labelled, cpus, expected):
+def test_a_group_prefers_one_rack_and_falls_back_to_several(labelled, cpus, expected):
     async def scenario(live: Cluster) -> None:
         await live.create(*members(PREFERRED, labelled=labelled))
         await live.until(lambda: live.bound("p0", "p1", "p2") == 3, seconds=3)
@@ -71,7 +71,7 @@ def test_a_preferred_rack(labelled, cpus, expected):
     play(scenario, cluster=racks(**cpus), config=coscheduling())
 
 
-def test_no_node_has_the_label_and_then_one_has_it():
+def test_a_group_starts_once_a_node_gets_its_topology_label():
     async def scenario(live: Cluster) -> None:
         group, *pods = members(REQUIRED, labelled=False)
         group["metadata"]["annotations"] = {REQUIRED: "row"}

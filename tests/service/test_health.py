@@ -73,7 +73,9 @@ CHECKS = [("ping", lambda: True), ("shutdown", lambda: True), ("sync", lambda: F
         ),
     ],
 )
-def test_health_answers(path, checks, name, query, expected) -> None:
+def test_health_paths_answer_by_the_state_of_their_checks(
+    path, checks, name, query, expected
+) -> None:
     answer = health(path, checks, name, MultiDict(query))
     assert (answer.status, answer.text) == expected
 
@@ -185,7 +187,7 @@ async def test_old_versions_of_tls_are_refused() -> None:
         await running.close()
 
 
-async def test_a_port_that_is_taken_is_told_with_what_to_do() -> None:
+async def test_a_taken_port_is_reported_with_a_remedy() -> None:
     running = server(Serving(port=0))
     await running.start()
     with pytest.raises(UsageError, match="choose another --secure-port, or 0 not to serve"):

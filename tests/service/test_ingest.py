@@ -385,7 +385,7 @@ def test_a_node_change_that_does_not_fit_the_cache_is_logged_and_passed_on(
         ),
     ],
 )
-def test_what_cannot_be_is_reported_by_name_and_field(
+def test_impossible_watch_events_are_logged_with_name_and_field(
     steps: list[Step], text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     Handlers().play(*steps)
@@ -407,7 +407,9 @@ def test_what_cannot_be_is_reported_by_name_and_field(
         pytest.param(None, [], id="a kind that is only looked up"),
     ],
 )
-def test_other_kinds_are_kept_and_told(resource: str | None, expected: list[str]) -> None:
+def test_other_kinds_are_stored_and_cause_cluster_events(
+    resource: str | None, expected: list[str]
+) -> None:
     world = World()
     world.watch_queue()
     lister = world.core.snapshot.listers.storage_classes

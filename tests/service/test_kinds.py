@@ -32,7 +32,7 @@ def test_no_kind_is_watched_twice():
     assert len(watched) == len(set(watched))
 
 
-def test_all_but_devices_is_served_by_the_oldest_server_supported():
+def test_the_oldest_supported_server_serves_all_kinds_but_devices():
     """1.28; a kind that comes later needs a row in the reference of what works without it."""
     later = [kind.lister for kind in WATCHED if tuple(map(int, kind.since.split("."))) > (1, 28)]
     assert later == ["device_classes", "resource_slices", "resource_claims"]
@@ -63,7 +63,7 @@ class Lacking:
         await self.inner.close()
 
 
-def test_a_server_that_lacks_kinds_is_scheduled_for(caplog: pytest.LogCaptureFixture):
+def test_scheduling_works_with_a_server_that_lacks_kinds(caplog: pytest.LogCaptureFixture):
     clock = ManualClock()
     servers: list[Lacking] = []
 

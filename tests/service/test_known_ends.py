@@ -47,6 +47,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("made", "owner", "expected_seconds"), CASES)
-def test_the_known_end(made: Pod, owner: Job | None, expected_seconds: float | None):
+def test_the_known_end_of_a_pod_follows_from_deadlines(
+    made: Pod, owner: Job | None, expected_seconds: float | None
+):
     expected = None if expected_seconds is None else round(expected_seconds * SECOND)
     assert known_end_ns(made, owner, now_ns=NOW) == expected

@@ -152,7 +152,7 @@ def play(scenario: Callable[[Election], Coroutine[Any, Any, None]], rule: LeaseR
     run_virtual(main(), clock)
 
 
-def test_the_times_are_kube_schedulers() -> None:
+def test_the_default_lease_times_are_those_of_kube_scheduler() -> None:
     assert (
         LeaseRule(
             namespace="kube-system",
@@ -173,7 +173,7 @@ def test_the_times_are_kube_schedulers() -> None:
         pytest.param(("2900ms", "2500ms", "1s"), 2, 2, id="the record counts whole seconds"),
     ],
 )
-def test_how_long_a_renewal_allows_writing(
+def test_a_renewal_allows_writing_for_less_than_the_lease_duration(
     times: tuple[str, str, str], recorded_seconds: int, writing_seconds: int
 ) -> None:
     lease, renew, retry = times
@@ -186,7 +186,7 @@ def test_how_long_a_renewal_allows_writing(
     )
 
 
-def test_the_first_creates_the_lease_and_says_so() -> None:
+def test_the_first_candidate_creates_the_lease_and_records_an_event() -> None:
     async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(1)
@@ -221,7 +221,7 @@ def test_the_holder_renews_every_retry_period_and_keeps_the_time_of_its_acquisit
     play(scenario)
 
 
-def test_a_second_one_waits_as_long_as_the_first_renews() -> None:
+def test_a_second_candidate_waits_as_long_as_the_first_renews() -> None:
     async def scenario(election: Election) -> None:
         one, two = election.join("one"), election.join("two")
         await aio.sleep(300)
@@ -252,7 +252,7 @@ def test_a_holder_that_is_cut_off_stops_before_another_starts() -> None:
     play(scenario)
 
 
-def test_a_holder_that_was_stopped_writes_nothing_when_it_goes_on() -> None:
+def test_a_suspended_holder_writes_nothing_when_it_resumes() -> None:
     async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(5)
@@ -305,7 +305,7 @@ def test_a_holder_whose_lease_is_touched_by_others_renews_on_the_new_version() -
     play(scenario)
 
 
-def test_a_holder_whose_lease_is_deleted_makes_it_anew() -> None:
+def test_a_holder_whose_lease_is_deleted_creates_the_lease_again() -> None:
     async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(5)
@@ -317,7 +317,7 @@ def test_a_holder_whose_lease_is_deleted_makes_it_anew() -> None:
     play(scenario)
 
 
-def test_a_lost_answer_is_no_lost_lease() -> None:
+def test_a_lost_answer_does_not_lose_the_lease() -> None:
     async def scenario(election: Election) -> None:
         one, two = election.join("one"), election.join("two")
         for _ in range(10):
@@ -339,7 +339,9 @@ def test_a_lost_answer_is_no_lost_lease() -> None:
         ),
     ],
 )
-def test_a_server_that_is_silent(seconds: float, expected: list[tuple[int, str]]) -> None:
+def test_a_holder_stops_leading_when_the_server_is_silent_too_long(
+    seconds: float, expected: list[tuple[int, str]]
+) -> None:
     async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(5)
@@ -405,7 +407,7 @@ def test_releasing_gives_up_on_a_silent_server() -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_at_no_moment_two_may_write_whatever_fails(seed: int) -> None:
+def test_at_most_one_holder_may_write_at_any_moment(seed: int) -> None:
     """Lines are cut, silenced and mended, the lease is touched; leading never overlaps."""
 
     async def scenario(election: Election) -> None:

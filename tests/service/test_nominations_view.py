@@ -47,7 +47,7 @@ class _Reader:
 
 
 @given(steps)
-def test_a_reader_of_the_log_sees_what_the_nominator_says(history):
+def test_the_nominations_view_equals_the_nominator(history):
     queued = dict(_PODS)
     by_key = {pod.key: pod for pod in _PODS.values()}
     nominator = Nominator(lambda namespace, name: by_key[namespace, name])

@@ -83,7 +83,7 @@ class Parallel(Binding):
         ),
     ],
 )
-def test_neighbours_run_at_once(
+def test_neighbouring_pre_bind_plugins_run_at_once(
     works: list[tuple[float, Any]], ended: list[str], seconds: float, message: str | None
 ) -> None:
     world = Parallel(*works)

@@ -95,7 +95,7 @@ def test_members_start_together(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_when_one_gives_up_all_do_and_nothing_is_held(tmp_path: Path) -> None:
+def test_one_permit_timeout_rejects_all_members_and_frees_their_nodes(tmp_path: Path) -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         core = cluster.scheduler.core
         await cluster.create(*members("a", 4, least=4))

@@ -82,7 +82,7 @@ def test_plugins_write_to_the_api_only_once_scheduling_has_started(ready: bool) 
     assert (world.log, done) == ((["event R"], ["written"]) if ready else ([], []))
 
 
-def test_without_effects_no_pod_waits() -> None:
+def test_no_effects_ignores_every_call_of_a_plugin() -> None:
     nothing = NoEffects()
     nothing.activate([pod("a")])
     nothing.emit(pod("a"), kind="Normal", reason="R", action="A", note="n")
@@ -170,7 +170,9 @@ class Activating(Binding):
         ),
     ],
 )
-def test_pods_to_activate(at: str, answers: dict[str, Any], then: str, at_last: str) -> None:
+def test_pods_to_activate_are_moved_by_the_outcome_of_the_attempt(
+    at: str, answers: dict[str, Any], then: str, at_last: str
+) -> None:
     world = Activating(at, **answers)
 
     async def main() -> None:

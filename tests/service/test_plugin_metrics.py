@@ -44,5 +44,5 @@ def test_observations_are_taken_out_and_stay_in_the_histogram() -> None:
         assert (found, histogram.count, histogram.total, len(waits)) == (labels, 2, 3.05, 0)
 
 
-def test_without_such_plugins_there_are_no_such_sources() -> None:
+def test_a_profile_without_metric_plugins_has_no_metric_sources() -> None:
     assert sources_of_plugins([profile(None), profile()]) == {}

@@ -91,7 +91,7 @@ def test_an_exception_of_a_call_passes_through_the_watch(watch: PluginWatch) -> 
         watch.run("Mine at Filter", lambda: 1 // 0, (), {})
 
 
-def test_in_another_thread_a_late_call_fails_when_it_comes_back(watch: PluginWatch) -> None:
+def test_in_another_thread_a_late_call_fails_when_it_returns(watch: PluginWatch) -> None:
     found: list[object] = []
 
     def work() -> None:
@@ -107,7 +107,7 @@ def test_in_another_thread_a_late_call_fails_when_it_comes_back(watch: PluginWat
     assert found == [0, "B took longer than 0.05 s and was stopped (pluginBudgetSeconds)"]
 
 
-def test_nothing_is_left_behind() -> None:
+def test_the_plugin_watch_restores_signal_handler_and_threads() -> None:
     handler, threads = signal.getsignal(signal.SIGURG), threading.active_count()
     with PluginWatch(0.05, SystemClock(), hang_seconds=None) as made:
         assert threading.active_count() == threads

@@ -64,7 +64,7 @@ def nominating(name: str) -> dict[str, Any]:
     return {"status": {"nominatedNodeName": name}}
 
 
-async def test_writes_about_a_pod_go_one_after_another_and_others_do_not_wait() -> None:
+async def test_writes_about_one_pod_are_serial_and_other_pods_do_not_wait() -> None:
     slow = Slow()
     world = Writing(slow)
     world.writes.report_status(pod("p"), None, nominated="n1")

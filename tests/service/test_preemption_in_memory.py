@@ -150,7 +150,7 @@ def test_a_victim_that_is_not_bound_is_taken_off_in_memory(where: Where, message
     play(where, scenario)
 
 
-def test_several_victims_some_waiting_some_bound() -> None:
+def test_waiting_victims_are_rejected_in_memory_and_bound_victims_deleted() -> None:
     async def scenario(cluster: VirtualCluster, watched: Watched) -> None:
         await cluster.create(priority("middle", 10))
         await cluster.create(low("waits", cpu="2"))

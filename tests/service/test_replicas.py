@@ -143,7 +143,7 @@ def play(scenario: Callable[[World], Coroutine[Any, Any, None]], *, delayed: boo
     run_virtual(main(), clock)
 
 
-def test_the_one_with_the_lease_binds_and_the_other_writes_nothing() -> None:
+def test_the_replica_with_the_lease_binds_and_the_other_writes_nothing() -> None:
     async def scenario(world: World) -> None:
         world.start("one")
         await aio.sleep(1)
@@ -157,7 +157,7 @@ def test_the_one_with_the_lease_binds_and_the_other_writes_nothing() -> None:
 
 
 @pytest.mark.parametrize("delayed", [False, True], ids=["watching", "delayCacheUntilActive"])
-def test_one_that_ends_in_good_order_hands_over_within_a_look(delayed: bool) -> None:
+def test_a_replica_that_shuts_down_hands_over_within_one_retry_period(delayed: bool) -> None:
     async def scenario(world: World) -> None:
         world.start("one")
         await world.create("a")
@@ -174,7 +174,7 @@ def test_one_that_ends_in_good_order_hands_over_within_a_look(delayed: bool) -> 
     play(scenario, delayed=delayed)
 
 
-def test_one_that_is_cut_off_ends_and_the_other_takes_over_when_the_lease_is_over() -> None:
+def test_a_replica_that_is_cut_off_ends_and_the_other_takes_over_after_the_lease() -> None:
     async def scenario(world: World) -> None:
         _, line = world.start("one")
         await world.create("a")

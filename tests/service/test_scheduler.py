@@ -114,7 +114,7 @@ def test_a_late_status_of_an_earlier_attempt_does_not_reach_a_bound_pod() -> Non
     run_virtual(main(), clock)
 
 
-def test_compare_finds_what_is_believed_and_not_so(caplog: pytest.LogCaptureFixture) -> None:
+def test_compare_finds_differences_between_cache_and_api(caplog: pytest.LogCaptureFixture) -> None:
     clock = ManualClock()
 
     async def main() -> None:

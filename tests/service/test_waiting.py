@@ -164,11 +164,11 @@ def test_the_first_outcome_counts(
     assert held(waits, decide) == (answers, outcome, seconds)
 
 
-def test_a_pod_that_nobody_holds_goes_on_at_once() -> None:
+def test_a_pod_that_no_plugin_holds_goes_on_at_once() -> None:
     assert run_virtual(WaitingPods().outcome(UID), ManualClock()) == SUCCESS
 
 
-def test_looking_shows_the_pods_still_to_be_decided_about() -> None:
+def test_waiting_pods_list_the_plugins_that_have_not_decided() -> None:
     waiting = WaitingPods()
 
     async def main() -> None:

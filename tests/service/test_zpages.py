@@ -63,11 +63,11 @@ WARNING = (
         pytest.param(BETA.replace("json", "cbor"), None, id="CBOR"),
     ],
 )
-def test_the_form_of_a_page(accept, expected) -> None:
+def test_the_accept_header_chooses_the_form_of_a_page(accept, expected) -> None:
     assert negotiated(accept, "Statusz") == expected
 
 
-async def test_what_runs_here_in_plain_text() -> None:
+async def test_statusz_is_served_in_plain_text() -> None:
     clock = ManualClock(1_729_112_623 * NS_PER_SECOND)
     page = statusz(clock, ["/readyz", "/metrics", "/metrics/slis", "/configz"])
     clock.advance(3_976)
@@ -86,7 +86,7 @@ async def test_what_runs_here_in_plain_text() -> None:
 
 
 @pytest.mark.parametrize("media_type", ["application/json", "application/yaml"])
-async def test_what_runs_here_as_an_object(media_type: str) -> None:
+async def test_statusz_is_served_as_an_object(media_type: str) -> None:
     clock = ManualClock(1_729_112_623 * NS_PER_SECOND)
     page = statusz(clock, ["/readyz"])
     clock.advance(16)
@@ -105,7 +105,7 @@ async def test_what_runs_here_as_an_object(media_type: str) -> None:
     }
 
 
-async def test_flags() -> None:
+async def test_flagz_lists_the_flags() -> None:
     page = flagz({"v": "4", "leader-elect": "true"})
     assert (await page("text/plain")).body.decode() == (
         f"\nkube-scheduler flagz\n{WARNING}leader-elect=true\nv=4\n"
@@ -123,7 +123,7 @@ async def test_flags() -> None:
     }
 
 
-async def test_a_form_there_is_not_is_refused_in_the_words_of_the_api() -> None:
+async def test_an_unknown_form_of_a_page_is_refused_as_by_the_api() -> None:
     told = await flagz({})("application/xml")
     assert told.status == 406
     assert json.loads(told.body) == {

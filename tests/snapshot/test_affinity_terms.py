@@ -110,7 +110,7 @@ def test_replicas_share_a_term_and_a_pod_of_its_own_costs_no_array():
     assert all(one._dense is None for one in terms)
 
 
-def test_equal_terms_are_one_part_whoever_wrote_them():
+def test_equal_affinity_terms_of_different_pods_share_one_part():
     one, two = PodInfo(pod("one", affinity=away())), PodInfo(pod("two", affinity=away()))
     assert one.part(POD_AFFINITY) is two.part(POD_AFFINITY)
     other = PodInfo(pod("other", namespace="b", affinity=away()))

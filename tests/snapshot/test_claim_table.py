@@ -73,7 +73,7 @@ def test_a_claim_that_was_never_shown_cannot_be_assumed_yet():
     assert table.assume(claim("8"))
 
 
-def test_changes_are_logged_for_who_follows():
+def test_changes_of_claims_are_logged_for_readers():
     table, lister = table_with(claim("5"))
     at = table.log.position
     table.assume(claim("8"))
@@ -94,7 +94,7 @@ def test_an_allocation_under_way_stays_as_long_as_a_pod_wants_it():
     assert list(table.under_way()) == []
 
 
-def test_what_was_written_is_not_under_way_whoever_shares_it():
+def test_a_written_allocation_is_no_longer_under_way_for_any_pod():
     table, _ = table_with()
     table.begin("u", claim("5", allocated=True))
     table.begin("u", claim("5", allocated=True))

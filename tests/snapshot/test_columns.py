@@ -68,7 +68,7 @@ def test_dropping_a_column_starts_it_afresh():
     assert columns.view(("count", 0)).tolist() == [0]
 
 
-def test_the_log_forgets_what_is_too_old_and_says_so():
+def test_the_log_drops_old_entries_and_returns_none_for_them():
     log: KeyLog[int] = KeyLog(limit=3)
     for row in range(6):
         log.append(row)

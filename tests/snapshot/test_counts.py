@@ -51,7 +51,7 @@ def snapshot() -> Snapshot:
         pytest.param(CountKey(WEB, frozenset(), False), [0, 0], id="in no namespace"),
     ],
 )
-def test_what_a_key_counts(snapshot, key, counts):
+def test_a_count_column_counts_the_pods_of_its_key(snapshot, key, counts):
     assert snapshot.count_column(key).tolist() == counts
     late = pod("late", labels={"app": "web"})
     snapshot.table.add_pod(late, "n2")
@@ -72,7 +72,7 @@ def test_equal_keys_share_a_column(snapshot):
     assert snapshot.table.pods.count_columns == 1
 
 
-def test_a_label_set_whose_id_is_taken_over_is_asked_about_again(snapshot):
+def test_a_label_set_that_takes_over_an_id_is_matched_again(snapshot):
     key = CountKey(WEB, None, False)
     snapshot.count_column(key)
     snapshot.table.add_pod(pod("x", labels={"app": "web", "own": "1"}), "n1")
@@ -94,7 +94,7 @@ def own_key(i: int) -> CountKey:
     return CountKey(equality_selector({"revision": str(i)}), None, False)
 
 
-def test_columns_nobody_asks_for_any_more_are_dropped(snapshot, monkeypatch):
+def test_unused_count_columns_are_dropped(snapshot, monkeypatch):
     monkeypatch.setattr(PodColumns, "_KEEP", 3)
     monkeypatch.setattr(PodColumns, "_IDLE", 10)
     for i in range(3):
@@ -106,7 +106,7 @@ def test_columns_nobody_asks_for_any_more_are_dropped(snapshot, monkeypatch):
     assert snapshot.count_column(own_key(1)).tolist() == [0, 0]
 
 
-def test_there_is_a_hard_limit_and_the_oldest_go_first(snapshot, monkeypatch):
+def test_above_the_limit_the_oldest_count_columns_are_dropped(snapshot, monkeypatch):
     monkeypatch.setattr(PodColumns, "_KEEP", 3)
     monkeypatch.setattr(PodColumns, "_MOST", 5)
     for i in range(40):

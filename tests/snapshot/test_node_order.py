@@ -125,7 +125,7 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS)
-def test_any_history_gives_the_order_told_plainly(steps):
+def test_the_node_order_equals_a_plain_model(steps):
     snapshot, plainly = Snapshot(), Plainly()
     for step in steps:
         if step is None:

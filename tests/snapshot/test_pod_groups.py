@@ -39,7 +39,7 @@ moves = st.lists(
 
 
 @given(moves)
-def test_every_member_is_where_the_last_thing_said_about_it_puts_it(history):
+def test_each_member_is_counted_by_its_last_event(history):
     counted, model = groups(), dict[str, tuple[str, str]]()
     for move, index, name in history:
         uid = f"uid-default-p{index}"
@@ -114,7 +114,7 @@ def test_without_a_source_no_pod_is_counted():
         pytest.param({"disruptionMode": "Pod"}, {}, id="disruption pod by pod"),
     ],
 )
-def test_what_a_group_demands(spec: dict[str, Any], changes: dict[str, Any]):
+def test_the_terms_of_a_group_follow_from_its_spec(spec: dict[str, Any], changes: dict[str, Any]):
     group = from_dict(
         PodGroup, {"metadata": {"namespace": "a", "name": "g", "uid": "u"}, "spec": spec}
     )

@@ -121,7 +121,7 @@ def different(left, right) -> set[str]:
         pytest.param(pod("p"), pod("q", priority=7), set(), id="priority is no part"),
     ],
 )
-def test_which_parts_tell_two_pods_apart(left, right, parts):
+def test_shape_parts_differ_exactly_where_two_pods_differ(left, right, parts):
     assert different(left, right) == parts
 
 

@@ -115,7 +115,7 @@ def test_unknown_names_are_refused_or_none():
     assert (table.row_of("n2"), table.pod("uid-q"), table.node_of_pod("uid-q")) == (None,) * 3
 
 
-def test_adding_a_known_node_and_updating_an_unknown_one_do_what_is_meant():
+def test_adding_a_known_node_updates_and_updating_an_unknown_node_adds():
     snapshot = cluster(node("n1", allocatable={"cpu": "1"}))
     snapshot.table.add_node(node("n1", allocatable={"cpu": "2"}))
     snapshot.table.update_node(node("n2", allocatable={"cpu": "3"}))

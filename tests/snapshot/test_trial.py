@@ -89,7 +89,7 @@ def test_nodes_may_not_change_under_a_trial():
 
 @settings(max_examples=80)
 @given(histories, st.data())
-def test_no_trace_of_nested_trials(history, data):
+def test_undone_nested_trials_leave_no_trace(history, data):
     world = World()
     for event in history:
         world.apply(event)

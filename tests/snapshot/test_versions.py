@@ -53,7 +53,7 @@ def test_a_version_has_the_parts_it_would_have_without_the_one_before(before, af
 
 
 @given(versions)
-def test_a_pod_placed_is_what_the_api_would_show_with_that_node(content):
+def test_a_placed_pod_equals_the_api_version_with_that_node(content):
     content.pop("nodeName", None)
     waiting = PodInfo(pod("p", **content))
     placed = waiting.placed("n7")
@@ -65,7 +65,7 @@ def test_a_pod_placed_is_what_the_api_would_show_with_that_node(content):
     assert info_of(placed.pod) is placed
 
 
-def test_what_the_watch_decodes_anew_shares_the_parts_of_the_version_before():
+def test_a_version_decoded_by_the_watch_shares_unchanged_parts():
     before = info_of(pod("p", requests={"cpu": "1"}))
     again: Pod = decode(Pod, encode(before.pod))
     version = info_of(again, like=before)

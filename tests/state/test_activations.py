@@ -18,13 +18,13 @@ def test_pods_are_taken_out_once_in_the_order_they_were_put_in():
     assert (len(activations), activations.take()) == (0, [])
 
 
-def test_putting_in_nothing_wakes_nobody():
+def test_putting_in_no_pods_does_not_wake_the_popper():
     wakes = []
     Activations(lambda: wakes.append("wake")).put([])
     assert wakes == []
 
 
-def test_the_queue_activates_them_before_it_pops():
+def test_the_queue_activates_pods_before_a_pop():
     world = World()
     world.add(pod("a"))
     world.fail(world.pop(), "Fit")
@@ -41,7 +41,7 @@ def test_the_queue_activates_them_before_it_pops():
         pytest.param(False, "unschedulable", id="not activated: it waits for an event"),
     ],
 )
-def test_the_queue_activates_them_before_it_takes_a_pod_back(put, place):
+def test_the_queue_activates_pods_before_a_failed_pod_returns(put, place):
     world = World()
     world.add(pod("a"))
     queued = world.pop()

@@ -80,7 +80,7 @@ def test_a_popped_pod_still_shows_who_rejected_it():
 
 
 class TestPopSpecific:
-    def test_takes_an_active_pod_out_of_turn(self):
+    def test_pop_specific_takes_an_active_pod_out_of_turn(self):
         world = World()
         world.add(pod("a"), pod("b"))
         queued = world.queue.pop_specific(pod("b"))
@@ -89,13 +89,13 @@ class TestPopSpecific:
         assert world.places() == {"a": "active", "b": "in-flight"}
         assert world.queue.pending().scheduling_cycle == 1
 
-    def test_activates_a_waiting_pod(self):
+    def test_pop_specific_takes_a_waiting_pod(self):
         world = World()
         waiting = world.waiting()
         assert world.queue.pop_specific(pod()) is waiting
 
     @pytest.mark.parametrize("where", ["gated", "in flight", "unknown"])
-    def test_gives_nothing_that_cannot_be_tried(self, where):
+    def test_pop_specific_returns_none_for_a_pod_that_cannot_be_tried(self, where):
         world = World()
         if where == "gated":
             world.close_gate("a")
@@ -118,7 +118,7 @@ def test_activating_several_pods_wakes_once():
 
 
 class TestLeftoverFlush:
-    def test_marks_and_moves_only_what_is_overdue(self):
+    def test_the_leftover_flush_marks_and_moves_only_overdue_pods(self):
         world = World()
         first = world.waiting("a")
         world.at(100)
@@ -138,7 +138,7 @@ class TestLeftoverFlush:
         world.queue.flush_unschedulable_leftover()
         assert world.places() == {"a": "backoff"}
 
-    def test_is_kept_for_pods_in_flight_like_any_event(self):
+    def test_the_leftover_flush_is_replayed_for_pods_in_flight(self):
         world = World()
         world.waiting("old")
         world.at(301)

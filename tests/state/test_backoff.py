@@ -108,7 +108,7 @@ def test_without_windows_the_release_is_one_nanosecond_after_the_end():
         pytest.param("rrere", (3, 1), 1, id="only errors in a row count"),
     ],
 )
-def test_which_failures_count(history, counts, seconds):
+def test_rejections_and_errors_are_counted_for_the_backoff(history, counts, seconds):
     world = World()
     world.add(pod())
     for index, kind in enumerate(history):
@@ -141,7 +141,7 @@ def test_a_window_is_released_by_priority():
     assert world.drain() == ["high", "mid", "low"]
 
 
-def test_a_flush_with_nothing_due_wakes_nobody():
+def test_a_flush_with_nothing_due_does_not_wake_the_popper():
     world = World()
     world.add(pod())
     world.fail(world.pop())
@@ -182,7 +182,7 @@ class TestPopFromBackoff:
         world.fail(world.pop())
         assert world.drain() == []
 
-    def test_is_off_with_the_gate(self):
+    def test_without_the_feature_gate_no_pod_is_popped_from_backoff(self):
         world = World(settings=QueueSettings(pop_from_backoff=False))
         world.waiting()
         wakes = world.wakes

@@ -183,7 +183,7 @@ def test_a_held_pod_carries_its_node():
     assert table.pods == {"uid-a": ("n1", pod(node="n1", labels={"x": "y"}))}
 
 
-def test_asking_for_a_pod_not_held():
+def test_a_pod_that_the_cache_does_not_hold_is_not_found():
     cache, _ = make()
     with pytest.raises(CacheError, match="pod uid-a does not exist in scheduler cache"):
         cache.get_pod("uid-a")
@@ -198,7 +198,7 @@ def test_confirmation_elsewhere_is_told(caplog):
 
 
 class TestNodes:
-    def test_come_change_and_go(self):
+    def test_nodes_are_added_updated_and_removed(self):
         cache, table = make()
         cache.add_node(node("n1"))
         cache.update_node(node("n1"), node("n1", zone="z"))
@@ -207,18 +207,18 @@ class TestNodes:
         assert (table.nodes, cache.dump().nodes) == ({}, {})
         cache.validate()
 
-    def test_added_twice_or_updated_unknown_are_taken_as_meant(self):
+    def test_adding_a_known_node_and_updating_an_unknown_node_are_accepted(self):
         cache, table = make()
         cache.update_node(node("n1"), node("n1"))
         cache.add_node(node("n1", zone="z"))
         assert table.nodes == {"n1": node("n1", zone="z")}
 
-    def test_removing_an_unknown_one_is_an_error(self):
+    def test_removing_an_unknown_node_is_an_error(self):
         cache, _ = make()
         with pytest.raises(CacheError, match="node n1 is not found"):
             cache.remove_node(node("n1"))
 
-    def test_ghosts_have_pods_but_no_node(self):
+    def test_pods_of_an_unknown_node_are_kept_without_a_node(self):
         cache, _ = make()
         cache.add_pod(pod("a", node="n1"))
         cache.assume_pod(pod("b"), "n2")
@@ -242,7 +242,7 @@ class TestNodes:
         pytest.param(["remove"], PodState.GONE, id="removed while assumed"),
     ],
 )
-def test_the_lifecycle_follows(way, state):
+def test_the_lifecycle_follows_the_moves_of_the_cache(way, state):
     cache, _ = make()
     cache.assume_pod(pod(), "n1")
     for step in way:

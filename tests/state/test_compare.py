@@ -74,7 +74,7 @@ PODS = [pod("bound", node="n1"), pod("assumed"), pod("flying"), pod("queued")]
         ),
     ],
 )
-def test_compare(pods, nodes, expected):
+def test_differences_between_belief_and_api_are_found(pods, nodes, expected):
     world, cache = believing()
     found = compare(
         cache,
@@ -87,7 +87,7 @@ def test_compare(pods, nodes, expected):
     assert found.empty == (expected == Mismatch())
 
 
-def test_every_pod_is_ours_unless_told():
+def test_every_pod_is_compared_unless_a_filter_is_given():
     world, cache = believing()
     found = compare(cache, world.queue, [*PODS, pod("theirs", profile="other")], NODES)
     assert found == Mismatch(missed_pods=("uid-theirs",))

@@ -211,7 +211,7 @@ def nothing(world: World) -> None:
         ),
     ],
 )
-def test_where_a_pod_ends_up(before, happens, new, old):
+def test_each_queue_version_puts_a_pod_into_its_sub_queue(before, happens, new, old):
     ends = {}
     for name, version in VERSIONS.items():
         world = World(version=version)
@@ -245,7 +245,7 @@ def failed(attempts: int, rejections: int, errors: int) -> QueuedPod:
         ),
     ],
 )
-def test_when_backoff_ends(queued, new, old):
+def test_each_queue_version_computes_the_end_of_backoff(queued, new, old):
     assert FailureBackoff(QueueSettings()).ends_ns(queued) / SECOND == new
     assert AttemptBackoff(V1_20.settings).ends_ns(queued) / SECOND == old
 
@@ -262,7 +262,7 @@ def test_v1_20_waits_for_nothing_where_backoff_is_off():
         pytest.param("v1.20", 11.499, 11.5, id="v1.20: at the very end"),
     ],
 )
-def test_the_moment_of_release(version, held, released):
+def test_each_queue_version_releases_from_backoff_at_its_moment(version, held, released):
     world = World(version=VERSIONS[version])
     world.at(10.5)
     world.waiting()

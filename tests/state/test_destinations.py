@@ -215,7 +215,7 @@ def flush_leftover(world: World) -> None:
         pytest.param(in_flight, event(NODE_ADD), "in-flight", id="events in flight: recorded"),
     ],
 )
-def test_destination(before, happens, after):
+def test_each_event_moves_a_pod_to_its_sub_queue(before, happens, after):
     world = World()
     before(world)
     happens(world)
@@ -273,7 +273,7 @@ def test_destination(before, happens, after):
         pytest.param(["P"], [], {"P": 1 / 3}, "backoff", id="a hint that breaks: queue"),
     ],
 )
-def test_hints_decide(rejectors, pending, answers, after, caplog):
+def test_the_hint_decides_whether_a_pod_moves(rejectors, pending, answers, after, caplog):
     def answer(value: object) -> HintFn | None:
         def ask(waiting: Pod, old: object, new: object) -> Hint:
             if isinstance(value, Hint):
@@ -348,7 +348,7 @@ def test_an_update_that_helped_is_not_looked_at_further():
     assert world.places() == {"a": "backoff"}
 
 
-def test_a_precheck_leaves_pods_alone():
+def test_a_pod_that_fails_the_precheck_does_not_move():
     world = World()
     world.waiting("a", priority=5)
     world.waiting("b", priority=1)
@@ -383,7 +383,7 @@ def test_a_pod_recreated_under_its_name_replaces_the_old_one():
 
 
 @pytest.mark.parametrize("before", [active, backoff, unschedulable, gated])
-def test_an_add_of_a_new_uid_displaces_what_had_the_name(before):
+def test_an_added_pod_replaces_the_pod_of_its_name_with_another_uid(before):
     world = World()
     before(world)
     world.gates.clear()

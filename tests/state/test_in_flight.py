@@ -53,7 +53,9 @@ from tests.state.build import NODE_ADD, NODE_LABEL, NODE_TAINT, PVC_ADD, World, 
         pytest.param([], [], [NODE_ADD], "backoff", id="an error is retried after backoff anyway"),
     ],
 )
-def test_return(rejectors, pending, events, after):
+def test_a_failed_pod_goes_where_rejectors_and_events_in_flight_say(
+    rejectors, pending, events, after
+):
     world = World()
     world.add(pod())
     queued = world.pop()

@@ -197,7 +197,7 @@ def test_a_second_copy_of_an_assumed_pod_does_not_change_its_state():
 
 
 class TestHistories:
-    def test_are_filtered_by_pod_and_by_cause(self):
+    def test_histories_are_filtered_by_pod_and_by_cause(self):
         histories = Histories(ManualClock(0))
         histories.record("1", ("ns", "a"), "waits", cause="X")
         histories.record("2", ("ns", "b"), "waits", cause="Y")
@@ -211,7 +211,7 @@ class TestHistories:
         assert (found.uid, found.entries) == ("1", a)
         assert histories.find("ns", "c") is None
 
-    def test_by_name_the_newest_pod_is_meant(self):
+    def test_a_name_finds_the_history_of_the_newest_pod(self):
         histories = Histories(ManualClock(0), finished_max=0)
         histories.record("1", ("ns", "a"), "waits", cause="X")
         histories.record("2", ("ns", "a"), "waits", cause="X")
@@ -222,7 +222,7 @@ class TestHistories:
         histories.finish("2")
         assert histories.find("ns", "a") is None
 
-    def test_keep_the_latest_entries(self):
+    def test_a_history_keeps_its_latest_entries(self):
         histories = Histories(ManualClock(0), entries_max=3)
         for number in range(5):
             histories.record("1", ("ns", "a"), str(number), cause="X")
@@ -231,7 +231,7 @@ class TestHistories:
         assert [entry.what for entry in history.entries] == ["2", "3", "4"]
         assert history.dropped == 2
 
-    def test_keep_all_unfinished_and_the_latest_finished(self):
+    def test_all_unfinished_and_the_latest_finished_histories_are_kept(self):
         histories = Histories(ManualClock(0), finished_max=2)
         for uid in "12345":
             histories.record(uid, ("ns", uid), "waits", cause="X")
@@ -273,7 +273,7 @@ class TestHistories:
             lifecycle.note(pod(f"p{number}"), "came late", cause="X")
         assert [history.uid for history in lifecycle.histories] == ["uid-p8", "uid-p9"]
 
-    def test_pods_that_were_never_queued_have_none(self):
+    def test_pods_that_were_never_queued_have_no_history(self):
         lifecycle = reach(S.BOUND)
         lifecycle.move(pod(), S.GONE, cause="test")
         assert len(lifecycle.histories) == 0

@@ -142,7 +142,7 @@ def walk(machine: QueueAndCache, rng: Random, steps: int) -> None:
 @pytest.mark.parametrize(
     ("kind", "ways"), [(QueueAndCache, WAYS), (Old, OLD_WAYS)], ids=["v1.36", "v1.20"]
 )
-def test_random_walks(kind, ways):
+def test_the_queue_equals_its_model_on_random_walks(kind, ways):
     entered: Counter[tuple[str, str]] = Counter()
     for seed in range(3):
         machine = kind()

@@ -44,7 +44,9 @@ BARE = Pod(metadata=ObjectMeta(name="a", namespace="ns", uid="uid-a"))
         pytest.param(pod(node="n9"), pod(nominated="n1"), None, {}, id="a bound pod"),
     ],
 )
-def test_add(in_api, given, info, expected):
+def test_the_queue_nominates_the_node_of_the_attempt_or_of_the_status(
+    in_api, given, info, expected
+):
     world = World()
     if in_api is not None:
         world.api[in_api.key] = in_api
@@ -150,7 +152,7 @@ def test_the_log_does_not_tell_of_nominations_to_no_node():
         ),
     ],
 )
-def test_which_version_of_a_nominated_pod_is_counted(steps, seen):
+def test_a_nominated_pod_is_counted_by_its_queued_version_or_bare_name(steps, seen):
     world = World()
     world.add(pod(priority=5))
     queued = world.pop()
@@ -186,7 +188,7 @@ def test_the_nomination_of_one_pod():
     assert ("uid-a" in nominator, len(nominator)) == (True, 1)
 
 
-def test_only_one_says_whether_a_pod_is_nominated_alone():
+def test_only_one_is_true_for_the_only_nominated_pod_of_a_node():
     world = World()
     world.add(pod(nominated="n1"))
     alone = world.queue.nominator.only_one

@@ -34,7 +34,7 @@ def array(items: dict[str, Any], **more: Any) -> dict[str, Any]:
         pytest.param(TEXT, 1, id="no list"),
     ],
 )
-def test_how_many_elements_a_request_can_hold(schema, most):
+def test_the_number_of_elements_in_a_request_is_estimated(schema, most):
     assert elements_max(schema) == most
 
 

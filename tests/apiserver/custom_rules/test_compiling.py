@@ -136,7 +136,7 @@ def test_a_rule_does_not_compile(text: str, message: str):
     assert compiler_says(text) == message
 
 
-def test_a_rule_with_an_optional_old_value_is_shown_as_it_was_written():
+def test_a_rule_with_an_optional_old_self_is_quoted_unchanged():
     schema = obj(rule("oldSelf.hasValue() &&", optionalOldSelf=True), a=COUNT)
     [error] = compiled_rules(schema).refused
     assert error.detail.startswith("compilation failed: ERROR: <input>:1:22: Syntax error")
@@ -193,7 +193,7 @@ def test_a_rule_with_an_optional_old_value_is_shown_as_it_was_written():
         ),
     ],
 )
-def test_a_rule_that_needs_what_is_not_here_is_left_out(text: str, missing: str):
+def test_a_rule_with_an_unsupported_function_is_left_out(text: str, missing: str):
     schema = obj(spec=obj("self.replicas > 0", text, **SPEC))
     assert refused(schema) == []
     place = ".properties[spec].x-kubernetes-validations[1].rule"
@@ -203,7 +203,7 @@ def test_a_rule_that_needs_what_is_not_here_is_left_out(text: str, missing: str)
     assert len(node.fields["spec"].rules) == 1
 
 
-def test_a_message_expression_that_needs_what_is_not_here_is_left_out():
+def test_a_message_expression_with_an_unsupported_function_is_left_out():
     schema = obj(rule("false", message="no", messageExpression="['a'].flatten()[0]"))
     assert refused(schema) == []
     assert left_out(schema) == [
@@ -305,7 +305,7 @@ def test_a_definition_is_refused_for_a_rule(each: dict[str, Any], message: str):
     assert refused(obj(each, a=COUNT, l=TEXTS)) == [message]
 
 
-def test_rules_are_a_list():
+def test_rules_that_are_no_list_are_refused():
     schema = obj(a=COUNT) | {"x-kubernetes-validations": {"rule": "true"}}
     assert refused(schema) == [
         'schema.x-kubernetes-validations: Invalid value: {"rule":"true"}: must be a list of rules'
@@ -334,7 +334,7 @@ def test_rules_are_a_list():
         ),
     ],
 )
-def test_an_old_value_cannot_be_found(schema: dict[str, Any]):
+def test_old_self_is_refused_where_items_have_no_identity(schema: dict[str, Any]):
     [message] = refused(schema)
     assert message.endswith(
         '"self == oldSelf": oldSelf cannot be used on the uncorrelatable portion of the schema'
@@ -350,13 +350,13 @@ def test_an_old_value_cannot_be_found(schema: dict[str, Any]):
         pytest.param("[self].all(oldSelf, oldSelf != '')", False, id="a variable of a loop"),
     ],
 )
-def test_a_transition_rule_is_one_that_names_the_old_value(text: str, uses_old: bool):
+def test_a_rule_that_uses_old_self_is_a_transition_rule(text: str, uses_old: bool):
     node = compiled_rules(obj(a=with_rules(TEXT, text))).node
     assert node is not None
     assert [rule.program.uses_old for rule in node.fields["a"].rules] == [uses_old]
 
 
-def test_rules_on_what_has_no_type_are_refused():
+def test_rules_on_a_schema_without_type_are_refused():
     unknown = {"x-kubernetes-preserve-unknown-fields": True}
     assert refused(obj(x=with_rules(unknown, "true"))) == [
         "schema.properties[x].x-kubernetes-validations[0]: Internal error: rule declared on schema "
@@ -384,5 +384,5 @@ def test_a_schema_is_compiled_once():
         ("_", "_"),
     ],
 )
-def test_names_of_properties(name: str, spelt: str):
+def test_property_names_are_escaped_for_cel(name: str, spelt: str):
     assert escaped(name) == spelt

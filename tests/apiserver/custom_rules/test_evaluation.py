@@ -38,7 +38,9 @@ SHRUNK = ['spec.n: Invalid value: "integer": may only grow']
         pytest.param({"n": None}, {"n": 1}, [], id="it becomes null"),
     ],
 )
-def test_a_transition_rule_compares_with_what_was(new: Any, old: Any, errors: list[str]):
+def test_a_transition_rule_compares_the_new_value_with_the_old(
+    new: Any, old: Any, errors: list[str]
+):
     schema = obj(n=with_rules(COUNT | {"nullable": True}, GROWS))
     assert broken(schema, new, old) == errors
 
@@ -104,7 +106,9 @@ def test_a_transition_rule_compares_with_what_was(new: Any, old: Any, errors: li
         ),
     ],
 )
-def test_old_values_are_found(schema: Any, new: Any, old: Any, errors: list[str]):
+def test_old_values_are_found_by_the_key_of_their_item(
+    schema: Any, new: Any, old: Any, errors: list[str]
+):
     assert broken(obj(x=schema), {"x": new}, {"x": old}) == errors
 
 
@@ -117,7 +121,7 @@ def test_old_values_are_found(schema: Any, new: Any, old: Any, errors: list[str]
         pytest.param(3, None, ['spec.n: Invalid value: "integer": fixed, or 7'], id="new"),
     ],
 )
-def test_an_old_value_may_be_optional(new: Any, old: Any, errors: list[str]):
+def test_old_self_may_be_optional(new: Any, old: Any, errors: list[str]):
     text = "oldSelf.hasValue() ? self == oldSelf.value() : self == 7"
     schema = obj(n=with_rules(COUNT, rule(text, optionalOldSelf=True, message="fixed, or 7")))
     assert broken(schema, {"n": new}, None if old is None else {"n": old}) == errors
@@ -209,14 +213,14 @@ BROKEN = 'spec: Invalid value: "object"'
         ),
     ],
 )
-def test_a_broken_rule_is_told(each: dict[str, Any], message: str):
+def test_a_broken_rule_is_reported_with_its_message(each: dict[str, Any], message: str):
     port = {"x-kubernetes-int-or-string": True}
     labels = {"type": "object", "additionalProperties": TEXT}
     schema = obj(each, a=COUNT, b=COUNT, l=TEXTS, m=labels, p=port)
     assert broken(schema, {"a": 1, "l": [], "m": {}, "p": "80%"}) == [message]
 
 
-def test_every_broken_rule_is_told_from_outside_in():
+def test_broken_rules_are_reported_from_outside_in():
     schema = obj(
         rule("self.a > 9", message="more"),
         rule("self.a < 0", message="less"),
@@ -279,16 +283,18 @@ ODD = ['spec.n: Invalid value: "integer": must be even']
         ),
     ],
 )
-def test_what_is_left_as_it_was_is_let_be(schema: Any, new: Any, old: Any, errors: list[str]):
+def test_an_unchanged_value_that_breaks_a_rule_is_accepted(
+    schema: Any, new: Any, old: Any, errors: list[str]
+):
     assert broken(schema, new, old) == errors
 
 
-def test_a_transition_rule_holds_for_what_is_as_it_was():
+def test_a_transition_rule_applies_to_an_unchanged_value():
     schema = obj(n=with_rules(COUNT, rule("self > oldSelf", message="must grow")))
     assert broken(schema, {"n": 1}, {"n": 1}) == ['spec.n: Invalid value: "integer": must grow']
 
 
-def test_loops_that_take_too_long_end_it():
+def test_a_loop_beyond_the_cost_limit_ends_the_evaluation():
     schema = obj(
         "self.l.all(x, self.l.all(y, x + y >= 0))",
         "false",
@@ -302,7 +308,7 @@ def test_loops_that_take_too_long_end_it():
     ]
 
 
-def test_a_value_as_rules_see_it():
+def test_values_are_converted_for_cel():
     schema = obj(**{"a-b": COUNT, "l": TEXTS, "n": {"type": "number"}, "gone": COUNT})
     size = Size()
     assert cel_value(
@@ -334,11 +340,11 @@ def test_a_value_as_rules_see_it():
         ),
     ],
 )
-def test_what_rules_cannot_see_breaks_them(schema: Any, value: Any, why: str):
+def test_a_value_that_cel_cannot_hold_breaks_the_rule(schema: Any, value: Any, why: str):
     [message] = broken(obj(x=schema), {"x": value})
     assert f": {why} evaluating rule: " in message
 
 
-def test_the_largest_integers_are_seen():
+def test_rules_see_the_largest_integers():
     schema = obj(l={"type": "array", "items": with_rules(COUNT, "self == -self - 1 || true")})
     assert broken(schema, {"l": [2**63 - 1, -(2**63)]}) == []

@@ -179,7 +179,7 @@ ENVARS = listed("map", obj(name=TEXT, value=TEXT))
         ),
     ],
 )
-def test_a_rule_about_an_object(
+def test_example_rules_on_objects_give_the_documented_result(
     properties: dict[str, Any], rule: str, good: dict[str, Any], bad: dict[str, Any]
 ):
     schema = obj(rule, **properties)
@@ -215,7 +215,9 @@ def test_a_rule_about_an_object(
         ),
     ],
 )
-def test_a_rule_about_another_value(schema: dict[str, Any], rule: str, good: Any, bad: Any):
+def test_example_rules_on_other_values_give_the_documented_result(
+    schema: dict[str, Any], rule: str, good: Any, bad: Any
+):
     kind = schema.get("type", "")
     whole = obj(x=with_rules(schema, rule))
     assert broken(whole, {"x": good}) == []

@@ -35,7 +35,7 @@ VALUE = {"text": "abc 123 def 456", "texts": ["a", "b", "c"], "counts": [3, 1, 2
         "'%s has %d'.format([self.texts[0], self.counts[0]]) == 'a has 3'",
     ],
 )
-def test_a_function_says(text: str):
+def test_each_cel_function_gives_the_documented_result(text: str):
     assert broken(obj(text, **SPEC), VALUE) == []
     assert broken(obj(f"!({text})", **SPEC), VALUE) != []
 
@@ -47,6 +47,6 @@ def test_a_function_says(text: str):
         ("quantity(self.text).isInteger()", "quantities must match the regular expression"),
     ],
 )
-def test_a_function_fails(text: str, why: str):
+def test_a_failing_cel_function_is_reported(text: str, why: str):
     [message] = broken(obj(text, **SPEC), VALUE)
     assert message.startswith(f'spec: Invalid value: "object": {why}')

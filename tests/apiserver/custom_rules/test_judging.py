@@ -81,7 +81,7 @@ def judge() -> Iterator[Judge]:
         *[pytest.param(*each.values, True, id=each.id) for each in LONG],
     ],
 )
-def test_which_rules_may_take_long(rule: str, value: Any, expected: bool):
+def test_rules_on_large_values_are_evaluated_in_the_judge(rule: str, value: Any, expected: bool):
     schema = obj(rule, s=TEXT, l=TEXTS)
     with evaluated_by(LATER), contextlib.suppress(TooLongHere):
         rules_broken_by(schema, value, None)
@@ -90,7 +90,7 @@ def test_which_rules_may_take_long(rule: str, value: Any, expected: bool):
     assert expected
 
 
-def test_many_quick_rules_may_take_long():
+def test_many_quick_rules_together_are_evaluated_in_the_judge():
     schema = obj(l={"type": "array", "items": with_rules(COUNT, "self >= 0")})
     with evaluated_by(LATER):
         assert rules_broken_by(schema, {"l": [1] * 1000}, None) == []
@@ -98,7 +98,7 @@ def test_many_quick_rules_may_take_long():
             rules_broken_by(schema, {"l": [1] * 10_000}, None)
 
 
-def test_in_the_loop_a_call_is_told_to_come_later():
+def test_on_the_event_loop_a_slow_rule_is_deferred():
     schema = obj("self.s + 'a' == 'b'", s=TEXT)
     with evaluated_by(LATER):
         assert len(rules_broken_by(schema, {"s": "a"}, None)) == 1
@@ -107,7 +107,7 @@ def test_in_the_loop_a_call_is_told_to_come_later():
 
 
 @pytest.mark.parametrize(("rule", "value"), LONG)
-def test_what_takes_too_long_is_refused(
+def test_a_rule_beyond_the_time_limit_refuses_the_object(
     rule: str, value: Any, judge: Judge, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr(judging, "JUDGE_SECONDS", 0.2)
@@ -117,7 +117,7 @@ def test_what_takes_too_long_is_refused(
 
 
 @pytest.mark.parametrize("old", [None, {"s": MEGA, "l": ["b"]}])
-def test_the_judge_says_what_would_be_said_here(old: Any, judge: Judge):
+def test_the_judge_process_gives_the_same_errors_as_this_process(old: Any, judge: Judge):
     rules = ("self.s + 'a' == 'b'", "self.l == oldSelf.l", "self.l.size() == 9")
     schema, value = obj(*rules, s=TEXT, l=TEXTS), {"s": MEGA, "l": ["a"]}
     told = rules_broken_by(schema, value, old, "spec")

@@ -248,7 +248,7 @@ async def test_a_status_is_held_to_the_rules():
     assert (code, told(body)) == (422, ['<nil>: Invalid value: "object": more ready than wanted'])
 
 
-async def test_an_object_older_than_its_rules_may_be_changed_elsewhere():
+async def test_an_object_older_than_its_rules_may_change_in_other_fields():
     cluster = Cluster()
     before = copy.deepcopy(ROOT)
     del before["properties"]["spec"]["properties"]["className"]["x-kubernetes-validations"]
@@ -302,7 +302,7 @@ async def test_a_default_is_held_to_the_rules():
     await cluster.ok("POST", DEFINITIONS, definition(obj(spec=obj(a=count | {"default": 4}))))
 
 
-async def test_rules_that_need_what_is_not_here_are_stored_with_a_warning():
+async def test_rules_with_unsupported_functions_are_stored_with_a_warning():
     cluster = Cluster()
     schema = obj(spec=obj("self.a > 1", "self.all(k, v, true)", a=COUNT, u=TEXT))
     reply = await cluster.reply("POST", DEFINITIONS, definition(schema))

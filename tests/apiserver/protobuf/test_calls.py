@@ -54,7 +54,7 @@ async def test_an_object_is_created_read_changed_and_deleted():
     assert (gone["kind"], gone["status"], gone["details"]["name"]) == ("Status", "Success", "a")
 
 
-async def test_a_lease_is_written_as_leaders_do():
+async def test_a_lease_is_created_and_renewed_in_protobuf():
     cluster = Cluster()
     spec = {
         "holderIdentity": "me",
@@ -70,7 +70,7 @@ async def test_a_lease_is_written_as_leaders_do():
     assert told(await send(cluster, "PUT", f"{LEASES}/a", made))["spec"] == made["spec"]
 
 
-async def test_a_definition_is_created_and_its_resources_are_json():
+async def test_a_definition_is_created_in_protobuf_and_its_resources_served_in_json():
     cluster = Cluster()
     made = told(await send(cluster, "POST", DEFINITIONS, definition()))
     assert made["spec"]["names"]["plural"] == "cars"
@@ -125,7 +125,7 @@ def encode_options(options: dict[str, Any]) -> bytes:
 
 
 @pytest.mark.parametrize("count", [0, 3, 250])
-async def test_a_list(count):
+async def test_a_list_is_served_in_protobuf(count):
     cluster = Cluster()
     for index in range(count):
         await cluster.ok("POST", CONFIG_MAPS, config_map(f"a{index:03}", k=str(index)))
@@ -142,7 +142,7 @@ async def test_a_list(count):
     assert {"items": []} | found == expected
 
 
-async def test_pages_of_a_list():
+async def test_pages_of_a_list_are_served_in_protobuf():
     cluster = Cluster()
     for name in "abc":
         await cluster.ok("POST", CONFIG_MAPS, config_map(name))
@@ -154,7 +154,7 @@ async def test_pages_of_a_list():
     assert names == ["a", "b", "c"]
 
 
-async def test_errors_are_told_in_the_form_that_was_asked_for():
+async def test_errors_are_served_in_the_accepted_form():
     reply = await Cluster().reply("GET", f"{PODS}/none", accept=BOTH)
     found = told(reply)
     assert (reply.status, found["reason"], found["code"]) == (404, "NotFound", 404)
@@ -230,7 +230,7 @@ async def test_tables_and_patches_are_never_protobuf():
         ),
     ],
 )
-async def test_bodies_of_subresources_and_questions(path, sent, expected):
+async def test_subresources_and_reviews_are_read_from_protobuf(path, sent, expected):
     cluster = Cluster()
     await cluster.ok("POST", PODS, pod())
     await cluster.ok("POST", ACCOUNTS, {"metadata": {"name": "robot"}})
@@ -240,7 +240,7 @@ async def test_bodies_of_subresources_and_questions(path, sent, expected):
     assert {key: found[key] for key in expected} == expected
 
 
-async def test_a_scale():
+async def test_a_scale_is_read_and_written_in_protobuf():
     cluster = Cluster()
     path = "/apis/apps/v1/namespaces/default/replicasets"
     labels = {"app": "a"}
@@ -255,7 +255,7 @@ async def test_a_scale():
     assert (await cluster.ok("GET", f"{path}/a"))["spec"]["replicas"] == 0
 
 
-async def test_an_envelope_that_does_not_say_its_kind_is_of_the_path():
+async def test_a_body_without_a_kind_has_the_kind_of_the_path():
     cluster = Cluster()
     body = wrap("", "", encode("k8s.io.api.core.v1.ConfigMap", config_map("a")))
     assert (await cluster.reply("POST", CONFIG_MAPS, body, content_type=PROTOBUF)).status == 201
@@ -280,7 +280,7 @@ async def test_an_envelope_that_does_not_say_its_kind_is_of_the_path():
         ),
     ],
 )
-async def test_what_cannot_be_read_is_refused_with_the_reason(body, message):
+async def test_an_unreadable_protobuf_body_is_refused_with_the_reason(body, message):
     status, found = await Cluster().call("POST", NODES, body, content_type=PROTOBUF)
     assert (status, found["reason"]) == (400, "BadRequest")
     assert message in found["message"]
@@ -320,7 +320,7 @@ async def test_a_body_above_three_megabytes_is_refused():
         pytest.param("/api/v1", "APIResourceList", id="resources"),
     ],
 )
-async def test_discovery(path, kind):
+async def test_discovery_is_served_in_protobuf(path, kind):
     cluster = Cluster()
     found = told(await cluster.reply("GET", path, accept=BOTH))
     assert found["kind"] == kind
@@ -330,7 +330,7 @@ async def test_discovery(path, kind):
     assert set(found) - {"serverAddressByClientCIDRs"} == told_in_json
 
 
-async def test_a_definition_survives_what_json_schema_can_say():
+async def test_a_definition_keeps_every_part_of_its_schema_in_protobuf():
     cluster = Cluster()
     sent = definition()
     schema = sent["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

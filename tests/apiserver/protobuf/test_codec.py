@@ -31,7 +31,7 @@ def has_fields(message: str) -> bool:
 @pytest.mark.parametrize("package", facts.packages())
 @settings(max_examples=5, deadline=None)
 @given(rng=st.randoms(use_true_random=True))
-def test_json_to_message_and_back_says_the_same(package, rng):
+def test_an_object_survives_encoding_and_decoding(package, rng):
     for name in facts.package(package):
         message = f"{package}.{name}"
         if has_fields(message):
@@ -123,7 +123,7 @@ def field(number: int, data: bytes) -> bytes:
         ),
     ],
 )
-def test_what_is_written(message, obj, written):
+def test_objects_are_written_in_the_expected_bytes(message, obj, written):
     assert encode(message, obj) == written
     assert decode(message, written) == obj
 
@@ -148,7 +148,7 @@ SCHEMA_ZEROS = encode(f"{SCHEMAS}.JSONSchemaProps", {})
         pytest.param("minimum", 0.5, id="a fraction"),
     ],
 )
-def test_parts_of_a_schema(field_name, value):
+def test_parts_of_a_json_schema_survive_encoding(field_name, value):
     obj = {field_name: value}
     assert decode(f"{SCHEMAS}.JSONSchemaProps", encode(f"{SCHEMAS}.JSONSchemaProps", obj)) == obj
 
@@ -184,7 +184,7 @@ def test_parts_of_a_schema(field_name, value):
         ),
     ],
 )
-def test_what_is_not_said_in_the_same_words(message, obj, expected):
+def test_some_values_come_back_in_their_normal_form(message, obj, expected):
     assert decode(message, encode(message, obj)) == expected
 
 
@@ -201,7 +201,7 @@ def test_what_is_not_said_in_the_same_words(message, obj, expected):
         pytest.param(f"{META}.ObjectMeta", {"creationTimestamp": 5}, id="a number for a time"),
     ],
 )
-def test_what_cannot_be_written(message, obj):
+def test_values_of_a_wrong_type_are_not_encoded(message, obj):
     with pytest.raises(ProtobufError, match=message):
         encode(message, obj)
 
@@ -237,7 +237,7 @@ def test_what_cannot_be_written(message, obj):
         ),
     ],
 )
-def test_what_cannot_be_read(message, data, why):
+def test_damaged_bytes_are_not_decoded(message, data, why):
     with pytest.raises(ProtobufError, match=why):
         decode(message, data)
 
@@ -248,7 +248,7 @@ def test_a_field_of_a_newer_api_is_left_out():
     }
 
 
-def test_messages_within_each_other_are_bounded():
+def test_the_depth_of_nested_messages_is_bounded():
     data = b""
     for _ in range(200):
         size = len(data)
@@ -277,13 +277,13 @@ ENTRY = field(1, b"k") + field(2, field(1, b"1"))
         pytest.param(f"{CORE}.PodSpec", b"\xf8\x3f\x00", id="unknown numbers"),
     ],
 )
-def test_parts_are_bounded(message, part):
+def test_the_number_of_messages_elements_and_entries_is_bounded(message, part):
     assert isinstance(decode(message, part), dict)
     with pytest.raises(ProtobufError, match="more than 20000 messages, elements and entries"):
         decode(message, part * (PARTS_MAX + 1))
 
 
-def test_fields_are_bounded():
+def test_the_number_of_fields_is_bounded():
     data = b"\x18\x01" * (FIELDS_MAX + 1)
     with pytest.raises(ProtobufError, match="more than 200000 fields"):
         decode(f"{CORE}.ServicePort", data)
@@ -311,7 +311,7 @@ def test_a_long_body_that_is_no_message_is_refused_while_it_is_walked(end, why):
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_are_a_crash(data):
+def test_random_bytes_are_decoded_or_refused(data):
     for message in (f"{CORE}.Pod", f"{SCHEMAS}.CustomResourceDefinition", f"{CORE}.Event"):
         with contextlib.suppress(ProtobufError):
             assert isinstance(decode(message, data), dict)

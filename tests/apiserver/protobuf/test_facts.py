@@ -41,7 +41,7 @@ def test_every_message_has_the_fields_numbers_and_types_of_the_facts():
 
 
 @pytest.mark.usefixtures("go_types")
-def test_the_shipped_file_is_what_packing_gives():
+def test_the_shipped_file_equals_freshly_packed_facts():
     content = json.loads(gzip.decompress(Path(pack.PACKED).read_bytes()))
     assert content == pack.pack()
 
@@ -69,7 +69,7 @@ def test_go_numbers_the_fields_as_the_facts_do(go_types):
         pytest.param("core.v1.ConfigMap", "data", "m", id="a map"),
     ],
 )
-def test_how_a_field_is_written(message, field, expected):
+def test_zero_values_of_a_field_are_written_as_go_writes_them(message, field, expected):
     found = {each.name: each.how for each in facts.fields(f"k8s.io.api.{message}")}
     assert found[field] == expected
 
@@ -112,11 +112,11 @@ def test_every_kind_that_is_served_has_a_message():
         pytest.param("v1", "Deployment", None, id="of another group"),
     ],
 )
-def test_the_message_of_a_kind(api_version, kind, expected):
+def test_the_message_of_a_kind_is_found_by_version_and_kind(api_version, kind, expected):
     assert facts.message_of(api_version, kind) == expected
 
 
-def test_nothing_is_kept_of_kinds_that_clients_invent():
+def test_lookups_of_invented_kinds_keep_no_memory():
     words = "".join(["Fr", "og"]), "".join(["v", "99"])
     kept = [sys.getrefcount(each) for each in words]
     assert facts.message_of(words[1], words[0]) is None

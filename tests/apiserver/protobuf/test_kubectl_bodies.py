@@ -22,7 +22,7 @@ def test_a_body_read_and_written_again_is_the_same_bytes(recorded):
     assert write_object(read_object(body, ("", ""))) == body
 
 
-async def test_every_body_is_taken_and_answered_like_the_same_in_json():
+async def test_every_recorded_body_is_answered_like_its_json():
     in_protobuf, in_json = Cluster(), Cluster()
     for recorded in RECORDED:
         body = body_of(recorded)
@@ -35,7 +35,7 @@ async def test_every_body_is_taken_and_answered_like_the_same_in_json():
         assert told(found) == told(expected), recorded.command
 
 
-def test_what_a_deployment_says():
+def test_a_recorded_deployment_is_decoded_completely():
     assert read_object(body_of(RECORDED[0]), ("", "")) == {
         "apiVersion": "apps/v1",
         "kind": "Deployment",

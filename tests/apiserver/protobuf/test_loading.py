@@ -55,9 +55,9 @@ def _said(code: str, *arguments: str) -> str:
         pytest.param("application/vnd.kubernetes.protobuf", "True", id="protobuf"),
     ],
 )
-def test_the_runtime_is_imported_for_clients_who_speak_protobuf(accept, imported):
+def test_the_runtime_is_imported_only_for_calls_in_protobuf(accept, imported):
     assert _said(SERVE, accept) == imported
 
 
-def test_threads_may_meet_the_same_packages_at_once():
+def test_threads_may_load_the_same_packages_at_once():
     assert _said(THREADS) == "[]"

@@ -44,7 +44,7 @@ async def opened(cluster: Cluster, accept: str = STREAM, **query: str) -> AsyncI
     return reply.body
 
 
-async def test_what_happens_is_told_as_in_json():
+async def test_a_watch_in_protobuf_shows_the_events_of_one_in_json():
     cluster = Cluster()
     await cluster.ok("POST", CONFIG_MAPS, config_map("a", k="1"))
     told = await opened(cluster)
@@ -86,7 +86,7 @@ async def test_initial_events_end_with_a_bookmark():
     }
 
 
-async def test_a_version_that_is_gone_is_an_error_in_a_frame():
+async def test_an_expired_version_ends_the_watch_with_an_error_frame():
     cluster = Cluster(limits=Limits(changes=1))
     for name in "abc":
         await cluster.ok("POST", CONFIG_MAPS, config_map(name))
@@ -97,7 +97,7 @@ async def test_a_version_that_is_gone_is_an_error_in_a_frame():
         await anext(told)
 
 
-async def test_metadata_only():
+async def test_a_watch_in_protobuf_may_show_metadata_only():
     cluster = Cluster()
     await cluster.ok("POST", CONFIG_MAPS, config_map("a", k="1"))
     told = await opened(cluster, f"{PROTOBUF};as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
@@ -130,7 +130,7 @@ async def test_an_event_is_written_once_for_all_watchers_and_never_for_those_in_
     assert len(written) == 2
 
 
-async def test_an_object_that_cannot_be_written_is_told_as_an_error():
+async def test_an_object_without_a_protobuf_form_becomes_an_error_event():
     cluster = Cluster()
     told = await opened(cluster)
     with patch.object(rendering, "write_object", _failing):

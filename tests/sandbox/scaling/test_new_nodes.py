@@ -18,11 +18,11 @@ from moorage.sandbox.scaling.new_nodes import highest_number, new_nodes
         pytest.param(["node-2", "node-010", "node-9"], 10, id="by value, not by text"),
     ],
 )
-def test_the_highest_number(names: list[str], number: int) -> None:
+def test_the_highest_number_in_node_names_is_found(names: list[str], number: int) -> None:
     assert highest_number(names) == number
 
 
-def test_names_and_zones_go_on_after_the_nodes_there_are() -> None:
+def test_names_and_zones_of_new_nodes_continue_after_existing_nodes() -> None:
     made: list[Any] = new_nodes([], 3, first=9)
     zone = "topology.kubernetes.io/zone"
     assert [(each["metadata"]["name"], each["metadata"]["labels"][zone]) for each in made] == [
@@ -36,7 +36,7 @@ def test_names_and_zones_go_on_after_the_nodes_there_are() -> None:
     assert made[0]["status"]["allocatable"]["cpu"] == "8"
 
 
-def test_new_nodes_have_the_asked_shapes() -> None:
+def test_new_nodes_have_the_given_shapes() -> None:
     shapes = [parse_shape("cpu=4"), parse_shape("g4dn.xlarge,count=1,taint=gpu=yes:NoSchedule")]
     made: list[Any] = new_nodes(shapes, 3, first=1)
     assert [each["status"]["capacity"].get("nvidia.com/gpu") for each in made] == [None, None, "1"]

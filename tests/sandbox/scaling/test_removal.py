@@ -75,5 +75,7 @@ OLD, NEW, NEWEST = aged("node-9", 1), aged("node-10", 2), aged("node-11", 2)
         ),
     ],
 )
-def test_nodes_to_remove(pods: list[Pod], count: int, removal: Removal) -> None:
+def test_nodes_are_chosen_for_removal_by_their_pods_and_age(
+    pods: list[Pod], count: int, removal: Removal
+) -> None:
     assert choose([OLD, NEWEST, NEW], pods, count) == removal

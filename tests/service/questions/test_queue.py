@@ -109,7 +109,7 @@ SIZES = {
 }
 
 
-def test_a_pod_in_each_place_says_what_ends_its_wait() -> None:
+def test_the_queue_answer_names_what_ends_the_wait_of_each_pod() -> None:
     clock = ManualClock()
 
     async def main() -> None:
