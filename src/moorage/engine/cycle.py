@@ -1,7 +1,7 @@
 """The scheduling cycle of one pod: a function from (pod, snapshot, profile) to a `Decision`.
 
 Read top to bottom it is the scheduling spec's cycle: PreFilter, Filter, PostFilter, PreScore,
-Score, select. What plugins answer comes from `answers`, which may have kept it from another pod.
+Score, select. Answers of plugins come from `answers`, which may reuse those of another pod.
 
 Rules: scheduling spec, cycle sections 2.1 and 3.
 """
@@ -46,7 +46,7 @@ from moorage.snapshot.view import NodeView
 _SUCCESS, _ERROR = Code.SUCCESS, Code.ERROR
 
 OnScored: TypeAlias = Callable[[Attempt, Rows], None]
-"""(attempt, feasible rows): it may look at both, and leaves both as they are."""
+"""(attempt, feasible rows): the callable may read both, and changes neither."""
 
 
 class _NominatedNode(NamedTuple):
@@ -66,17 +66,17 @@ class Cycle:
     snapshot
         The cluster; current, and not changed while `decide` runs.
     tie_break
-        Which of several best nodes is taken.
+        Chooses one of several best nodes.
     reuse
         Whether plugins' answers are reused for replicas; decisions are the same either way.
     budget_bytes
         Memory for reused answers.
     rotation
-        Where searches of a part of the nodes start; the cycles of a scheduler share one.
+        Start of the next search of a part of the nodes; the cycles of a scheduler share one.
     meter
-        Told how long extension points and plugins take; None where that is not measured.
+        Records the durations of extension points and plugins; None where they are not measured.
     on_scored
-        Called with the feasible rows once they have scores; None where no part looks at them.
+        Called with the feasible rows once they have scores; None without a reader.
     """
 
     def __init__(
@@ -138,12 +138,7 @@ class Cycle:
     def search(self, attempt: Attempt, *, shortcut: bool = True) -> Search:
         """Run PreFilter and Filter: the nominated node first, then every candidate row.
 
-        Parameters
-        ----------
-        attempt
-            The attempt.
-        shortcut
-            Whether a nominated node that fits is all that is looked at.
+        With `shortcut`, a nominated node that passes Filter ends the search.
 
         Raises
         ------
@@ -189,7 +184,7 @@ class Cycle:
         )
 
     def _filter_nominated_node(self, answers: Answers) -> _NominatedNode | None:
-        """Look at the nominated node alone; None where there is none, or a plugin breaks there."""
+        """Filter the nominated node alone; None without such a node, or where a plugin breaks."""
         attempt = answers.attempt
         name, within = attempt.pod.pod.status.nominated_node_name, attempt.scope.within
         row = self.snapshot.row_of(name) if name else None
@@ -197,7 +192,7 @@ class Cycle:
             return None
         try:
             return _NominatedNode(row, answers.filter_row(row))
-        except CycleError:  # looking here first is a short cut: the search proper finds out
+        except CycleError:  # looking here first is a short cut: the full search reports the error
             return None
 
     def _filter_candidates(
@@ -256,8 +251,6 @@ class Cycle:
 
     def totals(self, search: Search, rows: Rows) -> ScoreArray:
         """Return int64, (rows,): the weighted sum of the scores of the feasible rows.
-
-        The meter hears of PreScore on the way, and of Score at the end.
 
         Raises
         ------
