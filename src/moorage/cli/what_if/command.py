@@ -46,7 +46,7 @@ def _many(name: str, metavar: str, text: str) -> Callable[[F], F]:
 
 
 @click.command(name="what-if", epilog=_EPILOG)
-@_many("--add", "[N]x[SHAPE]", "Add nodes, such as 3xcpu=8,memory=32Gi; shapes as of `up --shape`.")
+@_many("--add", "[Nx]SHAPE", "Add nodes, such as 3xcpu=8,memory=32Gi; shapes as of `up --shape`.")
 @_many("--remove", "NODE", "Delete a node.")
 @_many("--cordon", "NODE", "Let no further pod onto a node.")
 @_many("--drain", "NODE", "Cordon a node and evict its pods, one after another.")
@@ -105,6 +105,7 @@ def what_if(  # noqa: PLR0913 - one parameter for each option
     steps = [] if scenario is None else scenario_changes(scenario, reading)
     steps += flag_changes(changes, reading)
     course = try_steps(loaded.world, steps)
-    show(output, plain(course), text=lambda: report(course))
+    told = plain(course) if output in ("json", "yaml") else None
+    show(output, told, text=lambda: report(course))
     if course.worse:
         ctx.exit(1)

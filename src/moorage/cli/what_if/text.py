@@ -23,10 +23,9 @@ def plain(course: Course) -> dict[str, Any]:
     del found["before"], found["after"]
     found["worse"] = list(course.worse)
     for name, cluster in (("before", course.before), ("after", course.after)):
-        found[name] = {
-            "nodes": plain_fullness(_by_node(cluster)),
-            "zones": plain_fullness(_by_zone(cluster)),
-        }
+        nodes = _by_node(cluster)
+        zones = _by_zone(nodes, cluster)
+        found[name] = {"nodes": plain_fullness(nodes), "zones": plain_fullness(zones)["rows"]}
     return found
 
 
@@ -112,8 +111,9 @@ def _short(pod: str) -> str:
 def _fullness(course: Course) -> list[str]:
     """Return the nodes and zones whose use changes, before and after."""
     tables: list[str] = []
-    for heading, count in (("node", _by_node), ("zone", _by_zone)):
-        before, after = count(course.before), count(course.after)
+    nodes = (_by_node(course.before), _by_node(course.after))
+    zones = (_by_zone(nodes[0], course.before), _by_zone(nodes[1], course.after))
+    for heading, (before, after) in (("node", nodes), ("zone", zones)):
         rows = list(_changed(before, after))
         if rows:
             resources = [total.resource for total in after.totals]
@@ -151,23 +151,18 @@ def _by_node(cluster: Cluster) -> Fullness:
     return fullness(cluster.nodes, cluster.pods, (), "nodes")
 
 
-def _by_zone(cluster: Cluster) -> Fullness:
-    """Return the same with zones instead of nodes; nodes without a zone are left out."""
+def _by_zone(nodes: Fullness, cluster: Cluster) -> Fullness:
+    """Return rows of zones instead of nodes; nodes without a zone are left out."""
     zones = {
         node.name: node.metadata.labels[_ZONE]
         for node in cluster.nodes
         if _ZONE in node.metadata.labels
     }
-    found = fullness(
-        [node for node in cluster.nodes if node.name in zones],
-        [pod for pod in cluster.pods if pod.spec.node_name in zones],
-        (),
-        "nodes",
-    )
     rows: dict[str, Row] = {}
-    for row in found.rows:
-        rows[zones[row.name]] = _added(rows.get(zones[row.name]), row, zones[row.name])
-    return Fullness(found.totals, found.phases, tuple(rows[name] for name in sorted(rows)))
+    for row in nodes.rows:
+        if row.name in zones:
+            rows[zones[row.name]] = _added(rows.get(zones[row.name]), row, zones[row.name])
+    return Fullness(nodes.totals, nodes.phases, tuple(rows[name] for name in sorted(rows)))
 
 
 def _added(total: Row | None, row: Row, name: str) -> Row:
