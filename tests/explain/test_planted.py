@@ -14,7 +14,7 @@ from collections import Counter
 import pytest
 
 from moorage.api.resources import NODES, PODS
-from moorage.base.clock import ManualClock
+from moorage.base.clock import Clock, ManualClock
 from moorage.explain.answer import Explanation, WayOut
 from moorage.explain.explaining import explain
 from moorage.snapshot.pod_info import PodInfo
@@ -24,12 +24,14 @@ from moorage.testing.virtual_loop import run_virtual
 from tests.explain.applying import applied, changed
 from tests.explain.clusters import explained, pod_of, world_of
 from tests.explain.planted import OUTSIDE_API, PLANTED, Case, names_first, planted
+from tests.scenarios.over_https import OverHttps, run_scenario
 
 MANY = int(os.environ.get("PLANTED", "510"))
 ENOUGH = 0.99
 # Some hints of kube-scheduler pass over a new node; the pod is tried again after five minutes.
 _SECONDS = 400.0
 _DEFAULT = "default-scheduler"
+OVER_HTTPS = ("too_large", "no_room", "taint", "cordon", "selector", "host_port")
 
 
 @pytest.mark.parametrize("plant", range(len(PLANTED)), ids=[each.__name__ for each in PLANTED])
@@ -79,6 +81,30 @@ def test_through_the_api_the_cause_is_named_and_each_way_out_binds_the_pod() -> 
     assert sum(ways.values()) > MANY // 2, ways
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", OVER_HTTPS)
+def test_over_https_each_way_out_binds_the_pod(kind: str) -> None:
+    """A smaller number, because time is real here."""
+    case = planted([each.__name__ for each in PLANTED].index(kind))
+    found = explained(*case.manifests)
+    assert found.ways_out
+    for way in found.ways_out:
+        assert _binds_over_https(case, way), way.text
+
+
+def _binds_over_https(case: Case, way: WayOut) -> bool:
+    """Whether the pod is bound after a way out was applied over HTTPS."""
+
+    async def main(clock: Clock) -> bool:
+        async with _Started(case, clock, OverHttps) as cluster:
+            await _apply(cluster, case, way)
+            await cluster.until(lambda: bool(cluster.node_of("p")))
+            return True
+
+    return run_scenario(main, https=True)
+
+
 def _live(case: Case) -> Explanation:
     """Explain the pod from the state of a running scheduler."""
     clock = ManualClock()
@@ -112,10 +138,12 @@ def _binds(case: Case, way: WayOut) -> bool:
 class _Started:
     """A cluster with the objects of a case, whose pod the scheduler has looked at."""
 
-    def __init__(self, case: Case, clock: ManualClock) -> None:
+    def __init__(
+        self, case: Case, clock: Clock, made_by: type[VirtualCluster] = VirtualCluster
+    ) -> None:
         nodes = [each for each in case.manifests if each["kind"] == "Node"]
         self._others = [each for each in case.manifests if each["kind"] != "Node"]
-        self._cluster = VirtualCluster(clock, nodes=nodes, renew_seconds=3600)
+        self._cluster = made_by(clock, nodes=nodes, renew_seconds=3600)
 
     async def __aenter__(self) -> VirtualCluster:
         cluster = await self._cluster.__aenter__()

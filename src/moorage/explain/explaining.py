@@ -39,6 +39,8 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     tries
         How many changed pods are tried against every node.
+    tries_by_row
+        The same, where a plugin costs a call for each node.
     emptied
         How many nodes are emptied one after another.
     nodes
@@ -50,6 +52,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     tries: int = 24
+    tries_by_row: int = 8
     emptied: int = 32
     nodes: int | None = 10
     node: str = ""
@@ -57,7 +60,7 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
 
 
 QUICK: Final = Effort()
-THOROUGH: Final = Effort(tries=400, emptied=100_000)
+THOROUGH: Final = Effort(tries=400, tries_by_row=400, emptied=100_000)
 
 
 def explain(core: Core, pod: Pod, effort: Effort = QUICK) -> Explanation:
@@ -156,7 +159,10 @@ def _rejected(
     emptied = empty_nodes(asked, rows_most=effort.emptied)
     causes = find_causes(asked, emptied)
     told = causes_told(asked, causes)
-    trying = Trying(asked, emptied, causes, tries=effort.tries, group=group)
+    tries = effort.tries
+    if any(each.row_by_row for each in asked.attempt.profile.filter_forms):
+        tries = min(tries, effort.tries_by_row)
+    trying = Trying(asked, emptied, causes, tries=tries, group=group)
     now = preempt(trying, pod)
     ways: tuple[WayOut, ...] = find_ways(trying, preempts=now is not None) if effort.ways else ()
     if asked.pre_filter.status.rejected:

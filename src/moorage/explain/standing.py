@@ -119,8 +119,8 @@ def _before(core: Core, pod: Pod, active: tuple[PendingPod, ...]) -> list[str]:
     """Return the names of the active pods that are popped before this one, the first first."""
     sort_key = core.profiles[pod.spec.scheduler_name].queue_sort.sort_key
     keyed = [(sort_key(each.pod.priority, each.since_ns, each.pod), each.pod) for each in active]
-    own = next(key for key, each in keyed if each.uid == pod.uid)
-    before = [(key, each.full_name) for key, each in keyed if key < own]
+    own = [key for key, each in keyed if each.uid == pod.uid]
+    before = [(key, each.full_name) for key, each in keyed if own and key < own[0]]
     return [name for _, name in sorted(before)]
 
 

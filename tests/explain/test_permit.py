@@ -1,0 +1,55 @@
+"""A member that Permit holds, and a pod that is being bound, have an answer."""
+
+from __future__ import annotations
+
+from moorage.base.clock import ManualClock
+from moorage.explain.answer import Where
+from moorage.explain.explaining import explain
+from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+from tests.scenarios.gangs import coscheduling, nodes, of_labels
+
+
+def test_a_member_at_permit_is_told_how_many_have_a_place() -> None:
+    """Two of three members hold their nodes for the third, which fits no node yet."""
+    clock = ManualClock()
+
+    async def main() -> list[tuple[Where, str]]:
+        args = "{permitWaitingTimeSeconds: 60, podGroupRejectPercentage: 100}"
+        config = coscheduling("permit", args=args)
+        async with VirtualCluster(clock, nodes=nodes(3), config=config) as cluster:
+            core = cluster.scheduler.core
+            await cluster.create(
+                of_labels("a", least=3),
+                of_labels("b", least=3),
+                of_labels("c", least=3, nodeSelector={"late": "yes"}),
+            )
+            await cluster.until(lambda: len(core.waiting.all()) == 2)
+            held = sorted(each.pod.name for each in core.waiting.all())
+            found = []
+            for name in held:
+                pod = core.store.get("default", name)
+                assert pod is not None
+                answer = explain(core, pod)
+                found.append((answer.where, answer.sentence.split("; ")[0]))
+            return found
+
+    expected = "waits at Permit of Coscheduling with 2 of 3 of its group default/g"
+    assert run_virtual(main(), clock) == [(Where.PERMIT, expected)] * 2
+
+
+def test_a_pod_that_is_being_bound_is_told_its_node() -> None:
+    clock = ManualClock()
+
+    async def main() -> tuple[Where, str]:
+        async with VirtualCluster(clock, nodes=[node_manifest("n")]) as cluster:
+            core = cluster.scheduler.core
+            await cluster.create(pod_manifest("p"))
+            await cluster.until(lambda: core.cache.counts().assumed_pods == 1)
+            pod = core.store.get("default", "p")
+            assert pod is not None
+            answer = explain(core, pod)
+            return answer.where, answer.sentence
+
+    assert run_virtual(main(), clock) == (Where.BINDING, "being bound to n")
