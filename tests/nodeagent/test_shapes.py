@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.api.quantity import parse_quantity
 from moorage.base.errors import UsageError
-from moorage.nodeagent.shapes import Shape, instance_types, parse_shape, shaped_nodes
+from moorage.nodeagent.shapes import Shape, parse_shape, shaped_nodes
 from moorage.nodeagent.templates import DEFAULT_RESOURCES, default_nodes
 
 
@@ -64,6 +63,15 @@ def test_a_shape_is_read(text: str, expected: Shape) -> None:
             "p4d.24xlrge", "'p4d.24xlrge' is no known instance type, the nearest are p4d", id="typo"
         ),
         pytest.param("cpu=lots", "cpu=lots: quantities must match", id="no quantity"),
+        pytest.param("mem=96Gi", "mem=96Gi: write memory=96Gi", id="memory by another word"),
+        pytest.param("cpu=96,gpus=8", "gpus=8: write gpu=8", id="a plural"),
+        pytest.param("cpu=96,gpu", "gpu: write gpu=AMOUNT", id="no amount"),
+        pytest.param("gpu=0.5", "gpu=0.5: extended resources are whole", id="half a gpu"),
+        pytest.param(
+            "resource=a.b/c=1500m", "=1500m: extended resources are whole", id="half a resource"
+        ),
+        pytest.param("cpu=9 memory=1Ti", "put a comma between two parts", id="no comma"),
+        pytest.param("", "'' is no known instance type, for example m5.large", id="nothing"),
         pytest.param("cpu=-1", "cpu=-1: an amount is not negative", id="negative"),
         pytest.param("count=few", "count=few: write a whole number", id="no count"),
         pytest.param("taint=a=b:Never", "write KEY=VALUE:EFFECT", id="no effect"),
@@ -120,10 +128,3 @@ def test_a_shaped_node_is_whole() -> None:
         "spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]},
         "status": {"capacity": resources, "allocatable": resources},
     }
-
-
-def test_every_instance_type_has_a_size() -> None:
-    for name, size in instance_types().items():
-        shape = parse_shape(name)
-        assert {"cpu", "memory"} <= set(size) <= {"cpu", "memory", "gpu"}, name
-        assert all(parse_quantity(amount) > 0 for amount in shape.resources.values()), name

@@ -1,14 +1,12 @@
 """Shapes of nodes, as they are written on a command line: sizes, labels and taints.
 
-``instance_types.toml`` has the sizes of well-known instance types.
+``instance_types`` has the sizes of well-known instance types.
 """
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from importlib.resources import files
 from typing import Final
 
 import msgspec
@@ -16,17 +14,26 @@ import msgspec
 from moorage.api.names import is_hugepages_resource, label_value_faults, qualified_name_faults
 from moorage.api.quantity import parse_quantity
 from moorage.base.errors import UsageError
+from moorage.nodeagent.instance_types import GPU, instance_types
 from moorage.nodeagent.templates import DEFAULT_RESOURCES, NodeTemplate, default_nodes
 
 INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 """The label that names a node's instance type."""
-_GPU: Final = "nvidia.com/gpu"
 # Names that are written short, and extended resources that need no ``resource=`` before them.
 _RESOURCES: Final[Mapping[str, str]] = {
     **{name: name for name in DEFAULT_RESOURCES},
-    "gpu": _GPU,
-    _GPU: _GPU,
+    "gpu": GPU,
+    GPU: GPU,
     "amd.com/gpu": "amd.com/gpu",
+}
+# Words that would make a label, and are meant for something else.
+_MEANT: Final[Mapping[str, str]] = {
+    "cpus": "cpu",
+    "gpus": "gpu",
+    "mem": "memory",
+    "ram": "memory",
+    "counts": "count",
+    "taints": "taint",
 }
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
@@ -81,9 +88,12 @@ def parse_shape(text: str) -> Shape:
         elif key == "resource":
             name, _, amount = value.partition("=")
             _no_faults(qualified_name_faults(name), part, text)
-            resources[name] = _amount(amount, part, text)
+            resources[name] = _amount(amount, part, text, whole=True)
         elif key in _RESOURCES or is_hugepages_resource(key):
-            resources[_RESOURCES.get(key, key)] = _amount(value, part, text)
+            name = _RESOURCES.get(key, key)
+            resources[name] = _amount(value, part, text, whole="/" in name)
+        elif key in _MEANT:
+            raise UsageError(f"--shape {text}: {part}: write {_MEANT[key]}={value}")
         else:
             _no_faults([*qualified_name_faults(key), *label_value_faults(value)], part, text)
             labels[key] = value
@@ -115,12 +125,6 @@ def shaped_nodes(
     ]
     templates = default_nodes(len(alike), prefix=prefix, first=first)
     return [_shaped(template, shape) for template, shape in zip(templates, alike, strict=True)]
-
-
-def instance_types() -> dict[str, dict[str, str]]:
-    """Return the sizes of the known instance types, by their names."""
-    text = files("moorage.nodeagent").joinpath("instance_types.toml").read_text("utf-8")
-    return {name: size for vendor in tomllib.loads(text).values() for name, size in vendor.items()}
 
 
 def _counts(shapes: Sequence[Shape], count: int | None) -> list[int]:
@@ -155,14 +159,16 @@ def _shaped(template: NodeTemplate, shape: Shape) -> NodeTemplate:
 
 def _instance_type(name: str, shape: str) -> dict[str, str]:
     known = instance_types()
+    if name in _RESOURCES:
+        raise UsageError(f"--shape {shape}: {name}: write {name}=AMOUNT")
     if name not in known:
         near = get_close_matches(name, known, n=3)
         hint = f"the nearest are {', '.join(near)}" if near else f"for example {next(iter(known))}"
         raise UsageError(
-            f"--shape {shape}: {name!r} is no known instance type, {hint}; "
-            "or write cpu=4,memory=16Gi"
+            f"--shape {shape}: {name!r} is no known instance type, {hint} "
+            "(`moorage nodes shapes` lists all); or write cpu=4,memory=16Gi"
         )
-    return {_RESOURCES[key]: amount for key, amount in known[name].items()}
+    return known[name].resources
 
 
 def _count(text: str, shape: str) -> int:
@@ -171,13 +177,18 @@ def _count(text: str, shape: str) -> int:
     return int(text)
 
 
-def _amount(text: str, part: str, shape: str) -> str:
+def _amount(text: str, part: str, shape: str, *, whole: bool) -> str:
+    """Check a quantity; `whole` for extended resources, which the API server wants whole."""
+    if " " in text.strip():
+        raise UsageError(f"--shape {shape}: {part}: put a comma between two parts")
     try:
-        negative = parse_quantity(text) < 0
+        nano = parse_quantity(text)
     except ValueError as error:
         raise UsageError(f"--shape {shape}: {part}: {error}") from error
-    if negative:
+    if nano < 0:
         raise UsageError(f"--shape {shape}: {part}: an amount is not negative")
+    if whole and nano % 10**9:
+        raise UsageError(f"--shape {shape}: {part}: extended resources are whole numbers")
     return text
 
 
