@@ -40,6 +40,8 @@ def commands(
     if not isinstance(command, click.Group):
         yield path, command
         return
+    if command.invoke_without_command:
+        yield path, command
     context = click.Context(command)
     for name in command.list_commands(context):
         each = command.get_command(context, name)
@@ -92,6 +94,8 @@ def words_for(command: click.Command) -> list[str]:
 def value_of(parameter: click.Parameter) -> str:
     if isinstance(parameter.type, click.Choice):
         return str(parameter.type.choices[0])
+    if parameter.metavar == "MIN:MAX":
+        return "1:2"
     if parameter.name == "picture":
         return "x.svg"
     if isinstance(parameter.type, click.FloatRange | click.IntRange):

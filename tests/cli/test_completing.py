@@ -1,4 +1,4 @@
-"""Completion of kinds, names, namespaces and contexts, as a shell asks for it.
+"""Completion of kinds, names, namespaces, contexts and shapes, as a shell asks for it.
 
 Left out: the scripts that shells load (``tests/cli/test_commands.py``).
 """
@@ -51,6 +51,22 @@ def pods(typed: Type) -> None:
     ],
 )
 def test_names_are_completed_from_the_server(words: list[str], found: list[str]) -> None:
+    assert completed(*words) == found
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        pytest.param(["up", "--shape", "p4"], ["p4d.24xlarge"], id="of up"),
+        pytest.param(["nodes", "--shape", "p4"], ["p4d.24xlarge"], id="of nodes"),
+        pytest.param(["scale", "nodes", "3", "--shape", "p4"], ["p4d.24xlarge"], id="of scale"),
+        pytest.param(
+            ["up", "--shape", "count=2,p4"], ["count=2,p4d.24xlarge"], id="in a later part"
+        ),
+        pytest.param(["up", "--shape", "cpu=4"], [], id="no instance type"),
+    ],
+)
+def test_instance_types_are_completed(words: list[str], found: list[str]) -> None:
     assert completed(*words) == found
 
 

@@ -1,4 +1,6 @@
-"""Completes kinds and names of objects, namespaces and contexts, asking the server where needed.
+"""Completes kinds and names of objects, namespaces, contexts and shapes.
+
+Kinds, names and namespaces come from the server.
 
 A shell calls this at every Tab. So a server that is away, or that takes longer than a second, is no
 error: there is then nothing to complete.
@@ -54,6 +56,17 @@ def complete_contexts(
     except MoorageError:
         return []
     return [] if found is None else _items(found.contexts, incomplete)
+
+
+def complete_shapes(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the instance type in the last part of a shape."""
+    del ctx, param
+    from moorage.nodeagent.instance_types import instance_types
+
+    before, comma, _ = incomplete.rpartition(",")
+    return _items((f"{before}{comma}{name}" for name in instance_types()), incomplete)
 
 
 def _words(ctx: click.Context, param: click.Parameter) -> list[str]:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from moorage.cli.command_group import CommandGroup
 from moorage.cli.options import (
     kubeconfig_option,
+    output_option,
     seed_option,
     shape_option,
     start_logging,
     verbose_option,
 )
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
+    from moorage.nodeagent.templates import NodeTemplate
 
 _EPILOG = """
 \b
@@ -20,6 +27,7 @@ Examples:
   moorage nodes --kubeconfig FILE --count 50
   moorage nodes --kubeconfig FILE --nodes-from big.yaml
   moorage nodes --kubeconfig FILE --count 10 --prefix gpu --shape cpu=96,memory=1Ti,gpu=8
+  moorage nodes shapes               the instance types that --shape knows
 
 \b
 Pods bound to these nodes pass through the phases without running anything. Annotations say how:
@@ -29,7 +37,24 @@ Pods bound to these nodes pass through the phases without running anything. Anno
 """
 
 
-@click.command(epilog=_EPILOG)
+_SHAPES_EPILOG = """
+\b
+Examples:
+  moorage nodes shapes
+  moorage nodes shapes -o wide       with the vendor's page of each size
+  moorage up --nodes 4 --shape p4d.24xlarge
+
+\b
+A node has the whole size: allocatable equals capacity, as nothing is kept for the kubelet.
+"""
+
+
+@click.group(
+    cls=CommandGroup,
+    epilog=_EPILOG,
+    invoke_without_command=True,
+    subcommand_metavar="[COMMAND]",
+)
 @kubeconfig_option
 @click.option(
     "--count",
@@ -51,7 +76,9 @@ Pods bound to these nodes pass through the phases without running anything. Anno
 @shape_option
 @seed_option
 @verbose_option
-def nodes(
+@click.pass_context
+def nodes(  # noqa: PLR0913 - one parameter an option
+    ctx: click.Context,
     *,
     kubeconfig: str,
     context: str,
@@ -67,6 +94,8 @@ def nodes(
     The nodes register themselves, renew their leases and take bound pods to Running. They stay
     in the server when this ends.
     """
+    if ctx.invoked_subcommand is not None:
+        return
     if count is None and nodes_from is None and not shapes:
         raise click.UsageError("say how many nodes with --count, or which ones with --nodes-from")
     if count is not None and nodes_from is not None:
@@ -78,19 +107,11 @@ def nodes(
     from moorage.cli.session import check_server
     from moorage.client.http_transport import HttpTransport
     from moorage.client.kubeconfig import find_access
-    from moorage.nodeagent.templates import default_nodes, load_nodes
     from moorage.sandbox.process import Ending, run_loop, until_ended
     from moorage.sandbox.server import play_nodes
 
     start_logging(verbose)
-    if nodes_from is not None:
-        templates = load_nodes(nodes_from)
-    elif shapes:
-        from moorage.nodeagent.shapes import parse_shape, shaped_nodes
-
-        templates = shaped_nodes([parse_shape(text) for text in shapes], count, prefix=prefix)
-    else:
-        templates = default_nodes(count or 0, prefix=prefix)
+    templates = _templates(count, nodes_from, prefix, shapes)
     clock = SystemClock()
     streams = Streams(seed)
     access = find_access(kubeconfig, context=context, clock=clock)
@@ -115,3 +136,38 @@ def nodes(
         await until_ended(play(), ending, name="nodes")
 
     run_loop(main())
+
+
+def _templates(
+    count: int | None, nodes_from: Path | None, prefix: str, shapes: tuple[str, ...]
+) -> list[NodeTemplate]:
+    """Return the templates of the wanted nodes."""
+    from moorage.nodeagent.shapes import parse_shape, shaped_nodes
+    from moorage.nodeagent.templates import default_nodes, load_nodes
+
+    if nodes_from is not None:
+        return load_nodes(nodes_from)
+    if shapes:
+        return shaped_nodes([parse_shape(text) for text in shapes], count, prefix=prefix)
+    return default_nodes(count or 0, prefix=prefix)
+
+
+@nodes.command("shapes", epilog=_SHAPES_EPILOG)
+@output_option("wide")
+def list_shapes(*, output: Form) -> None:
+    """List the instance types that --shape knows, with what they have."""
+    from moorage.cli.render import Columns, show
+    from moorage.nodeagent.instance_types import GPU, instance_types
+
+    known = list(instance_types().values())
+    headings = ["name", "cpu", "memory", "gpu", "cloud"]
+    columns = [
+        [each.name for each in known],
+        *([each.resources.get(key, "0") for each in known] for key in ("cpu", "memory", GPU)),
+        [each.cloud for each in known],
+    ]
+    if output == "wide":
+        headings.append("page")
+        columns.append([each.page for each in known])
+    rows = list(zip(*columns, strict=True))
+    show(output, known, text="\n".join(Columns(headings).lines(rows)))

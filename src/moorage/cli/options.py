@@ -10,7 +10,7 @@ import click
 
 from moorage.base.errors import UsageError
 from moorage.base.verbosity import V0
-from moorage.cli.completing import complete_contexts, complete_namespaces
+from moorage.cli.completing import complete_contexts, complete_namespaces, complete_shapes
 from moorage.cli.render import Form
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -182,6 +182,7 @@ def shape_option(function: F) -> F:
         multiple=True,
         metavar="SHAPE",
         help="What nodes are like instead, e.g. cpu=96,memory=1Ti,gpu=8,pool=train,"
-        "taint=gpu=yes:NoSchedule, or an instance type such as p4d.24xlarge. Several shapes share "
-        "the nodes evenly, or say count=N.",
+        "taint=gpu=yes:NoSchedule, or an instance type such as p4d.24xlarge (`moorage nodes "
+        "shapes` lists them). Several shapes share the nodes evenly, or say count=N.",
+        shell_complete=complete_shapes,
     )(function)

@@ -51,7 +51,8 @@ Examples:
   moorage up --nodes 500 --empty       nothing to do yet for the scheduler
   moorage up --nodes-from nodes.yaml   nodes as written, or as `kubectl get nodes -o json` prints
   moorage up --nodes 9 --shape p4d.24xlarge,count=1 --shape m5.4xlarge
-                                       eight nodes of a known size, and one with eight GPUs
+                                       eight nodes of a known size, and one with eight GPUs;
+                                       `moorage nodes shapes` lists the sizes
   moorage up --autoscale 3:50          between 3 and 50 nodes, as many as pending pods need
   moorage up --config scheduler.yaml   with a KubeSchedulerConfiguration
   moorage up --plugin mine.py:prefer   with a plugin of yours
