@@ -20,6 +20,16 @@ from tests.service.questions.openapi_check import check
 EXPLAIN = "/moorage/v1/explain"
 GANGS = LoadedConfiguration(gates=parse_feature_gates("GenericWorkload=true,GangScheduling=true"))
 PODS = 30
+GROUP: dict[str, Any] = {
+    "apiVersion": "scheduling.k8s.io/v1alpha2",
+    "kind": "PodGroup",
+    "metadata": {"name": "g", "namespace": "default"},
+    "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+}
+
+
+def _member(name: str, group: str = "g") -> dict[str, Any]:
+    return pod_manifest(name, cpu="1", schedulingGroup={"podGroupName": group})
 
 
 @pytest.mark.parametrize(
@@ -95,23 +105,45 @@ def _course(*, asked: bool, seed: int) -> tuple[Any, ...]:
     return run_virtual(main(), clock)
 
 
+def _groups(*, asked: bool) -> tuple[Any, ...]:
+    """Schedule groups, the last of which lacks room or members; return all that came of it."""
+    clock = ManualClock()
+    nodes = [node_manifest(f"n{index}", cpu="2") for index in range(4)]
+
+    async def main() -> tuple[Any, ...]:
+        async with VirtualCluster(clock, nodes=nodes, config=GANGS, seed=3) as cluster:
+            core = cluster.scheduler.core
+            pages = question_pages([explain_question(cluster.scheduler, clock)])
+            for group, members in (("g", 3), ("h", 3), ("i", 4), ("j", 2)):
+                await cluster.create({**GROUP, "metadata": {**GROUP["metadata"], "name": group}})
+                for index in range(members):
+                    name = f"{group}{index}"
+                    await cluster.create(_member(name, group))
+                    if asked:
+                        query = {"pod": f"default/{name}"}
+                        assert (await pages[EXPLAIN](query)).status == 200
+            await cluster.until(lambda: not core.queue.counts().active)
+            await cluster.until(lambda: core.cache.counts().assumed_pods == 0)
+            core.queue.validate()
+            core.snapshot.groups.validate()
+            groups = core.snapshot.groups.all()
+            names = {key: sorted(found.pods) for key, found in groups.items()}
+            return cluster.placements(), core.queue.counts(), names
+
+    return run_virtual(main(), clock)
+
+
+def test_groups_are_placed_alike_with_questions_in_between() -> None:
+    plain = _groups(asked=False)
+    assert sum(map(bool, plain[0].values())) == 6, "two groups are placed"
+    assert _groups(asked=True) == plain
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_placements_and_histories_are_equal_with_questions_in_between(seed: int) -> None:
     plain = _course(asked=False, seed=seed)
     assert plain[3][1], "no pod is rejected"
     assert _course(asked=True, seed=seed) == plain
-
-
-def _member(name: str) -> dict[str, Any]:
-    return pod_manifest(name, cpu="1", schedulingGroup={"podGroupName": "g"})
-
-
-GROUP = {
-    "apiVersion": "scheduling.k8s.io/v1alpha2",
-    "kind": "PodGroup",
-    "metadata": {"name": "g", "namespace": "default"},
-    "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}},
-}
 
 
 def test_an_incomplete_group_is_told_the_members_that_it_lacks() -> None:
