@@ -1,4 +1,4 @@
-"""How large and how deep JSON and YAML from outside may be.
+"""Bounds of the size and depth of JSON and YAML from outside.
 
 Place in the flow: `yaml_text` counts while it reads. Values read by another library, or made by a
 patch, are counted here afterwards.

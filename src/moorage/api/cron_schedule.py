@@ -154,7 +154,7 @@ def _values(text: str, first: int, last: int, words: Sequence[str]) -> set[int]:
 
 
 def _range_fault(begin: int, end: int, every: int, limits: tuple[int, int]) -> str:
-    """Return what is wrong with a range, in the words of upstream's parser; "" if nothing is."""
+    """Return the fault of a range, in the words of upstream's parser; "" without a fault."""
     first, last = limits
     if begin < first:
         return f"beginning of range ({begin}) below minimum ({first})"

@@ -32,7 +32,7 @@ class CapacityRequestPolicyRange(ApiStruct, frozen=True, kw_only=True):
 
 
 class CapacityRequestPolicy(ApiStruct, frozen=True, kw_only=True):
-    """How much of a capacity a request may consume; without one, any amount up to the value."""
+    """The amounts of a capacity that a request may consume; any up to the value by default."""
 
     default: Quantity | None = None
     valid_values: list[Quantity] = []
@@ -48,7 +48,7 @@ class DeviceCapacity(ApiStruct, frozen=True, kw_only=True):
 
 
 class Counter(ApiStruct, frozen=True, kw_only=True):
-    """How much of a counter there is, or how much a device takes of it."""
+    """The amount of a counter: the whole amount, or the part that a device consumes."""
 
     value: Quantity = 0
 
@@ -180,7 +180,7 @@ class DeviceToleration(ApiStruct, frozen=True, kw_only=True):
 
 
 class CapacityRequirements(ApiStruct, frozen=True, kw_only=True):
-    """How much of each capacity of a device is asked for."""
+    """The amount requested of each capacity of a device."""
 
     requests: dict[str, Quantity] = {}
 

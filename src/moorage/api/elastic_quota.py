@@ -22,7 +22,7 @@ class ElasticQuotaSpec(ApiStruct, frozen=True, kw_only=True):
 
 
 class ElasticQuotaStatus(ApiStruct, frozen=True, kw_only=True):
-    """Observed state: what is in use, where a controller writes it."""
+    """Observed state: the amounts in use, where a controller writes them."""
 
     used: ResourceList = {}
 

@@ -1,6 +1,6 @@
-"""Which names are valid, and what a resource name means; pure text rules.
+"""Rules of valid names and of the meaning of resource names; pure text rules.
 
-The ``*_faults`` functions return what is wrong, in the API server's words, or an empty list.
+The ``*_faults`` functions return the faults, in the API server's words, or an empty list.
 
 Mirrors kubernetes v1.36 ``apimachinery/pkg/util/validation`` and
 ``pkg/apis/core/v1/helper/helpers.go``.

@@ -245,7 +245,7 @@ class Toleration(ApiStruct, frozen=True, kw_only=True):
 
 
 class TopologySpreadConstraint(ApiStruct, frozen=True, kw_only=True):
-    """How unevenly matching pods may lie over the domains of a topology key."""
+    """A bound on the uneven spread of matching pods over the domains of a topology key."""
 
     max_skew: int = 0
     topology_key: str = ""

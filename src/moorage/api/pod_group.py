@@ -37,7 +37,7 @@ class GangSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroupSchedulingPolicy(ApiStruct, frozen=True, kw_only=True):
-    """How the pods of a group are placed; exactly one of the two fields is set."""
+    """The scheduling policy of a group; exactly one of the two fields is set."""
 
     basic: BasicSchedulingPolicy | None = None
     gang: GangSchedulingPolicy | None = None
@@ -50,7 +50,7 @@ class TopologyConstraint(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroupSchedulingConstraints(ApiStruct, frozen=True, kw_only=True):
-    """Where the pods of a group may be; only the first topology counts."""
+    """The topologies to which the pods of a group are confined; only the first counts."""
 
     topology: list[TopologyConstraint] = []
 

@@ -7,7 +7,7 @@ from moorage.api.meta import ApiObject, ApiStruct, Condition, LabelSelector
 
 
 class PodDisruptionBudgetSpec(ApiStruct, frozen=True, kw_only=True):
-    """How many matching pods must stay; counts, or percentages as strings.
+    """The number of matching pods that must stay; counts, or percentages as strings.
 
     ``selector`` None matches no pod, an empty one every pod of the namespace.
     """

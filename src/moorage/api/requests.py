@@ -1,4 +1,4 @@
-"""How much a pod asks for; the arithmetic under NodeResourcesFit and the cache's accounting.
+"""The total requests of a pod; the arithmetic under NodeResourcesFit and the cache's accounting.
 
 Sums are exact, in nano units; round once for each pod total with `to_units`. Mirrors kubernetes
 v1.36 ``component-helpers/resource/helpers.go`` and ``pkg/scheduler/framework/types.go``.

@@ -22,7 +22,7 @@ _INT64_MAX: Final = 2**63 - 1
 
 
 class Operator(StrEnum):
-    """How a requirement compares; equality is In with one value."""
+    """The operator of a requirement; equality is In with one value."""
 
     IN = "In"
     NOT_IN = "NotIn"

@@ -46,7 +46,7 @@ def parse_version(text: str) -> Version:
     Raises
     ------
     ValueError
-        Not a semantic version; says what is wrong.
+        Not a semantic version; the message names the fault.
 
     Notes
     -----

@@ -270,7 +270,7 @@ class StorageClass(ApiObject, frozen=True, kw_only=True):
 
 
 class VolumeNodeResources(ApiStruct, frozen=True, kw_only=True):
-    """How many volumes of a driver a node can hold; None means no limit known."""
+    """The number of volumes of a driver that a node can hold; None means no known limit."""
 
     count: int | None = None
 

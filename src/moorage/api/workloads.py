@@ -88,13 +88,13 @@ class StatefulSet(ApiObject, frozen=True, kw_only=True):
 
 
 class JobSpec(ApiStruct, frozen=True, kw_only=True):
-    """How long a Job may run, seconds from its start; None for no limit."""
+    """The longest run of a Job, seconds from its start; None for no limit."""
 
     active_deadline_seconds: int | None = None
 
 
 class JobStatus(ApiStruct, frozen=True, kw_only=True):
-    """When a Job started, RFC 3339; None before."""
+    """The start of a Job, RFC 3339; None before the start."""
 
     start_time: str | None = None
 

@@ -48,7 +48,7 @@ class Preconditions(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class DeleteOptions(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """How to delete (``meta/v1 DeleteOptions``).
+    """The options of a delete (``meta/v1 DeleteOptions``).
 
     Parameters
     ----------

@@ -178,7 +178,7 @@ class Translation(msgspec.Struct, frozen=True):
 
 
 class Layout(Protocol):
-    """How one value of an object merges under server-side apply (structured-merge-diff v6)."""
+    """The merge layout of one value under server-side apply (structured-merge-diff v6)."""
 
     @property
     def form(self) -> LayoutForm:

@@ -51,7 +51,7 @@ def encode_token(token: Token) -> str:
 
 
 def decode_token(text: str) -> Token:
-    """Read a token.
+    """Return the position in a list that a continue token encodes.
 
     Raises
     ------

@@ -161,7 +161,7 @@ class ConflictError(ApiError):
 
 
 class GoneError(ApiError):
-    """410: the resourceVersion asked for is older than what the server kept."""
+    """410: the given resourceVersion is older than the versions that the server keeps."""
 
 
 class UnauthorizedError(ApiError):

@@ -1,4 +1,4 @@
-"""How often Python's garbage collector runs in a process that lives long."""
+"""Settings of Python's garbage collector for a process that lives long."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ _NS_PER_MS = NS_PER_SECOND / 1000
 
 
 async def do(job: Job, connector: Connector, clock: Clock, answer: Answer) -> None:
-    """Do a job and answer it.
+    """Carry out a job and return its answer.
 
     Raises
     ------

@@ -63,7 +63,7 @@ class Bar(msgspec.Struct, frozen=True):
 
 
 class Panel(msgspec.Struct, frozen=True):
-    """One drawing: a resource over the nodes of a cluster.
+    """The drawing of one resource over the nodes of a cluster.
 
     Parameters
     ----------

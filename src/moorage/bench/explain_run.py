@@ -123,7 +123,7 @@ def measure_explanations(
     clock
         The time of the cluster.
     progress
-        Told what is done.
+        Receives a line about each step.
     """
     core = build_core(LoadedConfiguration(), registry, clock=clock, streams=Streams(1))
     progress(f"{nodes} nodes, {nodes * pods_a_node} pods")

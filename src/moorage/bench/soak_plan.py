@@ -56,7 +56,7 @@ class SoakPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def stay_seconds(self) -> tuple[float, float]:
-        """How long a group of nodes stays, and stays away: several times while pods arrive."""
+        """Return the shortest and the longest stay or absence of a group of nodes, seconds."""
         longest = min(20.0, max(1.0, 0.3 * self.pods / self.pods_per_second))
         return longest / 3, longest
 

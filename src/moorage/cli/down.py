@@ -40,7 +40,7 @@ _LOOK_SECONDS = 0.05
 def down(*, every: bool, output: Form, name: str, kubeconfig: Path | None) -> None:
     """End the sandbox of this directory, wherever it was started.
 
-    Without --name and --all it is the one that has no name.
+    Without --name and --all, the sandbox without a name ends.
     """
     from moorage.sandbox.process import run_loop
     from moorage.sandbox.running import find, find_all

@@ -29,7 +29,7 @@ def show(
     text
         The report for people, or a function that writes it; "" prints nothing.
     names
-        What the report is about, as ``kind/name``, for the form ``name``.
+        The object of the report as ``kind/name``, for the form ``name``.
     """
     match form:
         case "json" | "yaml":
@@ -49,7 +49,7 @@ def show_error(text: str) -> None:
 
 
 def show_note(text: str) -> None:
-    """Print on standard error what is worth knowing and no failure."""
+    """Print a note, which is no failure, on standard error."""
     click.echo(f"note: {text}", err=True)
 
 

@@ -69,7 +69,7 @@ def wait(
 
 
 async def _wait(which: Which, goal: str, timeout: float, report: dict[str, Any]) -> str:
-    """Wait, fill in the report as far as it goes, and return what was reached."""
+    """Wait, fill in the report as far as it goes, and return the reached condition."""
     from moorage.base.clock import NS_PER_SECOND, SystemClock
 
     clock = SystemClock()

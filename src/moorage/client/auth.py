@@ -79,7 +79,7 @@ class ServerAccess(msgspec.Struct, frozen=True):
     credentials
         Asked before each call.
     ca_pem
-        Certificates to trust; None means those of the operating system.
+        Certificates to trust; None means the certificates of the operating system.
     insecure_skip_tls_verify
         Do not check the server's certificate.
     tls_server_name

@@ -1,4 +1,4 @@
-"""How long to wait before trying again; the reflector and the recorder sleep by it."""
+"""The wait before another try; the reflector and the recorder sleep for it."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class Reflector(Generic[ObjectT]):
                 return lines
 
     async def _list(self) -> None:
-        """List page by page and replace what is known."""
+        """List page by page and replace the known objects."""
         while True:
             version = "" if self._unavailable else self.last_resource_version or "0"
             # A server refuses to page a list at an exact version it answers from memory.
@@ -274,7 +274,7 @@ class Reflector(Generic[ObjectT]):
         return aiter(stream)
 
     async def _collect(self, lines: AsyncIterator[bytes]) -> None:
-        """Gather the list part of a streaming list, then replace what is known by it."""
+        """Gather the list part of a streaming list, then replace the known objects."""
         found: _Found[ObjectT] = _Found()
         count = 0
         async for line in lines:

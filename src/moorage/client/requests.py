@@ -48,7 +48,7 @@ class Selection(msgspec.Struct, frozen=True):
 
 
 class ListPage(msgspec.Struct, frozen=True):
-    """Where a list starts: a resourceVersion, a page size (0: no limit), a continue token."""
+    """The start of a list: a resourceVersion, a page size (0: no limit), a continue token."""
 
     resource_version: str = ""
     limit: int = 0

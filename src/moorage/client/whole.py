@@ -15,7 +15,7 @@ from moorage.api.codec import decode_untyped, encode
 from moorage.api.meta import ApiObject
 from moorage.client.objects import Key, key_of
 
-_LISTED_MAX = 3  # a guess: what is feasible, and what one or two extenders left of it
+_LISTED_MAX = 3  # a guess: the feasible nodes, and the nodes that one or two extenders left
 
 
 class _Kept(msgspec.Struct, gc=False):

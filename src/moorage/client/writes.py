@@ -1,4 +1,4 @@
-"""The verbs: what the scheduler, the agents and the command line do to objects.
+"""The verbs by which the scheduler, the agents and the command line change objects.
 
 Each verb sends a `Call` of ``requests`` and turns a failure status into its exception. Objects
 go in and come out as plain JSON values, because nothing decoded is ever written back whole.

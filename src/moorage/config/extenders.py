@@ -28,7 +28,7 @@ DEFAULT_TIMEOUT_SECONDS: Final = 5.0
 class ExtenderTLSConfig(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
-    """How the scheduler verifies an extender, and the scheduler's own certificate."""
+    """The trust settings for an extender, and the scheduler's own certificate."""
 
     insecure: bool = False
     """Do not check the extender's certificate."""

@@ -155,7 +155,7 @@ def read_profiles(
     *,
     gates: FeatureGates = DEFAULT_GATES,
 ) -> tuple[tuple[ProfileSpec, ...], list[str]]:
-    """Return what every profile runs as far as it can be said, and every start-up error.
+    """Return the plugins of every profile, as far as they are known, and every start-up error.
 
     Parameters
     ----------

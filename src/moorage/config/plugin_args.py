@@ -77,7 +77,7 @@ _CPU_AND_MEMORY: Final = (
 class ScoringStrategy(
     msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
 ):
-    """How NodeResourcesFit scores; no resources means cpu and memory, weight 1 each."""
+    """The scoring of NodeResourcesFit; no resources means cpu and memory, weight 1 each."""
 
     type: str = LEAST_ALLOCATED
     """LeastAllocated: empty nodes first; MostAllocated: full nodes first; RequestedToCapacityRatio:

@@ -42,7 +42,7 @@ _NOTED_MAX: Final = 500  # uids kept in a status at once, as upstream
 
 @dataclass(frozen=True, slots=True)
 class JobEnd:
-    """How a job ends: `kind` is Complete or Failed."""
+    """The end of a job: `kind` is Complete or Failed."""
 
     kind: str
     reason: str

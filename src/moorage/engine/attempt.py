@@ -22,7 +22,7 @@ class CycleError(Exception):
     status
         Error, or a rejection.
     point
-        The extension point at which the plugin broke; "" where points are not told apart.
+        The extension point at which the plugin broke; "" where it is unknown.
     """
 
     def __init__(self, status: Status, point: str = "") -> None:

@@ -16,7 +16,7 @@ from moorage.snapshot.pod_info import PodInfo
 
 
 class Outcome(Enum):
-    """How an attempt ended."""
+    """The outcome of an attempt."""
 
     BIND = "bind"
     """A node was chosen: assume the pod there and go on to Reserve."""

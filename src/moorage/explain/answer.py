@@ -9,7 +9,7 @@ import msgspec
 
 
 class Where(Enum):
-    """Where a pod is on its way to a node."""
+    """The place of a pod on its way to a node."""
 
     UNSERVED = "unserved"
     """No profile of the scheduler has the pod's ``schedulerName``."""
@@ -47,7 +47,7 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     reasons
         Their reasons on these nodes, each once, the most frequent first.
     fact
-        What they are about, as a noun phrase.
+        The subject of the rejections, as a noun phrase.
     nodes
         Number of nodes on which exactly these plugins stand in the way.
     """

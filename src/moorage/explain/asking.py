@@ -29,7 +29,7 @@ BoolArray = NDArray[np.bool_]
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What all plugins answer about one pod.
+    """The answers of all plugins about one pod.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Asked(msgspec.Struct, frozen=True):
         return fits_n
 
     def subject(self, plugin: str) -> Subject | None:
-        """Return what a plugin's rejections are about; None where it does not say."""
+        """Return the subject of a plugin's rejections; None where the plugin does not name one."""
         declared = self.attempt.profile.capabilities.get(plugin)
         return None if declared is None else declared.rejects_about
 

@@ -33,7 +33,7 @@ _OTHERS_MOST: Final = 2
 
 
 class Effort(msgspec.Struct, frozen=True, kw_only=True):
-    """How much is tried.
+    """Bounds of the number of trials.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def explain(core: Core, pod: Pod, effort: Effort = QUICK) -> Explanation:
     pod
         The pod, as the API shows it.
     effort
-        How much is tried.
+        Bounds of the number of trials.
     """
     found = standing(core, pod)
     profile = core.profiles.get(pod.spec.scheduler_name)

@@ -47,7 +47,7 @@ def taint_text(taint: Taint) -> str:
 def fact_about(
     asked: Asked, plugin: str, *, rows: Rows, reasons: Sequence[str], never: bool
 ) -> str:
-    """Return what a plugin's rejection of some rows is about, as a noun phrase.
+    """Return the subject of a plugin's rejection of some rows, as a noun phrase.
 
     Parameters
     ----------

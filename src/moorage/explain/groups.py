@@ -44,7 +44,7 @@ class Together(msgspec.Struct, frozen=True):
 
     @property
     def lacking(self) -> int:
-        """How many pods the group lacks."""
+        """The number of pods that the group lacks."""
         members = self.snapshot.groups.members(self.terms.key)
         return max(0, self.terms.minimum - len(members.pods))
 

@@ -23,7 +23,7 @@ _NAMED_MOST: Final = 3
 
 
 class Standing(msgspec.Struct, frozen=True):
-    """Where a pod is, and the sentence that says so."""
+    """The place of a pod on its way to a node, and a sentence about it."""
 
     where: Where
     sentence: str

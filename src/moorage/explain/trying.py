@@ -30,7 +30,7 @@ _NOWHERE = np.empty(0, np.int64)
 
 
 class Trying:
-    """What was found about a pod, and tries of changed pods.
+    """The findings about a pod, and trials of changed pods.
 
     Parameters
     ----------

@@ -292,7 +292,7 @@ NONE: Final = Capabilities()
 
 
 def capabilities_of(name: str, plugin: object) -> Capabilities:
-    """Return what a plugin declares, checked against its methods.
+    """Return the capabilities that a plugin declares, checked against its methods.
 
     Parameters
     ----------

@@ -62,7 +62,7 @@ class Budget(Protocol):
     def run(
         self, label: str, call: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> T:
-        """Return what the call returns.
+        """Return the value of the call.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class NoBudget:
     def run(
         self, label: str, call: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> T:
-        """Return what the call returns."""
+        """Return the value of the call."""
         del label
         return call(*args, **kwargs)
 

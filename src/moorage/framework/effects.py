@@ -102,7 +102,7 @@ class PluginEffects(Protocol):
         Parameters
         ----------
         pod
-            What the Event is about.
+            The object of the Event.
         kind
             ``type`` of the Event.
         reason, action

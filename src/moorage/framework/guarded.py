@@ -109,7 +109,7 @@ class Guarded:
         self.capabilities = self._guarded_capabilities()
 
     def _guarded_capabilities(self) -> Capabilities:
-        """Return what the plugin declares, its functions guarded like its methods.
+        """Return the plugin's capabilities, with functions guarded like its methods.
 
         Raises
         ------

@@ -77,7 +77,7 @@ def class_faults(plugin_class: type[Any]) -> Iterator[str]:
 def parameter_faults(
     function: Callable[..., Any], wanted: Sequence[inspect.Parameter], *, skip_first: bool = False
 ) -> Iterator[str]:
-    """Yield each argument that a function does not take in the way it will be given.
+    """Yield each argument of the call that a function does not accept.
 
     Parameters
     ----------

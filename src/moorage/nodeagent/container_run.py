@@ -21,7 +21,7 @@ _BACKOFF_MAX_NS: Final = 300 * NS_PER_SECOND
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """How a run ended; wall-clock nanoseconds."""
+    """The end of a run; wall-clock nanoseconds."""
 
     exit_code: int
     started_ns: int

@@ -20,7 +20,7 @@ _GRACE_SECONDS_MIN: Final = 1
 
 
 class Stopping(msgspec.Struct, frozen=True):
-    """When and how the containers of a deleted pod end.
+    """The end of the containers of a deleted pod: its time, and whether one is killed.
 
     Parameters
     ----------

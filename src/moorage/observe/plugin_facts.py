@@ -79,7 +79,7 @@ class PluginFacts:
         )
 
     def meter(self, profile: str) -> ProfileMeter:
-        """Return what the cycle of a profile reports to."""
+        """Return the meter to which the cycle of a profile reports."""
         made = ProfileMeter(self, profile)
         self._meters.append(made)
         return made

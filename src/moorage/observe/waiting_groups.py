@@ -8,7 +8,7 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 
 
 class WaitingGroups:
-    """How long groups wait: shows whether a group is stuck, and whether its wait grows.
+    """The waiting times of groups: shows whether a group is stuck, and whether its wait grows.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """A sandbox in a Python program or test: ``from moorage import Sandbox``.
 
 The cluster runs in processes of its own, as ``moorage up`` starts it. It ends with the ``with``
-block, and with the program however that ends: then nobody reads what it prints any more.
+block, and with the program however that ends: then no reader is left for its output.
 """
 
 from __future__ import annotations

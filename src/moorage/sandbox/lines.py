@@ -66,7 +66,7 @@ class View(Protocol):
         ...
 
     def closed(self) -> bool:
-        """Whether nobody reads the output any more, as after ``| head``."""
+        """Whether the reader of the output has gone, as after ``| head``."""
         ...
 
     def ended(self, progress: Progress, *, settled: bool) -> None:
@@ -91,7 +91,7 @@ def metrics_line(url: str) -> str:
 
 
 class _Printer:
-    """Prints to two streams until nobody reads them.
+    """Prints to two streams until their reader has gone.
 
     Parameters
     ----------

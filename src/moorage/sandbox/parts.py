@@ -83,7 +83,7 @@ class ProcessParts:
     autoscaler_command
         Program and arguments that add and remove nodes; empty to keep the nodes there are.
     on_message
-        Gets what the processes write to standard error.
+        Gets the standard error of the processes.
     """
 
     def __init__(

@@ -38,11 +38,11 @@ class Pace(msgspec.Struct, frozen=True):
     speed
         Seconds of the sandbox that pass in a real second.
     start_ns
-        When the speed took effect, nanoseconds since the Unix epoch; the same in all processes.
+        Start of the speed, nanoseconds since the Unix epoch; the same in all processes.
     timeline
         File of a `Timeline` that sets the time instead; empty if time cannot be changed.
     ahead_ns
-        How far the time was ahead of the machine's at the start, after an earlier, faster run.
+        Lead over the machine's time at the start, nanoseconds, after an earlier, faster run.
     """
 
     speed: float = 1.0

@@ -36,7 +36,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     audit_log
         File to write every call to; empty for none.
     pace
-        How fast time runs.
+        Speed and start of the cluster's time.
     """
 
     listen: str = "127.0.0.1"

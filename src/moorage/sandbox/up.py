@@ -37,7 +37,7 @@ SETTLED_SECONDS = 1.0
 
 
 def _nothing(*_: object) -> None:
-    """Take a call that nobody wants to have."""
+    """Ignore a call without a receiver."""
 
 
 class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,7 +93,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
 async def up(plan: UpPlan, parts: Parts, view: View, *, clock: Clock) -> None:
     """Run a cluster until a signal comes or, if the plan says so, everything is settled.
 
-    It also ends when its output is a pipe that nobody reads any more.
+    It also ends when its output is a pipe whose reader has gone.
 
     Raises
     ------

@@ -333,7 +333,7 @@ class BindingCycles:
             )
 
     def _undo(self, profile: Profile, decision: Decision) -> Pod | None:
-        """Take back what the attempt did.
+        """Undo the changes of the attempt.
 
         Returns
         -------

@@ -32,7 +32,7 @@ CompletedMessage = Callable[[QueuedPod, Status, Diagnosis | None, str], str]
 
 
 class StatusReports(Protocol):
-    """Where a pod's condition and nomination go; `PodWrites` sends them to the API server."""
+    """Receives a pod's condition and nomination; `PodWrites` sends them to the API server."""
 
     def report_status(
         self, pod: Pod, condition: Condition | None, *, nominated: str | None
@@ -47,11 +47,11 @@ class FailureHandler:
     Parameters
     ----------
     queue
-        Where the pod goes.
+        Receives the pod.
     lookup
         The pod as the API last showed it.
     recorder, writes
-        Where the report goes; None where nothing is written (benchmarks of the engine alone).
+        Receives the report; None where nothing is written (benchmarks of the engine alone).
     attempts
         Counts every attempt that ends here; None where attempts are not counted.
     completed
@@ -95,7 +95,7 @@ class FailureHandler:
         status
             Rejected or Error.
         diagnosis
-            Which plugins rejected the pod: the pod waits for an event that may cure the rejection.
+            The plugins that rejected the pod: it waits for an event that may cure the rejection.
             None when the failure has no rejector: the pod comes back by backoff.
         message
             Text for the Event and the condition.

@@ -58,7 +58,7 @@ class GroupAttempts:
     core
         The state and the cycles.
     binding_cycles, failures, evictor, facts
-        Where outcomes go; the evictor is None where no pod is ever evicted.
+        Receives outcomes; the evictor is None where no pod is ever evicted.
     reports
         The groups' own status and Events; None where nothing is written.
     skipping

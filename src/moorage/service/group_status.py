@@ -145,7 +145,7 @@ class GroupReports:
             self._write(group, before, wanted)
 
     def incomplete(self, key: GroupKey, text: str, member: Pod) -> None:
-        """Tell a group of Kubernetes, and one of its members, what the group lacks."""
+        """Write the lack of a group of Kubernetes to the group and to one of its members."""
         self._tell(key, text, member, action="Gathering")
         self._recorder.record(failed_scheduling(member, text))
         if not member.spec.scheduling_gates:
@@ -160,13 +160,13 @@ class GroupReports:
         self._report(key, status="False", reason="Unschedulable", message=text)
 
     def waits(self, key: GroupKey, text: str, member: Pod) -> None:
-        """Tell a group why it waits, after the attempt of one member failed."""
+        """Write the reason of its wait to a group, after the attempt of one member failed."""
         text = sendable(shorten(text))
         self._tell(key, text, member, action="Scheduling")
         self._report(key, status="False", reason="Unschedulable", message=text)
 
     def placed(self, key: GroupKey) -> None:
-        """Tell a group of Kubernetes that enough of its members have a node."""
+        """Write to a group of Kubernetes that enough of its members have a node."""
         self._report(key, status="True", reason="Scheduled", message="")
 
     def turned_away(self, key: GroupKey, pod: Pod, status: Status) -> None:

@@ -39,12 +39,12 @@ _STOP_SECONDS: Final = 1.0
 
 
 class Serving(msgspec.Struct, frozen=True, kw_only=True):
-    """Where and how to serve.
+    """The address of the port, and its certificate.
 
     Parameters
     ----------
     address, port
-        Where to listen; port 0: do not listen.
+        Address to listen on; port 0: do not listen.
     free_port
         Listen on any free port instead.
     certificate_file, key_file
@@ -95,7 +95,7 @@ class HealthServer:
     Parameters
     ----------
     serving
-        Where and how.
+        Address and certificate.
     certificate
         Makes the certificate and key, PEM, that are presented where no files are named.
     checks

@@ -91,7 +91,7 @@ class IncompleteGroups:
 def lack_of(
     key: GroupKey, terms: GroupTerms | None, members: GroupMembers, *, gates: bool = False
 ) -> str:
-    """Return what a group lacks; "" for nothing.
+    """Return the lack of a group; "" without one.
 
     Parameters
     ----------

@@ -387,7 +387,7 @@ class ListerIngest(_Reporting, Generic[K]):
     kind
         For messages.
     lister
-        Where the objects go.
+        Receives the objects.
     resource
         Name in cluster events; None for kinds no event is about.
     queue

@@ -1,4 +1,4 @@
-"""When a pod ends, as far as the pod and its Job say.
+"""The known end of a pod, as far as the pod and its Job say.
 
 Three fields give an end: ``spec.activeDeadlineSeconds`` of the pod, ``spec.activeDeadlineSeconds``
 of the Job that owns the pod, and the annotation ``moorage.dev/run-seconds``. The earliest end
@@ -24,7 +24,7 @@ def known_end_ns(pod: Pod, job: Job | None, *, now_ns: int) -> int | None:
     Parameters
     ----------
     pod
-        A pod that runs, or one that would start now.
+        A running pod, or a pod that would start now.
     job
         The Job that owns the pod; None without a Job.
     now_ns

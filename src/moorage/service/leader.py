@@ -51,9 +51,9 @@ class LeaseRule(msgspec.Struct, frozen=True, kw_only=True):
     namespace, name
         Of the Lease object.
     lease_ns
-        How long other replicas respect a lease that is not renewed, nanoseconds.
+        Time for which other replicas respect a lease that is not renewed, nanoseconds.
     renew_ns
-        How long the holder tries to renew before it gives up, nanoseconds.
+        Time for which the holder tries to renew before it gives up, nanoseconds.
     retry_ns
         Between two tries, nanoseconds.
     """
@@ -71,7 +71,7 @@ class LeaseRule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def writing_ns(self) -> int:
-        """How long after a renewal writes may go out: until we give up, never beyond the lease."""
+        """Return the time after a renewal in which writes are sent, at most the lease; ns."""
         return min(self.lease_seconds * NS_PER_SECOND, self.renew_ns + self.retry_ns)
 
     @property

@@ -1,4 +1,4 @@
-"""Where the numbers of `moorage.observe.catalogue` come from in a running scheduler."""
+"""The sources of the numbers of `moorage.observe.catalogue` in a running scheduler."""
 
 from __future__ import annotations
 

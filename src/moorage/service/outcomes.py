@@ -1,4 +1,4 @@
-"""Where the outcome of an attempt goes: to the binding cycle, or back to the queue.
+"""Sends the outcome of an attempt on: to the binding cycle, or back to the queue.
 
 `pump` hands every `Decision` over here. A decision to bind goes to `binding_cycle`. Any other
 decision goes to `failure`, after its evictions have begun.

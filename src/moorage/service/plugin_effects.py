@@ -85,7 +85,7 @@ class LivePluginEffects:
         return self._waiting.reject(uid, plugin, message)
 
     def activate(self, pods: Iterable[Pod]) -> None:
-        """Have pods tried again at once."""
+        """Move pods to activeQ, so that they are tried at once."""
         self._activations.put(pods)
 
     def emit(self, pod: Pod, *, kind: EventType, reason: str, action: str, note: str) -> None:

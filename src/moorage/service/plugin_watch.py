@@ -62,7 +62,7 @@ class PluginWatch:
     Parameters
     ----------
     budget_seconds
-        How long one call may take.
+        Longest duration of one call.
     clock
         Measures it.
     hang_seconds
@@ -104,7 +104,7 @@ class PluginWatch:
     def run(
         self, label: str, call: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> T:
-        """Return what a call returns, or interrupt it when its time is up.
+        """Return the value of a call, or interrupt the call when its time is up.
 
         Raises
         ------

@@ -52,7 +52,7 @@ class Timer(Protocol):
         ...
 
     def when(self) -> float:
-        """When the call is made, in the seconds of the clock that made the timer."""
+        """Return the time of the call, in the seconds of the clock that made the timer."""
         ...
 
 

@@ -33,7 +33,7 @@ class UnderWay(msgspec.Struct):
         Whether a pod group is only tried: the allocation is taken back at the end of the attempt,
         so that only other members of the group can count on it.
     pods
-        How many pods still need the allocation.
+        Number of pods that still need the allocation.
     """
 
     claim: ResourceClaim

@@ -130,7 +130,7 @@ class PodColumns:
 
     @property
     def count_columns(self) -> int:
-        """How many count columns are kept right now."""
+        """The number of count columns kept now."""
         return len(self._counts)
 
     def _build(self, key: CountKey) -> _Count:

@@ -90,5 +90,5 @@ class NodeView:
         return answer_n if wide is self else self.take(answer_n)
 
     def row_numbers(self) -> Rows:
-        """Return int64, (len(view),): the rows, spelled out also for the view of all."""
+        """Return int64, (len(view),): the row numbers, also for the view of all rows."""
         return np.arange(self._n_all) if self.rows is None else self.rows

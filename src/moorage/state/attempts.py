@@ -34,7 +34,7 @@ class Attempts:
     clock
         Source of the current time.
     sub_queues
-        Where pods come from and go back to.
+        Source of popped pods, and target of returned pods.
     in_flight
         Pods in flight, and the events since each was popped.
     wakeups

@@ -21,7 +21,7 @@ from moorage.state.queued_pod import PodKey, QueuedPod
 
 
 class BackoffTimes(Protocol):
-    """How long the backoff of a failed pod is."""
+    """The length of the backoff of a failed pod."""
 
     def ends_ns(self, queued: QueuedPod) -> int:
         """Return when a pod's backoff ends, wall-clock nanoseconds; 0 if it has none."""
@@ -40,7 +40,7 @@ class BackoffQueue:
     clock
         Source of the current time.
     times
-        How long the backoff of each pod is.
+        Computes the backoff of each pod.
     sort_key
         Order of pods whose backoff ends together, where they may be popped early.
     observer

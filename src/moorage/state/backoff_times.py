@@ -1,4 +1,4 @@
-"""How long a failed pod backs off before its next attempt: as in kubernetes v1.36, and as in v1.20.
+"""The backoff of a failed pod before its next attempt: as in kubernetes v1.36, and as in v1.20.
 
 Both versions double the initial backoff up to the longest one. The versions differ in the attempts
 that they count, and in the moment at which a backoff is over.

@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class Hold(Enum):
-    """How the cache holds a pod."""
+    """The form in which the cache holds a pod."""
 
     # Members are singletons; Enum's own hash is a Python function, and every move of every pod
     # needs the hash.

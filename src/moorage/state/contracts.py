@@ -159,26 +159,26 @@ class NullObserver:
     """An observer that ignores every fact."""
 
     def incoming(self, queue: str, event: str) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def pending(self, queue: str, delta: int) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def unschedulable_pods(self, plugin: str, profile: str, delta: int) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def in_flight_events(self, event: str, delta: int) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def now_ns(self) -> int:
         """Return 0: durations are not used."""
         return 0
 
     def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
     def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
-        """Ignore it."""
+        """Do nothing."""
 
 
 class NodeTableLike(Protocol):

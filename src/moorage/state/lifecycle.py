@@ -23,7 +23,7 @@ from moorage.state.queued_pod import PodKey
 
 
 class PodState(Enum):
-    """Where a pod is on its way from the API to a node."""
+    """The state of a pod on its way from the API to a node."""
 
     # Members are singletons; Enum's own hash is a Python function, and every move of every pod
     # needs the hash.

@@ -16,7 +16,7 @@ class PendingPod(msgspec.Struct, frozen=True):
     pod
         The pod as the queue knows it.
     attempts
-        How often the pod was tried.
+        Number of attempts.
     since_ns
         When the pod arrived or last came back, wall-clock nanoseconds.
     unschedulable_plugins, pending_plugins

@@ -58,7 +58,7 @@ class SubQueues:
     settings
         Times and switches.
     backoff_times
-        How long a failed pod backs off.
+        Computes the backoff of a failed pod.
     sort_key
         The order of activeQ.
     pre_enqueue

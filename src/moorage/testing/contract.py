@@ -64,7 +64,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class PointTime(msgspec.Struct, frozen=True):
-    """How long the calls of one extension point took.
+    """The duration of the calls of one extension point.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class ContractReport(msgspec.Struct, frozen=True):
     plugin
         Name of the plugin.
     clusters, pods
-        How many random clusters and pods it was asked about.
+        Number of random clusters and pods that the plugin was asked about.
     faults
         The first faults of each check.
     times
@@ -140,9 +140,9 @@ def check_contract(
     args
         Its arguments, as plain values.
     clusters
-        How many clusters are drawn.
+        Number of random clusters.
     seed
-        What they are drawn from.
+        Seed of the random clusters.
     on_cluster
         Called with the number of clusters done so far.
     clock

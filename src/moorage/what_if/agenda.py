@@ -57,7 +57,7 @@ class Agenda:
 
     @property
     def next_ns(self) -> int | None:
-        """When the next call is due, wall-clock nanoseconds; None without a call."""
+        """The due time of the next call, wall-clock nanoseconds; None without a call."""
         while self._entries and self._entries[0][2].act is None:
             heapq.heappop(self._entries)
         return self._entries[0][0] if self._entries else None

@@ -36,20 +36,20 @@ class Kind(msgspec.Struct, frozen=True):
 
 
 class Room(msgspec.Struct, frozen=True, rename="camel"):
-    """How many more pods fit.
+    """The number of pods that still fit.
 
     Parameters
     ----------
     fit
-        How many whole mixes fit; for one kind of pod, how many pods.
+        Number of whole mixes that fit; for one kind of pod, the number of pods.
     pods
-        How many pods that are.
+        Number of pods in these mixes.
     reached_most
         Whether more might fit: the count was ended at the limit.
     message
         Why the next pod finds no node; "" where the limit was reached.
     reasons
-        What binds, with the number of nodes, the most frequent reason first.
+        Binding reasons with their number of nodes, the most frequent first.
     by_node
         How many of the pods each node takes.
     """
@@ -63,18 +63,18 @@ class Room(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Need(msgspec.Struct, frozen=True, rename="camel"):
-    """How many nodes of a shape would place the pods that wait.
+    """The number of nodes of a shape that would place the waiting pods.
 
     Parameters
     ----------
     like
         The node that has the shape, or the shape as it was written.
     allocatable
-        What such a node offers.
+        Allocatable of one such node.
     nodes
-        How many nodes were added.
+        Number of added nodes.
     placed, left
-        How many waiting pods got a node, and how many wait still.
+        Numbers of waiting pods that got a node, and of pods that still wait.
     reason
         Why the others wait, "" where none does.
     """

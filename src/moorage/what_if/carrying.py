@@ -32,7 +32,7 @@ CALL_SECONDS: Final = 0.002
 
 
 class Cluster(Protocol):
-    """What carrying out needs of a world."""
+    """The parts of a world that carrying out a decision needs."""
 
     def current(self, pod: Pod) -> Pod | None:
         """Return the newest version of a pod, None if it is gone."""
@@ -71,7 +71,7 @@ class Bindings(BindingCycles):
     core, failures, facts, slots
         As in `BindingCycles`.
     cluster, agenda, held
-        Where pods are bound, when, and the pods that wait at Permit.
+        Binds pods, tells the time, and holds the pods that wait at Permit.
     """
 
     def __init__(
@@ -185,7 +185,7 @@ class Evictions:
     core
         Nominations, the ledger of evictions, and the pods that are not bound yet.
     cluster, agenda
-        Where pods are evicted, and when.
+        Evicts pods, and tells the time.
     """
 
     def __init__(self, core: Core, cluster: Cluster, agenda: Agenda) -> None:

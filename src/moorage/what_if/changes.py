@@ -97,7 +97,7 @@ Change: TypeAlias = (
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """A rehearsal, and what changes need besides it."""
+    """A rehearsal, and the other parts that changes need."""
 
     rehearsal: Rehearsal
     admission: Admission

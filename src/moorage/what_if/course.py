@@ -103,7 +103,7 @@ class Cluster(msgspec.Struct, frozen=True):
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a change leads to.
+    """The consequences of a change.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     @property
     def worse(self) -> tuple[str, ...]:
-        """What gets worse, as sentences; empty if nothing does."""
+        """Return a sentence for each deterioration; empty without one."""
         leaving: list[Move | Waiting | Loss] = [*self.moves, *self.newly_pending, *self.lost]
         evicted = sum(bool(each.evicted_by) for each in leaving)
         found = []
@@ -216,7 +216,7 @@ def play(scene: Scene, steps: Sequence[Step]) -> Rehearsal:
 
 
 def scene_of(rehearsal: Rehearsal) -> Scene:
-    """Return a rehearsal with what changes need besides it."""
+    """Return a rehearsal with the other parts that changes need."""
     admission = Admission(
         rehearsal.objects,
         clock=rehearsal.filled.clock,

@@ -209,7 +209,7 @@ class Rehearsal:
         self.is_quiet = False
 
     def soon(self, act: Callable[[], None]) -> None:
-        """Have a controller act, a moment later."""
+        """Let a controller act, a moment later."""
         self._agenda.after(CALL_SECONDS, act)
 
     @property

@@ -20,7 +20,7 @@ class StatefulSets:
     Parameters
     ----------
     rehearsal
-        Where the pods are.
+        Holds the pods.
     admission
         Turns templates into pods.
     """

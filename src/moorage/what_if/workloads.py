@@ -46,7 +46,7 @@ class Workloads:
     Parameters
     ----------
     rehearsal
-        Where the pods are.
+        Holds the pods.
     admission
         Turns templates into pods.
     """

@@ -1,4 +1,4 @@
-"""How custom resources merge under server-side apply, by their structural schema.
+"""The layout of custom resources under server-side apply, from their structural schema.
 
 Place in the flow: `applying` takes custom resources apart by these layouts. Built-in kinds have
 the layouts of `moorage.apiserver.schema.layout`.

@@ -58,7 +58,7 @@ class _Form(msgspec.Struct, frozen=True):
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far the chain went after the last commit."""
+    """The position of the chain after the last commit."""
 
     sequence: int
     version: int

@@ -147,7 +147,7 @@ class SnapshotReader:
     Raises
     ------
     DamagedError
-        It is missing, or not what was written.
+        The file is missing, or differs from the written bytes.
     """
 
     def __init__(self, files: Files, generation: int) -> None:
@@ -205,7 +205,7 @@ def log_groups(
     Raises
     ------
     DamagedError
-        It is missing, or not what was written.
+        The file is missing, or differs from the written bytes.
     """
     name = log_name(generation)
     chain, opened = after, False

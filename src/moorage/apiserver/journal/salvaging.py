@@ -272,7 +272,7 @@ class _Salvage:
 
 
 def _place(name: str, gap: Gap | None) -> str:
-    """Name what is lost: damaged bytes, or groups that are not there."""
+    """Name the losses: damaged bytes, or missing groups."""
     return f"a part of {name}" if gap is None else f"bytes {gap.start} to {gap.end} of {name}"
 
 

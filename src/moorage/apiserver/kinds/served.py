@@ -164,7 +164,7 @@ class ServedKind:
     acted_on_by: str = ""
 
     def __post_init__(self) -> None:
-        """Give a built-in kind what the facts say, once, because each call needs it."""
+        """Give a built-in kind the values of the facts, once, because each call needs them."""
         if self.has_status is None:
             object.__setattr__(self, "has_status", fact_of(self.resource, "status") is not None)
         if self.scale is None and fact_of(self.resource, "scale") is not None:

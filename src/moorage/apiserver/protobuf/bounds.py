@@ -1,4 +1,4 @@
-"""How many parts a body in protobuf may have, counted before the runtime builds objects.
+"""Bounds of the parts of a protobuf body, counted before the runtime builds objects.
 
 Place in the flow: `codec.decode` asks here first. An empty message has two bytes, and the runtime
 makes an object of hundreds of bytes from it. No other call is answered while the runtime reads. So

@@ -51,7 +51,7 @@ class Escalation:
     Parameters
     ----------
     authorizer
-        Decides what the caller may do.
+        Decides the calls that the caller may make.
     """
 
     def __init__(self, authorizer: Authorizer) -> None:

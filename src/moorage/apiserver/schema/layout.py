@@ -1,4 +1,4 @@
-"""How objects of built-in kinds merge under server-side apply.
+"""The merge layout of built-in kinds under server-side apply.
 
 Place in the flow: `applying` takes objects apart by these layouts. The facts of the API give their
 list types, map types and list keys.

@@ -50,7 +50,7 @@ def apply(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Create the objects of manifests, or change them to what the manifests say."""
+    """Create the objects of manifests, or change them to match the manifests."""
     from moorage.base.errors import MoorageError
     from moorage.cli.manifests import read_manifests
     from moorage.cli.render import show, show_error

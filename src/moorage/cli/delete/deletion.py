@@ -1,4 +1,4 @@
-"""How ``delete`` finds its objects, deletes them and waits for the end."""
+"""Finds the objects of ``delete``, deletes them and waits for the end."""
 
 from __future__ import annotations
 

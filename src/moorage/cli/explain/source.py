@@ -1,4 +1,4 @@
-"""Where the facts come from: a running scheduler, a file, or the lists of an API server.
+"""The source of the facts: a running scheduler, a file, or the lists of an API server.
 
 A running scheduler answers from its own state. A file and lists become a `World`, and the same
 engine computes the answer afresh.
@@ -49,7 +49,7 @@ _list = msgspec.json.Decoder(_List).decode
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asks.
+    """The question of a person.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def lines(found: QueueAnswer, *, wide: bool) -> list[str]:
 
 
 def remarks(found: QueueAnswer, namespace: str) -> Iterator[str]:
-    """Yield what the tables leave unsaid: that nothing waits, or that pods are left out."""
+    """Yield the notes below the tables: no pod waits, or pods are left out."""
     if not (found.pods or found.groups):
         yield f"no pods wait{f' in {namespace} namespace' if namespace else ''}"
     if not found.scheduling:

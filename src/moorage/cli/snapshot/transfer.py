@@ -55,7 +55,7 @@ class _List(msgspec.Struct, rename="camel"):
 
 
 class Saved(msgspec.Struct):
-    """How many objects of each kind were written."""
+    """The number of written objects of each kind."""
 
     kinds: dict[str, int]
 

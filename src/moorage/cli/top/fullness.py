@@ -79,7 +79,7 @@ def fullness(
     resources
         What to count; empty for cpu, memory, and the extended resources of nodes.
     by
-        What a row is.
+        The kind of the rows.
     """
     bound = [
         (pod, pod_requests(pod, use_status=True, pod_level=True) | {"pods": 10**9})

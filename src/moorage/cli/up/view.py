@@ -1,4 +1,4 @@
-"""How ``moorage up`` shows its progress: chosen by the option, the terminal, and who has it."""
+"""Views of the progress of ``moorage up``, chosen by option, terminal and foreground process."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def view_of(output: Output, *, detached: bool = False) -> View:
 
 
 def _may_draw() -> bool:
-    """Whether nobody else writes to the terminal, as far as one can know.
+    """Whether no other job writes to the terminal, as far as known.
 
     A shell with job control makes another process group the terminal's own; a script that starts
     something with ``&`` gives it an empty standard input.

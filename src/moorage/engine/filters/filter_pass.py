@@ -1,6 +1,6 @@
 """The filter result on every row of a view: the first failing plugin decides a row.
 
-Between the plugins' answers and the search. Whether a row passed is known at once; codes and
+Place in the flow: between answers and search. Passing is known at once; codes and
 reasons are computed when they are read. A pod that finds a node seldom needs them.
 """
 

@@ -18,7 +18,7 @@ WAITS_FOR_PREEMPTION = "pod group is waiting for preemption to complete"
 
 
 class GroupOutcome(Enum):
-    """How the attempt of a group ended."""
+    """The outcome of the attempt of a group."""
 
     PLACED = "placed"
     """Enough members have a place: the members with a place are bound, the others wait."""

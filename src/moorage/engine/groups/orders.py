@@ -25,7 +25,7 @@ ORDERS: Final = 4
 with random groups of up to six pods more orders found next to nothing (record 33)."""
 
 MEMBERS_MAX: Final = 2048
-"""Members tried in all other orders of one attempt, so that a large group blocks nobody for long:
+"""Members tried in all other orders of one attempt, so that a large group blocks no pod for long:
 about half a second at 0.25 ms a member."""
 
 

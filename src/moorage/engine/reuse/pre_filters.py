@@ -59,7 +59,7 @@ _NONE: Final = _Skips(frozenset())
 
 
 class PreFilterPlugins:
-    """The PreFilter plugins of a profile, parted by whether their answers are kept.
+    """The PreFilter plugins of a profile, split into plugins with and without kept answers.
 
     Parameters
     ----------

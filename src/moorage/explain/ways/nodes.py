@@ -28,7 +28,7 @@ _CORDONED_MOST: Final = 3
 
 
 def more_nodes(trying: Trying) -> Iterator[Found]:
-    """Yield a node like one that is there, where a further one of its shape takes the pod."""
+    """Yield a node of an existing shape, where a further node of that shape takes the pod."""
     for row, count in _shapes(trying.asked.snapshot)[:_SHAPES_MOST]:
         example = trying.asked.snapshot.node(row)
         new = _like(example)
@@ -101,7 +101,7 @@ def _like(example: Node) -> Node:
 
 
 def _manifest(node: Node) -> dict[str, Any]:
-    """Return what a user would create: labels, taints, capacity."""
+    """Return the labels, taints and capacity of the node to create."""
     plain = to_dict(node)
     spec = {"taints": plain["spec"]["taints"]} if node.spec.taints else {}
     amounts = dict(node.status.allocatable)

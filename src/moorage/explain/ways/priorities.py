@@ -30,7 +30,7 @@ _PER_VICTIM: Final = 0.1
 
 
 class Preempted(msgspec.Struct, frozen=True):
-    """What preemption chose for a pod: a node, and the pods it evicts."""
+    """The choice of preemption for a pod: a node, and the pods to evict."""
 
     node: str
     victims: tuple[Pod, ...]

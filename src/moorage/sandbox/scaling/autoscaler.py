@@ -1,7 +1,7 @@
 """A stand-in for cluster-autoscaler: adds nodes for pending pods, and removes empty nodes.
 
 Its conditions, waiting times and Events are those of cluster-autoscaler; decision record 35 tells
-the differences. It removes empty nodes only and evicts nobody, so annotations such as
+the differences. It removes empty nodes only and evicts no pod, so annotations such as
 ``cluster-autoscaler.kubernetes.io/safe-to-evict`` make no difference.
 """
 
@@ -47,7 +47,7 @@ _NOT_READY: Final = "node.kubernetes.io/not-ready"
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
-    """How a cluster may grow and shrink.
+    """The rules by which a cluster may grow and shrink.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Autoscaler:
     client
         Verbs of the server.
     rules
-        What it may do.
+        The rules of growing and shrinking.
     """
 
     def __init__(self, client: Client, rules: Rules, *, clock: Clock, streams: Streams) -> None:

@@ -41,7 +41,7 @@ class NewNode(msgspec.Struct, frozen=True):
 
 
 class Growth(msgspec.Struct, frozen=True):
-    """The nodes to create, and what they do not help.
+    """The nodes to create, and the pods that they do not help.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class GrowthPlan:
     number
         Number of the first new node.
     room
-        How many nodes may be created.
+        Largest number of nodes to create.
     """
 
     def __init__(

@@ -13,7 +13,7 @@ class IdleNodes:
     Parameters
     ----------
     seconds
-        How long a node has to be empty before it is due.
+        Time for which a node has to be empty before it is due.
     """
 
     def __init__(self, seconds: float) -> None:

@@ -39,7 +39,7 @@ def choose(nodes: Iterable[Node], pods: Iterable[Pod], count: int) -> Removal:
     Parameters
     ----------
     count
-        How many nodes to remove.
+        Number of nodes to remove.
     """
     loads = load_by_node(pods)
     chosen = sorted(newest_first(nodes), key=lambda node: loads[node.name] > 0)[:count]

@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Resized(msgspec.Struct, frozen=True):
-    """What became of a cluster.
+    """The result of resizing a cluster.
 
     Parameters
     ----------

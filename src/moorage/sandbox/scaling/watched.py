@@ -102,4 +102,4 @@ def _key(obj: ApiObject) -> Key:
 
 
 def _drop(_: object) -> None:
-    """Take a value that is not needed."""
+    """Ignore a value."""

@@ -91,7 +91,7 @@ class CompiledRules(msgspec.Struct, frozen=True):
     refused
         Errors of the other rules; their fields are below the schema's own field.
     left_out
-        (path, what is missing) of each rule that cannot be evaluated here.
+        (path, missing function) of each rule that cannot be evaluated here.
     """
 
     node: Node | None = None
@@ -263,7 +263,7 @@ def _member(schema: Schema, name: str) -> Schema | None:
 
 
 def _not_direct(reading: Reading, schema: Schema) -> str:
-    """Return what a rule uses that the runtime takes for something else; empty for nothing."""
+    """Return the part of a rule that the runtime would misread; "" without one."""
     for name, inner in _inside("self", schema):
         if name in reading.names and inner.get("format") in _TIMES:
             return f"dates and durations of objects, such as '{name}'"

@@ -1,4 +1,4 @@
-"""Where rules are evaluated: in this process if certainly fast, else in a process of its own.
+"""Evaluates rules: in this process if certainly fast, else in a process of its own.
 
 Place in the flow: validation of custom resources and of defaults in definitions evaluates rules
 here. A rule can make 2 GB out of 1 MB with ten sums. The CEL runtime can neither be interrupted nor

@@ -47,7 +47,7 @@ class Program(msgspec.Struct, frozen=True):
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """The reason why an expression did not compile: an error, or what is ``missing`` here."""
+    """The reason why an expression did not compile: an error, or the ``missing`` function."""
 
     message: str
     missing: str = ""

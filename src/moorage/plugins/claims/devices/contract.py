@@ -41,7 +41,7 @@ class NodeFacts(NamedTuple):
 
 
 class Features(msgspec.Struct, frozen=True, kw_only=True):
-    """Feature gates that change what the allocator does; the defaults are those of v1.36."""
+    """Feature gates that change the allocator; the defaults of v1.36."""
 
     admin_access: bool = True
     """``DRAAdminAccess``."""
