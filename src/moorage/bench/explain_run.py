@@ -119,7 +119,7 @@ def measure_explanations(
     nodes, pods_a_node
         Size of the cluster.
     rounds
-        How often each cause is asked about.
+        Number of questions about each cause.
     clock
         The time of the cluster.
     progress

@@ -86,7 +86,7 @@ def step(
     kubeconfig: str,
     context: str,
 ) -> None:
-    """Let SECONDS (1 unless given) pass, wait until they have, and stop."""
+    """Let SECONDS pass (1 by default), wait for their end, and stop the time."""
     _ask({"step": seconds, "speed": speed}, output, kubeconfig, context)
 
 

@@ -1,4 +1,4 @@
-"""Which sandboxes a command is about: those of this directory, by name, or by kubeconfig."""
+"""Finds the sandboxes of a command: by directory, by name, or by kubeconfig."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Which(msgspec.Struct, frozen=True):
         return f"{what} runs {where}; `moorage up -d{named}` starts one"
 
     def found(self) -> Sequence[SandboxRecord]:
-        """Return the sandboxes that run: the one that is meant, or all of this directory."""
+        """Return the running sandboxes: the selected sandbox, or all of this directory."""
         if not self.is_given:
             return find_all()
         record = find(self.path)

@@ -64,7 +64,7 @@ _WATCH_SECONDS_MIN = 300  # the server closes a watch after 5 to 10 minutes (cli
 _SHORT_WATCH_SECONDS = 1.0
 _BATCH = 256  # objects handled before the loop gets a turn; 256 decodes take about 3 ms
 
-_UNSERVED_SECONDS = 60.0  # a guess: somebody upgrades a server far less often
+_UNSERVED_SECONDS = 60.0  # a guess: servers are upgraded far less often
 
 ObjectT = TypeVar("ObjectT", bound=ApiObject)
 

@@ -34,7 +34,7 @@ _DEFAULTING: Final = ("System", "List")
 
 
 class Args(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Base of every kind of arguments; the type stands for the kind, whose name is not repeated."""
+    """Base of every kind of arguments; the type identifies the kind."""
 
 
 class ResourceSpec(

@@ -88,7 +88,7 @@ class Attempt(msgspec.Struct, frozen=True):
         Parameters
         ----------
         metered
-            Whether the meter of the attempt is told what plugins do in the trial.
+            Whether the meter of the attempt records the calls of plugins in the trial.
         """
         state = self.state.copy()
         if not metered:

@@ -38,15 +38,15 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     tries
-        How many changed pods are tried against every node.
+        Number of changed pods tried against every node.
     tries_by_row
         The same, where a plugin costs a call for each node.
     emptied
-        How many nodes are emptied one after another.
+        Number of nodes emptied one after another.
     nodes
-        How many nodes the table has; None for all.
+        Number of nodes in the table; None for all.
     node
-        The one node that the table is about; "" for the best ones.
+        The only node of the table; "" for the best nodes.
     ways
         Whether ways out are sought.
     """

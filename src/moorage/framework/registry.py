@@ -1,4 +1,4 @@
-"""Which plugins exist: an explicit map from a plugin's name to its entry.
+"""The known plugins: an explicit map from a plugin's name to its entry.
 
 Nothing registers itself on import. The in-tree map is ``moorage.plugins.in_tree``; plugins from
 outside are found by `loading`.

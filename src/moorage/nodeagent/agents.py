@@ -95,7 +95,7 @@ class NodeAgents:
         # Only nodes that reserve something.
         self._reserved = {name: reserved for name, reserved in found.items() if reserved}
         self._nodes = {name: from_dict(Node, body) for name, body in self._bodies.items()}
-        # Names of the templates: their agents run on when somebody deletes the node.
+        # Names of the templates: their agents run on when the node is deleted.
         self._own = frozenset(self._bodies)
         self._next_index = len(self._bodies)
         self._life = PodLife(self._nodes)

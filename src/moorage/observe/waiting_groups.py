@@ -1,4 +1,4 @@
-"""Which pod groups were tried and have no place, and since when."""
+"""The pod groups that were tried and have no place, with the start of their wait."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Held:
         """Remove the record; idempotent."""
         if self._descriptor < 0:
             return
-        # Removed before the lock is gone: who locks a removed file notices, and takes a new one.
+        # Removed while locked: a process that locks a removed file notices, and takes a new file.
         self._path.unlink(missing_ok=True)
         os.close(self._descriptor)
         self._descriptor = -1

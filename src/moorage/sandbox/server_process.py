@@ -45,7 +45,7 @@ async def _serve(settings: ServerSettings, clock: Clock) -> None:
     server = SandboxServer(settings, clock=clock)
 
     def ready() -> None:
-        # Nodes take time to register; from now on whoever is in front of it says when time runs.
+        # Nodes take time to register; from now on the client in control decides when time runs.
         if isinstance(clock, Timeline):
             clock.run(0)
         _report(ServerReport(ready=True))

@@ -26,19 +26,19 @@ LONG_NS: Final = NS_PER_SECOND // 10
 
 
 def attempt_begins(pod: Pod) -> None:
-    """Tell that a pod was popped and is decided on."""
+    """Log that a pod was popped and is being decided."""
     if _log.isEnabledFor(V3):
         tell(_log, V3, "Attempting to schedule pod", pod=_named(pod))
 
 
 def group_attempt_begins(group: str, pods: int) -> None:
-    """Tell that the members of a group are decided on together."""
+    """Log that the members of a group are being decided together."""
     if _log.isEnabledFor(V3):
         tell(_log, V3, "Attempting to schedule pod group", podGroup=group, pods=pods)
 
 
 def decided(decision: Decision) -> None:
-    """Tell how many nodes were evaluated and feasible, and what PostFilter found."""
+    """Log the numbers of evaluated and feasible nodes, and the result of PostFilter."""
     if not _log.isEnabledFor(V5):
         return
     pod = ObjectName(decision.pod.name, decision.pod.namespace)
@@ -63,7 +63,7 @@ def decided(decision: Decision) -> None:
 
 
 def trace(pod: ObjectName, took_ns: int, parts: Mapping[str, int]) -> None:
-    """Tell the parts of a decision that took long; what no extension point took is ``other``."""
+    """Log the parts of a long decision; time outside extension points is ``other``."""
     other_ns = max(took_ns - sum(parts.values()), 0)
     told = {point: _milliseconds(ns) for point, ns in parts.items()}
     tell(
@@ -78,14 +78,14 @@ def trace(pod: ObjectName, took_ns: int, parts: Mapping[str, int]) -> None:
 
 
 def binding_begins(namespace: str, name: str, node_name: str) -> None:
-    """Tell that a pod is about to be bound."""
+    """Log that a pod is about to be bound."""
     if _log.isEnabledFor(V3):
         pod = ObjectName(name, namespace)
         tell(_log, V3, "Attempting to bind pod to node", pod=pod, node=node_name)
 
 
 def bound(pod: Pod, decision: Decision) -> None:
-    """Tell that a pod is bound."""
+    """Log that a pod is bound."""
     if _log.isEnabledFor(V2):
         tell(
             _log,
@@ -99,7 +99,7 @@ def bound(pod: Pod, decision: Decision) -> None:
 
 
 def failed(pod: Pod, message: str, *, rejected: bool) -> None:
-    """Tell that an attempt ended without a node: no node fits, or something broke."""
+    """Log that an attempt ended without a node: no node fits, or a plugin broke."""
     if _log.isEnabledFor(V2):
         what = "Unable to schedule pod; no fit; waiting" if rejected else _BROKE
         tell(_log, V2, what, pod=_named(pod), err=message)

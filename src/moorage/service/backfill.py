@@ -121,7 +121,7 @@ class Backfill:
             self._let_go()
 
     def _try_again(self, key: GroupKey) -> None:
-        """Have a group tried once it has waited for the configured time, without any event."""
+        """Queue a group once it has waited for the configured time, without any event."""
         if key in self._since_ns:
             self._queue.activate(self._groups.members(key).waiting_pods()[:1])
 

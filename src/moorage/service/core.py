@@ -56,7 +56,7 @@ class Core(msgspec.Struct, frozen=True):
     Parameters
     ----------
     hold_back_after_seconds
-        How long a group waits before room is held back for it, by profile that asks for that.
+        Wait of a group before room is held back for it, by profile with this setting.
     """
 
     snapshot: Snapshot
@@ -130,7 +130,7 @@ def build_core(
     surroundings
         The parts around the deciding half; None where a decision has no effect.
     tie_break
-        Which of several best nodes is taken; seeded draws when None.
+        Chooses one of several best nodes; seeded draws when None.
     reuse
         Whether answers are reused for replicas.
 

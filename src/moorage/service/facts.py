@@ -55,7 +55,7 @@ class Facts:
         Numbers for metrics: of attempts, of pod groups' attempts, of the extension points from
         Reserve on, and of the watch events taken in.
     groups
-        Which pod groups were tried and wait, and since when.
+        The pod groups that were tried and wait, with the start of their wait.
     recent
         The last decisions, oldest first.
     """

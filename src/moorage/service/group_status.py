@@ -170,7 +170,7 @@ class GroupReports:
         self._report(key, status="True", reason="Scheduled", message="")
 
     def turned_away(self, key: GroupKey, pod: Pod, status: Status) -> None:
-        """Tell the group of a member that could not take part in its attempt."""
+        """Write the reason to the group of a member that could not take part in its attempt."""
         self._tell(key, status.message, pod, action="Gathering")
 
     def _report(self, key: GroupKey, *, status: str, reason: str, message: str) -> None:

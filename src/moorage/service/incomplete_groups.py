@@ -1,4 +1,4 @@
-"""Tells the groups of Kubernetes what no attempt tells: what they lack, and that they are placed.
+"""Writes conditions outside attempts to groups of Kubernetes: missing members, and placement.
 
 PreEnqueue keeps the members of an incomplete group out of the queue, so no attempt reports a
 reason. A task looks at the groups every second and reports a lack that has lasted since the look

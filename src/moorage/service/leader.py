@@ -44,7 +44,7 @@ _RELEASE_SECONDS_MAX: Final = 1.0
 
 
 class LeaseRule(msgspec.Struct, frozen=True, kw_only=True):
-    """Which lease, and its times.
+    """The lease and its times.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class Elector:
     client
         Verbs over a transport that is not guarded by this elector.
     rule
-        Which lease, and its times.
+        The lease and its times.
     identity
         The name of this process; no other process may use the same.
     component

@@ -123,7 +123,7 @@ class WaitingPods:
         return asyncio.get_running_loop().create_future()
 
     def _later(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Have a call made after some time."""
+        """Schedule a call after some time."""
         return asyncio.get_running_loop().call_later(seconds, call)
 
     def _seconds_now(self) -> float:

@@ -82,7 +82,7 @@ class LabelSets:
             On the labels. If it requires a label to have one of some values, only sets with such a
             label are tested.
         namespaces
-            Which namespaces count; None means all.
+            The namespaces that count; None means all.
         """
         found = []
         for label_set in self._candidates(selector):

@@ -30,7 +30,7 @@ class Activations:
         return len(self._pods)
 
     def put(self, pods: Iterable[Pod]) -> None:
-        """Have pods activated, in this order."""
+        """Add pods to activate, in this order."""
         self._pods.extend(pods)
         if self._pods and self._on_wake is not None:
             self._on_wake()

@@ -61,7 +61,7 @@ def compare(
     api_pods, api_nodes
         The API's objects. Finished pods are passed over: they take no room.
     responsible
-        Which pods without a node are ours to queue; None = all.
+        Selects the pods without a node that this scheduler queues; None means all.
 
     Notes
     -----

@@ -238,7 +238,7 @@ class SchedulingQueue:
         self._attempts.done(uid)
 
     def nominate(self, pod: Pod, info: NominatingInfo | None) -> None:
-        """Nominate a pod, queued or in flight, as an attempt decided; None: as its status says."""
+        """Nominate a queued or in-flight pod: by the attempt; None means by the pod's status."""
         queued = self._sub_queues.find(pod.key)
         same = queued is not None and queued.uid == pod.uid
         self.nominator.add(pod, info, queued=queued.pod if same and queued is not None else None)

@@ -62,7 +62,7 @@ class VirtualCluster:
     around
         Wraps the scheduler's transport, to put faults into it.
     renew_seconds
-        How often each node renews its lease; with hundreds of nodes, most calls are renewals.
+        Interval of lease renewals by each node; with hundreds of nodes, most calls are renewals.
     facts
         The scheduler's running totals; new ones when not given.
 

@@ -24,7 +24,7 @@ from moorage.what_if.rehearsal import Rehearsal, fresh
 from moorage.what_if.world import World
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
-# More nodes than anybody adds at once, and few enough to try.
+# More nodes than a user adds at once, and few enough to try.
 _NODES_MOST: Final = 1_000
 
 

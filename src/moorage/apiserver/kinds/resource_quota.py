@@ -1,4 +1,4 @@
-"""ResourceQuota: its rules and its row; `usage` says what an object uses of it.
+"""ResourceQuota: its rules and its row; `usage` gives the use of one object.
 
 Mirrors kubernetes v1.36 pkg/apis/core/validation (ValidateResourceQuota).
 """

@@ -45,7 +45,7 @@ class Attributes(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def whole_resource(self) -> str:
-        """``pods`` or ``pods/binding``."""
+        """The resource with its subresource, such as ``pods`` or ``pods/binding``."""
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 

@@ -144,7 +144,7 @@ def judge_row(
     by_sums
         Indexes of the Filters.
     row, more
-        The row, and the amounts that it holds besides.
+        The row, and the amounts that it holds in addition.
     """
     forms, state, pod = attempt.profile.filter_forms, attempt.state, attempt.pod
     for index in by_sums:
