@@ -24,7 +24,8 @@ from moorage.bench.report import Result, digest, make_result, peak_memory_mib
 from moorage.bench.workload import CreateNodes, CreateObjects, CreatePods, JsonObject, Workload
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
-from moorage.service.core import Core, build_core
+from moorage.observe.records.recorder import Recorder
+from moorage.service.core import Core, Surroundings, build_core
 from moorage.service.facts import Facts
 from moorage.service.ingest import NodeIngest, PodIngest
 
@@ -70,6 +71,8 @@ class EngineRun:
         Time for measuring; the seed decides ties, so the same seed gives the same digest.
     loaded
         The scheduler's configuration; None for the default.
+    records
+        Whether each attempt leaves a record, as in a running scheduler.
     """
 
     def __init__(
@@ -80,12 +83,17 @@ class EngineRun:
         clock: Clock,
         streams: Streams,
         loaded: LoadedConfiguration | None = None,
+        records: bool = False,
     ) -> None:
         self._workload = workload
         self._clock = clock
         self._uids: Random = streams.stream("bench/uids")
         loaded = loaded or LoadedConfiguration()
-        self._core: Core = build_core(loaded, registry, clock=clock, streams=streams)
+        self._recorder = Recorder(clock) if records else None
+        around = Surroundings(recorder=self._recorder)
+        self._core: Core = build_core(
+            loaded, registry, clock=clock, streams=streams, surroundings=around
+        )
         facts, core = Facts(clock), self._core
         self._nodes = NodeIngest(core.cache, core.queue, facts)
         self._pods = PodIngest(
@@ -174,6 +182,10 @@ class EngineRun:
         assert queued is not None, f"{pod.full_name} was just added and is not in the queue"
         popped = now()
         decision = core.cycles[_PROFILE].decide(queued.info)
+        recorder = self._recorder
+        if recorder is not None:
+            histories = core.queue.lifecycle.histories
+            recorder.decided(queued, decision, histories, took_ns=now() - popped)
         decided = now()
         if not decision.node_name:
             raise UsageError(f"the workload does not fit: {pod.full_name}: {decision.message}")
@@ -182,6 +194,8 @@ class EngineRun:
         assumed = now()
         spec = msgspec.structs.replace(pod.spec, node_name=decision.node_name)
         self._pods.on_update(pod, msgspec.structs.replace(pod, spec=spec))
+        if recorder is not None:
+            recorder.ended(queued.uid, "bound")
         confirmed = now()
         times.add(
             queue_ns=popped - start,

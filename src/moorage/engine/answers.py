@@ -25,8 +25,54 @@ from moorage.snapshot.view import NodeView
 Rows = NDArray[np.int64]
 
 
+class CachedPart(NamedTuple):
+    """A plugin whose raw scores of every row are cached.
+
+    Parameters
+    ----------
+    name, weight
+        The plugin.
+    final
+        Whether raw scores need no normalising.
+    flat
+        The normalised score where all rows have the same one; None where they differ.
+    """
+
+    name: str
+    weight: int
+    final: bool
+    flat: int | None
+
+
+class ScoreNotes:
+    """The scores of the plugins in one attempt, to be noted.
+
+    Attributes
+    ----------
+    cached
+        The plugins with cached scores, in the order of `raw_pn`.
+    raw_pn
+        int64, (cached plugins, n): the raw scores of every row; None where none are cached.
+    opened
+        (plugin, weight, raw scores or None where they are cached, normalised scores) of plugins
+        whose scores depend on the feasible rows: int64, (feasible rows,).
+    """
+
+    __slots__ = ("cached", "opened", "raw_pn")
+
+    def __init__(self) -> None:
+        self.cached: tuple[CachedPart, ...] = ()
+        self.raw_pn: NDArray[np.int64] | None = None
+        self.opened: list[tuple[str, int, ScoreArray | None, ScoreArray]] = []
+
+
 class KnownRows(Protocol):
     """The cached filter results for pods of one shape; compared by identity."""
+
+    @property
+    def filtered(self) -> FilterPass | None:
+        """Result of the reusable Filters on every row; it changes with the rows."""
+        ...
 
     @property
     def by_node(self) -> FilterPass | None:
@@ -93,15 +139,28 @@ class Answers:
         positions = filtered.passing
         return positions if view.rows is None else view.rows[positions]
 
-    def totals(self, rows: Rows) -> ScoreArray:
+    def totals(self, rows: Rows, notes: ScoreNotes | None = None) -> ScoreArray:
         """Return int64, (rows,): the weighted sums of all scores.
+
+        Parameters
+        ----------
+        rows
+            The feasible rows, ascending.
+        notes
+            Takes the scores of each plugin; None where they are not noted.
 
         Raises
         ------
         CycleError
             A plugin failed, or a score is out of range.
         """
-        return run_scores(self.attempt, self.view_of(rows)).total_n
+        table = run_scores(self.attempt, self.view_of(rows))
+        if notes is not None:
+            notes.opened += [
+                (name, each.weight, each.raw_n, each.normalized_n)
+                for name, each in table.plugins.items()
+            ]
+        return table.total_n
 
     def rejection(
         self, outcome: PreFilterOutcome, filtered: FilterPass, find: Callable[[], Rejection]

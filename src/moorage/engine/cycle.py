@@ -13,11 +13,12 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from moorage.engine.answers import Answers, Rejection, Rows
+from moorage.engine.answers import Answers, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
 from moorage.engine.decision import Decision, Outcome, failed, rejected
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.groups.whole_gangs import with_whole_gangs
+from moorage.engine.notes import BestNodes, NoteWriter
 from moorage.engine.reuse.answers import Reuse
 from moorage.engine.reuse.shapes import BUDGET_BYTES
 from moorage.engine.sampling import Rotation, Sampler
@@ -75,11 +76,13 @@ class Cycle:
         Start of the next search of a part of the nodes; the cycles of a scheduler share one.
     meter
         Records the durations of extension points and plugins; None where they are not measured.
+    notes
+        Writes what attempts found, for their records; None where nothing is recorded.
     on_scored
         Called with the feasible rows once they have scores; None without a reader.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one keyword for each part it is given
         self,
         profile: Profile,
         snapshot: Snapshot,
@@ -89,6 +92,7 @@ class Cycle:
         budget_bytes: int = BUDGET_BYTES,
         rotation: Rotation | None = None,
         meter: Meter | None = None,
+        notes: NoteWriter | None = None,
         on_scored: OnScored | None = None,
     ) -> None:
         self.profile = profile
@@ -100,6 +104,7 @@ class Cycle:
         self._sampler = Sampler(profile, snapshot, rotation or Rotation())
         self._told = meter  # the meter of the cycle state: None where nothing is measured
         self._meter = SILENT if meter is None else meter
+        self._notes = notes
         self._on_scored = on_scored
 
     def decide(self, pod: PodInfo, scope: Scope = WHOLE) -> Decision:
@@ -181,6 +186,7 @@ class Cycle:
             known=answers.known,
             nominated_rejectors=rejectors,
             start=start,
+            notes=None if self._notes is None else ScoreNotes(),
         )
 
     def _filter_nominated_node(self, answers: Answers) -> _NominatedNode | None:
@@ -245,6 +251,8 @@ class Cycle:
             groups, below = self.snapshot.groups, attempt.pod.priority
             victims, spared = with_whole_gangs(groups, victims, below=below)
         evaluated = len(search.view)
+        if self._notes is not None:
+            self._notes.note(search)
         return rejected(attempt, found, victims=victims, spared=spared, evaluated=evaluated)
 
     # -- PreScore, Score, NormalizeScore, select -----------------------------------------------
@@ -258,7 +266,7 @@ class Cycle:
             A plugin broke.
         """
         try:
-            total_n = search.answers.totals(rows)
+            total_n = search.answers.totals(rows, search.notes)
         except CycleError as broken:
             self._meter.lap(broken.point or SCORE, _ERROR)
             raise
@@ -271,12 +279,20 @@ class Cycle:
         """Take one of the rows with the greatest total."""
         # By position: NumPy's reductions take three times as long.
         top = total_n.item(total_n.argmax())
-        best: Rows = rows[(total_n == top).nonzero()[0]]
+        notes, noted = self._notes, None
+        if notes is None:
+            tied = (total_n == top).nonzero()[0]
+        else:
+            noted, tied = notes.greatest(total_n, top)
+        best: Rows = rows[tied]
         if self._tie_break is positional and len(best) > 1:
             found = self.in_order(search, rows)
             best = found[heap_order(np.flatnonzero(np.isin(found, best)))]
         row = self._tie_break(best, self.snapshot.names)
-        return self._taken(search, row, ties=len(best), total=top, out_of=len(rows))
+        ranked = None
+        if notes is not None and noted is not None:
+            ranked = notes.best_of(search.notes, (rows, total_n), noted, row)
+        return self._taken(search, row, ties=len(best), total=top, out_of=len(rows), best=ranked)
 
     def in_order(self, search: Search, rows: Rows) -> Rows:
         """Return feasible rows in the order in which the search met them."""
@@ -285,9 +301,18 @@ class Cycle:
         return order[np.isin(order, rows)]
 
     def _taken(
-        self, search: Search, row: int, *, ties: int = 1, total: int | None = None, out_of: int = 1
+        self,
+        search: Search,
+        row: int,
+        *,
+        ties: int = 1,
+        total: int | None = None,
+        out_of: int = 1,
+        best: BestNodes | None = None,
     ) -> Decision:
         attempt = search.attempt
+        if self._notes is not None:
+            self._notes.note(search, best)
         return Decision(
             outcome=Outcome.BIND,
             pod=attempt.pod,

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from moorage.engine.answers import Answers, KnownRows
+from moorage.engine.answers import Answers, KnownRows, ScoreNotes
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.filter_pass import FilterPass, Tally
 from moorage.framework.diagnosis import Diagnosis
@@ -45,6 +45,8 @@ class Search(msgspec.Struct, frozen=True):
         there.
     start
         Position in the order of nodes at which the search began.
+    notes
+        Takes the scores of each plugin, for the note of the attempt; None where none is written.
     """
 
     answers: Answers
@@ -55,6 +57,7 @@ class Search(msgspec.Struct, frozen=True):
     nominated_row: int | None = None
     nominated_rejectors: frozenset[str] = frozenset()
     start: int = 0
+    notes: ScoreNotes | None = None
 
     @property
     def attempt(self) -> Attempt:

@@ -17,6 +17,7 @@ from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.cycle import Cycle
 from moorage.engine.extenders.cycle import ExtendedCycle
+from moorage.engine.notes import NoteWriter
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import TieBreak, seeded
 from moorage.framework.extender import Extender
@@ -26,6 +27,7 @@ from moorage.framework.registry import Registry
 from moorage.framework.status import ReasonTable
 from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import QueueFacts
+from moorage.observe.records.recorder import Recorder
 from moorage.service.evictions import EvictionLedger
 from moorage.service.nominations import Nominations
 from moorage.service.plugin_effects import ApiEffects, LivePluginEffects
@@ -57,6 +59,8 @@ class Core(msgspec.Struct, frozen=True):
     ----------
     hold_back_after_seconds
         Wait of a group before room is held back for it, by profile with this setting.
+    recorder
+        Keeps the records of attempts; None where none are kept.
     """
 
     snapshot: Snapshot
@@ -72,6 +76,7 @@ class Core(msgspec.Struct, frozen=True):
     queue_facts: QueueFacts
     plugin_facts: PluginFacts
     hold_back_after_seconds: Mapping[str, float] = {}
+    recorder: Recorder | None = None
 
     @property
     def extended_cycles(self) -> dict[str, ExtendedCycle]:
@@ -97,6 +102,8 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
         Called when the queue may have a pod to try; None where no pump waits for one.
     waiting
         The pods held at Permit; None for a map that times out by the event loop.
+    recorder
+        Keeps the records of attempts; None where none are kept.
     """
 
     store: PodStore = msgspec.field(default_factory=PodStore)
@@ -105,6 +112,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     api: ApiEffects | None = None
     on_wake: Callable[[], None] | None = None
     waiting: WaitingPods | None = None
+    recorder: Recorder | None = None
 
 
 def build_core(
@@ -175,7 +183,9 @@ def build_core(
     return Core(
         snapshot=snapshot,
         profiles=profiles,
-        cycles=_cycles(profiles, draw, plugin_facts, reuse=reuse),
+        cycles=_cycles(
+            profiles, draw, plugin_facts, reuse=reuse, noted=around.recorder is not None
+        ),
         cache=Cache(snapshot.table, clock, lifecycle=queue.lifecycle, groups=snapshot.groups),
         queue=queue,
         store=around.store,
@@ -186,6 +196,7 @@ def build_core(
         queue_facts=queue_facts,
         plugin_facts=plugin_facts,
         hold_back_after_seconds=_held_back(config, profiles),
+        recorder=around.recorder,
     )
 
 
@@ -250,7 +261,12 @@ def _opening(source: str, specs: Sequence[ProfileSpec], registry: Registry) -> l
 
 
 def _cycles(
-    profiles: Mapping[str, Profile], draw: TieBreak, facts: PluginFacts, *, reuse: bool
+    profiles: Mapping[str, Profile],
+    draw: TieBreak,
+    facts: PluginFacts,
+    *,
+    reuse: bool,
+    noted: bool,
 ) -> dict[str, Cycle]:
     """Return the cycle of each profile; all cycles share the start of partial searches."""
     rotation, cycles = Rotation(), dict[str, Cycle]()
@@ -264,6 +280,7 @@ def _cycles(
             reuse=reuse,
             rotation=rotation,
             meter=facts.meter(name),
+            notes=NoteWriter(profile, profile.handle.snapshot) if noted else None,
             on_scored=on_scored,
         )
     return cycles

@@ -114,6 +114,7 @@ class FilterPass:
 
     __slots__ = (
         "_code_n",
+        "_frozen",
         "_last",
         "_pending",
         "_reason_n",
@@ -135,6 +136,7 @@ class FilterPass:
         self._suspect = False  # any row may be broken
         self._tally: Tally | None = None  # made when it is first read
         self._rows: dict[int, NDArray[np.int64]] = {}  # by code, made when first read
+        self._frozen: FilterPass | None = None  # a copy as of now, made when first asked for
 
     @classmethod
     def of(cls, code_n: CodeArray, reason_n: ReasonArray, plugin_n: CodeArray) -> FilterPass:
@@ -209,6 +211,7 @@ class FilterPass:
             return
         if self._tally is not None:
             self._tally.move(before, result)
+        self._frozen = None
         if self._rows and before[1] != result[1]:
             self._rows = {}
         code_n, reason_n = self._own()
@@ -232,6 +235,17 @@ class FilterPass:
         twin._last, twin._suspect = self._last, self._suspect
         twin._shared = self._shared = True
         return twin
+
+    def frozen(self) -> FilterPass:
+        """Return a copy that is not changed any more; the same one until a row changes here."""
+        if self._frozen is None:
+            self._frozen = self.copy()
+        return self._frozen
+
+    @property
+    def held(self) -> int:
+        """How often the memory of three whole arrays is held: answers not settled count, too."""
+        return 1 + len(self._pending)
 
     @property
     def nbytes(self) -> int:
@@ -298,7 +312,7 @@ class FilterPass:
 
     def _forget(self) -> None:
         """Drop counts and row lists, because rows were given other results."""
-        self._tally = None
+        self._tally = self._frozen = None
         if self._rows:
             self._rows = {}
 

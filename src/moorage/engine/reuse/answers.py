@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moorage.engine.answers import Answers, KnownRows, Rejection, Rows
+from moorage.engine.answers import Answers, KnownRows, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.filters.nominated import comes_first, filter_nominated
@@ -144,10 +144,10 @@ class ReusedAnswers(Answers):
             else super().feasible(view, filtered)
         )
 
-    def totals(self, rows: Rows) -> ScoreArray:
+    def totals(self, rows: Rows, notes: ScoreNotes | None = None) -> ScoreArray:
         """Return the weighted sums, from cached scores of every row where possible."""
         if not self._every_node:
-            return super().totals(rows)
+            return super().totals(rows, notes)
         at, shape = self.attempt, self._shape
         if not self._followed:
             self.follow()
@@ -156,9 +156,9 @@ class ReusedAnswers(Answers):
             known = shape.scores.ask()
             at.state.absorb(shape.state)
             if not known:
-                return super().totals(rows)
+                return super().totals(rows, notes)
             self._reuse.shapes.settle(shape)
-        return shape.scores.totals(at, self.view_of(rows))
+        return shape.scores.totals(at, self.view_of(rows), notes)
 
     def rejection(
         self, outcome: PreFilterOutcome, filtered: FilterPass, find: Callable[[], Rejection]

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.engine.answers import CachedPart, ScoreNotes
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.scoring import ask_score, check_range, normalized
 from moorage.framework.caches import Changes
@@ -74,10 +75,12 @@ class ScoreCache:
 
     __slots__ = (
         "_attempt",
+        "_cached",
         "_fails",
         "_flat_total",
         "_known",
         "_plugins",
+        "_raw_pn",
         "fixed_n",
         "flat",
         "raw",
@@ -98,6 +101,9 @@ class ScoreCache:
         self.fixed_n: ScoreArray = np.zeros(0, np.int64)
         self.flat: dict[str, int] = {}
         self._flat_total: int | None = None
+        # The arrays of `raw` are the rows of this one, in the order of `_cached`.
+        self._raw_pn: NDArray[np.int64] = np.zeros((0, 0), np.int64)
+        self._cached: tuple[CachedPart, ...] = ()
         self.skipped: frozenset[str] = frozenset()
 
     @property
@@ -124,8 +130,11 @@ class ScoreCache:
         try:
             self.skipped = self._pre_score(attempt)
             self.fixed_n = np.zeros(attempt.snapshot.num_nodes, np.int64)
-            for forms in self._scoring():
-                raw_n = self.raw[forms.name] = ask_score(attempt, forms, attempt.snapshot.all())
+            scoring = self._scoring()
+            self._raw_pn = np.empty((len(scoring), attempt.snapshot.num_nodes), np.int64)
+            for raw_n, forms in zip(self._raw_pn, scoring, strict=True):
+                raw_n[:] = ask_score(attempt, forms, attempt.snapshot.all())
+                self.raw[forms.name] = raw_n
                 if forms.normalizer is None:
                     check_range(forms.plugin, raw_n)
                     self.fixed_n += forms.weight * raw_n
@@ -138,8 +147,17 @@ class ScoreCache:
         self._known, self._fails = True, False
         return True
 
-    def totals(self, attempt: Attempt, feasible: NodeView) -> ScoreArray:
+    def totals(
+        self, attempt: Attempt, feasible: NodeView, notes: ScoreNotes | None = None
+    ) -> ScoreArray:
         """Return int64, (rows of the view,): weighted sums, plugins asked afresh included.
+
+        Parameters
+        ----------
+        attempt, feasible
+            The attempt, and the rows to score.
+        notes
+            Takes the scores of each plugin; None where they are not noted.
 
         Raises
         ------
@@ -159,10 +177,16 @@ class ScoreCache:
             else:
                 raw_n = self.raw[forms.name]
                 raw_n = raw_n.copy() if rows is None else raw_n[rows]
-            total_n += forms.weight * normalized(attempt, forms, raw_n)
+            scores_n = normalized(attempt, forms, raw_n)
+            total_n += forms.weight * scores_n
+            if notes is not None:
+                own = None if forms.reused else raw_n
+                notes.opened.append((forms.name, forms.weight, own, scores_n))
         if self._flat_total is None:
             self._flat_total = self._flat_part(attempt)
         total_n += self._flat_total
+        if notes is not None:
+            notes.cached, notes.raw_pn = self._cached, self._raw_pn
         return total_n
 
     def _prepare(self, attempt: Attempt, feasible: NodeView) -> None:
@@ -197,11 +221,17 @@ class ScoreCache:
         return [each for each in self._plugins.reused if each.name not in self.skipped]
 
     def _flat_part(self, attempt: Attempt) -> int:
+        scores: dict[str, int] = {}
         part = 0
         for forms in self._plugins.open:
             if forms.name in self.flat:
                 one = np.array([self.flat[forms.name]], np.int64)
-                part += forms.weight * int(normalized(attempt, forms, one)[0])
+                score = scores[forms.name] = int(normalized(attempt, forms, one)[0])
+                part += forms.weight * score
+        self._cached = tuple(
+            CachedPart(each.name, each.weight, each.normalizer is None, scores.get(each.name))
+            for each in self._scoring()
+        )
         return part
 
     # -- changes -------------------------------------------------------------------------------

@@ -1,0 +1,130 @@
+"""The record of one attempt."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from moorage.engine.notes import BestNodes, FilteredNodes
+from moorage.framework.diagnosis import Diagnosis
+from moorage.state.history import HistoryEntry
+from moorage.state.queued_pod import PodKey
+
+End = Literal["", "bound", "requeued", "gone"]
+"""How an attempt ended: "" while its binding is under way."""
+
+_FIXED_BYTES: Final = 900
+"""A record without the sizes below, with its place in the ring; measured with tracemalloc."""
+_ENTRY_BYTES: Final = 120
+_BEST_BYTES: Final = 400
+_PLUGIN_BYTES: Final = 8
+_NODE_BYTES: Final = 16
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """A step of an attempt after its decision.
+
+    Parameters
+    ----------
+    name
+        Reserve, Permit, ``wait at Permit``, PreBind or Bind.
+    code
+        The status code it ended with.
+    took_ns
+        How long it took, nanoseconds.
+    """
+
+    name: str
+    code: str
+    took_ns: int
+
+
+class AttemptRecord(msgspec.Struct, gc=False, eq=False):
+    """What one attempt found, and what came of it.
+
+    Parameters
+    ----------
+    number
+        Numbers attempts of a scheduler in the order of their decisions, from 1.
+    uid, key, profile
+        The pod, (namespace, name), and the profile that decided.
+    attempt
+        The pod's own attempts, this one included.
+    at_ns
+        When the decision was made, wall-clock nanoseconds.
+    took_ns
+        How long the decision took, nanoseconds.
+    before
+        The pod's history since its last attempt, oldest first: what woke it.
+    rejectors
+        The plugins that the pod waited for before the attempt.
+    outcome
+        bind, reject or error.
+    node
+        The chosen node; "" for none.
+    total, feasible, evaluated, ties
+        As of the decision.
+    message
+        Why there is no node; later, why the binding failed.
+    diagnosis
+        The reasons of the rejection; None for a pod that got a node, and after an error.
+    nominated
+        The node that the pod was nominated for; None where the nomination was left alone.
+    victims
+        ``namespace/name`` of the pods to evict, most important first.
+    excluded_by
+        The plugins whose PreFilter restricted or rejected the nodes.
+    filtered
+        The filter results; None where they are not kept any more, or there are none.
+    best
+        The best nodes with their scores; None where no node was scored.
+    dropped
+        Whether the filter results were dropped to stay within the bound.
+    steps
+        The steps after the decision.
+    end
+        How the attempt ended.
+    ended_ns
+        When it ended, wall-clock nanoseconds; 0 before.
+    size
+        Memory of the record when it was added, bytes; kept by the ring. 0: not in the ring.
+    """
+
+    number: int
+    uid: str
+    key: PodKey
+    profile: str
+    attempt: int
+    at_ns: int
+    took_ns: int
+    before: tuple[HistoryEntry, ...]
+    rejectors: frozenset[str]
+    outcome: str
+    node: str
+    total: int | None
+    feasible: int
+    evaluated: int
+    ties: int
+    message: str
+    diagnosis: Diagnosis | None
+    nominated: str | None
+    victims: tuple[str, ...]
+    excluded_by: frozenset[str]
+    filtered: FilteredNodes | None
+    best: BestNodes | None
+    dropped: bool = False
+    steps: tuple[Step, ...] = ()
+    end: End = ""
+    ended_ns: int = 0
+    size: int = 0
+
+    @property
+    def own_bytes(self) -> int:
+        """Memory of the record without its filter results, bytes; a little more than it takes."""
+        size = _FIXED_BYTES + _ENTRY_BYTES * len(self.before) + 2 * len(self.message)
+        best = self.best
+        if best is not None:
+            plugins = len(best.cached) + 4 * len(best.opened)
+            size += _BEST_BYTES + (_PLUGIN_BYTES * plugins + _NODE_BYTES) * len(best.nodes)
+        return size + _ENTRY_BYTES * len(self.victims)

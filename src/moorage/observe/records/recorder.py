@@ -1,0 +1,133 @@
+"""Makes the records: told of every decision, of each step after it, and of its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from moorage.base.clock import Clock
+from moorage.engine.decision import Decision, Outcome
+from moorage.engine.notes import NOTE
+from moorage.framework.status import Code
+from moorage.observe.records.record import AttemptRecord, End, Step
+from moorage.observe.records.ring import BYTES_MAX, RecordRing
+from moorage.state.history import Histories, HistoryEntry
+from moorage.state.queued_pod import QueuedPod
+
+OnEnd = Callable[[AttemptRecord], None]
+"""Called with each record whose attempt has ended."""
+
+_POPPED: Final = "-> in-flight"
+_FEW: Final = 8
+_OUTCOMES: Final = {outcome: outcome.value for outcome in Outcome}
+_NOTHING: Final = frozenset[str]()
+
+
+class Recorder:
+    """Keeps a record of each attempt.
+
+    Parameters
+    ----------
+    clock
+        The time of the records.
+    bytes_max
+        Memory of all records.
+    on_end
+        Takes the records of ended attempts; None where no part wants them.
+
+    Attributes
+    ----------
+    ring
+        The records.
+    """
+
+    def __init__(
+        self, clock: Clock, *, bytes_max: int = BYTES_MAX, on_end: OnEnd | None = None
+    ) -> None:
+        self.ring = RecordRing(bytes_max)
+        self._now_ns = clock.now_ns
+        self._on_end = on_end
+        self._number = 0
+        # Attempts whose binding is under way, by uid.
+        self._open: dict[str, AttemptRecord] = {}
+
+    def decided(
+        self, queued: QueuedPod, decision: Decision, histories: Histories, *, took_ns: int = 0
+    ) -> None:
+        """Record an attempt that has come to a decision.
+
+        Parameters
+        ----------
+        queued
+            The pod's entry in the queue, with the rejectors of its last attempt.
+        decision
+            The decision; its cycle state may hold the note of the attempt.
+        histories
+            What happened to each pod before.
+        took_ns
+            How long the decision took, nanoseconds.
+        """
+        self._number += 1
+        state, nomination, node_name = decision.state, decision.nomination, decision.node_name
+        note = state.find(NOTE)
+        history = histories.get(queued.uid)
+        record = AttemptRecord(
+            self._number,
+            queued.uid,
+            queued.key,
+            decision.pod.pod.spec.scheduler_name,
+            queued.attempts,
+            self._now_ns(),
+            took_ns,
+            () if history is None else _since_last_attempt(history.kept, queued.attempts),
+            queued.rejectors,
+            _OUTCOMES[decision.outcome],
+            node_name,
+            decision.total_score,
+            decision.feasible,
+            decision.evaluated,
+            decision.ties,
+            "" if node_name else decision.message,
+            decision.diagnosis,
+            None if nomination is None else nomination.node_name,
+            tuple([each.full_name for each in decision.victims]) if decision.victims else (),
+            _NOTHING if note is None else note.pre_filter.plugins,
+            None if note is None else note.filtered,
+            None if note is None else note.best,
+        )
+        if note is not None:
+            state.delete(NOTE)  # the binding keeps the state; the ring alone keeps the note
+        self.ring.add(record)
+        if node_name:
+            self._open[queued.uid] = record
+        else:
+            self._end(record, "requeued")
+
+    def stepped(self, uid: str, name: str, code: Code, *, took_ns: int) -> None:
+        """Add a step to the attempt of a pod whose binding is under way."""
+        record = self._open.get(uid)
+        if record is not None:
+            record.steps += (Step(name, code.text, took_ns),)
+
+    def ended(self, uid: str, end: End, message: str = "") -> None:
+        """Note how the binding of a pod ended; nothing happens for any other pod."""
+        record = self._open.pop(uid, None)
+        if record is not None:
+            if message:
+                record.message = message
+            self._end(record, end)
+
+    def _end(self, record: AttemptRecord, end: End) -> None:
+        record.end, record.ended_ns = end, self._now_ns()
+        if self._on_end is not None:
+            self._on_end(record)
+
+
+def _since_last_attempt(kept: list[HistoryEntry], attempts: int) -> tuple[HistoryEntry, ...]:
+    """Return the entries since the attempt before the newest, oldest first."""
+    if attempts == 1 and len(kept) < _FEW:
+        return tuple(kept)
+    first = len(kept) - 1
+    while first > 0 and kept[first - 1].what != _POPPED:
+        first -= 1
+    return tuple(kept[max(first, 0) :])
