@@ -263,8 +263,10 @@ class NoteWriter:
 
         One look at all totals serves both.
         """
+        if len(total_n) <= BEST_MAX:
+            return np.arange(len(total_n)), (total_n == top).nonzero()[0]
         near = (total_n >= top - self._gap).nonzero()[0]
-        if len(near) < BEST_MAX < len(total_n):
+        if len(near) < BEST_MAX:
             wanted = min(2 * BEST_MAX, len(total_n) - 1)
             self._gap = top - int(np.partition(total_n, -wanted)[-wanted])
             near = (total_n >= top - self._gap).nonzero()[0]

@@ -29,6 +29,7 @@ from moorage.client.writes import Client
 from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, FeatureGates
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
+from moorage.observe.records.recorder import Recorder
 from moorage.service.api_binding import ApiBinding
 from moorage.service.backfill import Backfill
 from moorage.service.binding_cycle import BindingCycles
@@ -77,7 +78,7 @@ class _Edge(msgspec.Struct, frozen=True, kw_only=True):
     extenders: OpenExtenders
 
 
-def assemble(
+def assemble(  # noqa: PLR0913 - one keyword for each part it is given
     config: LoadedConfiguration,
     registry: Registry,
     transport: Transport,
@@ -87,6 +88,7 @@ def assemble(
     host: str,
     elector: Elector | None,
     facts: Facts | None = None,
+    recorder: Recorder | None = None,
 ) -> Scheduler:
     """Return a scheduler, ready to run.
 
@@ -107,6 +109,8 @@ def assemble(
         leader election.
     facts
         Running totals; new ones when not given.
+    recorder
+        Keeps the records of attempts; None where none are kept.
 
     Raises
     ------
@@ -136,6 +140,7 @@ def assemble(
             extenders=edge.extenders.extenders,
             api=ApiEffects(record=edge.recorder.record, spawn=edge.tasks.spawn, ready=ready.is_set),
             on_wake=edge.wake.set,
+            recorder=recorder,
         ),
     )
     nodes, others = _reflectors(core, edge, config.gates)
@@ -233,6 +238,7 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         failures=failures,
         evictor=evictor,
         facts=edge.facts,
+        core=core,
         plugin_facts=core.plugin_facts,
     )
     extended = None

@@ -125,6 +125,7 @@ class BindingCycles:
         self._writes = writes
         self._facts = facts
         self._slots = slots
+        self._records = core.recorder
 
     def carry_out(self, profile: Profile, queued: QueuedPod, decision: Decision) -> Status:
         """Assume the pod on the chosen node, reserve, ask Permit, and start its binding cycle.
@@ -167,17 +168,22 @@ class BindingCycles:
         points = self._facts.points
         began_ns = points.now_ns()
         status = run_reserve(profile, state, pod, node_name)
-        self._ran("Reserve", status, profile, began_ns)
+        self._ran("Reserve", status, profile, began_ns, pod.uid)
         if not status.ok:
             return PermitOutcome(status)
         began_ns = points.now_ns()
         outcome = run_permit(profile, state, pod, node_name)
-        self._ran("Permit", outcome.status, profile, began_ns)
+        self._ran("Permit", outcome.status, profile, began_ns, pod.uid)
         return outcome
 
-    def _ran(self, point: str, status: Status, profile: Profile, began_ns: int) -> None:
-        """Note how long the plugins of a point took together."""
-        self._facts.points.ran(point, status.code.text, profile.name, since_ns=began_ns)
+    def _ran(
+        self, point: str, status: Status, profile: Profile, began_ns: int, uid: str = ""
+    ) -> None:
+        """Note how long the plugins of a point took together, also in the record of a pod."""
+        points = self._facts.points
+        points.ran(point, status.code.text, profile.name, since_ns=began_ns)
+        if self._records is not None and uid:
+            self._records.stepped(uid, point, status.code, took_ns=points.now_ns() - began_ns)
 
     def _activate(self, decision: Decision) -> None:
         """Activate the pods that plugins put into the cycle state."""
@@ -244,6 +250,9 @@ class BindingCycles:
             began_ns = points.now_ns()
             status = await self._waiting.outcome(uid)
             points.waited(status.code.text, since_ns=began_ns)
+            if self._records is not None:
+                took_ns = points.now_ns() - began_ns
+                self._records.stepped(uid, "WaitOnPermit", status.code, took_ns=took_ns)
             if not status.ok:
                 return status, _diagnosis(decision, status)
             self._goes_on(binding)
@@ -252,7 +261,7 @@ class BindingCycles:
         if ahead.ok:
             began_ns = points.now_ns()
             status = await self._pre_bind(binding)
-            self._ran("PreBind", status, profile, began_ns)
+            self._ran("PreBind", status, profile, began_ns, uid)
         else:
             status = SUCCESS
         if not status.ok:
@@ -262,7 +271,7 @@ class BindingCycles:
             await self._writes.settled(uid)
         began_ns = points.now_ns()
         status = await run_bind(profile, state, pod, node_name)
-        self._ran("Bind", status, profile, began_ns)
+        self._ran("Bind", status, profile, began_ns, uid)
         return None if status.ok else (status, None)
 
     async def _pre_bind(self, binding: Binding) -> Status:
@@ -291,6 +300,8 @@ class BindingCycles:
         """Tell that a pod is bound, and retry the pods that waited for the binding."""
         queued, decision = binding.queued, binding.decision
         self._facts.note_bound()
+        if self._records is not None:
+            self._records.ended(queued.uid, "bound")
         bound(queued.pod, decision)
         self._facts.attempts.scheduled(
             queued.uid,
@@ -368,6 +379,8 @@ class BindingCycles:
         self, queued: QueuedPod, status: Status, diagnosis: Diagnosis | None, *, keeps: str = ""
     ) -> None:
         message = diagnosis.message if diagnosis is not None else status.message
+        if self._records is not None:
+            self._records.ended(queued.uid, "requeued", message)
         self._failures.handle(
             queued, status, diagnosis, message=message, nomination=Nomination(keeps)
         )

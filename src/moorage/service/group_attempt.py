@@ -317,6 +317,19 @@ class GroupAttempts:
                 terms.uid, [entry.pod for entry in entries], found.victims
             )
 
+    def _record(self, entries: Sequence[QueuedPod], found: GroupDecision) -> None:
+        """Record the attempt of each member; a member of a rejected group is requeued."""
+        recorder, histories = self._core.recorder, self._queue.lifecycle.histories
+        if recorder is None:
+            return
+        members = {each.decision.pod.uid: each.decision for each in found.members}
+        for entry in entries:
+            decision = members.get(entry.uid)
+            if decision is not None:
+                recorder.decided(entry, decision, histories)
+                if found.outcome is not GroupOutcome.PLACED:
+                    recorder.ended(entry.uid, "requeued", found.status.message)
+
     def _carry_out(
         self,
         profile: Profile,
@@ -326,6 +339,7 @@ class GroupAttempts:
     ) -> None:
         outcomes = list(zip(entries, found.outcomes(pods), strict=True))
         why = found.explanation(pods)
+        self._record(entries, found)
         for entry, outcome in outcomes:
             if outcome.decision is not None:
                 self._facts.note(outcome.decision)

@@ -16,6 +16,7 @@ from moorage.framework.status import error
 from moorage.observe.plugin_facts import PluginFacts
 from moorage.service.attempt_log import LONG_NS, decided, trace
 from moorage.service.binding_cycle import BindingCycles
+from moorage.service.core import Core
 from moorage.service.evictions import Evicting
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
@@ -37,6 +38,9 @@ class Outcomes:
         Evicts the victims of decisions; None where no pod is ever evicted.
     facts
         Totals.
+    core
+        Has the recorder of attempts, if records are kept, and the histories of pods; None where no
+        attempt is recorded.
     plugin_facts
         Knows the parts of attempts that take long; None where attempts are not measured.
     """
@@ -48,6 +52,7 @@ class Outcomes:
         failures: FailureHandler,
         evictor: Evicting | None,
         facts: Facts,
+        core: Core | None = None,
         plugin_facts: PluginFacts | None = None,
     ) -> None:
         self._binding_cycles = binding_cycles
@@ -55,11 +60,15 @@ class Outcomes:
         self._evictor = evictor
         self._facts = facts
         self._plugin_facts = plugin_facts
+        self._recorder = None if core is None else core.recorder
+        self._histories = None if core is None else core.queue.lifecycle.histories
 
     def carry_out(self, profile: Profile, queued: QueuedPod, decision: Decision) -> None:
         """Bind the pod, or begin the evictions and return the pod to the queue."""
         took_ns = self._facts.note(decision)
         decided(decision)
+        if self._recorder is not None and self._histories is not None:
+            self._recorder.decided(queued, decision, self._histories, took_ns=took_ns)
         if took_ns > LONG_NS:
             self._trace(profile, queued, took_ns)
         if decision.outcome is Outcome.BIND:

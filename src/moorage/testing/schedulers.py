@@ -7,6 +7,7 @@ from moorage.base.rng import Streams
 from moorage.client.transport import Transport
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
+from moorage.observe.records.recorder import Recorder
 from moorage.service.assembly import assemble
 from moorage.service.facts import Facts
 from moorage.service.leader import elector_of
@@ -48,4 +49,5 @@ def scheduler_over(
         host=host,
         elector=elector,
         facts=facts,
+        recorder=Recorder(clock),
     )

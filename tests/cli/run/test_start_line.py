@@ -73,7 +73,7 @@ def test_the_line_names_server_profiles_plugins_and_leader(
     known = with_plugins(parse_config(text, source="x"))
     scheduler = cast("Any", SimpleNamespace(elector=elector))
     with caplog.at_level(V0, logger="moorage"):
-        asyncio.run(tell_start(scheduler, "https://s:1", known, seed=7))
+        asyncio.run(tell_start(scheduler, "https://s:1", known, seed=7, records="none"))
     assert [each.getMessage() for each in caplog.records] == [
-        f'"Scheduling" server="https://s:1" {told} seed=7'
+        f'"Scheduling" server="https://s:1" {told} seed=7 records="none"'
     ]

@@ -29,6 +29,9 @@ Examples:
   moorage explain pod giant --all -o wide        every node and every plugin
   moorage explain pod giant --from prod.json     from a file of `snapshot save` or kubectl
   moorage explain pod giant --scheduler kube-system/moorage-0
+  moorage explain pod web --attempt 1            what its first attempt found, on record
+  moorage explain pod web --attempt -1 --records decisions.jsonl
+                                                 the last one, from a file of `run --record`
 
 \b
 Every way out that is printed was tried: the plugins themselves let the pod on a node with it.
@@ -65,6 +68,20 @@ def explain() -> None:
     metavar="FILE",
     help="Configuration of the scheduler: the answer is computed afresh with it.",
 )
+@click.option(
+    "--attempt",
+    type=int,
+    default=None,
+    metavar="K",
+    help="What attempt K found, from the scheduler's records; -1 is the last one.",
+)
+@click.option(
+    "--records",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Records from a file that `moorage run --record` wrote, not from a scheduler.",
+)
 @plugin_option
 @output_option("wide")
 @namespace_option
@@ -91,8 +108,17 @@ def pod(  # noqa: PLR0913 - one parameter an option
     from moorage.cli.explain.text import report
     from moorage.cli.render import show
 
+    named, attempt = name.removeprefix("pod/"), reached.pop("attempt")
+    records, wide = reached.pop("records"), output == "wide"
+    to = AskedScheduler(**reached)
+    if attempt is not None or records is not None:
+        from moorage.cli.explain.recorded import record_of, record_text
+
+        record = record_of(to, (namespace or "default", named), attempt or -1, file=records)
+        show(output, record, text=lambda: record_text(record, node=node, every=every, wide=wide))
+        return
     wanted = Wanted(
-        name=name.removeprefix("pod/"),
+        name=named,
         namespace=namespace,
         node=node,
         every=every,
@@ -100,7 +126,7 @@ def pod(  # noqa: PLR0913 - one parameter an option
         dump=dump,
         config=config,
         plugins=plugins,
-        to=AskedScheduler(**reached),
+        to=to,
     )
     found = found_out(wanted)
-    show(output, found, text=lambda: report(found, wide=output == "wide"))
+    show(output, found, text=lambda: report(found, wide=wide))

@@ -20,6 +20,7 @@ from moorage.cli.options import (
 )
 from moorage.cli.render import show_note
 from moorage.cli.run.flags import RunCommand, given_flags, kube_scheduler_flags, warnings
+from moorage.cli.run.scheduler_options import RECORDS_BYTES, SchedulerOptions
 
 _EPILOG = """
 \b
@@ -56,6 +57,21 @@ schedulerName of its own to run beside kube-scheduler.
     help="Say more on standard error: -v=2, 3, 5 or 10, as kube-scheduler.",
 )
 @kube_scheduler_flags
+@click.option(
+    "--records-bytes",
+    type=click.IntRange(0),
+    default=RECORDS_BYTES,
+    show_default=True,
+    metavar="BYTES",
+    help="Memory for records of attempts, for `moorage explain --attempt`; 0: keep none.",
+)
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Write the record of every attempt to FILE, as JSON lines; rotated at 64 MiB, 5 files.",
+)
 @click.option("--end-with-stdin", is_flag=True, hidden=True)
 @click.option("--pace", type=(float, int, str, int), default=(1.0, 0, "", 0), hidden=True)
 def run(
@@ -77,10 +93,10 @@ def run(
     effect are not listed here, and are warned of.
     """
     with without_collecting():
-        from moorage.cli.run.scheduler_options import SchedulerOptions
         from moorage.cli.run.scheduling import schedule, write_config
         from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
 
+    records_bytes, record = flags.pop("records_bytes"), flags.pop("record")
     given = given_flags(flags)
     # The lines of a sandbox's scheduler stand among those of its other parts: warnings only.
     level = logging.WARNING if end_with_stdin and not verbose else level_of(verbose)
@@ -99,6 +115,8 @@ def run(
         flags=given,
         verbosity=verbose,
         free_port=end_with_stdin,
+        records_bytes=records_bytes,
+        record=record,
     )
     if "write-config-to" in given:
         write_config(options, Path(given["write-config-to"]))

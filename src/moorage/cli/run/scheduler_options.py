@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+RECORDS_BYTES: Final = 64 * 1024 * 1024
+"""`moorage.observe.records.ring.BYTES_MAX`, which takes long to import."""
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +36,10 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     free_port
         Whether to serve on any free port, once pods are scheduled; in a sandbox, where a start in
         good time matters more than health checks during it.
+    records_bytes
+        Memory of the records of attempts, bytes; 0 keeps none.
+    record
+        File that records are written to; None writes none.
     """
 
     kubeconfig: str = ""
@@ -43,3 +50,5 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     flags: Mapping[str, Any] = {}
     verbosity: int = 0
     free_port: bool = False
+    records_bytes: int = RECORDS_BYTES
+    record: Path | None = None

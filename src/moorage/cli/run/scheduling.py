@@ -6,7 +6,7 @@ import asyncio
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ from moorage.cli.plugins import with_plugins
 from moorage.cli.render import show_note, yaml_text
 from moorage.cli.run.flags import values_in_force
 from moorage.cli.run.overrides import with_flags
+from moorage.cli.run.recording import Recording
 from moorage.cli.run.scheduler_options import SchedulerOptions
 from moorage.cli.run.serving import health_server, metric_pages, serving_of
 from moorage.cli.run.start_line import tell_start
@@ -72,6 +73,7 @@ async def schedule(
         The server cannot be reached or refuses our credentials.
     """
     config = configured(options)
+    recording = Recording(clock, bytes_max=options.records_bytes, path=options.record)
     serving = serving_of(options.flags, free_port=options.free_port)
     access = scheduler_access(options, config.scheduler, clock)
     streams = Streams(options.seed)
@@ -102,6 +104,7 @@ async def schedule(
             streams=streams,
             host=host,
             elector=elector,
+            recorder=recording.recorder,
         )
         # kube-scheduler's own debugging signal: compare the cache with the API and log differences.
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)
@@ -114,9 +117,11 @@ async def schedule(
         )
         pages, flags = metric_pages(scheduler, metrics), _flags_in_force(options, serving)
         server = health_server(serving, scheduler, known.config, clock, pages, flags=flags)
-        line = tell_start(scheduler, access.server, known, seed=streams.seed)
+        line = tell_start(
+            scheduler, access.server, known, seed=streams.seed, records=recording.text
+        )
         with watch:
-            await _served(scheduler, server, line, on_ready, on_serving)
+            await _served(scheduler, server, (line, recording.run()), on_ready, on_serving)
     finally:
         await transport.close()
         await lease_transport.close()
@@ -138,13 +143,14 @@ def _flags_in_force(options: SchedulerOptions, serving: Serving) -> dict[str, st
 async def _served(
     scheduler: Scheduler,
     server: HealthServer | None,
-    line: Coroutine[Any, Any, None],
+    beside: Sequence[Coroutine[Any, Any, None]],
     on_ready: Callable[[], None] | None,
     on_serving: Callable[[str], None] | None,
 ) -> None:
-    """Run a scheduler, tell its start, and serve its port while it runs."""
+    """Run a scheduler, do other work beside it, and serve its port while it runs."""
     tasks = TaskOwner()
-    tasks.spawn(line, name="tell the start")
+    for work in beside:
+        tasks.spawn(work, name="beside the scheduler")
     late = None if on_serving is None else server
     if on_ready is not None:
         tasks.spawn(_tell(scheduler, on_ready, late, on_serving), name="tell that it schedules")

@@ -19,6 +19,7 @@ from moorage.observe.slis import HealthFacts
 from moorage.service.health import ALWAYS_ALLOWED, HealthServer, Page, PageMaker, QueryPage, Serving
 from moorage.service.questions.pages import question_pages
 from moorage.service.questions.queue import queue_question
+from moorage.service.questions.records import records_question
 from moorage.service.scheduler import Scheduler
 from moorage.service.zpages import flagz, statusz
 
@@ -131,7 +132,13 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
 
 def answers_of(scheduler: Scheduler, clock: Clock) -> dict[str, QueryPage]:
     """Return the pages that answer questions about a scheduler, by path."""
-    return question_pages([queue_question(scheduler, clock), explain_question(scheduler, clock)])
+    return question_pages(
+        [
+            queue_question(scheduler, clock),
+            records_question(scheduler, clock),
+            explain_question(scheduler, clock),
+        ]
+    )
 
 
 def _passes() -> bool:

@@ -14,7 +14,9 @@ from moorage.service.scheduler import Scheduler
 _log = logging.getLogger(__name__)
 
 
-async def tell_start(scheduler: Scheduler, server: str, known: WithPlugins, *, seed: int) -> None:
+async def tell_start(
+    scheduler: Scheduler, server: str, known: WithPlugins, *, seed: int, records: str
+) -> None:
     """Log the line, as soon as it is known whether this process leads or waits."""
     elector = scheduler.elector
     if elector is not None:
@@ -32,6 +34,7 @@ async def tell_start(scheduler: Scheduler, server: str, known: WithPlugins, *, s
         plugins="; ".join(f"{spec.scheduler_name}: {plugins_of(spec, usual)}" for spec in specs),
         leaderElection=_leading(elector),
         seed=seed,
+        records=records,
     )
 
 

@@ -1,0 +1,177 @@
+"""``moorage explain pod NAME --attempt K``: what an attempt found, from a scheduler or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from moorage.base.errors import MoorageError, UsageError
+from moorage.cli.render import Columns
+from moorage.observe.records.told import ToldAttempt, ToldNode
+
+if TYPE_CHECKING:
+    from moorage.cli.asked_scheduler import AskedScheduler
+
+_NODES_MAX: Final = 10
+
+
+def record_of(
+    to: AskedScheduler, pod: tuple[str, str], attempt: int, *, file: Path | None
+) -> ToldAttempt:
+    """Return the record of an attempt of a pod, from a file, or else from the scheduler.
+
+    Parameters
+    ----------
+    to
+        The scheduler.
+    pod
+        (namespace, name).
+    attempt
+        Counted from 1; negative numbers count from the last one, which is -1.
+    file
+        The file; None asks the scheduler.
+
+    Raises
+    ------
+    MoorageError
+        There is no such record, or it cannot be read.
+    """
+    if file is not None:
+        return of_file(file, *pod, attempt)
+    return of_scheduler(to, *pod, attempt)
+
+
+def of_scheduler(to: AskedScheduler, namespace: str, name: str, attempt: int) -> ToldAttempt:
+    """Ask a running scheduler for the record of an attempt.
+
+    Parameters
+    ----------
+    attempt
+        Counted from 1; negative numbers count from the last one, which is -1.
+
+    Raises
+    ------
+    MoorageError
+        No scheduler answers, or it has no such record.
+    """
+    from moorage.cli.ask import SchedulerLink, run_asking
+    from moorage.service.questions.records import RecordsAnswer
+
+    async def work(link: SchedulerLink) -> ToldAttempt:
+        wanted = {"pod": f"{namespace}/{name}"}
+        number = attempt
+        if number < 0:
+            listed = msgspec.json.decode(await link.ask("/records", wanted), type=RecordsAnswer)
+            number = _chosen(listed.attempts, attempt, f"{namespace}/{name}").attempt
+        body = await link.ask("/records", {**wanted, "attempt": str(number)})
+        return msgspec.json.decode(body, type=RecordsAnswer).attempts[-1]
+
+    return run_asking(work, to)
+
+
+def of_file(path: Path, namespace: str, name: str, attempt: int) -> ToldAttempt:
+    """Return the record of an attempt from a file that ``moorage run --record`` wrote.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read.
+    MoorageError
+        It has no such record.
+    """
+    from moorage.observe.records.file import read_records
+
+    found = [
+        each for each in read_records(path) if (each.namespace, each.name) == (namespace, name)
+    ]
+    newest = [each for each in found if each.uid == found[-1].uid]
+    return _chosen(newest, attempt, f"{namespace}/{name}")
+
+
+def _chosen(found: Sequence[ToldAttempt], attempt: int, pod: str) -> ToldAttempt:
+    if attempt == 0:
+        raise UsageError("--attempt 0: attempts are counted from 1, or from the last one, -1")
+    if attempt < 0:
+        if len(found) >= -attempt:
+            return found[attempt]
+    else:
+        for each in found:
+            if each.attempt == attempt:
+                return each
+    numbers = ", ".join(str(each.attempt) for each in found) or "none"
+    raise MoorageError(f"attempt {attempt} of pod {pod} is not on record; on record: {numbers}")
+
+
+def record_text(found: ToldAttempt, *, node: str, every: bool, wide: bool) -> str:
+    """Return a record for people: what happened, the best nodes, the nodes that were rejected.
+
+    Parameters
+    ----------
+    node
+        Show only this node; "" for all.
+    every
+        Whether every rejected node is listed.
+    wide
+        Whether raw and normalised scores are shown beside the weighted ones.
+    """
+    lines = [*_head(found)]
+    best = [each for each in found.best if not node or each.node == node]
+    if best:
+        lines += ["", *_scores(best, wide=wide)]
+    lines += _rejected(found, node, every=every)
+    return "\n".join(lines)
+
+
+def _head(found: ToldAttempt) -> Iterator[str]:
+    pod = f"pod {found.namespace}/{found.name}, attempt {found.attempt}, {found.time}"
+    if found.node:
+        why = f"total {found.total}" if found.total is not None else "the only feasible node"
+        ties = f", drawn among {found.ties} equal ones" if found.ties > 1 else ""
+        yield f"{pod}: node {found.node} was chosen ({why}{ties})"
+    else:
+        yield f"{pod}: {found.outcome}: {found.message}"
+    took = f"{found.seconds * 1e3:.2f} ms"
+    yield f"  {found.feasible} of {found.evaluated} nodes were feasible; {took}"
+    if found.waited_for:
+        yield f"  before, it waited for: {', '.join(found.waited_for)}"
+    yield from (f"  {each.time} {each.what} ({each.cause})" for each in found.before)
+    if found.pre_filter_plugins:
+        yield f"  PreFilter restricted the nodes: {', '.join(found.pre_filter_plugins)}"
+    if found.nominated_node:
+        victims = f", evicting {', '.join(found.victims)}" if found.victims else ""
+        yield f"  nominated for {found.nominated_node}{victims}"
+    yield from (f"  {each.name}: {each.code}, {each.seconds * 1e3:.2f} ms" for each in found.steps)
+    if found.end:
+        told = f": {found.message}" if found.node and found.message else ""
+        yield f"  {found.end} {found.ended}{told}"
+
+
+def _scores(best: Sequence[ToldNode], *, wide: bool) -> list[str]:
+    plugins = [each.plugin for each in best[0].scores]
+    table = Columns(["node", "total", *plugins])
+    rows = []
+    for each in best:
+        cells = [
+            f"{score.raw} > {score.normalized} > {score.weighted}" if wide else str(score.weighted)
+            for score in each.scores
+        ]
+        rows.append([each.node, str(each.total), *cells])
+    return table.lines(rows)
+
+
+def _rejected(found: ToldAttempt, node: str, *, every: bool) -> Iterator[str]:
+    if found.filter_results == "dropped":
+        yield ""
+        yield "The rejected nodes are not on record any more, to stay within --records-bytes."
+    for each in found.rejections or ():
+        nodes = [name for name in each.nodes if not node or name == node]
+        if not nodes:
+            continue
+        shown = nodes if every else nodes[:_NODES_MAX]
+        more = f" and {len(nodes) - len(shown)} more" if len(shown) < len(nodes) else ""
+        yield ""
+        yield f"{each.plugin or 'extender'}: {each.code}: {', '.join(each.reasons)}"
+        yield f"  {len(nodes)} nodes: {', '.join(shown)}{more}"

@@ -1,0 +1,258 @@
+"""Records as they are told: over HTTP, as lines of a file, and by ``moorage explain --attempt``."""
+
+from __future__ import annotations
+
+import msgspec
+
+from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
+from moorage.engine.notes import BestNodes
+from moorage.observe.records.record import AttemptRecord
+
+
+class ToldCause(msgspec.Struct, frozen=True, rename="camel"):
+    """Something that happened to a pod between two attempts.
+
+    Parameters
+    ----------
+    time
+        RFC 3339 with microseconds.
+    what
+        What happened, as a short phrase.
+    cause
+        The cluster event or the call behind it.
+    """
+
+    time: str
+    what: str
+    cause: str
+
+
+class ToldRejection(msgspec.Struct, frozen=True, rename="camel"):
+    """Nodes that one plugin rejected alike.
+
+    Parameters
+    ----------
+    plugin
+        The first Filter plugin that rejected them; empty for an extender.
+    code
+        The status code.
+    reasons
+        The plugin's reasons.
+    nodes
+        The nodes.
+    """
+
+    plugin: str
+    code: str
+    reasons: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+
+class ToldScore(msgspec.Struct, frozen=True, rename="camel"):
+    """The score that one plugin gave one node.
+
+    Parameters
+    ----------
+    plugin
+        The plugin.
+    weight
+        Its weight in the total.
+    raw, normalized
+        Its score before and after NormalizeScore.
+    weighted
+        Its part of the total: normalized times weight.
+    """
+
+    plugin: str
+    weight: int
+    raw: int
+    normalized: int
+    weighted: int
+
+
+class ToldNode(msgspec.Struct, frozen=True, rename="camel"):
+    """One of the best nodes.
+
+    Parameters
+    ----------
+    node
+        Its name.
+    total
+        The sum of its weighted scores, and of the extenders' scores.
+    scores
+        The score of each plugin.
+    """
+
+    node: str
+    total: int
+    scores: tuple[ToldScore, ...]
+
+
+class ToldStep(msgspec.Struct, frozen=True, rename="camel"):
+    """A step of an attempt after its decision.
+
+    Parameters
+    ----------
+    name
+        Reserve, Permit, WaitOnPermit, PreBind or Bind.
+    code
+        The status code it ended with.
+    seconds
+        How long it took, seconds.
+    """
+
+    name: str
+    code: str
+    seconds: float
+
+
+class ToldAttempt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What one attempt found, and what came of it.
+
+    Parameters
+    ----------
+    number
+        Numbers attempts of a scheduler in the order of their decisions, from 1.
+    namespace, name, uid
+        The pod.
+    scheduler_name
+        The profile that decided.
+    attempt
+        The pod's own attempts, this one included.
+    time
+        When the decision was made, RFC 3339 with microseconds.
+    seconds
+        How long the decision took, seconds; 0 for members of groups, which are decided together.
+    before
+        What happened to the pod since its last attempt, oldest first.
+    waited_for
+        The plugins that had rejected the pod before.
+    outcome
+        bind, reject or error.
+    node
+        The chosen node; empty for none.
+    total
+        The chosen node's total; null where only one node was feasible.
+    feasible, evaluated
+        The nodes that passed Filter, and all nodes that were filtered.
+    ties
+        The nodes with the greatest total, among which one was drawn.
+    message
+        Why there is no node, or why the binding failed.
+    nominated_node
+        The node that the pod was nominated for; null where its nomination was left alone.
+    victims
+        ``namespace/name`` of the pods to evict, most important first.
+    pre_filter_plugins
+        The plugins whose PreFilter restricted or rejected the nodes.
+    filter_results
+        kept; dropped, to stay within the bound of bytes; or none, where nothing was filtered.
+    rejections
+        The nodes that Filter rejected; null where the results are not kept, or not asked for.
+    passed
+        The number of nodes that passed Filter; null as `rejections`.
+    best
+        The ten best nodes, the chosen one first, the others by total.
+    steps
+        The steps after the decision.
+    end
+        bound, requeued, or gone; empty while the binding is under way.
+    ended
+        When the attempt ended; empty before.
+    """
+
+    number: int
+    namespace: str
+    name: str
+    uid: str
+    scheduler_name: str
+    attempt: int
+    time: str
+    seconds: float
+    before: tuple[ToldCause, ...]
+    waited_for: tuple[str, ...]
+    outcome: str
+    node: str
+    total: int | None
+    feasible: int
+    evaluated: int
+    ties: int
+    message: str
+    nominated_node: str | None
+    victims: tuple[str, ...]
+    pre_filter_plugins: tuple[str, ...]
+    filter_results: str
+    rejections: tuple[ToldRejection, ...] | None
+    passed: int | None
+    best: tuple[ToldNode, ...]
+    steps: tuple[ToldStep, ...]
+    end: str
+    ended: str
+
+
+def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
+    """Return a record in words.
+
+    Parameters
+    ----------
+    rejections
+        Whether the nodes that Filter rejected are told.
+    """
+    filtered = record.filtered
+    whole = filtered if rejections else None
+    kept = "kept" if filtered is not None else "dropped" if record.dropped else "none"
+    namespace, name = record.key
+    return ToldAttempt(
+        number=record.number,
+        namespace=namespace,
+        name=name,
+        uid=record.uid,
+        scheduler_name=record.profile,
+        attempt=record.attempt,
+        time=rfc3339_micro(record.at_ns),
+        seconds=record.took_ns / NS_PER_SECOND,
+        before=tuple(
+            ToldCause(rfc3339_micro(each.at_ns), each.what, each.cause) for each in record.before
+        ),
+        waited_for=tuple(sorted(record.rejectors)),
+        outcome=record.outcome,
+        node=record.node,
+        total=record.total,
+        feasible=record.feasible,
+        evaluated=record.evaluated,
+        ties=record.ties,
+        message=record.message,
+        nominated_node=record.nominated,
+        victims=record.victims,
+        pre_filter_plugins=tuple(sorted(record.excluded_by)),
+        filter_results=kept,
+        rejections=None
+        if whole is None
+        else tuple(ToldRejection(*key, tuple(nodes)) for key, nodes in whole.rejections().items()),
+        passed=None if whole is None else len(whole.passed()),
+        best=() if record.best is None else _ranked(record.best),
+        steps=tuple(ToldStep(e.name, e.code, e.took_ns / NS_PER_SECOND) for e in record.steps),
+        end=record.end,
+        ended=rfc3339_micro(record.ended_ns) if record.ended_ns else "",
+    )
+
+
+def _ranked(best: BestNodes) -> tuple[ToldNode, ...]:
+    ranking = best.ranking()
+    return tuple(
+        ToldNode(
+            node,
+            total,
+            tuple(
+                ToldScore(
+                    each.plugin,
+                    each.weight,
+                    each.raw[rank],
+                    each.normalized[rank],
+                    each.normalized[rank] * each.weight,
+                )
+                for each in ranking.plugins
+            ),
+        )
+        for rank, (node, total) in enumerate(zip(ranking.nodes, ranking.totals, strict=True))
+    )

@@ -1,0 +1,140 @@
+"""What attempts found: the answer of ``/moorage/v1/records``, from the scheduler's recorder."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from moorage.base.clock import Clock, rfc3339_micro
+from moorage.base.errors import NotFoundError, UsageError
+from moorage.observe.records.record import AttemptRecord
+from moorage.observe.records.recorder import Recorder
+from moorage.observe.records.told import ToldAttempt, told
+from moorage.service.questions.question import Answer, Given, Parameter, Question, whole_number
+from moorage.service.scheduler import Scheduler
+
+_ATTEMPTS_MAX: Final = 1_000_000_000
+
+
+class RecordsHeld(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """How many records the scheduler holds.
+
+    Parameters
+    ----------
+    records
+        Their number.
+    dropped
+        How many were dropped to stay within the bound.
+    used_bytes
+        Their memory, bytes; a little more than it takes.
+    bytes_max
+        The bound, as ``--records-bytes`` sets it.
+    """
+
+    records: int
+    dropped: int
+    used_bytes: int
+    bytes_max: int
+
+
+class RecordsAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
+    """The records of a pod's attempts.
+
+    Parameters
+    ----------
+    held
+        What the scheduler holds altogether.
+    attempts
+        The pod's attempts, oldest first; only the one that was asked for, if one was. Without a
+        pod: none.
+    """
+
+    kind: str = "AttemptRecords"
+    held: RecordsHeld
+    attempts: tuple[ToldAttempt, ...]
+
+
+def records_question(scheduler: Scheduler, clock: Clock) -> Question:
+    """Return the question what the attempts of a pod found."""
+
+    async def ask(given: Given) -> RecordsAnswer:
+        recorder = scheduler.core.recorder
+        if recorder is None:
+            raise NotFoundError(
+                404, "NotFound", "this scheduler keeps no records: it runs with --records-bytes=0"
+            )
+        return records_answer(
+            recorder,
+            given,
+            now_ns=clock.now_ns(),
+            scheduling=scheduler.elector is None or scheduler.elector.leading,
+        )
+
+    return Question(
+        path="/records",
+        summary="What the attempts of a pod found, and what came of them",
+        answer=RecordsAnswer,
+        ask=ask,
+        parameters=(
+            Parameter(name="pod", description="The pod, as NAMESPACE/NAME."),
+            Parameter(
+                name="attempt",
+                description="Only this attempt of the pod, counted from 1, with the nodes that "
+                "Filter rejected.",
+                schema={"type": "integer", "minimum": 1},
+            ),
+        ),
+    )
+
+
+def records_answer(
+    recorder: Recorder, given: Given, *, now_ns: int, scheduling: bool
+) -> RecordsAnswer:
+    """Return the records that are asked for.
+
+    Raises
+    ------
+    UsageError
+        A parameter cannot be used.
+    NotFoundError
+        No record of the pod, or of the attempt, is held.
+    """
+    ring = recorder.ring
+    return RecordsAnswer(
+        time=rfc3339_micro(now_ns),
+        scheduling=scheduling,
+        held=RecordsHeld(
+            records=len(ring),
+            dropped=ring.dropped,
+            used_bytes=ring.nbytes,
+            bytes_max=ring.bytes_max,
+        ),
+        attempts=_attempts(recorder, given),
+    )
+
+
+def _attempts(recorder: Recorder, given: Given) -> tuple[ToldAttempt, ...]:
+    name = given.get("pod", "")
+    number = whole_number(given, "attempt", default=0, least=1, most=_ATTEMPTS_MAX)
+    if not name:
+        if number:
+            raise UsageError("attempt: name the pod as well, as pod=NAMESPACE/NAME")
+        return ()
+    namespace, slash, pod = name.partition("/")
+    if not (namespace and slash and pod) or "/" in pod:
+        raise UsageError(f"pod: {name!r}: write NAMESPACE/NAME")
+    found = recorder.ring.of_pod((namespace, pod))
+    if not found:
+        raise NotFoundError(404, "NotFound", f'no attempt of pod "{name}" is on record')
+    if number:
+        found = [each for each in found if each.attempt == number]
+        if not found:
+            raise NotFoundError(404, "NotFound", _missing(recorder, (namespace, pod), number))
+    return tuple(told(each, rejections=bool(number)) for each in found)
+
+
+def _missing(recorder: Recorder, key: tuple[str, str], number: int) -> str:
+    held: list[AttemptRecord] = recorder.ring.of_pod(key)
+    numbers = ", ".join(str(each.attempt) for each in held)
+    return f'attempt {number} of pod "{"/".join(key)}" is not on record; on record: {numbers}'

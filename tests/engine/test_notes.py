@@ -1,0 +1,176 @@
+"""Notes of attempts agree with what every plugin says by itself, with and without reuse.
+
+The random clusters, pods and events of ``tests/engine/reuse/test_answers``. Not covered: how long
+notes are kept (``tests/observe/records``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from moorage.engine.cycle import Cycle
+from moorage.engine.decision import Decision, Outcome
+from moorage.engine.evaluation import Evaluation
+from moorage.engine.notes import BEST_MAX, NOTE, AttemptNote, NoteWriter
+from moorage.engine.select_node import smallest_name
+from moorage.snapshot.pod_info import PodInfo
+from tests.engine.reuse.test_answers import (
+    SHAPES,
+    World,
+    default_profile,
+    evaluated,
+    node_with_room,
+    steps,
+)
+from tests.plugins.strategies import NODE_NAMES, nodes, pods
+from tests.snapshot.builders import cluster, node, pod
+
+
+def note_of(decision: Decision) -> AttemptNote:
+    found = decision.state.find(NOTE)
+    assert found is not None
+    return found
+
+
+def noting(world: World, *, reuse: bool) -> Cycle:
+    notes = NoteWriter(world.profile, world.snapshot)
+    return Cycle(world.profile, world.snapshot, smallest_name, reuse=reuse, notes=notes)
+
+
+def agrees(note: AttemptNote, decision: Decision, found: Evaluation) -> None:
+    """Hold a note against what every plugin says by itself."""
+    if note.filtered is not None and not found.nominated_shortcut:
+        rejected = {
+            name: key for key, names in note.filtered.rejections().items() for name in names
+        }
+        assert rejected == {
+            name: (status.plugin, status.code.text, status.reasons)
+            for name, status in found.filter.items()
+        }
+        assert sorted(note.filtered.passed(), key=str.encode) == list(found.feasible)
+    if decision.feasible < 2:
+        assert note.best is None
+        return
+    assert note.best is not None
+    assert found.scores is not None
+    ranking = note.best.ranking()
+    totals = dict(zip(found.feasible, found.scores.total_n.tolist(), strict=True))
+    assert ranking.nodes[0] == decision.node_name
+    assert len(set(ranking.nodes)) == len(ranking.nodes) == min(BEST_MAX, len(totals))
+    assert list(ranking.totals) == [totals[name] for name in ranking.nodes]
+    assert sorted(ranking.totals) == sorted(totals.values())[-len(ranking.totals) :]
+    assert list(ranking.totals) == sorted(ranking.totals, reverse=True)
+    at = [found.feasible.index(name) for name in ranking.nodes]
+    assert {each.plugin: each for each in ranking.plugins}.keys() == found.scores.plugins.keys()
+    for each in ranking.plugins:
+        own = found.scores.plugins[each.plugin]
+        assert each.weight == own.weight
+        assert list(each.raw) == own.raw_n[at].tolist()
+        assert list(each.normalized) == own.normalized_n[at].tolist()
+
+
+class NotedWorld(World):
+    """Decides with notes as well, and holds all notes against the plugins at the end, too."""
+
+    def __init__(
+        self, shapes: dict[str, Any], guest: Any, names: Sequence[str] = NODE_NAMES
+    ) -> None:
+        super().__init__(shapes, guest, names)
+        self.reusing, self.plain = noting(self, reuse=True), noting(self, reuse=False)
+        self.held: list[tuple[AttemptNote, Any, Any]] = []
+
+    def _decide(self, shape: Any, nominated: str = "") -> None:
+        replica = self.replica(shape, nominated)
+        if not self.snapshot.num_nodes:
+            return
+        found = evaluated(self.profile, self.snapshot, replica)
+        silent = Cycle(self.profile, self.snapshot, smallest_name).decide(replica)
+        chosen = ""
+        for cycle in (self.plain, self.reusing):
+            decision = cycle.decide(replica)
+            assert decision.node_name == silent.node_name
+            if isinstance(found, Evaluation) and decision.outcome is not Outcome.ERROR:
+                note = note_of(decision)
+                agrees(note, decision, found)
+                self.held.append((note, told(note), decision))
+                chosen = decision.node_name
+        if chosen:
+            self.snapshot.table.add_pod(replica, chosen)
+            self.placed.append(replica.uid)
+
+    def still_the_same(self) -> None:
+        """Later attempts and changes of rows change no note."""
+        for note, before, _ in self.held:
+            assert told(note) == before
+
+
+def told(note: AttemptNote) -> Any:
+    ranking = None if note.best is None else note.best.ranking()
+    filtered = note.filtered
+    return ranking, None if filtered is None else (filtered.rejections(), filtered.passed())
+
+
+@settings(max_examples=60)
+@given(
+    st.fixed_dictionaries({name: pods(name) for name in SHAPES}),
+    pods("guest"),
+    st.lists(st.sampled_from(NODE_NAMES).flatmap(nodes), min_size=2, max_size=5),
+    st.lists(steps, max_size=25),
+)
+def test_notes_agree_with_every_plugin_and_do_not_change_later(shapes, guest, first, history):
+    world = NotedWorld(shapes, guest)
+    for each in first:
+        world.snapshot.table.add_node(each)
+    for step in history:
+        world.apply(step)
+    world.still_the_same()
+
+
+@settings(max_examples=20)
+@given(st.lists(st.integers(0, 39), min_size=20, max_size=60))
+def test_notes_of_many_rows_do_not_change_when_few_rows_do(filled: list[int]):
+    """Enough nodes that changed rows are judged one by one."""
+    shape = pod("s0", requests={"cpu": "1"})
+    world = NotedWorld({"s0": shape}, shape, [f"m{i:02}" for i in range(40)])
+    for name in world.names:
+        world.apply(("node", node_with_room(name, 2)))
+    for row in filled:
+        world.apply(("fill", f"m{row:02}"))
+        world.apply(("decide", "s0"))
+    world.still_the_same()
+
+
+@pytest.mark.parametrize("count", [2, 9, 10, 11, 40, 1000])
+def test_the_ten_best_of_many_nodes_are_noted_whatever_the_totals(count: int) -> None:
+    rng = np.random.default_rng(count)
+    snapshot = cluster(*(node(f"n{i:04}") for i in range(count)))
+    writer = NoteWriter(default_profile(snapshot), snapshot)
+    for spread in (1, 3, 50, 10_000, 2, 1):
+        total_n = rng.integers(0, spread, count)
+        top = int(total_n.max())
+        best, tied = writer.greatest(total_n, top)
+        assert tied.tolist() == np.flatnonzero(total_n == top).tolist()
+        assert sorted(total_n[best])[-10:] == sorted(total_n)[-min(10, count) :]
+        assert (np.diff(best) > 0).all()
+
+
+def test_notes_between_two_changes_share_their_filter_results() -> None:
+    snapshot = cluster(*(node_with_room(f"n{i}", 9) for i in range(30)))
+    profile = default_profile(snapshot)
+    notes = NoteWriter(profile, snapshot)
+    cycle = Cycle(profile, snapshot, smallest_name, notes=notes)
+    found = []
+    for index in range(6):
+        replica = PodInfo(pod(f"p{index}", requests={"cpu": "1"}))
+        decision = cycle.decide(replica)
+        found.append(note_of(decision).filtered)
+        snapshot.table.add_pod(replica, decision.node_name)
+    assert found[0] is found[1]
+    names = {id(each.names) for each in found if each is not None}
+    assert len(names) == 1
