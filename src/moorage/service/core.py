@@ -167,7 +167,7 @@ def build_core(
         gates=config.gates,
     )
     profiles = _profiles(specs, registry, shared, config=config, extenders=around.extenders)
-    draw = tie_break or seeded(streams.stream("tie-break"))
+    draw, noted = tie_break or seeded(streams.stream("tie-break")), around.recorder is not None
     plugin_facts = PluginFacts(clock.monotonic_ns, streams.stream("plugin-metrics").random)
     queue_facts = QueueFacts(plugin_facts)
     queue = build_queue(
@@ -183,9 +183,7 @@ def build_core(
     return Core(
         snapshot=snapshot,
         profiles=profiles,
-        cycles=_cycles(
-            profiles, draw, plugin_facts, reuse=reuse, noted=around.recorder is not None
-        ),
+        cycles=_cycles(profiles, draw, plugin_facts, reuse=reuse, noted=noted),
         cache=Cache(snapshot.table, clock, lifecycle=queue.lifecycle, groups=snapshot.groups),
         queue=queue,
         store=around.store,

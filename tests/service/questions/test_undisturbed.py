@@ -7,6 +7,7 @@ from typing import Any
 from moorage.base.clock import ManualClock
 from moorage.service.questions.pages import question_pages
 from moorage.service.questions.queue import queue_question
+from moorage.service.questions.records import records_question
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
@@ -22,12 +23,18 @@ def course(*, asked: bool, seed: int) -> tuple[Any, ...]:
     async def main() -> tuple[Any, ...]:
         async with VirtualCluster(clock, nodes=shapes, seed=seed) as cluster:
             core = cluster.scheduler.core
-            pages = question_pages([queue_question(cluster.scheduler, clock)])
+            asked_about = cluster.scheduler
+            pages = question_pages(
+                [queue_question(asked_about, clock), records_question(asked_about, clock)]
+            )
 
             async def look() -> None:
                 for query in ({}, {"limit": "1"}) if asked else ():
                     page = await pages["/moorage/v1/queue"](query)
                     assert page.status == 200
+                for query in ({}, {"pod": "default/p0"}) if asked else ():
+                    page = await pages["/moorage/v1/records"](query)
+                    assert page.status in {200, 404}
 
             for index in range(PODS):
                 big = index % 7 == 0

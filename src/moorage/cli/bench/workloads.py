@@ -69,6 +69,9 @@ def bench() -> None:
     show_default=True,
     help="engine: deciding alone. server: through an API server over HTTPS.",
 )
+@click.option(
+    "--records", is_flag=True, help="Keep a record of each attempt, as `moorage run` does."
+)
 @output_option()
 @repeated_seed_option
 def basic(
@@ -77,6 +80,7 @@ def basic(
     init_pods: int,
     pods: int,
     mode: Literal["engine", "server"],
+    records: bool,
     output: Form,
     seed: int,
 ) -> None:
@@ -95,7 +99,9 @@ def basic(
         from moorage.bench.engine_run import EngineRun
         from moorage.plugins.in_tree import in_tree_registry
 
-        engine = EngineRun(workload, in_tree_registry(), clock=clock, streams=streams)
+        engine = EngineRun(
+            workload, in_tree_registry(), clock=clock, streams=streams, records=records
+        )
         result = engine.run(progress)
     else:
         from moorage.bench.server_run import ServerRun
@@ -144,6 +150,9 @@ Examples:
     is_flag=True,
     help="Preemption looks at every node instead of a tenth of those worth a try.",
 )
+@click.option(
+    "--records", is_flag=True, help="Keep a record of each attempt, as `moorage run` does."
+)
 @output_option()
 @repeated_seed_option
 def workload(
@@ -153,6 +162,7 @@ def workload(
     init_pods: int | None,
     pods: int | None,
     all_candidates: bool,
+    records: bool,
     output: Form,
     seed: int,
 ) -> None:
@@ -175,6 +185,7 @@ def workload(
         clock=SystemClock(),
         streams=Streams(seed),
         loaded=looking_at_every_node() if all_candidates else None,
+        records=records,
     )
     _tell(engine.run(lambda line: click.echo(line, err=True)), output)
 
