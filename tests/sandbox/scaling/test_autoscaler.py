@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
 
+from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, by_kind
 from moorage.base import aio
 from moorage.base.clock import ManualClock
@@ -18,6 +19,7 @@ from moorage.nodeagent.agents import NodeAgents
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.sandbox.scaling.autoscaler import Autoscaler, Rules
 from moorage.sandbox.scaling.groups import Bounds, groups_of
+from moorage.sandbox.scaling.growth import Growth, GrowthPlan
 from moorage.testing.builders import pod_manifest
 from moorage.testing.in_process import InProcessTransport
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -199,3 +201,70 @@ def test_daemons_take_room_on_new_nodes_and_are_no_load() -> None:
         assert await looks.events("NotTriggerScaleUp") == told
 
     play(scene, bounds=Bounds(0, 4))
+
+
+def test_a_plan_is_made_again_only_when_something_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    plans: list[int] = []
+
+    class Counted(GrowthPlan):
+        def grow(self, pending: Sequence[Pod]) -> Growth:
+            plans.append(len(pending))
+            return super().grow(pending)
+
+    monkeypatch.setattr("moorage.sandbox.scaling.autoscaler.GrowthPlan", Counted)
+
+    async def scene(looks: Looks) -> None:
+        await looks.create("large", cpu="5")
+        await aio.sleep(20)
+        before = len(plans)
+        assert 0 < before < 10
+        await aio.sleep(700)  # every node sends two heartbeats
+        assert plans[before:] == []
+        await looks.create("larger", cpu="6")
+        await aio.sleep(20)
+        assert plans[-1] == 2
+        before = len(plans)
+        await looks.client.delete(PODS, "larger", namespace="default", grace_seconds=0)
+        await aio.sleep(20)
+        assert plans[before:] == [1]
+        before = len(plans)
+        body = patch_body({"metadata": {"labels": {"disk": "ssd"}}})
+        await looks.client.patch(NODES, "node-01", body, content_type=MERGE_PATCH)
+        await aio.sleep(20)
+        assert plans[before:] == [1]
+
+    play(scene)
+
+
+def test_a_tainted_node_that_is_to_stay_loses_its_taint() -> None:
+    async def scene(looks: Looks) -> None:
+        await aio.sleep(5)
+        for name in ("a", "b"):
+            await looks.create(name)
+        await aio.sleep(20)
+        assert await looks.nodes() == ["node-01", "node-02"]
+        await looks.client.delete(PODS, "b", namespace="default", grace_seconds=0)
+        await aio.sleep(62)
+        tainted = [(await looks.node(name))["spec"].get("taints") for name in await looks.nodes()]
+        assert [each[0]["key"] for each in tainted if each] == ["ToBeDeletedByClusterAutoscaler"]
+        keep = {"cluster-autoscaler.kubernetes.io/scale-down-disabled": "true"}
+        body = patch_body({"metadata": {"annotations": keep}})
+        await looks.client.patch(NODES, "node-02", body, content_type=MERGE_PATCH)
+        await aio.sleep(20)
+        assert "taints" not in (await looks.node("node-02"))["spec"]
+
+    play(scene)
+
+
+def test_nodes_of_the_least_size_come_without_pods_and_over_the_zones() -> None:
+    async def scene(looks: Looks) -> None:
+        await aio.sleep(10)
+        zone = "topology.kubernetes.io/zone"
+        found = [
+            (await looks.node(name))["metadata"]["labels"][zone] for name in await looks.nodes()
+        ]
+        assert found == ["a", "b", "c", "a"]
+        await aio.sleep(200)
+        assert len(await looks.nodes()) == 4
+
+    play(scene, bounds=Bounds(4, 6))

@@ -14,6 +14,7 @@ import msgspec
 from moorage.api.codec import from_dict, to_dict
 from moorage.api.meta import ObjectReference
 from moorage.api.node import Node
+from moorage.api.pod import Pod
 from moorage.api.resources import NODES
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
@@ -95,6 +96,8 @@ class Autoscaler:
         self._upcoming: dict[str, tuple[Node, int]] = {}
         # Nodes tainted before their removal -> when, monotonic nanoseconds.
         self._tainted: dict[str, int] = {}
+        # The last plan that creates no nodes, and what it was made from.
+        self._planned: tuple[tuple[int, tuple[str, ...]], Growth] | None = None
         # Uid of a pod -> the reasons that its last Event gave.
         self._told: dict[str, str] = {}
 
@@ -148,6 +151,13 @@ class Autoscaler:
             return Growth(self._to_least(missing), [], frozenset())
         if not pending:
             return Growth([], [], frozenset())
+        made_from = self._cluster.changes, tuple(self._upcoming)
+        if self._planned is None or self._planned[0] != made_from:
+            self._planned = made_from, self._grow(pending, nodes)
+        return self._planned[1]
+
+    def _grow(self, pending: list[Pod], nodes: dict[str, Node]) -> Growth:
+        """Put the deciding half over the cluster's objects, and find nodes for pending pods."""
         objects = self._cluster.objects.copy()
         objects.nodes.update(nodes)
         plan = GrowthPlan(
@@ -155,7 +165,7 @@ class Autoscaler:
             self._rules.groups,
             daemon_sets=self._cluster.daemon_sets.values(),
             number=self._highest + 1,
-            room=bounds.most - len(nodes),
+            room=self._rules.bounds.most - len(nodes),
         )
         return plan.grow(pending)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from moorage.api.meta import ApiObject
+import msgspec
+
+from moorage.api.meta import ApiObject, Condition
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import DAEMON_SETS, NODES, PODS, ResourceType
@@ -31,12 +33,15 @@ class WatchedCluster:
         Nodes, pods that have not finished, and all kinds that a scheduler watches.
     daemon_sets
         DaemonSets by key.
+    changes
+        How many changes of objects were seen; heartbeats of nodes do not count.
     """
 
     def __init__(self, transport: Transport, *, clock: Clock, streams: Streams) -> None:
         self._transport, self._clock, self._streams = transport, clock, streams
         self.objects = Objects()
         self.daemon_sets: dict[Key, Whole] = {}
+        self.changes = 0
         objects = self.objects
         self._reflectors = [
             self._reflector(
@@ -59,12 +64,16 @@ class WatchedCluster:
             await each.synced.wait()
 
     def _node_seen(self, node: Node) -> None:
+        before = self.objects.nodes.get(node.name)
         try:
             self.objects.nodes[node.name] = checked_node(node)
         except ValueError:
             self.objects.nodes.pop(node.name, None)  # the scheduler leaves it alone, too
+        if before is None or _lasting(before) != _lasting(node):
+            self.changes += 1
 
     def _pod_seen(self, pod: Pod) -> None:
+        self.changes += 1
         try:
             self.objects.pods[_key(pod)] = checked_pod(pod)
         except ValueError:
@@ -72,6 +81,7 @@ class WatchedCluster:
 
     def _in(self, resource: ResourceType, kind: type[Any], found: dict[Key, Any]) -> Reflector[Any]:
         def seen(obj: Any) -> None:
+            self.changes += 1
             found[_key(obj)] = obj
 
         return self._reflector(resource, kind, seen, lambda obj: found.pop(_key(obj), None))
@@ -85,11 +95,15 @@ class WatchedCluster:
         *,
         fields: str = "",
     ) -> Reflector[Any]:
+        def dropped(obj: Any) -> None:
+            self.changes += 1
+            gone(obj)
+
         return Reflector(
             self._transport,
             resource,
             kind,
-            handler=Follower(seen, lambda obj: _drop(gone(obj))),
+            handler=Follower(seen, dropped),
             clock=self._clock,
             rng=self._streams.stream(f"autoscaler/{resource.plural}"),
             field_selector=fields,
@@ -101,5 +115,10 @@ def _key(obj: ApiObject) -> Key:
     return obj.metadata.namespace or "", obj.metadata.name
 
 
-def _drop(_: object) -> None:
-    """Ignore a value."""
+def _lasting(node: Node) -> Node:
+    """Return a node without what every heartbeat changes."""
+    metadata = msgspec.structs.replace(node.metadata, resource_version="")
+    found = [(each.type, each.status) for each in node.status.conditions]
+    conditions = [Condition(type=kind, status=status) for kind, status in found]
+    status = msgspec.structs.replace(node.status, conditions=conditions)
+    return msgspec.structs.replace(node, metadata=metadata, status=status)
