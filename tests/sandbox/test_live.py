@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -81,11 +82,13 @@ def running(count: int) -> Progress:
     return progress
 
 
-def terminal(width: int, height: int) -> tuple[Console, io.StringIO, LiveView]:
+def terminal(
+    width: int, height: int, started: Started = STARTED
+) -> tuple[Console, io.StringIO, LiveView]:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=width, height=height, color_system=None)
     view = LiveView(console)
-    view.started(STARTED)
+    view.started(started)
     view.ready(1.234)
     view.serving("https://127.0.0.1:2")
     return console, out, view
@@ -101,6 +104,19 @@ def terminal(width: int, height: int) -> tuple[Console, io.StringIO, LiveView]:
 def test_the_screen_fits_the_size_of_the_terminal(width: int, height: int, expected: str) -> None:
     assert screen(*terminal(width, height), running(30)) == expected
     assert len(expected.splitlines()) < height
+
+
+def test_the_header_of_an_autoscaled_cluster_counts_its_nodes_now() -> None:
+    started = msgspec.structs.replace(STARTED, autoscale="1:200")
+    progress = running(30)
+    progress.nodes_counted(7)
+    lines = screen(*terminal(80, 24, started), progress).splitlines()
+    assert lines[:3] == [
+        "moorage API server https://127.0.0.1:41234, 7 nodes, autoscaled 1:200, scheduler",
+        "(seed 5)",
+        "    export KUBECONFIG=/tmp/k",
+    ]
+    assert len(lines) < 24
 
 
 def test_a_high_terminal_shows_twenty_decisions() -> None:

@@ -60,6 +60,8 @@ def test_nodes_come_for_pods_and_go_after_them(
         shown = subprocess.run(status, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert "nodes:      3, autoscaled 1:3\n" in shown.stdout
         assert bare("top").stdout.startswith("nodes: 3, autoscaled 1:3\n")
+        told = json.loads(bare("top", "-o", "json").stdout)
+        assert (told["nodes"], told["autoscale"]) == (3, "1:3")
         assert bare("delete", "pods", "--all").exit_code == 0
         until(lambda: named("nodes"), ["node-01"])
 

@@ -58,7 +58,9 @@ def test_the_tables(by: By, rows: str) -> None:
 
 def test_the_plain_values_of_one_resource() -> None:
     gib = 2.0**30
-    assert plain(fullness(NODES, PODS, ("memory",), "namespaces")) == {
+    assert plain(fullness(NODES, PODS, ("memory",), "namespaces"), "1:3") == {
+        "nodes": 2,
+        "autoscale": "1:3",
         "resources": [
             {
                 "resource": "memory",

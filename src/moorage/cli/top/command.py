@@ -66,9 +66,11 @@ def top(
             found = await _read(session, resources, by)
             if watch and output in {"text", "name"}:
                 click.clear()
-            text = _autoscaled(kubeconfig, found.nodes) + tables(found, by)
+            autoscale = _autoscale(kubeconfig)
+            counted = f"nodes: {found.nodes}, autoscaled {autoscale}\n" if autoscale else ""
+            text = counted + tables(found, by)
             names = [f"{by[:-1]}/{row.name}" for row in found.rows]
-            show(output, plain(found), text=_fitting(text, watch=watch), names=names)
+            show(output, plain(found, autoscale), text=_fitting(text, watch=watch), names=names)
             if not watch:
                 return
             await aio.sleep(_WATCH_SECONDS)
@@ -92,15 +94,13 @@ def _fitting(text: str, *, watch: bool) -> str:
     return "\n".join([*lines[: height - 1], f"and {left_out} more; -o json has all"])
 
 
-def _autoscaled(kubeconfig: str, nodes: int) -> str:
-    """Return a line about the number of nodes, where it moves by itself."""
+def _autoscale(kubeconfig: str) -> str:
+    """Return MIN:MAX where the number of nodes moves by itself, else ""."""
     from moorage.cli.session import sandbox_kubeconfig
     from moorage.sandbox.running import find
 
     record = find(sandbox_kubeconfig(kubeconfig))
-    if record is None or not record.autoscale:
-        return ""
-    return f"nodes: {nodes}, autoscaled {record.autoscale}\n"
+    return "" if record is None else record.autoscale
 
 
 async def _read(session: Session, resources: tuple[str, ...], by: By) -> Fullness:

@@ -38,9 +38,17 @@ def tables(found: Fullness, by: By) -> str:
     return "\n".join([*lines, f"pods: {phases or 'none'}", "", *rows])
 
 
-def plain(found: Fullness) -> dict[str, Any]:
-    """Return the same for JSON: cpu in cores, memory in bytes, other resources counted."""
+def plain(found: Fullness, autoscale: str = "") -> dict[str, Any]:
+    """Return the same for JSON: cpu in cores, memory in bytes, other resources counted.
+
+    Parameters
+    ----------
+    autoscale
+        ``MIN:MAX`` where the number of nodes moves by itself.
+    """
     return {
+        "nodes": found.nodes,
+        "autoscale": autoscale,
         "resources": [
             {
                 key: value if isinstance(value, str) else value / _NANO
