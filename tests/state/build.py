@@ -11,6 +11,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod, PodSpec, PodStatus
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.state.activations import Activations
+from moorage.state.companions import GroupOf
 from moorage.state.contracts import (
     GateResult,
     Hint,
@@ -129,6 +130,7 @@ class World:
         pre_enqueue: PreEnqueueMap | None = None,
         settings: QueueSettings | None = None,
         version: QueueVersion = V1_36,
+        group_of: GroupOf | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.start_ns = self.clock.now_ns()
@@ -158,6 +160,7 @@ class World:
             observer=self.seen,
             lifecycle=self.lifecycle,
             on_wake=self._wake,
+            group_of=group_of,
         )
 
     def _wake(self) -> None:

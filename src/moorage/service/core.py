@@ -176,7 +176,7 @@ def build_core(
         clock=clock,
         nominator=nominator,
         activations=activations,
-        namespaces=snapshot.listers.namespaces,
+        snapshot=snapshot,
         facts=queue_facts,
         on_wake=around.on_wake,
     )

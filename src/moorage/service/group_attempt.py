@@ -119,6 +119,8 @@ class GroupAttempts:
         assert key is not None, f"pod {first.pod.full_name} has no group"
         # 1. Which members take part? A pod that cannot take part leaves the others where they are.
         if self._skipping.skips(first) or self._turned_away(first, key):
+            if self._queue.companions is not None:
+                self._queue.companions.pass_on(first.pod)
             return None
         if self._has_too_little_room(first, key):
             return None

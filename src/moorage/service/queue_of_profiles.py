@@ -23,7 +23,10 @@ from moorage.observe.plugin_facts import PluginFacts
 from moorage.observe.queue_facts import QueueFacts
 from moorage.service.hint_map import build_hints
 from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_groups import GroupKey, PodGroups
+from moorage.snapshot.snapshot import Snapshot
 from moorage.state.activations import Activations
+from moorage.state.companions import GroupOf
 from moorage.state.contracts import PreEnqueueFn, QueueSettings, SortKey
 from moorage.state.lifecycle import Lifecycle
 from moorage.state.nominations import Nominator
@@ -42,7 +45,7 @@ def build_queue(
     clock: Clock,
     nominator: Nominator,
     activations: Activations,
-    namespaces: Lister[Namespace],
+    snapshot: Snapshot,
     facts: QueueFacts,
     on_wake: Callable[[], None] | None,
 ) -> SchedulingQueue:
@@ -60,14 +63,14 @@ def build_queue(
         The nominations, which the snapshot reads as well.
     activations
         The pods that plugins want tried again.
-    namespaces
-        The namespaces' labels, for the queue of v1.20.
+    snapshot
+        Tells the group of a pod, and the namespaces' labels for the queue of v1.20.
     facts
         Counts for the metrics.
     on_wake
         Called when there may be a pod to try; None where no pump waits for one.
     """
-    version = _version(config.own.queue_compat, namespaces)
+    version = _version(config.own.queue_compat, snapshot.listers.namespaces)
     return SchedulingQueue(
         clock=clock,
         sort_key=_sort_key(next(iter(profiles.values()))),
@@ -82,7 +85,20 @@ def build_queue(
         observer=facts,
         lifecycle=Lifecycle(clock),
         on_wake=on_wake,
+        group_of=_tried_together(profiles, snapshot.groups),
     )
+
+
+def _tried_together(profiles: Mapping[str, Profile], groups: PodGroups) -> GroupOf:
+    """Return what is equal for pods of one group that are tried in one attempt."""
+    together = {name for name, profile in profiles.items() if profile.handle.group_mode != "permit"}
+
+    def group_of(pod: Pod) -> tuple[str, GroupKey] | None:
+        name = pod.spec.scheduler_name
+        key = groups.key_of(pod) if name in together else None
+        return None if key is None else (name, key)
+
+    return group_of
 
 
 def _settings(config: LoadedConfiguration, version: QueueVersion) -> QueueSettings:

@@ -34,6 +34,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.state.activations import Activations
 from moorage.state.attempts import Attempts
+from moorage.state.companions import Companions, GroupOf
 from moorage.state.contracts import (
     HintMap,
     NullObserver,
@@ -89,6 +90,9 @@ class SchedulingQueue:
         The lifecycle shared with cache and service; made here when not given.
     on_wake
         Called when a waiting `pop` should be tried again.
+    group_of
+        Tells which pods are tried together, so that an event wakes one of them; None where every
+        pod is tried by itself.
     """
 
     def __init__(  # noqa: PLR0913 - the room's seam: one keyword for each thing handed in
@@ -105,6 +109,7 @@ class SchedulingQueue:
         observer: QueueObserver | None = None,
         lifecycle: Lifecycle | None = None,
         on_wake: Callable[[], None] | None = None,
+        group_of: GroupOf | None = None,
     ) -> None:
         self._clock = clock
         self.settings = settings if settings is not None else version.settings
@@ -137,6 +142,13 @@ class SchedulingQueue:
         self.nominator = nominator
         self._activations = Activations() if activations is None else activations
         self._on_wake = on_wake
+        # A queue that keeps no events has no hints that could spare a companion.
+        self.companions = (
+            Companions(group_of, self._sub_queues, activate=self.activate)
+            if group_of is not None and self._wakeups.keeps_events
+            else None
+        )
+        """Which members of a group were not woken, as one was; None where all are."""
 
     def __len__(self) -> int:
         """How many pods are queued; pods in flight are not counted."""
@@ -185,6 +197,8 @@ class SchedulingQueue:
         uid = pod.metadata.uid
         if queued is not None and self.lifecycle.state(queued.uid) in QUEUED:
             self.lifecycle.end(queued.uid, cause="deleted from the queue")
+            if self.companions is not None:
+                self.companions.pass_on(queued.pod)
         elif self.lifecycle.state(uid) in ATTEMPTED:
             self.lifecycle.note(pod, "deleted while being scheduled", cause="delete")
 
@@ -388,6 +402,8 @@ class SchedulingQueue:
                 return
 
     def _update_in_place(self, queued: QueuedPod, old: Pod, new: Pod, *, cause: str) -> None:
+        if self.companions is not None:
+            self.companions.updated(old, new)
         self._sub_queues.resort(queued, new)
         self.nominator.update(old, new)
         if self._wakeups.update_ends_backoff and queued.key in self._sub_queues.backoff:
@@ -401,8 +417,10 @@ class SchedulingQueue:
         old: object | None,
         new: object | None,
     ) -> None:
-        poppable = False
+        poppable, companions = False, self.companions
         for queued in waiting:
+            if companions is not None and companions.taken_along(queued):
+                continue
             if queued.gated and not any(matches(own, event) for own in queued.gating_events):
                 continue
             answer = self._wakeups.worth_requeuing(queued, event, old, new)
@@ -410,7 +428,10 @@ class SchedulingQueue:
                 continue
             self._sub_queues.unschedulable.remove(queued.key)
             went_to = self._sub_queues.requeue(queued, answer, event.label)
-            poppable |= self._is_poppable(went_to)
+            if self._is_poppable(went_to):
+                poppable = True
+                if companions is not None:
+                    companions.woke(queued)
         self._wake_if(poppable)
 
     def _is_poppable(self, sub_queue: PodState | None) -> bool:
