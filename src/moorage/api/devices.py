@@ -169,7 +169,7 @@ class DeviceClass(ApiObject, frozen=True, kw_only=True):
 
 
 class DeviceToleration(ApiStruct, frozen=True, kw_only=True):
-    """A device taint that a request tolerates; the rules are those of pod tolerations."""
+    """A device taint that a request tolerates, by the rules of pod tolerations."""
 
     key: str = ""
     operator: str = ""

@@ -49,7 +49,7 @@ class Routes:
         self._last: tuple[str, int, Target] | None = None
 
     def find(self, path: str) -> Target | None:
-        """Return the target of a path, None for a path that is not of a served resource."""
+        """Return the target of a path; None where the path addresses no served resource."""
         last, generation = self._last, self._catalog.generation
         if last is not None and last[0] == path and last[1] == generation:
             return last[2]

@@ -30,7 +30,7 @@ class WholeObjects:
     Parameters
     ----------
     wanted
-        Which objects are kept; all when None.
+        Selects the objects to keep; all when None.
     """
 
     def __init__(self, wanted: Callable[[ApiObject], bool] | None = None) -> None:

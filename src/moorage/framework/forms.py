@@ -102,7 +102,7 @@ def filter_forms(
     plugin, found
         The plugin and its capabilities.
     snapshot, reasons
-        Needed to adapt the scalar form.
+        Columns and reasons to adapt the scalar form.
     """
     adapted = as_filter(plugin, snapshot, reasons)
     return FilterForms(
@@ -129,7 +129,7 @@ def score_forms(
     plugin, found
         The plugin and its capabilities.
     snapshot
-        Needed to adapt the scalar form.
+        Columns and reasons to adapt the scalar form.
     weight
         The plugin's weight in the total.
     """

@@ -103,7 +103,7 @@ class EvictionLedger:
         """Seconds that evictions for one preemptor took, by ``success`` or ``error``."""
 
     def begin(self, uid: str) -> None:
-        """Note that room is being made for a pod."""
+        """Note the start of evictions for a preemptor."""
         self._last[uid] = None
 
     def only(self, uid: str, victim: Pod) -> None:

@@ -46,7 +46,7 @@ class InFlight:
     Attributes
     ----------
     scheduling_cycle
-        How many pods were popped so far: the number of the newest attempt.
+        The number of pods popped so far: the number of the newest attempt.
     move_request_cycle
         `scheduling_cycle` when waiting pods were last asked to move; -1 before.
     """

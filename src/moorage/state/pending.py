@@ -55,7 +55,7 @@ class QueueCounts(msgspec.Struct, frozen=True):
     in_flight
         Popped pods that are not done.
     scheduling_cycle
-        How many pods were popped so far: the number of the newest attempt.
+        Number of pods popped so far: the number of the newest attempt.
     move_request_cycle
         `scheduling_cycle` when waiting pods were last asked to move; -1 before.
     """
@@ -79,7 +79,7 @@ class PendingSummary(msgspec.Struct, frozen=True):
     in_flight
         Uids of popped pods that are not done, longest in flight first.
     scheduling_cycle
-        How many pods were popped so far.
+        Number of pods popped so far.
     """
 
     active: tuple[PendingPod, ...]

@@ -1,4 +1,4 @@
-"""Runs a sandbox that is ready to start, under its record, and with a context of the user's."""
+"""Runs a sandbox that is ready to start, with its record and a context in the user's kubeconfig."""
 
 from __future__ import annotations
 

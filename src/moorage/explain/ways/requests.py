@@ -29,7 +29,7 @@ _SHARE: Final = 10.0
 def smaller_requests(trying: Trying) -> Iterator[Found]:
     """Yield the most of each resource that fits, one resource at a time.
 
-    Where no single resource is enough, the one request is told that lowers all that are too large.
+    Where no single resource is enough, the only answer lowers every resource that is too large.
     """
     wanted = trying.asked.attempt.pod.part(RESOURCES).value.filter
     if not any(each for each in wanted.values()):
