@@ -51,6 +51,12 @@ NO_MESSAGES = {
     "preemption: ": "a prefix",
     "obtaining pod's soft topology spread constraints": "part of a longer message",
     "bindTimeoutSeconds: must not be negative": "stops the program at start",
+    "profile {} has groupMode permit, which cannot keep a group in one topology domain: use "
+    "groupMode trial, or set feature gate TopologyAwareWorkloadScheduling to false": (
+        "stops the program at start"
+    ),
+    "<> of group <>": "part of a longer message",
+    "PodGroup <>": "part of a longer message",
     "topology spread": "the name of a part of a pod's shape",
     "elastic quotas": "the name of a key of the cycle state",
     '<>: Invalid value: "<>": needs <>=true': "stops the program at start",

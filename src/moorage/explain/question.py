@@ -9,7 +9,6 @@ import msgspec
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import NotFoundError, UsageError
 from moorage.explain.answer import Explanation
-from moorage.explain.explaining import asked_for, explain
 from moorage.service.questions.question import Answer, Given, Parameter, Question
 from moorage.service.scheduler import Scheduler
 
@@ -34,6 +33,9 @@ def explain_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question about one pod; it takes bounded time and changes no decision."""
 
     async def ask(given: Given) -> ExplanationAnswer:
+        # Imported with the first question: a scheduler starts sooner without.
+        from moorage.explain.explaining import asked_for, explain
+
         namespace, _, name = given["pod"].partition("/")
         if not namespace or not name:
             raise UsageError(f"pod: {given['pod']!r}: write NAMESPACE/NAME")
