@@ -123,3 +123,24 @@ def test_room_is_let_go_when_the_group_lacks_pods():
         await live.until(lambda: live.bound("long") == 1, seconds=12)
 
     play(scenario, cluster=nodes(2), config=holding(2))
+
+
+def test_a_group_that_no_end_helps_does_not_take_the_room_of_the_head():
+    """The group of three ranks before the head, and never fits two nodes."""
+
+    async def scenario(live: Cluster) -> None:
+        await busy(live)
+        large = [of_object(f"h{i}", of="h", priorityClassName="high") for i in range(3)]
+        high = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": "high"},
+            "value": 100,
+            "preemptionPolicy": "Never",
+        }
+        await aio.sleep(7)  # one node is free, and the other will be in eight seconds
+        await live.create(single("long", runs=40))
+        await live.create(high, pod_group("h", least=3), *large)
+        await live.until(lambda: live.bound(*GROUP) == 2, seconds=12)
+
+    play(scenario, cluster=nodes(2), config=holding(2))

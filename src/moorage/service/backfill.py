@@ -116,8 +116,9 @@ class Backfill:
                 head.key.full_name,
                 seconds,
             )
-        else:
-            self._not_before_ns[head.key] = self._clock.monotonic_ns() + _AGAIN_NS
+            return
+        self._not_before_ns[head.key] = self._clock.monotonic_ns() + _AGAIN_NS
+        if held is None or held.head.key == head.key:
             self._let_go()
 
     def _try_again(self, key: GroupKey) -> None:

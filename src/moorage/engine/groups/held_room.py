@@ -95,9 +95,8 @@ class HeldRoom:
         """Hold room for a group from now on; returns whether there is a moment at which it fits.
 
         The cost is an attempt of the group for each halving of the known ends. Whatever was held
-        before is released.
+        before stays held if there is no such moment, and is released otherwise.
         """
-        self.reservation = None
         ends = sorted(
             (end_ns, info.uid)
             for row in range(self._snapshot.num_nodes)
