@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from moorage.cli.main import main
+from moorage.sandbox.running import find
 from tests.sandbox.process import Up
 
 Type = Callable[..., Result]
@@ -16,9 +17,13 @@ Type = Callable[..., Result]
 
 @pytest.fixture(scope="session")
 def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
-    """Return a running cluster of two nodes, with a scheduler."""
+    """Return a running cluster of two nodes, with a scheduler that can be asked."""
     with Up(tmp_path_factory.mktemp("up"), "--nodes", "2", "--empty", "--seed", "1") as up:
-        yield up.started()
+        up.started()
+        # The scheduler's address is recorded soon after the start; a test's timeout is the bound.
+        while (record := find(up.kubeconfig)) is None or not record.health:
+            pass
+        yield up
 
 
 @pytest.fixture

@@ -99,7 +99,7 @@ def value_of(parameter: click.Parameter) -> str:
     if parameter.name == "picture":
         return "x.svg"
     if isinstance(parameter.type, click.FloatRange | click.IntRange):
-        return "1"
+        return "2"  # as many nodes as the sandbox has, so that `scale` leaves it alone
     if isinstance(parameter.type, click.Path) or parameter.metavar == "FILE":
         return "pod.json"
     return "1:2" if parameter.metavar == "MIN:MAX" else "pod/a"

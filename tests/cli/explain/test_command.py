@@ -99,7 +99,7 @@ image: x, resources: {requests: {cpu: 900}}}]}}"
     typed("wait", "--for=settled", "--timeout", "10")
     live = typed("explain", "pod", "big")
     assert live.stdout.splitlines()[0].startswith(
-        "pod default/big: never fits here, not even on an empty node, because of cpu: it requests"
+        "pod default/big: never fits here, not even on an empty node, because of cpu (it requests"
     )
     assert live.stdout.splitlines()[-1] == "From the scheduler's own state, at this moment."
     afresh = typed("explain", "pod", "big", "--thorough")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 import yaml
 
+from moorage.sandbox.running import find
 from tests.cli.conftest import Type
 
 PODS = """
@@ -47,9 +49,9 @@ def test_the_scheduler_of_a_sandbox_is_found_and_asked(typed: Type) -> None:
 
 @pytest.mark.slow
 def test_an_address_needs_a_certificate_to_trust(typed: Type) -> None:
-    status = typed("status", "--kubeconfig", os.environ["KUBECONFIG"], "-o", "json")
-    (found,) = json.loads(status.stdout)["sandboxes"]
-    address = found["health"]
+    record = find(Path(os.environ["KUBECONFIG"]))
+    assert record is not None
+    address = record.health
     refused = typed("queue", "--scheduler", address)
     assert refused.exit_code == 1
     assert "CERTIFICATE_VERIFY_FAILED" in refused.stderr
