@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Self
 
 SECONDS_MAX = 30
+# A job in the background of a script ignores Ctrl-C, and so would what it starts.
 _OWN_THE_TERMINAL = """
-import fcntl, os, sys, termios
+import fcntl, os, signal, sys, termios
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
