@@ -126,6 +126,18 @@ def test_a_high_terminal_shows_twenty_decisions() -> None:
     assert NO_ROOM in text
 
 
+def test_a_pod_that_no_node_takes_stays_on_the_screen() -> None:
+    progress = running(0)
+    for index in range(199):
+        progress.pod_seen(with_status(f"web-{index}", node_name="n1", phase="Running"))
+    text = screen(*terminal(80, 20), progress)
+    shown = [line.split()[0] for line in text.splitlines() if line.startswith("default/")]
+    assert shown == ["default/giant", *(f"default/web-{index}" for index in range(194, 199))]
+    text = screen(*terminal(200, 60), progress)
+    shown = [line.split()[0] for line in text.splitlines() if line.startswith("default/")]
+    assert shown == ["default/giant", *(f"default/web-{index}" for index in range(180, 199))]
+
+
 def test_the_screen_follows_the_size_of_the_terminal() -> None:
     console, out, view = terminal(200, 60)
     progress = running(30)

@@ -148,20 +148,26 @@ class LiveView:
         below = Group(Text(""), Text("Ctrl-C ends the cluster", style="bright_black"))
         # The last line of the terminal stays free: a full terminal would scroll.
         room = self._console.height - 1 - self._height(above) - self._height(below)
-        return Group(above, self._decisions(progress.recent[-_DECISIONS_MAX:], room), below)
+        return Group(above, self._decisions(progress.recent, room), below)
 
     def _decisions(self, recent: list[Change], room: int) -> Table:
-        """Return the last decisions, as many as fit into some lines."""
+        """Return the last decisions, as many as fit into some lines.
+
+        The newest pod that no node takes keeps its place: it is what people look for.
+        """
+        refused = [each for each in recent if each.state is PodState.UNSCHEDULABLE][-1:]
+        others = [each for each in reversed(recent) if each not in refused]
+        wanted = [*refused, *others][:_DECISIONS_MAX]
         free = self._console.width - _STATE_WIDTH - 2 * _GAP
-        longest = max((len(change.pod) for change in recent), default=0)
+        longest = max((len(change.pod) for change in wanted), default=0)
         width = max(1, min(_NAME_WIDTH_MAX, longest, free - _REASON_WIDTH_MIN))
         rows: list[Change] = []
-        for change in reversed(recent):
+        for change in wanted:
             room -= self._height(_table([change], width))
             if room < 0:
                 break
-            rows.insert(0, change)
-        return _table(rows, width)
+            rows.append(change)
+        return _table([change for change in recent if change in rows], width)
 
     def _height(self, part: Group | Table) -> int:
         return len(self._console.render_lines(part))
