@@ -20,7 +20,8 @@ from moorage.base.ids import new_uid
 from moorage.engine.decision import Decision
 from moorage.snapshot.pod_info import PodInfo
 from moorage.what_if.course import scene_of
-from moorage.what_if.rehearsal import Rehearsal, fresh
+from moorage.what_if.live_objects import fresh
+from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World
 
 _HOSTNAME: Final = "kubernetes.io/hostname"

@@ -20,7 +20,8 @@ from moorage.base.errors import UsageError
 from moorage.controllers.node_steps import UNSCHEDULABLE, eviction_in
 from moorage.what_if.admission import Admission, kind_of
 from moorage.what_if.lists import Key, checked_node, checked_pod
-from moorage.what_if.rehearsal import Rehearsal, controller_of
+from moorage.what_if.live_objects import controller_of
+from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.workloads import OWNERS, SCALABLE, Workloads
 
 _MIRROR: Final = "kubernetes.io/config.mirror"

@@ -11,7 +11,8 @@ from moorage.controllers.stateful_steps import REVISION_LABEL, ordinal_of, plan
 from moorage.controllers.views import Whole
 from moorage.what_if.admission import Admission
 from moorage.what_if.lists import Key, checked_pod
-from moorage.what_if.rehearsal import Rehearsal, controller_of
+from moorage.what_if.live_objects import controller_of
+from moorage.what_if.rehearsal import Rehearsal
 
 
 class StatefulSets:

@@ -27,7 +27,8 @@ from moorage.controllers.stateful_steps import pod_of as stateful_pod
 from moorage.controllers.views import Whole
 from moorage.what_if.admission import Admission
 from moorage.what_if.lists import KINDS, Key, checked_pod
-from moorage.what_if.rehearsal import Rehearsal, controller_of
+from moorage.what_if.live_objects import controller_of
+from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.stateful_sets import StatefulSets
 
 SCALABLE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")

@@ -1,0 +1,185 @@
+"""The objects of a rehearsal as they are now; each change reaches the deciding half at once.
+
+A change enters through the ingests (`moorage.what_if.world`), as a watch event would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from moorage.api.meta import ApiObject, OwnerReference
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base.clock import ManualClock, rfc3339
+from moorage.base.ids import new_uid
+from moorage.base.rng import Random
+from moorage.what_if.lists import Key, Objects, is_finished
+from moorage.what_if.world import Filled
+
+# Larger than the versions of a server, so that changes count as newer.
+_FIRST_VERSION: Final = 10**15
+
+
+class LiveObjects:
+    """The objects of one cluster in memory, and the deciding half that knows them.
+
+    Parameters
+    ----------
+    objects
+        The objects at the start, already known to the deciding half; they are changed here.
+    filled
+        The deciding half.
+    clock
+        The time of the world.
+    uids
+        The random stream of uids.
+
+    Attributes
+    ----------
+    listeners
+        Called with every pod that has changed, or is gone.
+    """
+
+    def __init__(self, objects: Objects, filled: Filled, clock: ManualClock, uids: Random) -> None:
+        self.objects = objects
+        self.filled = filled
+        self.listeners: list[Callable[[Pod], None]] = []
+        self._clock = clock
+        self._uids = uids
+        self._version = _FIRST_VERSION
+        # When a pod or a node last came or went, or a pod was bound.
+        self._progress_ns = clock.now_ns()
+
+    @property
+    def now_ns(self) -> int:
+        """Wall-clock time of the world, nanoseconds since the Unix epoch."""
+        return self._clock.now_ns()
+
+    # --- pods -----------------------------------------------------------------------------------
+
+    def current(self, pod: Pod) -> Pod | None:
+        """Return the newest version of a pod, None if it is gone."""
+        found = self.objects.pods.get(pod.key)
+        return found if found is not None and found.uid == pod.uid else None
+
+    def pods_on(self, node_name: str) -> Sequence[Pod]:
+        """Return the unfinished pods of a node, by name."""
+        found = [
+            pod
+            for pod in self.objects.pods.values()
+            if pod.spec.node_name == node_name and not is_finished(pod)
+        ]
+        return sorted(found, key=lambda pod: pod.key)
+
+    def add_pod(self, pod: Pod) -> Pod:
+        """Put a new pod; a uid and the time of creation are filled in."""
+        pod = self._with_uid(pod)
+        metadata = msgspec.structs.replace(
+            pod.metadata,
+            resource_version=self._next_version(),
+            creation_timestamp=rfc3339(self._clock.now_ns()),
+        )
+        pod = msgspec.structs.replace(pod, metadata=metadata)
+        self.objects.pods[pod.key] = pod
+        self._note_progress()
+        self.filled.pods.on_add(pod)
+        self._tell(pod)
+        return pod
+
+    def update_pod(self, pod: Pod) -> None:
+        """Put a new version of a pod."""
+        old = self.objects.pods[pod.key]
+        metadata = msgspec.structs.replace(pod.metadata, resource_version=self._next_version())
+        new = msgspec.structs.replace(pod, metadata=metadata)
+        self.objects.pods[new.key] = new
+        self.filled.pods.on_update(old, new)
+        self._tell(new)
+
+    def drop_pod(self, pod: Pod) -> None:
+        """Remove a pod, if it is still there."""
+        current = self.current(pod)
+        if current is not None:
+            del self.objects.pods[pod.key]
+            self._note_progress()
+            self.filled.pods.on_delete(current, missed=False)
+            self._tell(current)
+
+    def _tell(self, pod: Pod) -> None:
+        for listener in self.listeners:
+            listener(pod)
+
+    # --- other objects --------------------------------------------------------------------------
+
+    def put_node(self, node: Node) -> None:
+        """Add or change a node."""
+        old = self.objects.nodes.get(node.name)
+        uid = node.metadata.uid or new_uid(self._uids)
+        metadata = msgspec.structs.replace(
+            node.metadata, uid=uid, resource_version=self._next_version()
+        )
+        node = msgspec.structs.replace(node, metadata=metadata)
+        self.objects.nodes[node.name] = node
+        self._note_progress()
+        if old is None:
+            self.filled.nodes.on_add(node)
+        else:
+            self.filled.nodes.on_update(old, node)
+
+    def put(self, lister: str, key: Key, obj: ApiObject) -> None:
+        """Add or change an object of another watched kind."""
+        known = self.objects.lister(lister)
+        old = known.get(key)
+        known[key] = obj
+        ingest = self.filled.others.get(lister)
+        if ingest is None:
+            return  # the profiles do not watch this kind
+        if old is None:
+            ingest.on_add(obj)
+        else:
+            ingest.on_update(old, obj)
+
+    def remove(self, lister: str, key: Key) -> None:
+        """Remove an object of another watched kind, if it is there."""
+        old = self.objects.lister(lister).pop(key, None)
+        ingest = self.filled.others.get(lister)
+        if old is not None and ingest is not None:
+            ingest.on_delete(old, missed=False)
+
+    def drop_node(self, name: str) -> None:
+        """Remove a node; what becomes of its pods is not decided here."""
+        node = self.objects.nodes.pop(name)
+        self._note_progress()
+        self.filled.nodes.on_delete(node, missed=False)
+
+    # --- leaves ---------------------------------------------------------------------------------
+
+    def _with_uid(self, pod: Pod) -> Pod:
+        if pod.uid:
+            return pod
+        metadata = msgspec.structs.replace(pod.metadata, uid=new_uid(self._uids))
+        return msgspec.structs.replace(pod, metadata=metadata)
+
+    def _note_progress(self) -> None:
+        self._progress_ns = self._clock.now_ns()
+
+    def _next_version(self) -> str:
+        self._version += 1
+        return str(self._version)
+
+
+def controller_of(pod: Pod) -> OwnerReference | None:
+    """Return the owner that would make another pod."""
+    return next((each for each in pod.metadata.owner_references if each.controller), None)
+
+
+def fresh(pod: Pod, *, name: str) -> Pod:
+    """Return a pod as its owner would make it again: without node, status and identity."""
+    metadata = msgspec.structs.replace(
+        pod.metadata, name=name, uid="", deletion_timestamp=None, deletion_grace_period_seconds=None
+    )
+    spec = msgspec.structs.replace(pod.spec, node_name="")
+    status = msgspec.structs.replace(type(pod.status)(), phase="Pending")
+    return msgspec.structs.replace(pod, metadata=metadata, spec=spec, status=status)
