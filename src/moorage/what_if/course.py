@@ -11,14 +11,14 @@ from typing import TypeAlias
 
 import msgspec
 
-from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.what_if.admission import Admission
 from moorage.what_if.changes import Apply, Change, Scene, apply_change
+from moorage.what_if.fullness import Fullness, UseChange, node_changes, zone_changes
 from moorage.what_if.lists import is_finished
-from moorage.what_if.rehearsal import Eviction, Rehearsal
+from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.workloads import Workloads
 from moorage.what_if.world import World
 
@@ -95,13 +95,6 @@ class Loss(msgspec.Struct, frozen=True, rename="camel"):
     evicted_by: str = ""
 
 
-class Cluster(msgspec.Struct, frozen=True):
-    """Nodes and unfinished pods at one moment."""
-
-    nodes: tuple[Node, ...]
-    pods: tuple[Pod, ...]
-
-
 class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The consequences of a change.
 
@@ -119,8 +112,8 @@ class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Pods that the change deletes.
     is_quiet
         Whether everything came to rest; if not, pods are tried again and again.
-    before, after
-        The cluster before and after the change.
+    nodes, zones
+        How full nodes and zones are before and after; only those whose use changes.
     """
 
     anyway: tuple[Start, ...]
@@ -131,8 +124,8 @@ class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     still_pending: tuple[Waiting, ...]
     ended: tuple[str, ...]
     is_quiet: bool
-    before: Cluster
-    after: Cluster
+    nodes: tuple[UseChange, ...] = ()
+    zones: tuple[UseChange, ...] = ()
 
     @property
     def worse(self) -> tuple[str, ...]:
@@ -159,21 +152,34 @@ def try_steps(world: World, steps: Sequence[Step]) -> Course:
     ConfigError
         A configuration cannot be used.
     """
-    scene = scene_of(Rehearsal(world))
-    rehearsal = scene.rehearsal
+    return try_on(Rehearsal(world), steps)
+
+
+def try_on(rehearsal: Rehearsal, steps: Sequence[Step]) -> Course:
+    """Do the same in a rehearsal that has just begun.
+
+    Raises
+    ------
+    UsageError
+        A change cannot be made: its object is not there, or would be refused.
+    ConfigError
+        A configuration cannot be used.
+    """
+    scene = scene_of(rehearsal)
     rehearsal.settle()
     quiet = rehearsal.is_quiet
     if not rehearsal.bound and not rehearsal.evictions:
         rehearsal.rewind_draws()
-    before = _State(rehearsal)
     anyway = tuple(
-        Start(before.pods[uid].full_name, node_name)
-        for uid, node_name in rehearsal.bound.items()
-        if uid in before.pods
+        Start(f"{key[0]}/{key[1]}", rehearsal.bound[uid])
+        for uid, (key, _old) in rehearsal.touched.items()
+        if uid in rehearsal.bound and rehearsal.version(key, uid) is not None
     )
+    rehearsal.mark()
+    before = Fullness(rehearsal.filled.core.snapshot)
     rehearsal = play(scene, steps)
-    after = _State(rehearsal)
-    found = _Difference(before, after, rehearsal.evictions)
+    after = Fullness(rehearsal.filled.core.snapshot)
+    found = _Difference(rehearsal)
     return Course(
         anyway=anyway,
         starts=tuple(found.starts),
@@ -183,8 +189,8 @@ def try_steps(world: World, steps: Sequence[Step]) -> Course:
         still_pending=tuple(found.still),
         ended=tuple(found.ended),
         is_quiet=quiet and rehearsal.is_quiet,
-        before=before.cluster,
-        after=after.cluster,
+        nodes=node_changes(before, after),
+        zones=zone_changes(before, after),
     )
 
 
@@ -225,51 +231,46 @@ def scene_of(rehearsal: Rehearsal) -> Scene:
     return Scene(rehearsal, admission, Workloads(rehearsal, admission))
 
 
-class _State:
-    """The unfinished pods of a rehearsal at one moment, by uid, and why they have no node."""
+class _Difference:
+    """Sorts the pods that were touched since the mark, and the pods that wait, by what happened."""
 
     def __init__(self, rehearsal: Rehearsal) -> None:
-        objects = rehearsal.objects
-        self.pods = {pod.uid: pod for pod in objects.pods.values() if not is_finished(pod)}
-        self.nodes = tuple(objects.nodes.values())
+        self._rehearsal = rehearsal
         self._reasons = rehearsal.reasons()
-        self._profiles = rehearsal.filled.core.profiles
-
-    @property
-    def cluster(self) -> Cluster:
-        return Cluster(self.nodes, tuple(self.pods.values()))
-
-    def reason(self, pod: Pod) -> str:
-        name = pod.spec.scheduler_name
-        if name not in self._profiles:
-            return f"{_FOREIGN} {name}"
-        return self._reasons.get(pod.uid, "it was not tried yet")
-
-
-class _Difference:
-    """Sorts the pods of two states by what happened to them."""
-
-    def __init__(self, before: _State, after: _State, evictions: dict[str, Eviction]) -> None:
-        self._before = before
-        self._after = after
-        self._evictions = evictions
         self.starts: list[Start] = []
         self.moves: list[Move] = []
         self.lost: list[Loss] = []
         self.newly: list[Waiting] = []
         self.still: list[Waiting] = []
         self.ended: list[str] = []
-        followed = {self._last(uid) for uid in before.pods if uid in evictions}
-        for pod in before.pods.values():
-            self._known(pod, after.pods.get(pod.uid))
-        for pod in after.pods.values():
-            if pod.uid not in before.pods and pod.uid not in followed:
+        touched, evictions = rehearsal.touched, rehearsal.evictions
+        known = {
+            uid: old
+            for uid, (_key, old) in touched.items()
+            if old is not None and not is_finished(old)
+        }
+        followed = {self._last(uid) for uid in known if uid in evictions}
+        for uid, old in known.items():
+            self._known(old, self._now(uid))
+        for uid, (_key, before) in touched.items():
+            pod = self._now(uid) if before is None else None
+            if pod is not None and uid not in followed:
                 self._new(pod)
+        for pod in rehearsal.objects.pending_pods:
+            if pod.uid not in touched:
+                self.still.append(self._waiting(pod, "pending"))
+
+    def _now(self, uid: str) -> Pod | None:
+        """Return a touched pod as it is now; None if it is gone or has finished."""
+        if uid not in self._rehearsal.touched:
+            return None
+        found = self._rehearsal.version(self._rehearsal.touched[uid][0], uid)
+        return None if found is None or is_finished(found) else found
 
     def _known(self, old: Pod, now: Pod | None) -> None:
         """Sort a pod that was there before."""
         if now is None:
-            if old.uid in self._evictions:
+            if old.uid in self._rehearsal.evictions:
                 self._left(old)
             else:
                 self.ended.append(old.full_name)
@@ -278,11 +279,12 @@ class _Difference:
         elif now.spec.node_name:
             self.starts.append(Start(now.full_name, now.spec.node_name))
         else:
-            self.still.append(Waiting(now.full_name, self._after.reason(now), "pending"))
+            self.still.append(self._waiting(now, "pending"))
 
     def _left(self, old: Pod) -> None:
         """Sort a pod that had to leave its node, by what became of its successors."""
-        first, new = self._evictions[old.uid], self._after.pods.get(self._last(old.uid))
+        first = self._rehearsal.evictions[old.uid]
+        new = self._now(self._last(old.uid))
         by = "" if first.by is None else first.by.full_name
         node_name = first.pod.spec.node_name
         if new is None:
@@ -291,19 +293,27 @@ class _Difference:
             to_node = new.spec.node_name
             self.moves.append(Move(old.full_name, node_name, new.full_name, to_node, by))
         else:
-            was = f"{old.full_name} on {node_name}"
-            self.newly.append(Waiting(new.full_name, self._after.reason(new), was, by))
+            self.newly.append(self._waiting(new, f"{old.full_name} on {node_name}", by))
 
     def _new(self, pod: Pod) -> None:
         if pod.spec.node_name:
             self.starts.append(Start(pod.full_name, pod.spec.node_name, is_new=True))
         else:
-            self.newly.append(Waiting(pod.full_name, self._after.reason(pod), "new"))
+            self.newly.append(self._waiting(pod, "new"))
+
+    def _waiting(self, pod: Pod, was: str, evicted_by: str = "") -> Waiting:
+        name = pod.spec.scheduler_name
+        if name not in self._rehearsal.filled.core.profiles:
+            reason = f"{_FOREIGN} {name}"
+        else:
+            reason = self._reasons.get(pod.uid, "it was not tried yet")
+        return Waiting(pod.full_name, reason, was, evicted_by)
 
     def _last(self, uid: str) -> str:
         """Return the uid of the last pod in a row of successors."""
-        while uid in self._evictions and self._evictions[uid].successor:
-            uid = self._evictions[uid].successor
+        evictions = self._rehearsal.evictions
+        while uid in evictions and evictions[uid].successor:
+            uid = evictions[uid].successor
         return uid
 
 

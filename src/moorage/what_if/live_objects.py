@@ -41,12 +41,16 @@ class LiveObjects:
     ----------
     listeners
         Called with every pod that has changed, or is gone.
+    touched
+        The pods that have come, changed or gone since `mark`, by uid in the order of their first
+        change: the pod's key, and the pod at the mark, None for a pod that came later.
     """
 
     def __init__(self, objects: Objects, filled: Filled, clock: ManualClock, uids: Random) -> None:
         self.objects = objects
         self.filled = filled
         self.listeners: list[Callable[[Pod], None]] = []
+        self.touched: dict[str, tuple[Key, Pod | None]] = {}
         self._clock = clock
         self._uids = uids
         self._version = _FIRST_VERSION
@@ -58,12 +62,20 @@ class LiveObjects:
         """Wall-clock time of the world, nanoseconds since the Unix epoch."""
         return self._clock.now_ns()
 
+    def mark(self) -> None:
+        """Begin to note touched pods from now on."""
+        self.touched = {}
+
     # --- pods -----------------------------------------------------------------------------------
 
     def current(self, pod: Pod) -> Pod | None:
         """Return the newest version of a pod, None if it is gone."""
-        found = self.objects.pods.get(pod.key)
-        return found if found is not None and found.uid == pod.uid else None
+        return self.version(pod.key, pod.uid)
+
+    def version(self, key: Key, uid: str) -> Pod | None:
+        """Return the newest version of a pod by its key and uid, None if it is gone."""
+        found = self.objects.pods.get(key)
+        return found if found is not None and found.uid == uid else None
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
         """Return the unfinished pods of a node, by name."""
@@ -84,6 +96,7 @@ class LiveObjects:
         )
         pod = msgspec.structs.replace(pod, metadata=metadata)
         self.objects.pods[pod.key] = pod
+        self.touched.setdefault(pod.uid, (pod.key, None))
         self._note_progress()
         self.filled.pods.on_add(pod)
         self._tell(pod)
@@ -95,6 +108,7 @@ class LiveObjects:
         metadata = msgspec.structs.replace(pod.metadata, resource_version=self._next_version())
         new = msgspec.structs.replace(pod, metadata=metadata)
         self.objects.pods[new.key] = new
+        self.touched.setdefault(new.uid, (new.key, old))
         self.filled.pods.on_update(old, new)
         self._tell(new)
 
@@ -103,6 +117,7 @@ class LiveObjects:
         current = self.current(pod)
         if current is not None:
             del self.objects.pods[pod.key]
+            self.touched.setdefault(pod.uid, (pod.key, current))
             self._note_progress()
             self.filled.pods.on_delete(current, missed=False)
             self._tell(current)

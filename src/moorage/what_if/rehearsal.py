@@ -127,6 +127,8 @@ class Rehearsal(LiveObjects):
         )
         self._pump = self._attempts()
         self._attempted = 0
+        if earlier is not None:
+            self.touched = dict(earlier.touched)
 
     def _attempts(self) -> Pump:
         """Return the scheduler's own parts that decide, over the counterparts of this room."""

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from moorage.cli.render import Columns
-from moorage.cli.top.fullness import Fullness, Row, fullness
 from moorage.cli.top.text import amount, percent
-from moorage.cli.top.text import plain as plain_fullness
-from moorage.what_if.course import Cluster, Course, Waiting
+from moorage.what_if.course import Course, Waiting
+from moorage.what_if.fullness import Use, UseChange
 
-_ZONE: Final = "topology.kubernetes.io/zone"
 _LINES_MOST: Final = 20
+_ROWS_MOST: Final = 100
+_NANO: Final = 10**9
 
 
 def plain(course: Course) -> dict[str, Any]:
-    """Return a course as plain values, with how full nodes and zones are before and after."""
-    found: dict[str, Any] = msgspec.to_builtins(course)
-    del found["before"], found["after"]
-    found["worse"] = list(course.worse)
-    for name, cluster in (("before", course.before), ("after", course.after)):
-        nodes = _by_node(cluster)
-        zones = _by_zone(nodes, cluster)
-        found[name] = {"nodes": plain_fullness(nodes), "zones": plain_fullness(zones)["rows"]}
-    return found
+    """Return a course as plain values, and what gets worse."""
+    return {**msgspec.to_builtins(course), "worse": list(course.worse)}
 
 
 def report(course: Course) -> str:
@@ -109,67 +102,41 @@ def _short(pod: str) -> str:
 
 
 def _fullness(course: Course) -> list[str]:
-    """Return the nodes and zones whose use changes, before and after."""
+    """Return tables of the nodes and zones whose use changes, before and after."""
     tables: list[str] = []
-    nodes = (_by_node(course.before), _by_node(course.after))
-    zones = (_by_zone(nodes[0], course.before), _by_zone(nodes[1], course.after))
-    for heading, (before, after) in (("node", nodes), ("zone", zones)):
-        rows = list(_changed(before, after))
-        if rows:
-            resources = [total.resource for total in after.totals]
-            columns = Columns([heading, "pods", *resources])
-            tables += [*columns.lines(_cells(each, resources) for each in rows), ""]
+    for heading, changes in (("node", course.nodes), ("zone", course.zones)):
+        if not changes:
+            continue
+        named = {name: None for each in changes for name in _resources(each)}
+        columns = Columns([heading, "pods", *named])
+        rows = [_cells(each, named) for each in changes[:_ROWS_MOST]]
+        tables += columns.lines(rows)
+        if len(changes) > _ROWS_MOST:
+            tables.append(f"and {len(changes) - _ROWS_MOST} more; -o json has all")
+        tables.append("")
     return tables
 
 
-def _changed(before: Fullness, after: Fullness) -> Iterator[tuple[Row | None, Row | None]]:
-    old = {row.name: row for row in before.rows}
-    new = {row.name: row for row in after.rows}
-    for name in sorted({**old, **new}):
-        if old.get(name) != new.get(name):
-            yield old.get(name), new.get(name)
+def _resources(change: UseChange) -> Iterable[str]:
+    use = change.after or change.before
+    assert use is not None, "one of them is there"
+    return use.allocatable
 
 
-def _cells(pair: tuple[Row | None, Row | None], resources: Iterable[str]) -> list[str]:
-    old, new = pair
-    named = new or old
-    assert named is not None, "one of them is there"
-    pods = " -> ".join("-" if row is None else str(row.pods) for row in pair)
-    cells = [named.name, pods]
-    cells += [" -> ".join(_share(row, name) for row in (old, new)) for name in resources]
-    return cells
+def _cells(change: UseChange, resources: Iterable[str]) -> list[str]:
+    pair = (change.before, change.after)
+    pods = " -> ".join("-" if use is None else str(use.pods) for use in pair)
+    return [
+        change.name,
+        pods,
+        *(" -> ".join(_share(use, name) for use in pair) for name in resources),
+    ]
 
 
-def _share(row: Row | None, resource: str) -> str:
-    if row is None:
+def _share(use: Use | None, resource: str) -> str:
+    if use is None:
         return "-"
-    used, offered = row.used.get(resource, 0), row.allocatable.get(resource, 0)
+    used, offered = (
+        round(amounts.get(resource, 0) * _NANO) for amounts in (use.used, use.allocatable)
+    )
     return f"{amount(resource, used)} ({percent(used, offered)})"
-
-
-def _by_node(cluster: Cluster) -> Fullness:
-    return fullness(cluster.nodes, cluster.pods, (), "nodes")
-
-
-def _by_zone(nodes: Fullness, cluster: Cluster) -> Fullness:
-    """Return rows of zones instead of nodes; nodes without a zone are left out."""
-    zones = {
-        node.name: node.metadata.labels[_ZONE]
-        for node in cluster.nodes
-        if _ZONE in node.metadata.labels
-    }
-    rows: dict[str, Row] = {}
-    for row in nodes.rows:
-        if row.name in zones:
-            rows[zones[row.name]] = _added(rows.get(zones[row.name]), row, zones[row.name])
-    return Fullness(nodes.totals, nodes.phases, tuple(rows[name] for name in sorted(rows)))
-
-
-def _added(total: Row | None, row: Row, name: str) -> Row:
-    if total is None:
-        return Row(name, row.pods, dict(row.used), dict(row.allocatable))
-    used, offered = dict(total.used), dict(total.allocatable)
-    for amounts, more in ((used, row.used), (offered, row.allocatable)):
-        for resource, value in more.items():
-            amounts[resource] = amounts.get(resource, 0) + value
-    return Row(name, total.pods + row.pods, used, offered)
