@@ -43,7 +43,12 @@ def pod_of(world: World, name: str) -> Pod:
     return world.objects.pods["default", name]
 
 
-def explained(*manifests: Manifest, name: str = "p", effort: Effort = QUICK) -> Explanation:
+def explained(
+    *manifests: Manifest,
+    name: str = "p",
+    effort: Effort = QUICK,
+    config: LoadedConfiguration | None = None,
+) -> Explanation:
     """Explain the pod of this name in a cluster of these objects."""
-    world = world_of(*manifests)
+    world = world_of(*manifests, config=config)
     return explain(world.fill().core, pod_of(world, name), effort)

@@ -12,7 +12,8 @@ streams continue where they were.
 - `asking`: the answers of every Filter about every node.
 - `emptied`: the rejections that remain when the pods of a node are taken off.
 - `causes`: the cause, from the two.
-- `facts`: what a plugin's rejection is about, in words.
+- `facts`: what a plugin's rejection is about, in words; `volumes` and `devices`: the same where a
+  claim is in between; `words`: amounts, taints and terms as text.
 - `groups`: whether the pod's group fits together.
 - `nodes`: the table of nodes.
 - `patches`, `trying`: a changed pod, and the nodes that would take it.

@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.pod import Pod
 from moorage.engine.answers import Answers
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.asking import ask_filter
@@ -101,6 +102,56 @@ class Asked(msgspec.Struct, frozen=True):
             return self.search.absent_status.reasons or (f"PreFilter of {plugin} left it out",)
         status = self.search.filtered.status(self.attempt.profile, row)
         return tuple(f"{reason}, beside nominated pods" for reason in status.reasons)
+
+
+class Rejection(msgspec.Struct, frozen=True, kw_only=True):
+    """A plugin's rejection of some rows, to be told in words.
+
+    Parameters
+    ----------
+    asked
+        All answers.
+    plugin
+        The plugin.
+    rows
+        int64: the rows that it rejects; empty where it rejects the pod at PreFilter.
+    reasons
+        Its reasons on these rows.
+    never
+        Whether it rejects these rows even when they are empty.
+    """
+
+    asked: Asked
+    plugin: str
+    rows: NDArray[np.int64]
+    reasons: tuple[str, ...]
+    never: bool
+
+    @property
+    def pod(self) -> Pod:
+        """The pod."""
+        return self.asked.attempt.pod.pod
+
+    def again(self, pod: Pod | None = None) -> tuple[str, ...]:
+        """Ask the plugin about these rows again, for a changed pod or a changed cluster.
+
+        Returns
+        -------
+        tuple of str
+            Its reasons where it still rejects every row; empty where it takes one.
+        """
+        at = self.asked.attempt
+        attempt = Attempt(at.profile, at.snapshot, CycleState(), PodInfo(pod or self.pod))
+        outcome = Answers(attempt).pre_filter()
+        if not outcome.status.ok:
+            return outcome.status.reasons
+        forms = next((each for each in at.profile.filter_forms if each.name == self.plugin), None)
+        if forms is None or self.plugin in attempt.state.skip_filter:
+            return ()
+        answer = ask_filter(attempt, forms, at.snapshot.rows(self.rows))
+        if answer is None or not answer.failed_n.all():
+            return ()
+        return at.profile.handle.reasons.reasons(int(answer.reason_n[0]))
 
 
 def ask(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Asked:

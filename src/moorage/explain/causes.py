@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.explain.answer import Cause
-from moorage.explain.asking import Asked, BoolArray
+from moorage.explain.asking import Asked, BoolArray, Rejection
 from moorage.explain.emptied import Emptied
 from moorage.explain.facts import fact_about
 from moorage.framework.subjects import Subject
@@ -104,13 +104,17 @@ def causes_told(asked: Asked, causes: Causes) -> tuple[Cause, ...]:
 def _told(asked: Asked, group: Group, never: bool) -> Cause:
     reasons = {plugin: _reasons(asked, plugin, group) for plugin in group.plugins}
     facts = [
-        fact_about(asked, plugin, rows=group.rows, reasons=reasons[plugin], never=never)
+        fact_about(
+            Rejection(
+                asked=asked, plugin=plugin, rows=group.rows, reasons=reasons[plugin], never=never
+            )
+        )
         for plugin in group.plugins
     ]
     return Cause(
         plugins=group.plugins,
         reasons=tuple(reason for plugin in group.plugins for reason in reasons[plugin]),
-        fact=" and ".join(facts),
+        fact=(", and " if any("," in fact for fact in facts) else " and ").join(facts),
         nodes=len(group.rows),
     )
 

@@ -3,8 +3,9 @@
 Filters that read the node alone answer the same about an empty node. Filters that read the sums of
 the pods' requests are asked about all nodes at once, with the sums taken off. Filters that read a
 node's pods are asked about one node after another, with its pods taken off, until one node takes
-the pod. A Filter that reads the whole cluster says by its code whether evictions may help: to empty
-one node would prove nothing about the pods of others.
+the pod. A Filter of devices is asked again without the allocations of other pods. A Filter that
+reads the whole cluster says by its code whether evictions may help: to empty one node would prove
+nothing about the pods of others.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import numpy as np
 
 from moorage.engine.filters.asking import ask_filter
 from moorage.engine.filters.moving import take_off_row
-from moorage.explain.asking import Asked, BoolArray
+from moorage.explain.asking import Asked, BoolArray, ask
+from moorage.explain.devices import released
 from moorage.framework.capabilities import Reads
 from moorage.framework.forms import FilterForms
 from moorage.framework.status import Code, FilterAnswer
+from moorage.framework.subjects import Subject
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.shifted import ShiftedSums
 
@@ -64,7 +67,9 @@ def empty_nodes(asked: Asked, *, rows_most: int) -> Emptied:
     found: dict[str, BoolArray] = {}
     for plugin, rejected_n in asked.rejects.items():
         own = forms.get(plugin)
-        if own is None or own.by_node or plugin in asked.pre_filter.restricted_by:
+        if asked.subject(plugin) is Subject.DEVICES:
+            found[plugin] = rejected_n & _without_allocations(asked, plugin)
+        elif own is None or own.by_node or plugin in asked.pre_filter.restricted_by:
             found[plugin] = rejected_n
         elif own.sees_sums:
             found[plugin] = rejected_n & _without_sums(asked, own)
@@ -84,6 +89,15 @@ def _without_sums(asked: Asked, forms: FilterForms) -> BoolArray:
         sums.shift(amounts, -snapshot.pod_count)
         answer = ask_filter(asked.attempt, forms, view)
         return _failed(answer, len(view))
+
+
+def _without_allocations(asked: Asked, plugin: str) -> BoolArray:
+    """Return bool, (nodes,): the rows that a Filter rejects where no other pod has devices."""
+    with released(asked.snapshot, asked.attempt.pod.pod) as any_released:
+        if not any_released:
+            return asked.rejects[plugin]
+        again = ask(asked.attempt.profile, asked.snapshot, asked.attempt.pod)
+    return again.rejects.get(plugin, np.zeros(asked.snapshot.num_nodes, np.bool_))
 
 
 def _failed(answer: FilterAnswer | None, n: int) -> BoolArray:

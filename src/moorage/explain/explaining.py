@@ -5,14 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.base.errors import UsageError
 from moorage.engine.attempt import CycleError
 from moorage.explain.answer import Cause, Explanation, WayOut, Where
-from moorage.explain.asking import Asked, ask
+from moorage.explain.asking import Asked, Rejection, ask
 from moorage.explain.causes import Causes, causes_told, find_causes
 from moorage.explain.emptied import empty_nodes
+from moorage.explain.facts import fact_about
 from moorage.explain.groups import Together, together
 from moorage.explain.nodes import best_nodes, score_sentence, without
 from moorage.explain.standing import standing, turn
@@ -183,10 +185,17 @@ def _at_pre_filter(asked: Asked) -> Cause:
     """Return the cause where PreFilter rejects the pod before any node is looked at."""
     status, outcome = asked.pre_filter.status, asked.pre_filter
     plugins = (status.plugin,) if status.plugin else tuple(sorted(outcome.plugins))
+    told = f"{' and '.join(plugins)} ({status.message})"
+    if status.plugin:
+        rows, reasons = np.empty(0, np.int64), status.reasons
+        fact = fact_about(
+            Rejection(asked=asked, plugin=status.plugin, rows=rows, reasons=reasons, never=True)
+        )
+        told = fact if fact == told else f"{fact} ({status.plugin}: {status.message})"
     return Cause(
         plugins=plugins,
         reasons=status.reasons,
-        fact=f"{' and '.join(plugins)} ({status.message})",
+        fact=told,
         nodes=asked.snapshot.num_nodes,
     )
 
@@ -200,10 +209,9 @@ def _sentence(asked: Asked, causes: Causes, told: tuple[Cause, ...]) -> str:
     first = told[0]
     others = [each for each in told[1:] if not {*first.plugins} <= {*each.plugins}][:_OTHERS_MOST]
     if causes.never:
-        text = f"never fits here, not even on an empty node, because of {first.fact}"
-        on = f" on {_nodes(first.nodes)}" if others else ""
+        start = f": on {_nodes(first.nodes)}" if others else ","
         rest = "".join(f"; on {each.nodes} more because of {each.fact}" for each in others)
-        return f"{text}{on}{rest}"
+        return f"never fits here, not even on an empty node{start} because of {first.fact}{rest}"
     text = f"would fit on {_nodes(first.nodes)} of {n} but for {first.fact}"
     return text + "".join(f"; on {each.nodes} more but for {each.fact}" for each in others)
 

@@ -7,81 +7,56 @@ own is quoted with its reasons.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.api.meta import NodeSelectorTerm
-from moorage.api.names import CPU
-from moorage.api.node import Taint
+from moorage.api.meta import NodeSelector
+from moorage.api.node import Node, Taint
 from moorage.api.pod import Pod, PodAffinityTerm
-from moorage.api.quantity import NANO, from_nano
+from moorage.api.selectors import compile_node_selector
 from moorage.api.taints import SCHEDULING_EFFECTS, tolerated
-from moorage.explain.asking import Asked
+from moorage.explain.asking import Asked, Rejection
+from moorage.explain.devices import devices_told
+from moorage.explain.volumes import volume_use_told, volumes_told
+from moorage.explain.words import amount_text, listed, pod_term_text, taint_text, terms_text
 from moorage.framework.subjects import Subject
-from moorage.snapshot.shape import PORTS, RESOURCES
+from moorage.snapshot.shape import FEATURES, PORTS, RESOURCES
 
 Rows = NDArray[np.int64]
 
 _INSUFFICIENT: Final = "Insufficient "
 _TOO_MANY: Final = "Too many pods"
-_MILLI_NANO: Final = NANO // 1000
-_NAMED_MOST: Final = 3
+_LOOKED_AT_MOST: Final = 64
+"""Nodes whose labels are compared with a selector, to leave out the parts that they match."""
 
 
-def amount_text(resource: str, units: int) -> str:
-    """Return an amount as a quantity: cpu from millicores, the rest from bytes or units."""
-    nano = units * (_MILLI_NANO if resource == CPU else NANO)
-    binary = resource == "memory" or "storage" in resource or resource.startswith("hugepages-")
-    return from_nano(nano, binary=binary)
-
-
-def taint_text(taint: Taint) -> str:
-    """Return a taint as kubectl writes it: ``key=value:effect``."""
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
-
-
-def fact_about(
-    asked: Asked, plugin: str, *, rows: Rows, reasons: Sequence[str], never: bool
-) -> str:
-    """Return the subject of a plugin's rejection of some rows, as a noun phrase.
-
-    Parameters
-    ----------
-    asked
-        All answers.
-    plugin, rows
-        The plugin, and rows that it rejects.
-    reasons
-        Its reasons on these rows.
-    never
-        Whether it rejects these rows even when they are empty.
-    """
-    subject = asked.subject(plugin)
+def fact_about(rejection: Rejection) -> str:
+    """Return the subject of a plugin's rejection of some rows, as a noun phrase."""
+    subject = rejection.asked.subject(rejection.plugin)
     worded = None if subject is None else _WORDED.get(subject)
-    told = worded(asked, rows, reasons, never) if worded is not None else ""
-    return told or f"{plugin} ({'; '.join(reasons)})"
+    if not len(rejection.rows) and subject is not Subject.VOLUMES:
+        worded = None  # words about nodes
+    told = worded(rejection) if worded is not None else ""
+    return told or f"{rejection.plugin} ({'; '.join(rejection.reasons)})"
 
 
 # --- resources ------------------------------------------------------------------------------------
 
 
-def _resources(asked: Asked, rows: Rows, reasons: Sequence[str], never: bool) -> str:
-    names = [
-        reason.removeprefix(_INSUFFICIENT) for reason in reasons if reason.startswith(_INSUFFICIENT)
-    ]
-    parts = [_resource(asked, rows, name, never) for name in names]
-    if _TOO_MANY in reasons:
-        parts.append(_pod_count(asked, rows, never))
+def _resources(rejection: Rejection) -> str:
+    short = [each for each in rejection.reasons if each.startswith(_INSUFFICIENT)]
+    parts = [_resource(rejection, each.removeprefix(_INSUFFICIENT)) for each in short]
+    if _TOO_MANY in rejection.reasons:
+        parts.append(_pod_count(rejection))
     return " and ".join(part for part in parts if part)
 
 
-def _resource(asked: Asked, rows: Rows, name: str, never: bool) -> str:
-    wanted = asked.attempt.pod.part(RESOURCES).value.filter.get(name, 0)
-    snapshot = asked.snapshot
+def _resource(rejection: Rejection, name: str) -> str:
+    rows, never, snapshot = rejection.rows, rejection.never, rejection.asked.snapshot
+    wanted = rejection.asked.attempt.pod.part(RESOURCES).value.filter.get(name, 0)
     have_n = snapshot.allocatable(name)[rows]
     if not never:
         have_n = have_n - snapshot.requested(name)[rows]
@@ -94,9 +69,9 @@ def _resource(asked: Asked, rows: Rows, name: str, never: bool) -> str:
     return f"{name} (it requests {amount_text(name, wanted)}, {what} {amount_text(name, most)})"
 
 
-def _pod_count(asked: Asked, rows: Rows, never: bool) -> str:
-    most = int(asked.snapshot.allowed_pods[rows].max())
-    if never:
+def _pod_count(rejection: Rejection) -> str:
+    most = int(rejection.asked.snapshot.allowed_pods[rejection.rows].max())
+    if rejection.never:
         return f"the number of pods (these nodes take {most})"
     return f"the number of pods (each node has as many as it takes, at most {most})"
 
@@ -119,86 +94,88 @@ def untolerated(asked: Asked, rows: Rows) -> list[Taint]:
     return [by_text[text] for text, _ in order]
 
 
-def _taints(asked: Asked, rows: Rows, reasons: Sequence[str], never: bool) -> str:
-    del reasons, never
-    found = untolerated(asked, rows)
+def _taints(rejection: Rejection) -> str:
+    found = untolerated(rejection.asked, rejection.rows)
     if not found:
         return ""
     plural = "s" if len(found) > 1 else ""
-    return f"the taint{plural} {_listed(map(taint_text, found))}, which it does not tolerate"
+    return f"the taint{plural} {listed(map(taint_text, found))}, which it does not tolerate"
 
 
-def _unschedulable(asked: Asked, rows: Rows, reasons: Sequence[str], never: bool) -> str:
-    del reasons, never
-    names = sorted(asked.snapshot.names[row] for row in rows.tolist())
-    return f"cordoned nodes ({_listed(names)})"
+def _unschedulable(rejection: Rejection) -> str:
+    names = sorted(rejection.asked.snapshot.names[row] for row in rejection.rows.tolist())
+    return f"cordoned nodes ({listed(names)})"
 
 
-def _node_affinity(asked: Asked, rows: Rows, reasons: Sequence[str], never: bool) -> str:
-    del rows, never
-    if any("enforced" in reason for reason in reasons):
+def _node_affinity(rejection: Rejection) -> str:
+    """Return the nodeSelector and the required terms, without parts that all these rows match."""
+    if any("enforced" in reason for reason in rejection.reasons):
         return "the node affinity that its profile adds"
-    spec = asked.attempt.pod.pod.spec
+    snapshot, spec = rejection.asked.snapshot, rejection.asked.attempt.pod.pod.spec
+    nodes = [snapshot.node(row) for row in rejection.rows[:_LOOKED_AT_MOST].tolist()]
     parts = []
-    if spec.node_selector:
-        parts.append(
-            f"its nodeSelector {_listed(f'{k}={v}' for k, v in spec.node_selector.items())}"
-        )
+    unmatched = [
+        f"{key}={value}"
+        for key, value in (spec.node_selector or {}).items()
+        if any(node.metadata.labels.get(key) != value for node in nodes)
+    ]
+    if unmatched:
+        parts.append(f"its nodeSelector {listed(unmatched)}")
     node = spec.affinity.node_affinity if spec.affinity else None
     required = node.required_during_scheduling_ignored_during_execution if node else None
-    if required is not None:
-        terms = " or ".join(map(term_text, required.node_selector_terms))
-        parts.append(f"its required node affinity {terms}")
+    if required is not None and not all(_matched(required, nodes)):
+        parts.append(f"its required node affinity {terms_text(required)}")
     return " and ".join(parts)
 
 
-def term_text(term: NodeSelectorTerm) -> str:
-    """Return a term of a node affinity in words: ``(disk In [ssd])``."""
-    parts = [
-        f"{part.key} {part.operator} [{', '.join(part.values)}]"
-        if part.values
-        else f"{part.key} {part.operator}"
-        for part in (*term.match_expressions, *term.match_fields)
-    ]
-    return f"({', '.join(parts)})"
+def _matched(selector: NodeSelector, nodes: Iterable[Node]) -> Iterator[bool]:
+    matcher = compile_node_selector(selector)
+    for node in nodes:
+        yield matcher.error is None and matcher.matches(node.metadata.labels, node.name)
 
 
-def _node_name(asked: Asked, rows: Rows, reasons: Sequence[str], never: bool) -> str:
-    del rows, reasons, never
-    return f"the node that it names, {asked.attempt.pod.pod.spec.node_name}"
+def _node_name(rejection: Rejection) -> str:
+    return f"the node that it names, {rejection.asked.attempt.pod.pod.spec.node_name}"
+
+
+def _features(rejection: Rejection) -> str:
+    """Return the features of the kubelet that some of these rows do not declare."""
+    column = rejection.asked.snapshot.feature_sets
+    declared = [column.item(set_id) for set_id in np.unique(column.ids[rejection.rows]).tolist()]
+    wanted = sorted(rejection.asked.attempt.pod.part(FEATURES).value)
+    lacking = [name for name in wanted if any(name not in each for each in declared)]
+    plural = "s" if len(lacking) > 1 else ""
+    return f"the feature{plural} {listed(lacking)}, which these nodes do not declare"
 
 
 # --- other pods -----------------------------------------------------------------------------------
 
 
-def _ports(asked: Asked, rows: Rows, reasons: Sequence[str], never: bool) -> str:
-    del rows, reasons, never
-    wanted = [f"{port}/{protocol}" for _, protocol, port in asked.attempt.pod.part(PORTS).value]
+def _ports(rejection: Rejection) -> str:
+    ports = rejection.asked.attempt.pod.part(PORTS).value
+    wanted = [f"{port}/{protocol}" for _, protocol, port in ports]
     plural = "s" if len(wanted) > 1 else ""
-    return f"the host port{plural} {_listed(wanted)}, which other pods have"
+    return f"the host port{plural} {listed(wanted)}, which other pods have"
 
 
-def _spread(asked: Asked, rows: Rows, reasons: Sequence[str], never: bool) -> str:
-    del rows, never
-    spec = asked.attempt.pod.pod.spec
+def _spread(rejection: Rejection) -> str:
+    spec = rejection.asked.attempt.pod.pod.spec
     hard = [
         f"{each.topology_key} (maxSkew {each.max_skew})"
         for each in spec.topology_spread_constraints
         if each.when_unsatisfiable != "ScheduleAnyway"
     ]
     plural = "s" if len(hard) > 1 else ""
-    missing = any("missing required label" in reason for reason in reasons)
+    missing = any("missing required label" in reason for reason in rejection.reasons)
     lacks = ", whose label these nodes lack" if missing else ""
-    return f"its topology spread constraint{plural} over {_listed(hard)}{lacks}" if hard else ""
+    return f"its topology spread constraint{plural} over {listed(hard)}{lacks}" if hard else ""
 
 
-def _pod_affinity(asked: Asked, rows: Rows, reasons: Sequence[str], never: bool) -> str:
-    del rows, never
-    pod, parts = asked.attempt.pod.pod, []
-    text = "; ".join(reasons)
-    if "pod affinity rules" in text:
+def _pod_affinity(rejection: Rejection) -> str:
+    pod, reasons, parts = rejection.asked.attempt.pod.pod, rejection.reasons, []
+    if any("pod affinity rules" in reason for reason in reasons):
         parts.append(f"its required pod affinity {_terms(affinity_terms(pod))}")
-    if "existing pods anti-affinity" in text:
+    if any("existing pods anti-affinity" in reason for reason in reasons):
         parts.append("the required anti-affinity of pods that are there")
     if any("pod anti-affinity rules" in reason and "existing" not in reason for reason in reasons):
         parts.append(f"its required pod anti-affinity {_terms(anti_affinity_terms(pod))}")
@@ -217,31 +194,11 @@ def anti_affinity_terms(pod: Pod) -> list[PodAffinityTerm]:
     return [] if found is None else found.required_during_scheduling_ignored_during_execution
 
 
-def pod_term_text(term: PodAffinityTerm) -> str:
-    """Return a pod affinity term in words: ``app=web over zone``."""
-    selector = term.label_selector
-    parts = []
-    if selector is not None:
-        parts += [f"{key}={value}" for key, value in (selector.match_labels or {}).items()]
-        parts += [
-            f"{part.key} {part.operator} [{', '.join(part.values or ())}]"
-            for part in selector.match_expressions or ()
-        ]
-    return f"{', '.join(parts) or 'any pod'} over {term.topology_key}"
-
-
 def _terms(terms: Iterable[PodAffinityTerm]) -> str:
-    return _listed(f"({pod_term_text(term)})" for term in terms)
+    return listed(f"({pod_term_text(term)})" for term in terms)
 
 
-def _listed(items: Iterable[str]) -> str:
-    every = list(items)
-    if len(every) <= _NAMED_MOST:
-        return ", ".join(every)
-    return f"{', '.join(every[:_NAMED_MOST])} and {len(every) - _NAMED_MOST} more"
-
-
-_WORDED: Final[dict[Subject, Callable[[Asked, Rows, Sequence[str], bool], str]]] = {
+_WORDED: Final[dict[Subject, Callable[[Rejection], str]]] = {
     Subject.RESOURCES: _resources,
     Subject.TAINTS: _taints,
     Subject.CORDON: _unschedulable,
@@ -250,4 +207,8 @@ _WORDED: Final[dict[Subject, Callable[[Asked, Rows, Sequence[str], bool], str]]]
     Subject.PORTS: _ports,
     Subject.SPREAD: _spread,
     Subject.POD_AFFINITY: _pod_affinity,
+    Subject.FEATURES: _features,
+    Subject.VOLUMES: volumes_told,
+    Subject.VOLUME_USE: volume_use_told,
+    Subject.DEVICES: devices_told,
 }

@@ -10,17 +10,11 @@ import numpy as np
 from moorage.api.codec import to_dict
 from moorage.api.pod import Pod
 from moorage.explain.answer import WayOut
-from moorage.explain.facts import (
-    affinity_terms,
-    anti_affinity_terms,
-    pod_term_text,
-    taint_text,
-    term_text,
-    untolerated,
-)
+from moorage.explain.facts import affinity_terms, anti_affinity_terms, untolerated
 from moorage.explain.patches import Operation, escaped, put, remove
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import PART, TOLERATION, Found
+from moorage.explain.words import expression_text, pod_term_text, taint_text, terms_text
 from moorage.framework.subjects import Subject
 
 _TAINTS_MOST: Final = 4
@@ -88,11 +82,11 @@ def _node_affinity(pod: Pod) -> Iterator[Change]:
     terms = required.node_selector_terms
     if len(terms) == 1 and len(terms[0].match_expressions) > 1:
         for index, part in enumerate(terms[0].match_expressions):
-            text = f"drop {part.key} {part.operator} {part.values} from its node affinity"
+            text = f"drop {expression_text(part)} from its node affinity"
             here = f"{path}/nodeSelectorTerms/0/matchExpressions/{index}"
             yield "affinity term", text, remove(here)
-    told = " or ".join(map(term_text, terms))
-    yield "affinity term", f"drop its required node affinity {told}", remove(path)
+    text = f"drop its required node affinity {terms_text(required)}"
+    yield "affinity term", text, remove(path)
 
 
 def _pod_terms(pod: Pod) -> Iterator[Change]:

@@ -13,10 +13,10 @@ from moorage.api.pod import Container, Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import pod_requests, to_units
 from moorage.explain.answer import WayOut
-from moorage.explain.facts import amount_text
 from moorage.explain.patches import Operation, escaped, patched, put
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import REQUEST, Found
+from moorage.explain.words import amount_text
 from moorage.snapshot.shape import RESOURCES
 
 Rows = NDArray[np.int64]

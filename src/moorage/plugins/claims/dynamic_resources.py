@@ -41,6 +41,7 @@ from moorage.framework.status import (
     unresolvable,
     unschedulable,
 )
+from moorage.framework.subjects import Subject
 from moorage.plugins.answers import normalize_to_max
 from moorage.plugins.claims.attempt import Attempt, Search, with_allocation
 from moorage.plugins.claims.counts import ClaimCounts
@@ -115,6 +116,7 @@ class DynamicResources:
             rejects_by_shape=True,
             filters_row_by_row=True,
             pre_bind_parallel=True,
+            rejects_about=Subject.DEVICES,
             own_metrics=self.counts.metrics(),
         )
 

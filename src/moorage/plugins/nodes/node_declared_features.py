@@ -17,6 +17,7 @@ from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult
 from moorage.framework.status import SKIP, SUCCESS, Code, FilterAnswer, Status, answer_where
+from moorage.framework.subjects import Subject
 from moorage.plugins.answers import SetAnswers, memo_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import FEATURES
@@ -32,7 +33,9 @@ class NodeDeclaredFeatures:
     """PreFilter and Filter plugin; takes no arguments."""
 
     name = "NodeDeclaredFeatures"
-    capabilities = Capabilities(filter_reads=Reads.NODE, shape_parts=(FEATURES,))
+    capabilities = Capabilities(
+        filter_reads=Reads.NODE, shape_parts=(FEATURES,), rejects_about=Subject.FEATURES
+    )
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args

@@ -28,6 +28,7 @@ from moorage.framework.status import (
     error,
     unresolvable,
 )
+from moorage.framework.subjects import Subject
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.volumes.attached import AttachedVolumes, limits_of
 from moorage.plugins.volumes.claims import VolumeError, used_claim_hint
@@ -61,8 +62,8 @@ class NodeVolumeLimits:
         self._attached = AttachedVolumes(handle.snapshot, self._resolver)
 
     def capabilities(self) -> Capabilities:
-        """Declare which pods PreFilter skips."""
-        return Capabilities(skips_spec=self.skips_spec)
+        """Declare which pods PreFilter skips, and what rejections are about."""
+        return Capabilities(skips_spec=self.skips_spec, rejects_about=Subject.VOLUME_USE)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

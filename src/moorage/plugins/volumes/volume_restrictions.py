@@ -27,6 +27,7 @@ from moorage.framework.status import (
     answer_where,
     unresolvable,
 )
+from moorage.framework.subjects import Subject
 from moorage.plugins.volumes.claims import claim_not_found, claims_of, named_claim_hint
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -74,8 +75,8 @@ class VolumeRestrictions:
         self._claim_reason = handle.reasons.intern(REASON_CLAIM)
 
     def capabilities(self) -> Capabilities:
-        """Declare which pods PreFilter skips."""
-        return Capabilities(skips_spec=self.skips_spec)
+        """Declare which pods PreFilter skips, and what rejections are about."""
+        return Capabilities(skips_spec=self.skips_spec, rejects_about=Subject.VOLUME_USE)
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot

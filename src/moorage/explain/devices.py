@@ -1,0 +1,210 @@
+"""What rejections because of devices are about, and whether free devices would help.
+
+Nothing here compares devices with requests. The plugin is asked again about a changed cluster:
+without the allocations of other pods, without the taints of devices, or with a claim that asks for
+less. The first change with which it takes a node is the fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import msgspec
+
+from moorage.api.devices import DeviceRequest, DeviceTaint, ResourceClaim, ResourceSlice
+from moorage.api.pod import Pod
+from moorage.explain.asking import Rejection
+from moorage.explain.words import listed, terms_text
+from moorage.snapshot.listers import Lister
+from moorage.snapshot.snapshot import Snapshot
+
+_KEEPING_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
+_ROWS_MOST: Final = 32
+"""Nodes that are asked about again, at most: each costs a search for devices."""
+
+
+def devices_told(rejection: Rejection) -> str:
+    """Return the claims whose devices are not on these rows, and why."""
+    entries = rejection.pod.spec.resource_claims
+    if not entries:  # devices behind an extended resource
+        return ""
+    rejection = msgspec.structs.replace(rejection, rows=rejection.rows[:_ROWS_MOST])
+    pod = rejection.pod
+    claims = claims_of(pod, rejection.asked.snapshot)
+    alone = [(claim, _with_claim(pod, claim)) for claim in claims]
+    rejected = [each for each in alone if len(claims) > 1 and rejection.again(each[1])]
+    found = rejected or [(claim, pod) for claim in claims]
+    return " and ".join(_fact(rejection, claim, wanting=wanting) for claim, wanting in found)
+
+
+def claims_of(pod: Pod, snapshot: Snapshot) -> list[ResourceClaim]:
+    """Return the resource claims of a pod that exist."""
+    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    names = [
+        entry.resource_claim_name or made.get(entry.name) for entry in pod.spec.resource_claims
+    ]
+    found = (snapshot.claims.get(pod.metadata.namespace, name) for name in names if name)
+    return [claim for claim in found if claim is not None]
+
+
+def _with_claim(pod: Pod, claim: ResourceClaim) -> Pod:
+    """Return a pod with one of its claims."""
+    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    kept = [
+        entry
+        for entry in pod.spec.resource_claims
+        if claim.name in (entry.resource_claim_name, made.get(entry.name))
+    ]
+    return msgspec.structs.replace(
+        pod, spec=msgspec.structs.replace(pod.spec, resource_claims=kept)
+    )
+
+
+def _fact(rejection: Rejection, claim: ResourceClaim, *, wanting: Pod) -> str:
+    """Return why a claim gets no devices, with the pod that is tried."""
+    allocation = claim.status.allocation
+    if allocation is not None:
+        where = allocation.node_selector
+        nodes = f"for nodes with {terms_text(where)}" if where is not None else "not ready"
+        return f"its resource claim {claim.name}, whose devices are {nodes}"
+    its = f"its resource claim {claim.name}{_classes(claim)}"
+    if not rejection.never:
+        return f"{its}, whose devices on these nodes other pods have"
+    snapshot = rejection.asked.snapshot
+    with released(snapshot, rejection.pod):
+        taints = _taints_told(rejection)
+        with _untainted(snapshot):
+            if taints and not rejection.again(wanting):
+                return f"{its}, which does not tolerate {taints} of devices"
+        for change, text in _CHANGES:
+            with _changed(snapshot.listers.resource_claims, [(claim, _asking(claim, change))]):
+                if not rejection.again(wanting):
+                    return f"{its}, {text}"
+    return f"{its}, for which these nodes offer no device"
+
+
+def _classes(claim: ResourceClaim) -> str:
+    names = dict.fromkeys(
+        each.device_class_name
+        for request in claim.spec.devices.requests
+        for each in ([request.exactly] if request.exactly else request.first_available)
+    )
+    plural = "es" if len(names) > 1 else ""
+    return f" (device class{plural} {listed(names)})"
+
+
+# --- changes that are tried -----------------------------------------------------------------------
+
+
+@contextmanager
+def released(snapshot: Snapshot, pod: Pod) -> Iterator[bool]:
+    """Take the devices off other pods on trial; yields whether any pod has some."""
+    claims = snapshot.listers.resource_claims
+    found = [
+        (claim, _unallocated(claim))
+        for claim in claims.all()
+        if claim.status.allocation is not None
+        and claim.status.reserved_for
+        and all(user.uid != pod.uid for user in claim.status.reserved_for)
+    ]
+    with _changed(claims, found):
+        yield bool(found)
+
+
+def _unallocated(claim: ResourceClaim) -> ResourceClaim:
+    status = msgspec.structs.replace(claim.status, allocation=None, reserved_for=[])
+    return msgspec.structs.replace(claim, status=status)
+
+
+@contextmanager
+def _untainted(snapshot: Snapshot) -> Iterator[None]:
+    """Take the taints off all devices on trial."""
+    slices = snapshot.listers.resource_slices
+    tainted = [each for each in slices.all() if any(device.taints for device in each.spec.devices)]
+    with _changed(slices, [(each, _without_taints(each)) for each in tainted]):
+        yield
+
+
+def _without_taints(each: ResourceSlice) -> ResourceSlice:
+    devices = [msgspec.structs.replace(device, taints=[]) for device in each.spec.devices]
+    return msgspec.structs.replace(each, spec=msgspec.structs.replace(each.spec, devices=devices))
+
+
+@contextmanager
+def _changed(
+    lister: Lister[ResourceClaim] | Lister[ResourceSlice], changes: Iterable[tuple[object, object]]
+) -> Iterator[None]:
+    """Put other versions of objects into a lister, and the known ones back."""
+    changes = list(changes)
+    for _, new in changes:
+        lister.put(new)  # type: ignore[arg-type]  # changes are of the lister's kind
+    try:
+        yield
+    finally:
+        for known, _ in changes:
+            lister.put(known)  # type: ignore[arg-type]
+
+
+def _taints_told(rejection: Rejection) -> str:
+    """Return the taints that keep pods off devices of these nodes; "" for none."""
+    names = {rejection.asked.snapshot.names[row] for row in rejection.rows.tolist()}
+    found = dict.fromkeys(
+        _taint_text(taint)
+        for each in rejection.asked.snapshot.listers.resource_slices.all()
+        if not each.spec.node_name or each.spec.node_name in names
+        for device in each.spec.devices
+        for taint in device.taints
+        if taint.effect in _KEEPING_OFF
+    )
+    plural = "s" if len(found) > 1 else ""
+    return f"the taint{plural} {listed(found)}" if found else ""
+
+
+def _taint_text(taint: DeviceTaint) -> str:
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+# --- claims that ask for less ---------------------------------------------------------------------
+
+Change = Callable[[DeviceRequest], DeviceRequest]
+
+
+def _asking(claim: ResourceClaim, change: Change) -> ResourceClaim:
+    """Return a claim with each request changed, and without constraints over its devices."""
+    asked = claim.spec.devices
+    devices = msgspec.structs.replace(asked, requests=[change(each) for each in asked.requests])
+    if change is _same:
+        devices = msgspec.structs.replace(devices, constraints=[])
+    return msgspec.structs.replace(claim, spec=msgspec.structs.replace(claim.spec, devices=devices))
+
+
+def _same(request: DeviceRequest) -> DeviceRequest:
+    return request
+
+
+def _without_selectors(request: DeviceRequest) -> DeviceRequest:
+    return _replaced(request, selectors=[])
+
+
+def _one_device(request: DeviceRequest) -> DeviceRequest:
+    return _replaced(request, count=1, allocation_mode="ExactCount")
+
+
+def _replaced(request: DeviceRequest, **fields: object) -> DeviceRequest:
+    """Return a request with fields of each of its alternatives replaced."""
+    exactly, others = request.exactly, request.first_available
+    return msgspec.structs.replace(
+        request,
+        exactly=None if exactly is None else msgspec.structs.replace(exactly, **fields),
+        first_available=[msgspec.structs.replace(each, **fields) for each in others],
+    )
+
+
+_CHANGES: Final[tuple[tuple[Change, str], ...]] = (
+    (_without_selectors, "whose selectors match no device of these nodes"),
+    (_one_device, "which asks for more devices than these nodes offer"),
+    (_same, "whose constraints no devices of these nodes meet"),
+)

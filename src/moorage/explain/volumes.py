@@ -1,0 +1,180 @@
+"""What rejections because of volumes are about: the claim, its volume, its StorageClass.
+
+Which claim it is, is tried: the plugin is asked again about the pod with one volume at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.api.volume import PersistentVolume, PersistentVolumeClaim
+from moorage.explain.asking import Rejection
+from moorage.explain.words import listed, terms_text
+from moorage.snapshot.volume_pods import VOLUMES
+
+_ZONE_LABELS: Final = (
+    "topology.kubernetes.io/zone",
+    "topology.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "failure-domain.beta.kubernetes.io/region",
+)
+_ONE_POD: Final = "ReadWriteOncePod"
+
+
+def volumes_told(rejection: Rejection) -> str:
+    """Return the claims whose volumes cannot be used on these rows, and why."""
+    facts = [
+        _fact(rejection, claim, " ".join(reasons)) for claim, reasons in _rejected_claims(rejection)
+    ]
+    return " and ".join(fact for fact in facts if fact)
+
+
+def _rejected_claims(
+    rejection: Rejection,
+) -> Iterator[tuple[PersistentVolumeClaim, tuple[str, ...]]]:
+    """Yield the claims for which alone the plugin rejects these rows, with its reasons."""
+    claims = list(_claims(rejection))
+    for name, claim in claims:
+        if len(claims) == 1:
+            yield claim, rejection.reasons
+            continue
+        reasons = rejection.again(_with_volume(rejection.pod, name))
+        if reasons:
+            yield claim, reasons
+
+
+def _claims(rejection: Rejection) -> Iterator[tuple[str, PersistentVolumeClaim]]:
+    """Yield the claims of the pod that exist, each with the name of its volume in the pod."""
+    listers, pod = rejection.asked.snapshot.listers, rejection.asked.attempt.pod
+    for each in pod.part(VOLUMES).value.claims:
+        name = each.name_for(pod.name)
+        claim = listers.persistent_volume_claims.get(name, pod.namespace)
+        if claim is not None:
+            yield each.volume, claim
+
+
+def _with_volume(pod: Pod, name: str) -> Pod:
+    volumes = [each for each in pod.spec.volumes if each.name == name]
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, volumes=volumes))
+
+
+def _fact(rejection: Rejection, claim: PersistentVolumeClaim, reason: str) -> str:
+    listers = rejection.asked.snapshot.listers
+    volume = listers.persistent_volumes.get(claim.spec.volume_name)
+    its = f"its claim {claim.name}"
+    if "unbound immediate" in reason:
+        return _unbound(rejection)
+    if "non-existent pv" in reason:
+        return f"{its}, whose volume {claim.spec.volume_name} does not exist"
+    if "node affinity" in reason and volume is not None:
+        return f"{its}, whose volume {volume.name} is for nodes with {_nodes_of(volume)}"
+    if "volume zone" in reason and volume is not None:
+        return f"{its}, whose volume {volume.name} is in {_zones_of(volume)}"
+    its += f" (StorageClass {claim.spec.storage_class_name})"
+    if "to bind" in reason:
+        return f"{its}, for which these nodes have no free volume{_made(rejection, claim)}"
+    if "free storage" in reason:
+        return f"{its}, for which these nodes have too little storage left"
+    return ""
+
+
+def _nodes_of(volume: PersistentVolume) -> str:
+    found = volume.spec.node_affinity
+    return terms_text(found.required) if found is not None and found.required else "its labels"
+
+
+def _zones_of(volume: PersistentVolume) -> str:
+    labels = volume.metadata.labels
+    return listed(f"{key} {labels[key]}" for key in _ZONE_LABELS if key in labels)
+
+
+def _made(rejection: Rejection, claim: PersistentVolumeClaim) -> str:
+    """Return that a class makes volumes elsewhere only; "" for a class that makes none."""
+    listers = rejection.asked.snapshot.listers
+    found = listers.storage_classes.get(claim.spec.storage_class_name or "")
+    if found is None or found.provisioner.endswith("no-provisioner"):
+        return ""
+    return ", and where the class makes none"
+
+
+# --- claims that PreFilter rejects ----------------------------------------------------------------
+
+
+def _unbound(rejection: Rejection) -> str:
+    """Return the claims that have no volume, and what they wait for."""
+    unbound = [claim for _, claim in _claims(rejection) if not claim.spec.volume_name]
+    return listed(f"its claim {_waiting(rejection, claim)}" for claim in unbound)
+
+
+def _waiting(rejection: Rejection, claim: PersistentVolumeClaim) -> str:
+    name = claim.spec.storage_class_name
+    if not name:
+        return f"{claim.name}, which has no StorageClass and no volume"
+    if rejection.asked.snapshot.listers.storage_classes.get(name) is None:
+        return f"{claim.name}, whose StorageClass {name} does not exist"
+    return f"{claim.name}, to which StorageClass {name} has bound no volume yet"
+
+
+# --- volumes that other pods use ------------------------------------------------------------------
+
+
+def volume_use_told(rejection: Rejection) -> str:
+    """Return the claim or disk that another pod uses, or the limit that is reached."""
+    text = "; ".join(rejection.reasons)
+    if _ONE_POD in text:
+        return " and ".join(_held(rejection))
+    if "no available disk" in text:
+        return "a disk that other pods use on these nodes"
+    if "max volume count" in text:
+        return _limit(rejection)
+    return ""
+
+
+def _held(rejection: Rejection) -> Iterator[str]:
+    """Yield the claims that only one pod may use, with the pods that use them."""
+    for _, claim in _claims(rejection):
+        if _ONE_POD in claim.spec.access_modes:
+            users = listed(f"pod {name}" for name in users_of(rejection, claim)) or "another pod"
+            yield f"its claim {claim.name}, which only one pod may use and {users} has"
+
+
+def users_of(rejection: Rejection, claim: PersistentVolumeClaim) -> list[str]:
+    """Return ``namespace/name`` of the pods on nodes that use a claim."""
+    snapshot = rejection.asked.snapshot
+    found = []
+    for node_name in snapshot.volume_pods.nodes_of_claim((claim.namespace, claim.name)):
+        for each in snapshot.volume_pods.on_node(node_name).values():
+            names = {used.name_for(each.name) for used in each.part(VOLUMES).value.claims}
+            if each.namespace == claim.namespace and claim.name in names:
+                found.append(each.key)
+    return sorted(found)
+
+
+def _limit(rejection: Rejection) -> str:
+    snapshot, drivers = rejection.asked.snapshot, sorted(set(_drivers(rejection)))
+    most = 0
+    for row in rejection.rows.tolist():
+        csi_node = snapshot.listers.csi_nodes.get(snapshot.names[row])
+        for each in () if csi_node is None else csi_node.spec.drivers:
+            if each.name in drivers and each.allocatable is not None:
+                most = max(most, each.allocatable.count or 0)
+    of = f" of {listed(drivers)}" if drivers else ""
+    at_most = f", at most {most}" if most else ""
+    return f"the number of volumes{of} (each node has as many as it takes{at_most})"
+
+
+def _drivers(rejection: Rejection) -> Iterable[str]:
+    """Yield the CSI drivers of the pod's claims."""
+    listers = rejection.asked.snapshot.listers
+    for _, claim in _claims(rejection):
+        volume = listers.persistent_volumes.get(claim.spec.volume_name)
+        if volume is not None and volume.spec.csi is not None:
+            yield volume.spec.csi.driver
+        elif volume is None:
+            found = listers.storage_classes.get(claim.spec.storage_class_name or "")
+            if found is not None:
+                yield found.provisioner

@@ -1,0 +1,66 @@
+"""Words for amounts, taints and terms, as explanations and ways out write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from moorage.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from moorage.api.names import CPU
+from moorage.api.node import Taint
+from moorage.api.pod import PodAffinityTerm
+from moorage.api.quantity import NANO, from_nano
+
+_MILLI_NANO: Final = NANO // 1000
+_NAMED_MOST: Final = 3
+
+
+def amount_text(resource: str, units: int) -> str:
+    """Return an amount as a quantity: cpu from millicores, the rest from bytes or units."""
+    nano = units * (_MILLI_NANO if resource == CPU else NANO)
+    binary = resource == "memory" or "storage" in resource or resource.startswith("hugepages-")
+    return from_nano(nano, binary=binary)
+
+
+def taint_text(taint: Taint) -> str:
+    """Return a taint as kubectl writes it: ``key=value:effect``."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+def expression_text(part: NodeSelectorRequirement) -> str:
+    """Return one expression of a node affinity: ``disk In [ssd]``."""
+    values = f" [{', '.join(part.values)}]" if part.values else ""
+    return f"{part.key} {part.operator}{values}"
+
+
+def term_text(term: NodeSelectorTerm) -> str:
+    """Return a term of a node affinity in words: ``(disk In [ssd])``."""
+    parts = map(expression_text, (*term.match_expressions, *term.match_fields))
+    return f"({', '.join(parts)})"
+
+
+def terms_text(selector: NodeSelector) -> str:
+    """Return the terms of a node selector in words; a node has to match one of them."""
+    return " or ".join(map(term_text, selector.node_selector_terms))
+
+
+def pod_term_text(term: PodAffinityTerm) -> str:
+    """Return a pod affinity term in words: ``app=web over zone``."""
+    selector = term.label_selector
+    parts = []
+    if selector is not None:
+        parts += [f"{key}={value}" for key, value in (selector.match_labels or {}).items()]
+        parts += [
+            f"{part.key} {part.operator} [{', '.join(part.values or ())}]"
+            for part in selector.match_expressions or ()
+        ]
+    return f"{', '.join(parts) or 'any pod'} over {term.topology_key}"
+
+
+def listed(items: Iterable[str]) -> str:
+    """Return a list in words: the first three items, and how many more there are."""
+    every = list(items)
+    if len(every) <= _NAMED_MOST:
+        return ", ".join(every)
+    return f"{', '.join(every[:_NAMED_MOST])} and {len(every) - _NAMED_MOST} more"
