@@ -292,7 +292,7 @@ N1 = ("node add", node())
                 ("pod update", pod("q", uid="uid-p"), pod("q", uid="uid-p", version="2")),
             ],
             ["queue.add q"],
-            id="it is taken in when the first is gone",
+            id="a second pod of the name is added when the first is gone",
         ),
         pytest.param(
             [("pod add", pod()), ("pod add", pod("q", uid="uid-p", **BOUND))],

@@ -104,7 +104,7 @@ def test_the_command_takes_every_flag() -> None:
         pytest.param(
             ("--emulated-version=1.36",),
             {"emulated-version": "1.36"},
-            id="what is the case anyway may be said",
+            id="a flag that repeats the default",
         ),
     ],
 )
@@ -123,7 +123,7 @@ def test_flags_are_read_as_go_programs_read_them(
         pytest.param(("stray",), id="an argument"),
     ],
 )
-def test_what_cannot_be_read_is_refused(words: tuple[str, ...]) -> None:
+def test_unreadable_flags_are_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(click.UsageError):
         typed(*words)
 
@@ -174,7 +174,7 @@ def test_election_flags_override_the_file_and_deprecated_ones_do_not() -> None:
     ]
 
 
-def test_what_flags_say_is_validated_like_the_file() -> None:
+def test_values_of_flags_are_validated_like_the_file() -> None:
     with pytest.raises(ConfigError, match=r"flags: leaderElection\.leaseDuration: Invalid value"):
         with_flags(LoadedConfiguration(), {"leader-elect-lease-duration": "5s"}, has_config=False)
 
@@ -270,7 +270,7 @@ def test_the_version_is_printed_and_nothing_is_started(bare: Type) -> None:
             ("--pod-max-in-unschedulable-pods-duration=1m30s",),
             "v1.36",
             90 * NS_PER_SECOND,
-            id="what the flag says",
+            id="the duration of the flag",
         ),
         pytest.param(
             ("--pod-max-in-unschedulable-pods-duration=0s",),
