@@ -317,12 +317,17 @@ N1 = ("node add", node())
         ),
         pytest.param(
             [("pod add", pod(**BOUND)), ("pod delete", pod(**N2))],
-            ["cache.remove_pod p", "move AssignedPodDelete p -"],
+            ["cache.remove_pod p", "cache.remove_pod p", "move AssignedPodDelete p -"],
             id="a pod is deleted on another node than it was on",
         ),
         pytest.param(
             [N1, ("pod add", pod()), ("assume", pod()), ("pod delete", pod(**N2))],
-            ["cache.remove_pod p", "move AssignedPodDelete p -", "queue.delete p"],
+            [
+                "cache.remove_pod p",
+                "cache.remove_pod p",
+                "move AssignedPodDelete p -",
+                "queue.delete p",
+            ],
             id="an assumed pod is deleted on another node",
         ),
     ],
