@@ -106,7 +106,7 @@ OLDER = Answer(silent="PyPI answers for 9.0 only")
         pytest.param({}, {}, 1, ["NOTHING WAS CHECKED of 0 dependencies"], id="none was named"),
     ],
 )
-def test_the_verdict_of_the_audit(
+def test_the_result_of_the_audit(
     now: dict[str, Answer], record: dict[str, Answer] | None, code: int, lines: list[str]
 ):
     kept = None if record is None else Record(DAY, record)
