@@ -8,7 +8,7 @@ streams continue where they were.
 
 - `explaining`: the whole answer; `question`: the same, asked over HTTP.
 - `answer`: its parts, as data.
-- `standing`: where the pod is on its way: queue, Permit, binding.
+- `standing`: where the pod is on its way: held, at Permit, being bound; `turns`: in the queue.
 - `asking`: the answers of every Filter about every node.
 - `emptied`: the rejections that remain when the pods of a node are taken off.
 - `causes`: the cause, from the two.

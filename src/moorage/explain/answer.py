@@ -21,6 +21,8 @@ class Where(Enum):
     """No node takes the pod as it is now."""
     FITS = "fits"
     """A node takes the pod; the pod waits for its turn."""
+    EXTENDERS = "extenders"
+    """Plugins let the pod on a node; extenders are asked as well, and none has let it yet."""
     NOMINATED = "nominated"
     """The pod waits for victims to leave its nominated node."""
     PERMIT = "permit"

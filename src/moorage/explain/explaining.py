@@ -17,11 +17,13 @@ from moorage.explain.emptied import empty_nodes
 from moorage.explain.facts import fact_about
 from moorage.explain.groups import Together, together
 from moorage.explain.nodes import best_nodes, score_sentence, without
-from moorage.explain.standing import standing, turn
+from moorage.explain.standing import standing
 from moorage.explain.trying import Trying
+from moorage.explain.turns import NOT_COUNTED, fitting
 from moorage.explain.ways.finding import find_ways
 from moorage.explain.ways.members import missing_members
 from moorage.explain.ways.priorities import Preempted, preempt
+from moorage.framework.extender import take_part
 from moorage.framework.profile import Profile
 from moorage.service.core import Core
 from moorage.snapshot.pod_info import PodInfo
@@ -30,6 +32,10 @@ from moorage.what_if.world import World
 AFRESH: Final = (
     "Computed afresh from the API's objects by the scheduler's engine; queue and backoff are those "
     "of a scheduler that has just started."
+)
+NOT_ASKED: Final = (
+    "The configuration has extenders; computed afresh, they are not asked. Ask the running "
+    "scheduler."
 )
 _OTHERS_MOST: Final = 2
 
@@ -121,6 +127,7 @@ def _bound(core: Core, pod: Pod, effort: Effort) -> Explanation:
         nodes = best_nodes(asked, most=effort.nodes, named=effort.node or pod.spec.node_name)
     return msgspec.structs.replace(
         _told(core, pod, Where.BOUND, score_sentence(pod.spec.node_name, nodes)),
+        notes=(NOT_COUNTED,) if take_part(profile.extenders, pod) else (),
         feasible=int(asked.fits_n.sum()),
         nodes=nodes,
     )
@@ -135,9 +142,9 @@ def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
         told = _told(core, pod, Where.REJECTED, _apart(group, feasible))
         return msgspec.structs.replace(told, feasible=feasible, nodes=nodes)
     if feasible:
-        sentence = f"fits now on {_nodes(feasible)}; it {turn(core, pod)}"
-        told = _told(core, pod, Where.FITS, sentence)
-        return msgspec.structs.replace(told, feasible=feasible, nodes=nodes)
+        found, notes = fitting(core, pod, feasible)
+        told = _told(core, pod, found.where, found.sentence)
+        return msgspec.structs.replace(told, feasible=feasible, nodes=nodes, notes=notes)
     told = _rejected(core, pod, asked, effort, group=group)
     return msgspec.structs.replace(told, nodes=nodes)
 
@@ -263,5 +270,16 @@ def explain_named(world: World, namespace: str, name: str, effort: Effort) -> Ex
     pod = world.objects.pods.get((namespace, name))
     if pod is None:
         raise UsageError(f'pod "{name}" not found in namespace {namespace}')
-    found = explain(world.fill().core, pod, effort)
-    return msgspec.structs.replace(found, source=AFRESH)
+    plain, notes = _without_extenders(world)
+    found = explain(plain.fill().core, pod, effort)
+    return msgspec.structs.replace(found, source=AFRESH, notes=(*found.notes, *notes))
+
+
+def _without_extenders(world: World) -> tuple[World, tuple[str, ...]]:
+    """Return a world whose scheduler asks no extenders, and a note if it had some."""
+    scheduler = world.config.scheduler
+    if not scheduler.extenders:
+        return world, ()
+    plain = msgspec.structs.replace(scheduler, extenders=[])
+    config = msgspec.structs.replace(world.config, scheduler=plain)
+    return msgspec.structs.replace(world, config=config), (NOT_ASKED,)

@@ -1,4 +1,4 @@
-"""Where a pod is on its way: finished, bound, being bound, at Permit, held, or in the queue.
+"""Where a pod is on its way: finished, bound, being bound, at Permit, or held before the queue.
 
 Everything is read from the beliefs of the scheduler; no attempt is made here.
 """
@@ -10,16 +10,13 @@ from typing import Final
 import msgspec
 
 from moorage.api.pod import Pod
-from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.explain.answer import Where
 from moorage.framework.runner import run_pre_enqueue
 from moorage.framework.status import Status
 from moorage.service.core import Core
 from moorage.state.lifecycle import PodState
-from moorage.state.pending import PendingPod
 
 _ENDED: Final = frozenset({"Succeeded", "Failed"})
-_NAMED_MOST: Final = 3
 
 
 class Standing(msgspec.Struct, frozen=True):
@@ -87,42 +84,3 @@ def _held(core: Core, pod: Pod, held: Status) -> Standing:
         there = len(groups.members(key).pods)
         text += f" (group {key.full_name} has {there} of the {terms.minimum} pods it needs)"
     return Standing(Where.HELD, text)
-
-
-# --- the queue ------------------------------------------------------------------------------------
-
-
-def turn(core: Core, pod: Pod) -> str:
-    """Return when a pod is tried next: the pods before it, the end of its backoff, an event."""
-    state = core.queue.lifecycle.state(pod.uid)
-    if state is PodState.IN_FLIGHT:
-        return "is being tried now"
-    pending = core.queue.pending()
-    if state is PodState.ACTIVE:
-        before = _before(core, pod, pending.active)
-        if not before:
-            return "is the next in the queue"
-        named = ", ".join(before[:_NAMED_MOST])
-        more = f" and {len(before) - _NAMED_MOST} more" if len(before) > _NAMED_MOST else ""
-        return f"is queued behind {named}{more}"
-    if state is PodState.BACKOFF:
-        until = next(each for each in pending.backoff if each.pod.uid == pod.uid)
-        return f"is in backoff until {_time(until.backoff_expiration_ns)}"
-    waiting = next((each for each in pending.unschedulable if each.pod.uid == pod.uid), None)
-    if waiting is None:
-        return "is not in the queue"
-    latest_ns = waiting.since_ns + core.queue.settings.unschedulable_max_ns
-    return f"is tried again after an event that helps, at the latest {_time(latest_ns)}"
-
-
-def _before(core: Core, pod: Pod, active: tuple[PendingPod, ...]) -> list[str]:
-    """Return the names of the active pods that are popped before this one, the first first."""
-    sort_key = core.profiles[pod.spec.scheduler_name].queue_sort.sort_key
-    keyed = [(sort_key(each.pod.priority, each.since_ns, each.pod), each.pod) for each in active]
-    own = [key for key, each in keyed if each.uid == pod.uid]
-    before = [(key, each.full_name) for key, each in keyed if own and key < own[0]]
-    return [name for _, name in sorted(before)]
-
-
-def _time(at_ns: int) -> str:
-    return rfc3339(at_ns // NS_PER_SECOND * NS_PER_SECOND)
