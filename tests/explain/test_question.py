@@ -45,8 +45,7 @@ def _member(name: str, group: str = "g") -> dict[str, Any]:
         pytest.param(
             {"pod": "default/w", "all": "true", "node": "n"},
             200,
-            "bound to n because of its score 435, the highest now (TaintToleration 300, "
-            "NodeResourcesFit 73, NodeResourcesBalancedAllocation 62)",
+            "bound to n, the only feasible node in its attempt 1",
             id="a bound pod",
         ),
         pytest.param(
@@ -54,7 +53,7 @@ def _member(name: str, group: str = "g") -> dict[str, Any]:
         ),
         pytest.param({"pod": "p"}, 400, "pod: 'p': write NAMESPACE/NAME", id="no namespace"),
         pytest.param(
-            {"pod": "default/p", "node": "m"}, 400, 'node: node "m" not found', id="no such node"
+            {"pod": "default/p", "node": "m"}, 400, 'node "m" not found', id="no such node"
         ),
     ],
 )

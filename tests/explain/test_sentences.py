@@ -180,3 +180,38 @@ def test_nodes_that_the_pod_does_not_choose_come_last() -> None:
     assert [cause.plugins for cause in found.causes] == [("TaintToleration",), ("NodeAffinity",)]
     assert [cause.nodes for cause in found.causes] == [1, 5]
     assert [way.kind for way in found.ways_out] == ["toleration", "selector"]
+
+
+def test_the_least_important_pod_is_the_one_to_evict() -> None:
+    """Either pod would do; the important one is on the node that lacks less."""
+    found = explained(
+        *_nodes()[:2],
+        bound("important", "n0", cpu="3", priority=1000),
+        bound("plain", "n1", cpu="3500m"),
+        waiting("p", cpu="2"),
+    )
+    assert [way.delete for way in found.ways_out if way.kind == "evict"] == ["default/plain"]
+
+
+def test_no_priority_class_of_the_system_is_recommended() -> None:
+    system = {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": "system-cluster-critical"},
+        "value": 2_000_000_000,
+    }
+    found = explained(system, *_filled(), waiting("p", cpu="2"))
+    way = next(each for each in found.ways_out if each.kind == "priority")
+    assert way.text.startswith("a priority of 1 or more, which no PriorityClass has: it would")
+
+
+def test_the_whole_selector_is_dropped_where_no_single_label_helps() -> None:
+    found = explained(*_nodes(), waiting("p", node_selector={"disk": "ssd", "rack": "r9"}))
+    assert [way.text for way in found.ways_out] == ["drop its whole nodeSelector"]
+    assert found.ways_out[0].patch == ({"op": "remove", "path": "/spec/nodeSelector"},)
+
+
+def test_a_few_nodes_are_all_emptied() -> None:
+    """So there is no note about nodes that were not."""
+    found = explained(*_filled("1", host_ports=[80]), waiting("p", host_ports=[80]))
+    assert found.notes == ()

@@ -15,7 +15,7 @@ streams continue where they were.
 - `facts`: what a plugin's rejection is about, in words; `volumes` and `devices`: the same where a
   claim is in between; `words`: amounts, taints and terms as text.
 - `groups`: whether the pod's group fits together.
-- `nodes`: the table of nodes.
+- `nodes`: the table of nodes; `chosen`: why a bound pod is on its node.
 - `patches`, `trying`: a changed pod, and the nodes that would take it.
 - `ways`: the single changes that are tried.
 """

@@ -10,6 +10,8 @@ nothing about the pods of others.
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 import numpy as np
 
@@ -23,6 +25,9 @@ from moorage.framework.status import Code, FilterAnswer
 from moorage.framework.subjects import Subject
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.shifted import ShiftedSums
+
+_TRIED_LEAST: Final = 8
+"""Nodes that are emptied even where the first of them takes the pod. A guess."""
 
 
 class Emptied(msgspec.Struct, frozen=True):
@@ -117,7 +122,7 @@ def _unresolvable(asked: Asked, plugin: str) -> BoolArray:
 def _one_by_one(
     asked: Asked, forms: dict[str, FilterForms], emptied: Emptied, rows_most: int
 ) -> None:
-    """Empty the open rows one after another until one takes the pod; the rest is untried."""
+    """Empty the open rows one after another: a few, and until one takes the pod."""
     others = [
         forms[plugin]
         for plugin in asked.rejects
@@ -130,6 +135,7 @@ def _one_by_one(
     for each in others:
         rejected_n |= asked.rejects[each.name]
     open_rows = np.flatnonzero(rejected_n & ~emptied.never_n)
+    taken = False
     for tried, row in enumerate(open_rows.tolist()):
         if tried >= rows_most:
             emptied.untried_n[open_rows[tried:]] = True
@@ -137,7 +143,8 @@ def _one_by_one(
         remaining = _rejecting_empty(asked, others, row)
         for plugin in remaining:
             emptied.rejects[plugin][row] = True
-        if not remaining:
+        taken = taken or not remaining
+        if taken and tried + 1 >= _TRIED_LEAST:
             emptied.untried_n[open_rows[tried + 1 :]] = True
             return
 

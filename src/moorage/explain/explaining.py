@@ -13,10 +13,11 @@ from moorage.engine.attempt import CycleError
 from moorage.explain.answer import Cause, Explanation, WayOut, Where
 from moorage.explain.asking import Asked, Rejection, ask
 from moorage.explain.causes import Causes, causes_told, find_causes
+from moorage.explain.chosen import chosen_notes, chosen_sentence
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.facts import fact_about
 from moorage.explain.groups import Together, together
-from moorage.explain.nodes import best_nodes, score_sentence, without
+from moorage.explain.nodes import best_nodes, without
 from moorage.explain.standing import standing
 from moorage.explain.trying import Trying
 from moorage.explain.turns import NOT_COUNTED, fitting
@@ -124,10 +125,12 @@ def _bound(core: Core, pod: Pod, effort: Effort) -> Explanation:
     profile, snapshot = core.profiles[pod.spec.scheduler_name], core.snapshot
     with without(snapshot, pod) as free:
         asked = ask(profile, snapshot, PodInfo(free))
-        nodes = best_nodes(asked, most=effort.nodes, named=effort.node or pod.spec.node_name)
+        named = (pod.spec.node_name, effort.node)
+        nodes = best_nodes(asked, most=effort.nodes, named=named)
+    extended = (NOT_COUNTED,) if take_part(profile.extenders, pod) else ()
     return msgspec.structs.replace(
-        _told(core, pod, Where.BOUND, score_sentence(pod.spec.node_name, nodes)),
-        notes=(NOT_COUNTED,) if take_part(profile.extenders, pod) else (),
+        _told(core, pod, Where.BOUND, chosen_sentence(core, pod, nodes)),
+        notes=(*chosen_notes(core, pod), *extended),
         feasible=int(asked.fits_n.sum()),
         nodes=nodes,
     )
@@ -136,7 +139,7 @@ def _bound(core: Core, pod: Pod, effort: Effort) -> Explanation:
 def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
     asked = ask(core.profiles[pod.spec.scheduler_name], core.snapshot, PodInfo(pod))
     feasible = int(asked.fits_n.sum())
-    nodes = best_nodes(asked, most=effort.nodes, named=effort.node)
+    nodes = best_nodes(asked, most=effort.nodes, named=(effort.node,))
     group = together(core.profiles[pod.spec.scheduler_name], core.snapshot, pod)
     if feasible and group is not None and not group.fits():
         told = _told(core, pod, Where.REJECTED, _apart(group, feasible))
@@ -226,7 +229,8 @@ def _sentence(asked: Asked, causes: Causes, told: tuple[Cause, ...]) -> str:
 def _notes(causes: Causes, now: Preempted | None) -> tuple[str, ...]:
     notes = []
     if causes.untried:
-        notes.append(f"{_nodes(causes.untried)} were not emptied on trial; --thorough does that.")
+        of = f"Of these nodes {causes.untried}"
+        notes.append(f"{of} were not emptied on trial, as another took it; --thorough does that.")
     if now is not None:
         names = ", ".join(sorted(victim.full_name for victim in now.victims))
         notes.append(f"At its priority, its next attempt evicts {names} from {now.node}.")

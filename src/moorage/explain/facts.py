@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from moorage.api.meta import NodeSelector
 from moorage.api.node import Node, Taint
-from moorage.api.pod import Pod, PodAffinityTerm
+from moorage.api.pod import Pod, PodAffinityTerm, TopologySpreadConstraint
 from moorage.api.selectors import compile_node_selector
 from moorage.api.taints import SCHEDULING_EFFECTS, tolerated
 from moorage.explain.asking import Asked, Rejection
@@ -161,7 +161,7 @@ def _ports(rejection: Rejection) -> str:
 def _spread(rejection: Rejection) -> str:
     spec = rejection.asked.attempt.pod.pod.spec
     hard = [
-        f"{each.topology_key} (maxSkew {each.max_skew})"
+        f"{each.topology_key} (maxSkew {each.max_skew}{_min_domains(each)})"
         for each in spec.topology_spread_constraints
         if each.when_unsatisfiable != "ScheduleAnyway"
     ]
@@ -169,6 +169,10 @@ def _spread(rejection: Rejection) -> str:
     missing = any("missing required label" in reason for reason in rejection.reasons)
     lacks = ", whose label these nodes lack" if missing else ""
     return f"its topology spread constraint{plural} over {listed(hard)}{lacks}" if hard else ""
+
+
+def _min_domains(constraint: TopologySpreadConstraint) -> str:
+    return f", minDomains {constraint.min_domains}" if constraint.min_domains else ""
 
 
 def _pod_affinity(rejection: Rejection) -> str:

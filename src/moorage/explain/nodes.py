@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
 
 import msgspec
 import numpy as np
@@ -18,8 +17,6 @@ from moorage.snapshot.snapshot import Snapshot
 
 Rows = NDArray[np.int64]
 
-_PARTS_NAMED: Final = 3
-
 
 @contextmanager
 def without(snapshot: Snapshot, pod: Pod) -> Iterator[Pod]:
@@ -32,7 +29,9 @@ def without(snapshot: Snapshot, pod: Pod) -> Iterator[Pod]:
         yield msgspec.structs.replace(pod, spec=spec)
 
 
-def best_nodes(asked: Asked, *, most: int | None, named: str = "") -> tuple[NodeAnswer, ...]:
+def best_nodes(
+    asked: Asked, *, most: int | None, named: Sequence[str] = ()
+) -> tuple[NodeAnswer, ...]:
     """Return the answers about the best nodes: by score, then by the number of rejections.
 
     Parameters
@@ -42,7 +41,7 @@ def best_nodes(asked: Asked, *, most: int | None, named: str = "") -> tuple[Node
     most
         How many nodes; None for all.
     named
-        A node that is told in any case, after the best ones if it is none of them.
+        Nodes that are told in any case, after the best ones if they are none of them.
 
     Raises
     ------
@@ -53,9 +52,9 @@ def best_nodes(asked: Asked, *, most: int | None, named: str = "") -> tuple[Node
     scores = _scores(asked, feasible)
     rows = [*_by_score(asked, feasible, scores), *_by_rejections(asked)]
     shown = rows if most is None else rows[:most]
-    own = asked.snapshot.row_of(named) if named else None
-    if own is not None and own not in shown:
-        shown = [*shown, own]
+    for row in map(asked.snapshot.row_of, filter(None, named)):
+        if row is not None and row not in shown:
+            shown = [*shown, row]
     place = {row: index for index, row in enumerate(feasible.tolist())}
     return tuple(_answer(asked, row, scores, place.get(row)) for row in shown)
 
@@ -93,20 +92,3 @@ def _answer(asked: Asked, row: int, scores: ScoreTable | None, place: int | None
         for plugin, each in scores.plugins.items()
     }
     return NodeAnswer(node=name, score=scores.total_n.item(place), scores=weighted)
-
-
-def score_sentence(node_name: str, nodes: tuple[NodeAnswer, ...]) -> str:
-    """Return why a pod is on its node, as the scores are now without it."""
-    own = next((each for each in nodes if each.node == node_name), None)
-    if own is None or own.score is None:
-        text = f"bound to {node_name}, which would not take it now"
-        reasons = "; ".join(", ".join(each) for each in own.rejections.values()) if own else ""
-        return f"{text}: {reasons}" if reasons else text
-    best = max(each.score for each in nodes if each.score is not None)
-    parts = sorted(own.scores.items(), key=lambda each: (-each[1], each[0]))[:_PARTS_NAMED]
-    told = ", ".join(f"{plugin} {score}" for plugin, score in parts if score)
-    of = f" ({told})" if told else ""
-    if own.score == best:
-        return f"bound to {node_name} because of its score {own.score}, the highest now{of}"
-    now = f"now it has {own.score}{of}, and {best} is the highest"
-    return f"bound to {node_name} because of its score then; {now}"

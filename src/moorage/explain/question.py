@@ -44,7 +44,7 @@ def explain_question(scheduler: Scheduler, clock: Clock) -> Question:
         if pod is None:
             raise NotFoundError(404, "NotFound", f'pods "{name}" not found in {namespace}')
         if node and core.snapshot.row_of(node) is None:
-            raise UsageError(f'node: node "{node}" not found')
+            raise UsageError(f'node "{node}" not found')
         every = given.get("all", "") == _YES
         found = explain(core, pod, asked_for(node=node, every=every, thorough=False))
         return ExplanationAnswer(

@@ -32,7 +32,7 @@ on one of them is 1)
 Ways out, each tried by itself:
   1. request 2 cpu instead of 2500m (500m less): n1 takes it
   2. evict pod default/w (priority 0) from n0
-  3. a priority of 1 or more: it would evict default/w from n0
+  3. a priority of 1 or more, which no PriorityClass has: it would evict default/w from n0
   4. one more node like n0 (4 cpu, 8Gi memory; there is 1 of this shape)
 
 NODE   SCORE   PLUGINS
@@ -83,6 +83,11 @@ def test_json_has_every_part(bare: Type, dump: str) -> None:
     [
         pytest.param(["nobody"], 'pod "nobody" not found in namespace default', id="no such pod"),
         pytest.param(["p", "--node", "n7"], 'node "n7" not found', id="no such node"),
+        pytest.param(
+            ["p", "--attempt", "0"],
+            "--attempt 0: attempts are counted from 1, or from the last one, -1",
+            id="attempt 0",
+        ),
     ],
 )
 def test_a_missing_pod_is_named(bare: Type, dump: str, words: list[str], told: str) -> None:

@@ -114,7 +114,8 @@ def pod(  # noqa: PLR0913 - one parameter an option
     if attempt is not None or records is not None:
         from moorage.cli.explain.recorded import record_of, record_text
 
-        record = record_of(to, (namespace or "default", named), attempt or -1, file=records)
+        wanted_attempt = -1 if attempt is None else attempt
+        record = record_of(to, (namespace or "default", named), wanted_attempt, file=records)
         show(output, record, text=lambda: record_text(record, node=node, every=every, wide=wide))
         return
     wanted = Wanted(

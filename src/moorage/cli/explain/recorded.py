@@ -39,6 +39,8 @@ def record_of(
     MoorageError
         There is no such record, or it cannot be read.
     """
+    if attempt == 0:
+        raise UsageError("--attempt 0: attempts are counted from 1, or from the last one, -1")
     if file is not None:
         return of_file(file, *pod, attempt)
     return of_scheduler(to, *pod, attempt)
@@ -92,8 +94,6 @@ def of_file(path: Path, namespace: str, name: str, attempt: int) -> ToldAttempt:
 
 
 def _chosen(found: Sequence[ToldAttempt], attempt: int, pod: str) -> ToldAttempt:
-    if attempt == 0:
-        raise UsageError("--attempt 0: attempts are counted from 1, or from the last one, -1")
     if attempt < 0:
         if len(found) >= -attempt:
             return found[attempt]
@@ -117,11 +117,14 @@ def record_text(found: ToldAttempt, *, node: str, every: bool, wide: bool) -> st
     wide
         Whether raw and normalised scores are shown beside the weighted ones.
     """
-    lines = [*_head(found)]
+    head = list(_head(found))
+    lines = list(head)
     best = [each for each in found.best if not node or each.node == node]
     if best:
         lines += ["", *_scores(best, wide=wide)]
     lines += _rejected(found, node, every=every)
+    if node and not best and len(lines) == len(head):
+        lines += ["", f"Nothing is on record about node {node}: it is none of the ten best nodes."]
     return "\n".join(lines)
 
 

@@ -36,11 +36,10 @@ def report(found: Explanation, *, wide: bool) -> str:
 def _way(way: WayOut) -> str:
     if way.kind in {"wait", "evict", "priority", "node", "uncordon", "member"}:
         return way.text
-    return (
-        f"{way.text}: {way.node} and {way.nodes - 1} more nodes take it"
-        if way.nodes > 1
-        else (f"{way.text}: {way.node} takes it")
-    )
+    if way.nodes == 1:
+        return f"{way.text}: {way.node} takes it"
+    more = "1 more node" if way.nodes == 2 else f"{way.nodes - 1} more nodes"
+    return f"{way.text}: {way.node} and {more} take it"
 
 
 def _narrow(nodes: tuple[NodeAnswer, ...]) -> Iterator[str]:

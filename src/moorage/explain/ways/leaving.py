@@ -99,7 +99,8 @@ def _staying(asked: Asked, rows: Rows) -> list[Placed]:
         ]
         if len(found) >= _TRIALS_MOST:
             break
-    return sorted(found, key=lambda placed: bool(_owner(placed[1])))  # without an owner first
+    # The least important first; of these a pod without an owner, whose place stays free.
+    return sorted(found, key=lambda placed: (placed[1].priority, bool(_owner(placed[1]))))
 
 
 def _may_be_evicted(pod: PodInfo) -> bool:

@@ -46,7 +46,12 @@ def tolerations(trying: Trying) -> Iterator[Found]:
 def relaxations(trying: Trying) -> Iterator[Found]:
     """Yield the rules of the pod that could be dropped, one at a time."""
     pod = trying.pod
-    for change in (*_selector(pod), *_node_affinity(pod), *_pod_terms(pod), *_spread(pod)):
+    found = [each for change in _selector(pod) for each in _tried(trying, change, PART)]
+    if not found and len(pod.spec.node_selector or {}) > 1:
+        whole = ("selector", "drop its whole nodeSelector", remove("/spec/nodeSelector"))
+        found = list(_tried(trying, whole, PART))
+    yield from found
+    for change in (*_node_affinity(pod), *_pod_terms(pod), *_spread(pod)):
         yield from _tried(trying, change, PART)
     for change in _ports(pod):
         yield from _tried(trying, change, PART)

@@ -90,9 +90,11 @@ def _told(trying: Trying, needed: int, found: Preempted) -> Found:
     classes = sorted(
         (each.value, each.name)
         for each in trying.asked.snapshot.listers.priority_classes.all()
-        if each.value >= needed
+        if needed <= each.value <= HIGHEST  # above are those of the system
     )
-    has = f", as PriorityClass {classes[0][1]} has ({classes[0][0]})" if classes else ""
+    has = ", which no PriorityClass has"
+    if classes:
+        has = f", as PriorityClass {classes[0][1]} has ({classes[0][0]})"
     text = f"a priority of {needed} or more{has}: it would evict {named}{more} from {found.node}"
     way = WayOut(
         kind="priority",
