@@ -20,15 +20,9 @@ from moorage.base.clock import NS_PER_SECOND, ManualClock, rfc3339
 from moorage.base.ids import name_suffix
 from moorage.base.rng import Streams
 from moorage.nodeagent.stopping import stopping_of
-from moorage.service.backfill import Backfill
-from moorage.service.failure import FailureHandler
-from moorage.service.group_attempt import GroupAttempts
-from moorage.service.outcomes import Outcomes
-from moorage.service.pump import Pump
-from moorage.service.skipping import Skipping
-from moorage.service.slots import BindingSlots
 from moorage.what_if.agenda import Agenda, HeldPods
-from moorage.what_if.carrying import CALL_SECONDS, Bindings, Evictions, Reports
+from moorage.what_if.carrying import CALL_SECONDS
+from moorage.what_if.deciding import Deciding
 from moorage.what_if.lists import Key
 from moorage.what_if.live_objects import LiveObjects, controller_of, fresh
 from moorage.what_if.world import World
@@ -41,6 +35,8 @@ _PATIENCE_NS: Final = 180 * NS_PER_SECOND
 # Attempts for each pod that may be tried: a guess, far above what any sensible cluster needs.
 _ATTEMPTS_PER_POD: Final = 40
 _ATTEMPTS_LEAST: Final = 2_000
+# kubernetes v1.36 pkg/scheduler/backend/queue: a look for pods that waited too long.
+_LEFTOVER_LOOK_NS: Final = 30 * NS_PER_SECOND
 _YEAR_SECONDS: Final = 31_536_000
 # How long the pods of a node that is gone are kept (kubernetes v1.36 podgc, quarantineTime).
 _QUARANTINE_SECONDS: Final = 40.0
@@ -107,66 +103,10 @@ class Rehearsal(LiveObjects):
         # Name of a pod that a StatefulSet will make again -> uid of the pod that left.
         self._awaited: dict[Key, str] = {}
         self._suffixes = self.names.stream("what-if/names")
-        self._reports = Reports(self, self._agenda, now_ns=self._clock.now_ns)
-        self._slots = BindingSlots()
-        self._failures = FailureHandler(
-            self.filled.core.queue,
-            self.filled.core.store.get,
-            recorder=None,
-            writes=self._reports,
-            attempts=self.filled.facts.attempts,
-        )
-        self._bindings = Bindings(
-            self.filled.core,
-            failures=self._failures,
-            facts=self.filled.facts,
-            slots=self._slots,
-            cluster=self,
-            agenda=self._agenda,
-            held=held,
-        )
-        self._pump = self._attempts()
-        self._attempted = 0
+        self._deciding = Deciding(filled, self, self._agenda, held=held, clock=clock)
+        self._leftover_ns = clock.now_ns() + self._leftover_max_ns
         if earlier is not None:
             self.touched = dict(earlier.touched)
-
-    def _attempts(self) -> Pump:
-        """Return the scheduler's own parts that decide, over the counterparts of this room."""
-        core, facts = self.filled.core, self.filled.facts
-        skipping = Skipping(core.queue, core.cache, recorder=None, facts=facts)
-        evictions = Evictions(core, self, self._agenda)
-        backfill = None
-        if core.hold_back_after_seconds:
-            backfill = Backfill(core, after_seconds=core.hold_back_after_seconds, clock=self._clock)
-        groups = GroupAttempts(
-            core,
-            binding_cycles=self._bindings,
-            failures=self._failures,
-            evictor=evictions,
-            reports=None,
-            facts=facts,
-            skipping=skipping,
-            backfill=backfill,
-        )
-        outcomes = Outcomes(
-            binding_cycles=self._bindings,
-            failures=self._failures,
-            evictor=evictions,
-            facts=facts,
-            plugin_facts=core.plugin_facts,
-        )
-        return Pump(
-            cycles=core.cycles,
-            queue=core.queue,
-            wake=self._slots.wake,
-            slots=self._slots,
-            waiting=core.waiting,
-            skipping=skipping,
-            groups=groups if core.snapshot.groups.has_source else None,
-            outcomes=outcomes,
-            facts=facts,
-            backfill=backfill,
-        )
 
     # --- time -----------------------------------------------------------------------------------
 
@@ -180,8 +120,9 @@ class Rehearsal(LiveObjects):
         """
         self._note_progress()
         last_ns = self._clock.now_ns() + min(within_seconds, _YEAR_SECONDS) * NS_PER_SECOND
-        most = self._attempted + _ATTEMPTS_LEAST + _ATTEMPTS_PER_POD * len(self.objects.pods)
-        while self._attempt_all(most):
+        most = self._deciding.attempted + _ATTEMPTS_LEAST
+        most += _ATTEMPTS_PER_POD * len(self.objects.pods)
+        while self._deciding.attempt_all(most):
             due_ns = self._next_ns()
             if due_ns is None or due_ns > self._progress_ns + _PATIENCE_NS:
                 self.is_quiet = True
@@ -191,38 +132,86 @@ class Rehearsal(LiveObjects):
             if due_ns > last_ns:
                 self._clock.advance_ns(round(last_ns) - self._clock.now_ns())
                 return
-            if due_ns == self._agenda.next_ns:
-                # Whatever happens in one moment is seen together.
-                while self._agenda.next_ns == due_ns:
-                    self._agenda.make_next()
-            else:
-                self._clock.advance_ns(due_ns - self._clock.now_ns())
-                self.filled.core.queue.flush_backoff()
+            self._pass(due_ns)
         self.is_quiet = False
+
+    def run(self, goes_on: Callable[[], bool], *, until_ns: int | None = None) -> None:
+        """Let time pass as long as more is to come, and then until nothing moves any more.
+
+        Pods that waited too long for an event are tried again, as a running scheduler does.
+
+        Parameters
+        ----------
+        goes_on
+            Whether something is still to come, such as an arrival or the end of a pod.
+        until_ns
+            Wall-clock time at which to stop in any case; None to stop by itself.
+        """
+        self.is_quiet = False
+        last_ns = math.inf if until_ns is None else until_ns
+        while True:
+            self._deciding.attempt_all(None)
+            due_ns = self._next_ns()
+            if self.filled.core.queue.counts().unschedulable:
+                look_ns = self._next_look_ns()
+                due_ns = look_ns if due_ns is None else min(due_ns, look_ns)
+            if due_ns is None or (not goes_on() and due_ns > self._progress_ns + _PATIENCE_NS):
+                self.is_quiet = True
+                return
+            if due_ns > last_ns:
+                assert until_ns is not None, "without a bound no moment is beyond it"
+                self._clock.advance_ns(until_ns - self._clock.now_ns())
+                return
+            self._pass(due_ns)
+
+    def _pass(self, due_ns: int) -> None:
+        """Let time pass until something is due, and let it happen."""
+        if due_ns == self._agenda.next_ns:
+            # Whatever happens in one moment is seen together.
+            while self._agenda.next_ns == due_ns:
+                self._agenda.make_next()
+            return
+        self._clock.advance_ns(due_ns - self._clock.now_ns())
+        self.filled.core.queue.flush_backoff()
+        if due_ns >= self._leftover_ns and due_ns == self._next_look_ns():
+            self._flush_leftover()
+
+    def _next_look_ns(self) -> int:
+        """Return when to look next for pods that waited too long, as a scheduler does: by rote."""
+        begin_ns = self.world.now_ns
+        passed = max(self._leftover_ns, self._clock.now_ns()) - begin_ns
+        return begin_ns - (-passed // _LEFTOVER_LOOK_NS) * _LEFTOVER_LOOK_NS
+
+    def _flush_leftover(self) -> None:
+        """Try the pods again that waited too long, and note when to look the next time."""
+        queue, now_ns = self.filled.core.queue, self._clock.now_ns()
+        queue.flush_unschedulable_leftover()
+        since_ns = min((each.since_ns for each in queue.pending().unschedulable), default=now_ns)
+        looks = -(-(since_ns + self._leftover_max_ns - now_ns) // _LEFTOVER_LOOK_NS)
+        self._leftover_ns = now_ns + max(1, looks) * _LEFTOVER_LOOK_NS
+
+    @property
+    def _leftover_max_ns(self) -> int:
+        return self.filled.core.queue.settings.unschedulable_max_ns
+
+    def at(self, due_ns: int, act: Callable[[], None]) -> None:
+        """Note a call for a moment, wall-clock nanoseconds."""
+        self._agenda.at(due_ns, act)
 
     def soon(self, act: Callable[[], None]) -> None:
         """Let a controller act, a moment later."""
         self._agenda.after(CALL_SECONDS, act)
+
+    @property
+    def attempts(self) -> int:
+        """Number of attempts so far."""
+        return self._deciding.attempted
 
     def rewind_draws(self) -> None:
         """Draw again what a running scheduler would draw next, as if nothing had been tried yet."""
         begin = self.world.draws
         if begin is not None:
             self.filled.streams.rewind(begin)
-
-    def _attempt_all(self, most: int) -> bool:
-        """Try every pod that can be tried now; False when too many attempts were made."""
-        while not self._slots.full:
-            queued = self.filled.core.queue.pop()
-            if queued is None:
-                break
-            self._attempted += 1
-            if self._attempted > most:
-                return False
-            asking = self._pump.attempt(queued)
-            assert asking is None, "a world has no extenders"
-            self._bindings.carry_on()
-        return True
 
     def _next_ns(self) -> int | None:
         """Return when something is due, wall-clock nanoseconds."""
@@ -236,7 +225,7 @@ class Rehearsal(LiveObjects):
 
     def reasons(self) -> dict[str, str]:
         """Return why pods have no node, by uid; a pod at Permit, or gated, has a reason as well."""
-        core, found = self.filled.core, dict(self._reports.reasons)
+        core, found = self.filled.core, dict(self._deciding.reports.reasons)
         for pending in core.queue.pending().gated:
             why = ", ".join(pending.gating_reasons)
             found[pending.pod.uid] = f"held before the queue by {pending.gating_plugin}: {why}"
@@ -259,7 +248,7 @@ class Rehearsal(LiveObjects):
         if current is None or current.metadata.deletion_timestamp:
             return False
         self.bound[pod.uid] = node_name
-        self._reports.reasons.pop(pod.uid, None)
+        self._deciding.reports.reasons.pop(pod.uid, None)
         self._note_progress()
         spec = msgspec.structs.replace(current.spec, node_name=node_name)
         status = msgspec.structs.replace(current.status, nominated_node_name="")

@@ -1,0 +1,131 @@
+"""The deciding half of a world at work: pods are popped, and the scheduler's own parts decide.
+
+Place in the flow: `rehearsal` lets time pass and asks for attempts; effects of decisions go through
+`carrying` to the agenda, and come back to the rehearsal as changes.
+"""
+
+from __future__ import annotations
+
+from moorage.base.clock import ManualClock
+from moorage.service.backfill import Backfill
+from moorage.service.failure import FailureHandler
+from moorage.service.group_attempt import GroupAttempts
+from moorage.service.outcomes import Outcomes
+from moorage.service.pump import Pump
+from moorage.service.skipping import Skipping
+from moorage.service.slots import BindingSlots
+from moorage.what_if.agenda import Agenda, HeldPods
+from moorage.what_if.carrying import Bindings, Cluster, Evictions, Reports
+from moorage.what_if.world import Filled
+
+
+class Deciding:
+    """The scheduler's own parts that decide, over the counterparts of the parts that write.
+
+    Parameters
+    ----------
+    filled
+        The deciding half.
+    cluster, agenda
+        Take the effects of decisions.
+    held
+        The pods held at Permit.
+    clock
+        The time of the world.
+
+    Attributes
+    ----------
+    reports
+        Why pods have no node.
+    attempted
+        Number of attempts so far.
+    """
+
+    def __init__(
+        self,
+        filled: Filled,
+        cluster: Cluster,
+        agenda: Agenda,
+        *,
+        held: HeldPods,
+        clock: ManualClock,
+    ) -> None:
+        self._core = filled.core
+        self._facts = filled.facts
+        self._clock = clock
+        self.reports = Reports(cluster, agenda, now_ns=clock.now_ns)
+        self.attempted = 0
+        self._slots = BindingSlots()
+        self._failures = FailureHandler(
+            self._core.queue,
+            self._core.store.get,
+            recorder=None,
+            writes=self.reports,
+            attempts=self._facts.attempts,
+        )
+        self._bindings = Bindings(
+            self._core,
+            failures=self._failures,
+            facts=self._facts,
+            slots=self._slots,
+            cluster=cluster,
+            agenda=agenda,
+            held=held,
+        )
+        self._pump = self._attempts(Evictions(self._core, cluster, agenda))
+
+    def _attempts(self, evictions: Evictions) -> Pump:
+        core, facts = self._core, self._facts
+        skipping = Skipping(core.queue, core.cache, recorder=None, facts=facts)
+        backfill = None
+        if core.hold_back_after_seconds:
+            backfill = Backfill(core, after_seconds=core.hold_back_after_seconds, clock=self._clock)
+        groups = GroupAttempts(
+            core,
+            binding_cycles=self._bindings,
+            failures=self._failures,
+            evictor=evictions,
+            reports=None,
+            facts=facts,
+            skipping=skipping,
+            backfill=backfill,
+        )
+        outcomes = Outcomes(
+            binding_cycles=self._bindings,
+            failures=self._failures,
+            evictor=evictions,
+            facts=facts,
+            plugin_facts=core.plugin_facts,
+        )
+        return Pump(
+            cycles=core.cycles,
+            queue=core.queue,
+            wake=self._slots.wake,
+            slots=self._slots,
+            waiting=core.waiting,
+            skipping=skipping,
+            groups=groups if core.snapshot.groups.has_source else None,
+            outcomes=outcomes,
+            facts=facts,
+            backfill=backfill,
+        )
+
+    def attempt_all(self, most: int | None = None) -> bool:
+        """Try every pod that can be tried now; False when there would be more than `most` attempts.
+
+        Parameters
+        ----------
+        most
+            Bound of all attempts so far; None for no bound.
+        """
+        while not self._slots.full:
+            queued = self._core.queue.pop()
+            if queued is None:
+                break
+            self.attempted += 1
+            if most is not None and self.attempted > most:
+                return False
+            asking = self._pump.attempt(queued)
+            assert asking is None, "a world has no extenders"
+            self._bindings.carry_on()
+        return True
