@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from moorage.cli.plugins import with_plugins
 from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
 from moorage.config.merge import expand_profiles
 from moorage.config.own import LoadedConfiguration, MoorageConfiguration
+from moorage.plugins.from_outside import with_plugins
 from tests.cli.conftest import Type
 
 RULES = """
@@ -72,7 +72,7 @@ def test_a_plugin_given_twice_is_told(bare: Type) -> None:
     assert result.stderr == "error: plugin ./rules.py:dry: a plugin named Dry already exists\n"
 
 
-def test_the_plugins_a_scheduler_gets_and_the_lines_it_prints(bare: Type) -> None:
+def test_what_a_scheduler_is_given_and_told(bare: Type) -> None:
     known = with_plugins(LoadedConfiguration(), ["rules.py:dry", "rules.py:Order"])
     assert known.notes == (
         "plugin Dry (rules.py:dry) extends filter: enabled in every profile",

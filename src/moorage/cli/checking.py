@@ -9,10 +9,10 @@ from pathlib import Path
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError, UsageError
 from moorage.base.rng import Streams
-from moorage.cli.plugins import with_plugins
 from moorage.config.load import Reading, file_text, read_config
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
+from moorage.plugins.from_outside import with_plugins
 from moorage.service.core import build_core
 from moorage.service.start_faults import start_faults
 

@@ -5,6 +5,7 @@ Plugins decide on which nodes a pod may run, and score nodes. A plugin uses the 
 plugins. Each folder's docstring lists its modules.
 
 - `in_tree`: the map of names to plugins, from which the registry is built.
+- `from_outside`: plugins of packages and of files, added to a configuration.
 - `queue`: which pods enter the queue, and the order in which they leave it.
 - `nodes`: node names, labels, taints, ports, images and declared features.
 - `resources`: CPU, memory, extended resources, and scores by their use.

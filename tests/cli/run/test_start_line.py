@@ -9,9 +9,9 @@ from typing import Any, cast
 import pytest
 
 from moorage.base.verbosity import V0
-from moorage.cli.plugins import with_plugins
 from moorage.cli.run.start_line import tell_start
 from moorage.config.load import parse_config
+from moorage.plugins.from_outside import with_plugins
 
 SECOND = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -23,7 +23,6 @@ from moorage.base.errors import (
 )
 from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
 from moorage.cli.asked_scheduler import AskedScheduler
-from moorage.cli.plugins import with_plugins
 from moorage.cli.render import show_note
 from moorage.cli.session import Session, run_session
 from moorage.client.kubeconfig import find_access
@@ -33,6 +32,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage.explain.answer import Explanation
 from moorage.explain.explaining import asked_for, explain_named
 from moorage.explain.question import ExplanationAnswer
+from moorage.plugins.from_outside import with_plugins
 from moorage.what_if.lists import KINDS, Objects, named, read_objects
 from moorage.what_if.world import World
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 from moorage.base.verbosity import V0, tell
-from moorage.cli.plugins import WithPlugins
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.own import LoadedConfiguration
+from moorage.plugins.from_outside import WithPlugins
 from moorage.service.leader import Elector
 from moorage.service.scheduler import Scheduler
 

@@ -73,11 +73,11 @@ def auto(  # noqa: PLR0913 - one parameter an option
     """
     from moorage.base.rng import Streams
     from moorage.cli.checking import check_config
-    from moorage.cli.plugins import with_plugins
     from moorage.cli.scale.server import check_server_is_sandbox
     from moorage.client.http_transport import HttpTransport
     from moorage.client.kubeconfig import find_access
     from moorage.client.writes import Client
+    from moorage.plugins.from_outside import with_plugins
     from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
     from moorage.sandbox.scaling.autoscaler import Autoscaler, Rules
     from moorage.sandbox.scaling.groups import groups_of, idle_seconds_of, parse_bounds

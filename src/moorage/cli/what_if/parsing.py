@@ -13,9 +13,9 @@ from moorage.api.resources import by_name
 from moorage.api.yaml_text import read_one
 from moorage.base.errors import DecodeError, UsageError
 from moorage.cli.manifests import read_manifests
-from moorage.cli.plugins import with_plugins
 from moorage.config.load import load_config
 from moorage.nodeagent.shapes import parse_shape, shaped_nodes
+from moorage.plugins.from_outside import with_plugins
 from moorage.what_if.changes import (
     AddNode,
     AddTaint,
