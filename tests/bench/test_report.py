@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.bench.report import Latency, Result, digest, latency, make_result
+from moorage.base.digests import digest
+from moorage.bench.report import Latency, Result, latency, make_result
 from moorage.bench.workload import basic
 
 

@@ -14,13 +14,14 @@ from moorage.api.codec import decode, encode
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.digests import digest
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.memory import settle_memory
 from moorage.base.rng import Random, Streams
 from moorage.bench.objects import put_objects
 from moorage.bench.preempting import Preempting
-from moorage.bench.report import Result, digest, make_result, peak_memory_mib
+from moorage.bench.report import Result, make_result, peak_memory_mib
 from moorage.bench.workload import CreateNodes, CreateObjects, CreatePods, JsonObject, Workload
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry

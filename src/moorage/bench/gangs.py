@@ -17,9 +17,9 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.pod_group import PodGroup
 from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.digests import digest
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.bench.report import digest
 from moorage.bench.workload import CreateNodes, basic
 from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, feature_gates
 from moorage.config.own import LoadedConfiguration

@@ -19,10 +19,10 @@ from moorage.api.pod import Pod
 from moorage.api.requests import pod_requests, to_units
 from moorage.api.workloads import Service
 from moorage.base.clock import Clock
+from moorage.base.digests import digest
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Random, Streams
-from moorage.bench.report import digest
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, build_core

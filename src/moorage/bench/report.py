@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 import resource
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from moorage.base.digests import digest
 from moorage.bench.workload import Workload
 
 _PERCENTILES = (50, 90, 95, 99)
@@ -127,14 +127,6 @@ def latency(durations_ns: list[int]) -> Latency | None:
 
     p50, p90, p95, p99 = (at(percentile) for percentile in _PERCENTILES)
     return Latency(p50, p90, p95, p99, ordered[-1] / 1000)
-
-
-def digest(placements: Iterable[tuple[str, str]]) -> str:
-    """Return the SHA-256 over (pod, node) pairs in the order given."""
-    summed = hashlib.sha256()
-    for pod, node in placements:
-        summed.update(f"{pod}\t{node}\n".encode())
-    return summed.hexdigest()
 
 
 def peak_memory_mib() -> float:
