@@ -82,7 +82,7 @@ SELECTED = [
     pytest.param(
         {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
         ["a", "b", "c", "d"],
-        id="the scheduler's selector of pods",
+        id="what a scheduler asks for",
     ),
     pytest.param(
         {"fieldSelector": "spec.nodeName=n1", "labelSelector": "app=db"}, [], id="both must hold"

@@ -47,7 +47,7 @@ OK = {"code": 200}
                 _made("get", 2, 3, value=1, version=5, **OK),
             ],
             True,
-            id="a read returns the acknowledged write",
+            id="what was written is read",
         ),
         pytest.param(
             [
@@ -55,7 +55,7 @@ OK = {"code": 200}
                 _made("get", 2, 3, code=404),
             ],
             False,
-            id="an acknowledged write is lost",
+            id="what was acknowledged is lost",
         ),
         pytest.param(
             [

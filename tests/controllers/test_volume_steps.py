@@ -90,7 +90,7 @@ def told(step: Step | None) -> str:
     ("wanting", "volumes", "expected"),
     [
         pytest.param(
-            claim(storageClassName="later"), [volume()], "nothing", id="the claim waits for its pod"
+            claim(storageClassName="later"), [volume()], "nothing", id="it waits for its pod"
         ),
         pytest.param(
             claim(storageClassName="later", annotations=SELECTED),
@@ -134,10 +134,7 @@ def told(step: Step | None) -> str:
             id="one is reserved for it",
         ),
         pytest.param(
-            claim(volumeName="v"),
-            [volume()],
-            "persistentvolumes v: claimRef",
-            id="the claim names a volume",
+            claim(volumeName="v"), [volume()], "persistentvolumes v: claimRef", id="it names one"
         ),
         pytest.param(
             claim(volumeName="v", annotations=COMPLETED),
@@ -161,11 +158,11 @@ def told(step: Step | None) -> str:
             claim(volumeName="v", annotations=COMPLETED, phase="Bound"),
             [],
             "persistentvolumeclaims c: Lost",
-            id="the volume of the claim is deleted",
+            id="its volume has gone",
         ),
     ],
 )
-def test_the_next_step_of_a_claim(wanting, volumes, expected):
+def test_what_a_claim_needs(wanting, volumes, expected):
     world = _world([wanting], volumes, [])
     index = index_volumes(world.volumes.values())
     assert told(claim_step(world.claims["d", "c"], world, index)) == expected
@@ -181,23 +178,23 @@ def test_the_next_step_of_a_claim(wanting, volumes, expected):
             [],
             volume(claimRef=FOR_C, phase="Bound", persistentVolumeReclaimPolicy="Delete"),
             "delete persistentvolumes v",
-            id="the policy Delete: the volume is deleted with its claim",
+            id="it goes with its claim",
         ),
         pytest.param(
             [],
             volume(claimRef=FOR_C, phase="Bound", persistentVolumeReclaimPolicy="Retain"),
             "persistentvolumes v: Released",
-            id="the policy Retain: the volume outlives its claim",
+            id="it outlives its claim",
         ),
         pytest.param(
             [],
             volume(claimRef=FOR_C, phase=""),
             "nothing",
-            id="the claim of the volume has not been seen yet",
+            id="its claim has not been seen yet",
         ),
     ],
 )
-def test_the_next_step_of_a_volume(claims, asked, expected):
+def test_what_a_volume_needs(claims, asked, expected):
     world = _world(claims, [asked], [])
     assert told(volume_step(world.volumes["", "v"], world)) == expected
 

@@ -38,23 +38,23 @@ def failed(count: int, uid: str = "e") -> Event:
 @pytest.mark.parametrize(
     ("seen", "state", "message"),
     [
-        pytest.param(with_status(), PodState.PENDING, "", id="no attempt yet"),
+        pytest.param(with_status(), PodState.PENDING, "", id="nobody has looked at it"),
         pytest.param(refused(), PodState.UNSCHEDULABLE, "no room", id="no node takes it"),
         pytest.param(
             refused(reason="SchedulingGated", message=""),
             PodState.GATED,
             "SchedulingGated",
-            id="a gated pod",
+            id="its gates are closed",
         ),
-        pytest.param(with_status(node_name="n"), PodState.BOUND, "", id="a bound pod"),
+        pytest.param(with_status(node_name="n"), PodState.BOUND, "", id="it has a node"),
         pytest.param(
-            with_status(node_name="n", phase="Running"), PodState.RUNNING, "", id="a running pod"
+            with_status(node_name="n", phase="Running"), PodState.RUNNING, "", id="it runs"
         ),
         pytest.param(
             with_status(node_name="n", phase="Failed", reason="OutOfcpu"),
             PodState.FINISHED,
             "OutOfcpu",
-            id="a pod refused by its node",
+            id="its node refused it",
         ),
     ],
 )
@@ -68,7 +68,7 @@ def test_the_state_and_message_of_a_pod_follow_from_its_status(
     ("served", "expected"),
     [
         pytest.param(None, (PodState.PENDING, ""), id="unknown who is served: it may still come"),
-        pytest.param({"other"}, (PodState.PENDING, ""), id="the scheduler name is served"),
+        pytest.param({"other"}, (PodState.PENDING, ""), id="its scheduler is served"),
         pytest.param(
             {"a", "default-scheduler"},
             (
@@ -76,7 +76,7 @@ def test_the_state_and_message_of_a_pod_follow_from_its_status(
                 "spec.schedulerName is other, and no profile has that name "
                 "(there are: a, default-scheduler)",
             ),
-            id="the scheduler name is not served",
+            id="nobody serves it, which explains it",
         ),
     ],
 )

@@ -1,0 +1,1 @@
+"""``moorage simulate``: the command in `command`; `text` writes for people."""

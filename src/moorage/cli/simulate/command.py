@@ -1,0 +1,212 @@
+"""``moorage simulate``: placement policies against traces, in virtual time, without a server."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moorage.base.errors import UsageError
+from moorage.cli.options import output_option
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
+    from moorage.experiments.results import Results
+    from moorage.experiments.scenario import Scenario
+    from moorage.experiments.sweep import OnShare, Sweep
+
+_EPILOG = """
+\b
+Examples:
+  moorage simulate scenario.yaml
+  moorage simulate scenario.yaml --jobs 2 --out results
+  moorage simulate --nodes nodes.yaml --pods pods.yaml
+  moorage simulate --nodes dump.json --pods pods.yaml --config a.yaml --config b.yaml --seeds 10
+
+\b
+Exit codes:
+  0  the runs are done
+  1  a run failed
+  2  bad input: the scenario, a file or a configuration has faults
+"""
+
+_FILE = click.Path(path_type=Path, dir_okay=False)
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("scenario", type=_FILE, required=False, metavar="[SCENARIO]")
+@click.option(
+    "--nodes",
+    multiple=True,
+    metavar="FILE",
+    help="Nodes, with all else of a dump, instead of a scenario. May be given several times.",
+)
+@click.option("--pods", multiple=True, metavar="FILE", help="Pods that come; as --nodes.")
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="FILE",
+    help="A configuration of the scheduler; may be given several times. Default: the default one.",
+)
+@click.option(
+    "--plugin",
+    "plugins",
+    multiple=True,
+    metavar="WHERE:NAME",
+    help="A plugin of yours for every --config, such as file.py:name.",
+)
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=None,
+    metavar="N",
+    help="Number of seeds: 1 to N, in place of those of the scenario.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of processes; results do not depend on it.",
+)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    metavar="DIR",
+    help="Write all tables there, and keep finished runs: the same command goes on where it was.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["csv", "json", "parquet"]),
+    default="csv",
+    show_default=True,
+    help="Format of the tables in --out; parquet needs pyarrow.",
+)
+@output_option()
+def simulate(  # noqa: PLR0913 - one parameter for each option
+    *,
+    scenario: Path | None,
+    nodes: tuple[str, ...],
+    pods: tuple[str, ...],
+    configs: tuple[str, ...],
+    plugins: tuple[str, ...],
+    seeds: int | None,
+    jobs: int,
+    out: Path | None,
+    form: Any,
+    output: Form,
+) -> None:
+    """Place the pods of traces under several configurations, and compare.
+
+    SCENARIO says which nodes there are, which pods come and when, how long they run, and which
+    configurations are tried. Everything happens in virtual time, with the queue, the decisions,
+    preemption and groups of the scheduler itself; no server takes part.
+    """
+    import msgspec
+
+    from moorage.cli.render import show, show_note
+    from moorage.cli.simulate.text import report as text_of
+    from moorage.experiments.in_python import simulate as run
+    from moorage.experiments.scenario import read_scenario
+    from moorage.experiments.tables import arrow
+
+    if form == "parquet":
+        arrow("--format parquet")
+    if scenario is not None:
+        if nodes or pods or configs or plugins:
+            raise UsageError(
+                "a scenario says all that --nodes, --pods, --config and --plugin say: write it "
+                "there, or leave the scenario out"
+            )
+        known = read_scenario(scenario)
+    else:
+        known = _of_flags(nodes, pods, configs, plugins)
+    if seeds is not None:
+        known = msgspec.structs.replace(known, seeds=seeds)
+    found = run(known, jobs=jobs, out=out, on_sweep=_told)
+    for line in found.left_out:
+        show_note(f"{line}; it is left out")
+    if out is not None:
+        _write(found, out, form)
+    plain = found.plain() if output in ("json", "yaml") else None
+    show(output, plain, text=lambda: text_of(found))
+
+
+def _of_flags(
+    nodes: tuple[str, ...],
+    pods: tuple[str, ...],
+    configs: tuple[str, ...],
+    plugins: tuple[str, ...],
+) -> Scenario:
+    """Return the scenario that flags say."""
+    from moorage.experiments.scenario import API_VERSION, KIND, scenario_of
+
+    if not nodes or not pods:
+        raise UsageError("write a SCENARIO, or --nodes FILE and --pods FILE")
+    names = _names(configs)
+    return scenario_of(
+        {
+            "apiVersion": API_VERSION,
+            "kind": KIND,
+            "nodes": [{"file": each} for each in nodes],
+            "pods": [{"file": each} for each in pods],
+            "configurations": [
+                {"name": name, "file": file, "plugins": list(plugins)}
+                for name, file in zip(names, configs or [""], strict=True)
+            ],
+        },
+        folder=Path(),
+        source="the flags",
+    )
+
+
+def _names(configs: tuple[str, ...]) -> list[str]:
+    """Return a name for each configuration: of its file, or the whole path where two are alike."""
+    stems = [Path(each).stem for each in configs]
+    if not configs:
+        return ["default"]
+    return [
+        stem if stems.count(stem) == 1 else file for stem, file in zip(stems, configs, strict=True)
+    ]
+
+
+def _told(sweep: Sweep) -> OnShare:
+    """Tell on standard error how far the runs are."""
+    from moorage.base.clock import SystemClock
+    from moorage.cli.render import show_note
+    from moorage.experiments.progress import ProgressLine
+
+    often = sys.stderr.isatty()
+    if sweep.known:
+        show_note(f"{sweep.known} of {len(sweep)} runs were finished before")
+
+    def write(line: str) -> None:
+        if often:
+            click.echo(f"\r\x1b[K{line}", err=True, nl=False)
+        else:
+            click.echo(line, err=True)
+
+    progress = ProgressLine(len(sweep), sweep.known, clock=SystemClock(), write=write, often=often)
+
+    def tell(done: int, share: float) -> None:
+        progress.tell(done, share)
+        if often and done == len(sweep):
+            click.echo("\r\x1b[K", err=True, nl=False)
+
+    return tell
+
+
+def _write(found: Results, out: Path, form: Any) -> None:
+    from moorage.cli.render import show_note
+
+    try:
+        files = found.write(out, form)
+    except OSError as error:
+        raise UsageError(f"cannot write to {out}: {error.strerror}") from error
+    show_note(f"wrote {', '.join(file.name for file in files)} to {out}")

@@ -1,0 +1,76 @@
+"""``moorage.simulate``: an experiment from a Python program, with the objects of the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from moorage.experiments.inputs import inputs_of
+from moorage.experiments.kept import Kept
+from moorage.experiments.results import Results
+from moorage.experiments.scenario import API_VERSION, KIND, Scenario, read_scenario, scenario_of
+from moorage.experiments.sweep import OnShare, Sweep
+from moorage.experiments.variants import variants_of
+
+RUNS = "runs"
+"""The folder of finished runs, in the folder of results."""
+
+
+def simulate(
+    scenario: str | Path | Mapping[str, Any] | Scenario,
+    *,
+    jobs: int = 1,
+    out: str | Path | None = None,
+    on_sweep: Callable[[Sweep], OnShare] | None = None,
+) -> Results:
+    """Run every configuration of a scenario under every seed.
+
+    Parameters
+    ----------
+    scenario
+        A file, or what a file would say; ``apiVersion`` and ``kind`` may be left out. Files that a
+        mapping names are looked for in the working directory.
+    jobs
+        Number of processes; results do not depend on it.
+    out
+        Folder where finished runs are kept: a run that was finished before is not done again.
+    on_sweep
+        Called before the first run; what it returns is told how far the runs are.
+
+    Raises
+    ------
+    ConfigError
+        The scenario, a configuration or the rows of a trace have faults; every fault is listed.
+    UsageError
+        A file cannot be read, or a plugin cannot be loaded.
+
+    Examples
+    --------
+    >>> import moorage
+    >>> found = moorage.simulate(
+    ...     {
+    ...         "nodes": [{"shape": "cpu=4,memory=16Gi", "count": 3}],
+    ...         "pods": [{"template": {"spec": {"containers": []}}, "count": 6}],
+    ...     }
+    ... )
+    >>> found.values("default", "placed")
+    [6]
+    """
+    known = _scenario(scenario)
+    variants = variants_of(known)
+    inputs = inputs_of(known)
+    kept = None if out is None else Kept(Path(out) / RUNS, inputs)
+    sweep = Sweep(inputs, variants, known.seed_list, kept=kept)
+    on_share = (lambda done, share: None) if on_sweep is None else on_sweep(sweep)
+    runs = sweep.results(jobs=jobs, on_share=on_share)
+    return Results(known.name, runs, left_out=inputs.left_out)
+
+
+def _scenario(scenario: str | Path | Mapping[str, Any] | Scenario) -> Scenario:
+    if isinstance(scenario, Scenario):
+        return scenario
+    if isinstance(scenario, Mapping):
+        value = {"apiVersion": API_VERSION, "kind": KIND, **scenario}
+        return scenario_of(value, folder=Path())
+    return read_scenario(Path(scenario))

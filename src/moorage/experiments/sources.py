@@ -1,0 +1,207 @@
+"""Reads the nodes, pods and other objects that a scenario names, and reports what is bad.
+
+Place in the flow: `scenario` to here to `inputs`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from moorage.api.codec import decode_untyped
+from moorage.base.errors import ConfigError, UsageError
+from moorage.experiments import presets
+from moorage.experiments.columns import (
+    NODE_FIELDS,
+    POD_FIELDS,
+    ColumnMap,
+    Coming,
+    bare_pod,
+    node_of,
+    pod_of,
+)
+from moorage.experiments.histories import pods_of_events
+from moorage.experiments.rows import rows_of
+from moorage.experiments.scenario import Column, NodeSource, PodSource, Scenario
+from moorage.nodeagent.shapes import parse_shape, shaped_nodes
+from moorage.nodeagent.templates import complete
+from moorage.what_if.lists import items_of
+
+T = TypeVar("T")
+Manifest = dict[str, Any]
+
+_FAULTS_SHOWN: Final = 20
+_ENDED: Final = ("Succeeded", "Failed")
+
+
+class Read(msgspec.Struct):
+    """The objects of a scenario.
+
+    Parameters
+    ----------
+    objects
+        Nodes, pods that have a node, and objects of other kinds, in the order of the files.
+    coming
+        The pods of each source.
+    left_out
+        A sentence for each bad row and unreadable object, with file and line.
+    """
+
+    objects: list[Manifest]
+    coming: list[list[Coming]]
+    left_out: list[str]
+
+
+def read_sources(scenario: Scenario) -> Read:
+    """Read every file of a scenario.
+
+    Raises
+    ------
+    UsageError
+        A file cannot be read.
+    ConfigError
+        There are bad rows, and `bad_rows` of the scenario is ``fatal``.
+    """
+    reading = _Reading()
+    for index, nodes in enumerate(scenario.nodes):
+        reading.nodes(nodes, index)
+    for file in scenario.objects:
+        reading.found.objects += _manifests(file)
+    for index, pods in enumerate(scenario.pods):
+        reading.found.coming.append(reading.pods(pods, f"pods[{index}]"))
+    found = reading.found
+    if scenario.bad_rows == "fatal":
+        refuse(found.left_out)
+    return found
+
+
+def refuse(faults: list[str]) -> None:
+    """Refuse bad rows, if there are any; the first twenty are shown.
+
+    Raises
+    ------
+    ConfigError
+        There are bad rows.
+    """
+    if faults:
+        shown = faults[:_FAULTS_SHOWN]
+        if len(faults) > _FAULTS_SHOWN:
+            shown.append(f"and {len(faults) - _FAULTS_SHOWN} more; badRows: leaveOut goes on")
+        raise ConfigError(shown)
+
+
+class _Reading:
+    """Takes in one source after another."""
+
+    def __init__(self) -> None:
+        self.found = Read([], [], [])
+
+    def nodes(self, source: NodeSource, index: int) -> None:
+        if source.file:
+            self.found.objects += _manifests(source.file)
+        elif source.shape:
+            shape = msgspec.structs.replace(parse_shape(source.shape), count=None)
+            prefix = "node" if index == 0 else f"node-{index}"
+            made = shaped_nodes([shape], source.count, prefix=prefix)
+            self.found.objects += [{**complete(each), "kind": "Node"} for each in made]
+        else:
+            columns = self._map(source.preset, source.columns, presets.NODES, f"nodes[{index}]")
+            self.found.objects += self._rows(
+                source.trace,
+                columns,
+                source.preset,
+                lambda row: presets.finished_node(source.preset, node_of(row, columns)),
+            )
+
+    def pods(self, source: PodSource, path: str) -> list[Coming]:
+        template = source.template or {}
+        if source.file:
+            return self._pods_of_file(source.file)
+        if source.trace:
+            columns = self._map(source.preset, source.columns, presets.PODS, path)
+            return self._rows(
+                source.trace,
+                columns,
+                source.preset,
+                lambda row: presets.finished_pod(source.preset, pod_of(row, columns, template)),
+            )
+        if source.events:
+            found = list(pods_of_events(items_of(_bytes(source.events), source.events), template))
+            self.found.left_out += [f"{source.events}: {e}" for e in found if isinstance(e, str)]
+            return [each for each in found if isinstance(each, Coming)]
+        assert source.count is not None, "copies of a template have a count"
+        name = str(template.get("metadata", {}).get("name") or "pod")
+        return [Coming(bare_pod(template, f"{name}-{n}")) for n in range(1, source.count + 1)]
+
+    def _pods_of_file(self, file: str) -> list[Coming]:
+        """Return the pods of a file; everything else in it is there at the start."""
+        coming = []
+        for manifest in _manifests(file):
+            pending = not manifest.get("spec", {}).get("nodeName")
+            ended = (manifest.get("status") or {}).get("phase") in _ENDED
+            if manifest.get("kind") == "Pod" and pending and not ended:
+                coming.append(Coming(manifest))
+            else:
+                self.found.objects.append(manifest)
+        return coming
+
+    def _map(
+        self,
+        name: str,
+        columns: Mapping[str, str | Column],
+        known: Mapping[str, dict[str, str | Column]],
+        path: str,
+    ) -> ColumnMap:
+        fields = NODE_FIELDS if known is presets.NODES else POD_FIELDS
+        return ColumnMap({**presets.preset(known, name), **columns}, fields, path)
+
+    def _rows(
+        self, file: str, columns: ColumnMap, name: str, read: Callable[[Mapping[str, str]], T]
+    ) -> list[T]:
+        """Return what the rows of a trace say; bad rows are noted with their line."""
+        found: list[T] = []
+        first = True
+        for line, row in rows_of(file):
+            if first:
+                columns.optional(presets.OPTIONAL.get(name, ()), row)
+                missing = columns.missing(row)
+                if missing:
+                    raise UsageError(f"{file}: there is no column {', '.join(missing)}")
+                first = False
+            try:
+                found.append(read(row))
+            except ValueError as problem:
+                self.found.left_out.append(f"{file}:{line}: {problem}")
+        return found
+
+
+def _manifests(file: str) -> list[Manifest]:
+    """Return the objects of a file as plain values.
+
+    Raises
+    ------
+    UsageError
+        The file cannot be read, or is no text of objects.
+    """
+    found: list[Manifest] = []
+    for item in items_of(_bytes(file), file):
+        value = decode_untyped(bytes(item))
+        if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
+            raise UsageError(f"{file}: an object without a kind")
+        found.append(copy.copy(value))
+    return found
+
+
+def _bytes(file: str) -> bytes:
+    import gzip
+
+    try:
+        data = Path(file).read_bytes()
+        return gzip.decompress(data) if file.endswith(".gz") else data
+    except (OSError, EOFError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"cannot read {file}: {reason}") from error
