@@ -8,14 +8,9 @@ _HEADER = """# Metrics
 
 <!-- Written by `make docs` from src/moorage/observe/catalogue.py. Do not edit. -->
 
-`moorage run` serves `/metrics` on the HTTPS port (10259 of the loopback interface, see
-[the flags](flags.md)), as Prometheus text or OpenMetrics. It is closed until the path is opened:
-
-<!-- not run: uses a fixed port -->
-```console
-$ moorage run --authorization-always-allow-paths '/healthz,/readyz,/livez,/metrics*'
-$ curl -k https://127.0.0.1:10259/metrics
-```
+`moorage run` serves `/metrics` on the HTTPS port (10259, see [the flags](flags.md)), as Prometheus
+text or OpenMetrics. A caller needs the right to `get` the path: see [Let Prometheus
+scrape](../how-to/let-prometheus-scrape.md).
 
 Names, types, labels and buckets are those of kube-scheduler v1.36. Every metric has samples, but
 for those marked "no samples": they are declared, so that queries find them, and it is told why.

@@ -106,7 +106,7 @@ OLDER = Answer(silent="PyPI answers for 9.0 only")
         pytest.param({}, {}, 1, ["NOTHING WAS CHECKED of 0 dependencies"], id="none was named"),
     ],
 )
-def test_what_the_answers_come_to(
+def test_the_result_of_the_audit(
     now: dict[str, Answer], record: dict[str, Answer] | None, code: int, lines: list[str]
 ):
     kept = None if record is None else Record(DAY, record)
@@ -163,7 +163,7 @@ KNOWN = {"id": "PYSEC-1", "fixed_in": ["2"], "withdrawn": None, "aliases": []}
         ),
     ],
 )
-def test_what_pypi_says_of_a_version(pages: dict[str, bytes], expected: Answer):
+def test_the_answer_of_pypi_about_a_version(pages: dict[str, bytes], expected: Answer):
     assert ask("a==1.0", lambda url: pages.get(url.removeprefix("https://pypi.org/pypi/"))) == (
         expected
     )

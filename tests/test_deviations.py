@@ -15,5 +15,5 @@ def test_no_subject_has_two_rows() -> None:
     assert sorted(set(subjects)) == sorted(subjects)
 
 
-def test_what_is_named_as_different_differs() -> None:
+def test_documented_deviations_differ() -> None:
     assert [each.subject for each in DEVIATIONS if each.upstream == each.here] == []

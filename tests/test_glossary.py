@@ -203,7 +203,7 @@ def test_no_allowance_is_needless(everything) -> None:
         ),
         pytest.param(ENGINE, "# `story`\n", [], id="in backticks"),
         pytest.param(ENGINE, "# ``a story``\n", [], id="in double backticks"),
-        pytest.param(ENGINE, "f(story=history.story)\n", [], id="somebody else's name"),
+        pytest.param(ENGINE, "f(story=history.story)\n", [], id="an attribute of another library"),
         pytest.param(ENGINE, "# pkg/story/x.go, a.story\n", [], id="a path"),
         pytest.param("docs/a.md", "```\nthe story\n```\n", [], id="a code block"),
         pytest.param("src/moorage/sandbox/a.py", "def kill(): ...\n", [], id="where it is allowed"),

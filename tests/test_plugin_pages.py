@@ -158,7 +158,7 @@ def test_remedies_are_of_plugins_that_exist_and_are_sentences():
     assert VOLUME_MESSAGES.keys() <= REMEDIES["VolumeZone"].keys()
 
 
-def test_what_is_no_message_is_still_there():
+def test_pages_keep_text_that_is_no_message():
     found = set[str]().union(*(literals(name) for name in MODULES))
     assert sorted(set(NO_MESSAGES) - found) == []
 
@@ -209,7 +209,7 @@ def test_arguments_are_shown_with_type_default_and_text_and_what_they_hold():
     [
         pytest.param(int, "integer", id="a number"),
         pytest.param(tuple[str, ...], "list of string", id="a list of texts"),
-        pytest.param(ScoringStrategy | None, "`ScoringStrategy`", id="one that may be left out"),
+        pytest.param(ScoringStrategy | None, "`ScoringStrategy`", id="an optional field"),
         pytest.param(
             tuple[ScoringStrategy, ...] | None, "list of `ScoringStrategy`", id="a list of structs"
         ),

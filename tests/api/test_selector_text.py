@@ -92,7 +92,7 @@ def test_any_text_is_parsed_or_refused_with_value_error(text):
         pytest.param(
             "status.phase!=Succeeded,status.phase!=Failed",
             [("status.phase", "!=", "Succeeded"), ("status.phase", "!=", "Failed")],
-            id="what the scheduler asks for",
+            id="the scheduler's selector of pods",
         ),
         pytest.param("spec.nodeName=", [("spec.nodeName", "=", "")], id="an empty value"),
         pytest.param("a=b,,c=d", [("a", "=", "b"), ("c", "=", "d")], id="empty parts are skipped"),

@@ -57,7 +57,7 @@ def test_the_order_of_versions():
         pytest.param("v1", "1.0.0", id="missing numbers are 0"),
         pytest.param("01.02", "1.2.0", id="leading zeros go"),
         pytest.param("v1.2.3-rc.1", "1.2.3-rc.1", id="a pre-release stays"),
-        pytest.param("one", "one", id="what is no version stays as it is"),
+        pytest.param("one", "one", id="text without a version is unchanged"),
     ],
 )
 def test_a_loosely_written_version_is_normalized(text, expected):

@@ -303,7 +303,7 @@ _VALUES: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(_VALUES)
-def test_what_is_written_is_read_back(value: Any):
+def test_written_yaml_reads_back_as_the_same_value(value: Any):
     text = write_yaml(value)
     assert read_one(text) == value
     # Readers of YAML 1.1, such as Python's own, take it for the same.

@@ -34,8 +34,17 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
         pytest.param("PATCH", f"{PODS}/a", {"op": "copy"}, "", True, id="a patch that copies"),
         pytest.param("PATCH", f"{CONFIG_MAPS}/big", {}, "", True, id="a change of a large object"),
         pytest.param("GET", f"{CONFIG_MAPS}/big", None, "", False, id="a large object"),
-        pytest.param("GET", f"{CONFIG_MAPS}/big", None, TABLE, True, id="its table"),
-        pytest.param("GET", f"{CONFIG_MAPS}/big", None, "application/yaml", True, id="its YAML"),
+        pytest.param(
+            "GET", f"{CONFIG_MAPS}/big", None, TABLE, True, id="the table of a large object"
+        ),
+        pytest.param(
+            "GET",
+            f"{CONFIG_MAPS}/big",
+            None,
+            "application/yaml",
+            True,
+            id="the YAML of a large object",
+        ),
         pytest.param("GET", CONFIG_MAPS, None, "", False, id="a long list as stored"),
         pytest.param("GET", CONFIG_MAPS, None, TABLE, True, id="a long list as a table"),
         pytest.param("GET", PODS, None, TABLE, False, id="a short list as a table"),

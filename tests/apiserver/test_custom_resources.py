@@ -175,7 +175,7 @@ async def test_unknown_fields_are_warned_about_and_refused_when_strict():
         pytest.param(
             {"doors": [{"open": True}]},
             ["spec.doors[0].name: Required value"],
-            id="what is required has to be there",
+            id="a required field is missing",
         ),
         pytest.param(
             {"doors": [{"name": str(i)} for i in range(6)]},

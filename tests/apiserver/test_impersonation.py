@@ -39,7 +39,7 @@ async def whoami(cluster: Cluster, **headers: Any) -> Any:
 @pytest.mark.parametrize(
     ("headers", "answer"),
     [
-        pytest.param({}, ("kubernetes-admin", ["system:masters", ALL]), id="nobody else"),
+        pytest.param({}, ("kubernetes-admin", ["system:masters", ALL]), id="no impersonation"),
         pytest.param({"impersonate_user": "jane"}, ("jane", [ALL]), id="a user"),
         pytest.param(
             {"impersonate_user": "jane", "impersonate_group": joined(["dev", "ops"])},
@@ -62,7 +62,7 @@ async def whoami(cluster: Cluster, **headers: Any) -> Any:
         pytest.param(
             {"impersonate_user": "jane", "impersonate_extra_scopes": "view"},
             (400, "impersonate-extra-scopes: only users and groups can be impersonated here"),
-            id="what is not served is refused",
+            id="impersonated extra fields are refused",
         ),
     ],
 )

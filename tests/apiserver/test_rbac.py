@@ -253,7 +253,10 @@ async def test_a_role_binding_allows_calls_in_its_namespace_until_deleted():
         pytest.param({"kind": "Group", "name": "dev"}, User("x", ("dev",)), 200, id="a group"),
         pytest.param({"kind": "Group", "name": "dev"}, User("dev"), 403, id="no user of that name"),
         pytest.param(
-            {"kind": "Group", "name": "system:authenticated"}, User("x"), 200, id="everybody known"
+            {"kind": "Group", "name": "system:authenticated"},
+            User("x"),
+            200,
+            id="the group of all authenticated users",
         ),
         pytest.param(
             {"kind": "ServiceAccount", "name": "s", "namespace": "k"},
@@ -421,7 +424,7 @@ async def test_the_role_of_a_binding_never_changes():
                 "reason": 'RBAC: allowed by ClusterRoleBinding "system:kube-scheduler" of '
                 'ClusterRole "system:kube-scheduler" to User "system:kube-scheduler"',
             },
-            id="somebody else is asked about",
+            id="a review of another user",
         ),
         pytest.param(
             JANE,

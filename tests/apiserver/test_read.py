@@ -82,7 +82,7 @@ SELECTED = [
     pytest.param(
         {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
         ["a", "b", "c", "d"],
-        id="what a scheduler asks for",
+        id="the scheduler's selector of pods",
     ),
     pytest.param(
         {"fieldSelector": "spec.nodeName=n1", "labelSelector": "app=db"}, [], id="both must hold"

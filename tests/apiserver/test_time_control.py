@@ -61,7 +61,7 @@ async def test_cluster_time_is_stepped_and_run_by_calls(
             User("jane"),
             403,
             "only system:masters may change the time",
-            id="nobody but an administrator changes it",
+            id="a user who is no administrator",
         ),
         pytest.param("GET", None, None, 401, "Unauthorized", id="a stranger does not see it"),
         pytest.param(
@@ -94,7 +94,7 @@ async def test_cluster_time_is_stepped_and_run_by_calls(
             None,
             400,
             "not a change of time: Object contains unknown field `stop`",
-            id="what is not known is not ignored",
+            id="an unknown field",
         ),
     ],
 )

@@ -50,7 +50,7 @@ def _coded(**data: str) -> dict[str, str]:
             "kubernetes.io/basic-auth",
             {},
             ["data[username]: Required value", "data[password]: Required value"],
-            id="nobody",
+            id="basic-auth without user and password",
         ),
         pytest.param(
             "kubernetes.io/ssh-auth",

@@ -47,7 +47,7 @@ OK = {"code": 200}
                 _made("get", 2, 3, value=1, version=5, **OK),
             ],
             True,
-            id="what was written is read",
+            id="a read returns the acknowledged write",
         ),
         pytest.param(
             [
@@ -55,7 +55,7 @@ OK = {"code": 200}
                 _made("get", 2, 3, code=404),
             ],
             False,
-            id="what was acknowledged is lost",
+            id="an acknowledged write is lost",
         ),
         pytest.param(
             [

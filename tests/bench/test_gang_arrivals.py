@@ -107,7 +107,7 @@ def test_a_group_with_no_member_or_enough_members_placed_keeps_the_promise(place
         pytest.param(
             promises(3, held=("job-0",)),
             r"wait at Permit, on a node: \['default/job-0'\]",
-            id="somebody waits on a node",
+            id="a pod waits at Permit",
         ),
         pytest.param(promises(3, cpu="2"), "a node has more than fits", id="too much on a node"),
     ],

@@ -37,7 +37,7 @@ def line(level: int, message: str, *values: object, broken: bool = False) -> dic
     ("level", "name", "verbosity"),
     [
         pytest.param(logging.DEBUG, "debug", {"v": 10}, id="details"),
-        pytest.param(logging.INFO, "info", {"v": 1}, id="what happens"),
+        pytest.param(logging.INFO, "info", {"v": 1}, id="a message of level info"),
         pytest.param(V5, "info", {"v": 5}, id="a level of klog"),
         pytest.param(logging.WARNING, "warning", {"v": 0}, id="warnings"),
         pytest.param(logging.ERROR, "error", {}, id="errors have no verbosity"),

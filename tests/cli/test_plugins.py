@@ -72,7 +72,7 @@ def test_a_plugin_given_twice_is_told(bare: Type) -> None:
     assert result.stderr == "error: plugin ./rules.py:dry: a plugin named Dry already exists\n"
 
 
-def test_what_a_scheduler_is_given_and_told(bare: Type) -> None:
+def test_the_plugins_a_scheduler_gets_and_the_lines_it_prints(bare: Type) -> None:
     known = with_plugins(LoadedConfiguration(), ["rules.py:dry", "rules.py:Order"])
     assert known.notes == (
         "plugin Dry (rules.py:dry) extends filter: enabled in every profile",

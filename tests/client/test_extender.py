@@ -149,7 +149,7 @@ def kept(*names: str) -> tuple[list[str], dict[str, str], dict[str, str]]:
             ([], {"n1": "a"}, {"n2": ""}),
             id="reasons",
         ),
-        pytest.param("filter", {"Error": "no licence"}, "no licence", id="its own error"),
+        pytest.param("filter", {"Error": "no licence"}, "no licence", id="error of the extender"),
         pytest.param(
             "filter",
             {"NodeNames": ["ghost"]},

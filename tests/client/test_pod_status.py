@@ -70,7 +70,7 @@ WRITTEN = (
             b'{"status":{"$setElementOrder/conditions":[{"type":"PodScheduled"}],'
             b'"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00Z","message":null,'
             b'"reason":null,"status":"True","type":"PodScheduled"}]}}',
-            id="what became empty is sent as null",
+            id="an emptied field is sent as null",
         ),
         pytest.param(
             PodStatus(conditions=[condition()]),

@@ -40,7 +40,7 @@ def test_durations_are_read_as_go_reads_them(text, expected):
         pytest.param("300000h1000000h10000000h", id="more than 64 bits"),
     ],
 )
-def test_what_is_no_duration_is_refused(text):
+def test_faulty_durations_are_refused(text):
     with pytest.raises(ValueError, match="invalid duration"):
         parse_duration(text)
 
@@ -63,5 +63,5 @@ def test_durations_are_printed_as_go_prints_them(duration_ns, expected):
 
 
 @given(st.integers(-(2**63) + 1, 2**63 - 1))
-def test_what_is_printed_reads_back(duration_ns):
+def test_printed_durations_read_back(duration_ns):
     assert parse_duration(format_duration(duration_ns)) == duration_ns

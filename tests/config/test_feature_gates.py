@@ -81,7 +81,7 @@ def test_reading_the_flag(text, switched):
         ),
     ],
 )
-def test_what_a_wrong_gate_is_answered(text, faults):
+def test_the_errors_of_wrong_gates(text, faults):
     with pytest.raises(ConfigError) as refused:
         parse_feature_gates(text)
     assert list(refused.value.faults) == faults

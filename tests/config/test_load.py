@@ -245,7 +245,7 @@ def test_every_fault_is_told_at_once_unknown_fields_and_types_included():
         ),
     ],
 )
-def test_what_is_not_built_is_refused_and_marked_so(body, path):
+def test_unbuilt_features_are_refused_and_marked_so(body, path):
     (fault,) = faults_of(body)
     assert fault.startswith(f"{path}: Forbidden: ")
     assert is_not_built(fault)
@@ -278,7 +278,7 @@ def test_what_is_not_built_is_refused_and_marked_so(body, path):
         ),
     ],
 )
-def test_what_is_no_configuration_is_refused(text, expected):
+def test_files_without_a_configuration_are_refused(text, expected):
     with pytest.raises(ConfigError) as caught:
         parse_config(text, source="sched.yaml")
     assert expected in str(caught.value)

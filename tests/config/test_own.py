@@ -68,7 +68,7 @@ def test_either_document_may_be_missing_and_their_order_is_free(text, scheduler_
     assert (names, loaded.own.queue_compat) == (scheduler_names, compat)
 
 
-def test_what_is_not_written_has_its_default():
+def test_unwritten_fields_have_their_defaults():
     assert parse_config(OWN) == LoadedConfiguration()
     assert LoadedConfiguration().own == MoorageConfiguration(
         queue_compat="v1.36", plugin_budget_seconds=1.0, profiles=[]

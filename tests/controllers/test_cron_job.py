@@ -78,9 +78,9 @@ def test_a_job_is_made_at_each_moment_and_only_the_newest_are_kept():
 @pytest.mark.parametrize(
     ("spec", "expected", "reason"),
     [
-        pytest.param({}, [1, 2, 3], "SuccessfulCreate", id="they may overlap"),
+        pytest.param({}, [1, 2, 3], "SuccessfulCreate", id="jobs may overlap"),
         pytest.param(
-            {"concurrencyPolicy": "Forbid"}, [1], "JobAlreadyActive", id="they may not overlap"
+            {"concurrencyPolicy": "Forbid"}, [1], "JobAlreadyActive", id="jobs may not overlap"
         ),
         pytest.param(
             {"concurrencyPolicy": "Replace"}, [3], "SuccessfulDelete", id="the newest stays"
@@ -144,7 +144,7 @@ def test_a_moment_missed_by_more_than_the_deadline_is_left_out():
         pytest.param("* * * * *", "Moon/Base", "UnknownTimeZone", id="a zone"),
     ],
 )
-def test_what_cannot_be_read_is_told(schedule, zone, reason):
+def test_unreadable_cron_jobs_are_reported(schedule, zone, reason):
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(cron_job(schedule, **({"timeZone": zone} if zone else {})))
         await aio.sleep(120)

@@ -51,7 +51,7 @@ NODES_GIVEN = [
 @pytest.mark.parametrize(
     ("pod_spec", "nodes"),
     [
-        pytest.param({}, ["n1", "n2", "n4"], id="all that have no taint, cordoned ones too"),
+        pytest.param({}, ["n1", "n2", "n4"], id="nodes without taints, cordoned nodes too"),
         pytest.param({"nodeSelector": {"disk": "ssd"}}, ["n1"], id="those with the labels"),
         pytest.param(
             {"tolerations": [{"key": "dedicated", "operator": "Exists"}]},

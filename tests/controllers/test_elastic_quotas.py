@@ -24,7 +24,7 @@ from tests.plugins.quotas.builders import quota_manifest
             {"min": {"cpu": "4"}, "max": {"cpu": 8, "memory": "1Gi"}},
             [],
             {"cpu": "0", "memory": "0"},
-            id="what is bounded is told, used or not",
+            id="bounded resources are listed, used or not",
         ),
         pytest.param(
             {"max": {"cpu": 8, "nvidia.com/gpu": 4}},

@@ -143,14 +143,16 @@ NO_EXECUTE = {"key": "gone", "effect": "NoExecute"}
 @pytest.mark.parametrize(
     ("tolerations", "seconds"),
     [
-        pytest.param([], 0, id="what does not tolerate it goes at once"),
+        pytest.param([], 0, id="a pod without toleration is evicted at once"),
         pytest.param(
             [{"key": "gone", "operator": "Exists", **LIMITED}],
             20,
-            id="what tolerates it for a while goes then",
+            id="a limited toleration: the pod is evicted when it ends",
         ),
         pytest.param(
-            [{"key": "gone", "operator": "Exists"}], None, id="what tolerates it for ever stays"
+            [{"key": "gone", "operator": "Exists"}],
+            None,
+            id="an unlimited toleration: the pod stays",
         ),
     ],
 )

@@ -179,8 +179,8 @@ def test_a_rollback_makes_the_old_revision_the_newest():
     ("policy", "after_scaling", "after_deletion"),
     [
         pytest.param({}, 2, 2, id="claims stay unless asked otherwise"),
-        pytest.param({"whenScaled": "Delete"}, 1, 1, id="they go with pods that are too many"),
-        pytest.param({"whenDeleted": "Delete"}, 2, 0, id="they go with the set"),
+        pytest.param({"whenScaled": "Delete"}, 1, 1, id="claims are deleted with surplus pods"),
+        pytest.param({"whenDeleted": "Delete"}, 2, 0, id="claims are deleted with the set"),
         pytest.param({"whenDeleted": "Delete", "whenScaled": "Delete"}, 1, 0, id="both"),
     ],
 )

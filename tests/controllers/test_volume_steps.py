@@ -90,7 +90,7 @@ def told(step: Step | None) -> str:
     ("wanting", "volumes", "expected"),
     [
         pytest.param(
-            claim(storageClassName="later"), [volume()], "nothing", id="it waits for its pod"
+            claim(storageClassName="later"), [volume()], "nothing", id="the claim waits for its pod"
         ),
         pytest.param(
             claim(storageClassName="later", annotations=SELECTED),
@@ -134,7 +134,10 @@ def told(step: Step | None) -> str:
             id="one is reserved for it",
         ),
         pytest.param(
-            claim(volumeName="v"), [volume()], "persistentvolumes v: claimRef", id="it names one"
+            claim(volumeName="v"),
+            [volume()],
+            "persistentvolumes v: claimRef",
+            id="the claim names a volume",
         ),
         pytest.param(
             claim(volumeName="v", annotations=COMPLETED),
@@ -158,11 +161,11 @@ def told(step: Step | None) -> str:
             claim(volumeName="v", annotations=COMPLETED, phase="Bound"),
             [],
             "persistentvolumeclaims c: Lost",
-            id="its volume has gone",
+            id="the volume of the claim is deleted",
         ),
     ],
 )
-def test_what_a_claim_needs(wanting, volumes, expected):
+def test_the_next_step_of_a_claim(wanting, volumes, expected):
     world = _world([wanting], volumes, [])
     index = index_volumes(world.volumes.values())
     assert told(claim_step(world.claims["d", "c"], world, index)) == expected
@@ -178,23 +181,23 @@ def test_what_a_claim_needs(wanting, volumes, expected):
             [],
             volume(claimRef=FOR_C, phase="Bound", persistentVolumeReclaimPolicy="Delete"),
             "delete persistentvolumes v",
-            id="it goes with its claim",
+            id="the policy Delete: the volume is deleted with its claim",
         ),
         pytest.param(
             [],
             volume(claimRef=FOR_C, phase="Bound", persistentVolumeReclaimPolicy="Retain"),
             "persistentvolumes v: Released",
-            id="it outlives its claim",
+            id="the policy Retain: the volume outlives its claim",
         ),
         pytest.param(
             [],
             volume(claimRef=FOR_C, phase=""),
             "nothing",
-            id="its claim has not been seen yet",
+            id="the claim of the volume has not been seen yet",
         ),
     ],
 )
-def test_what_a_volume_needs(claims, asked, expected):
+def test_the_next_step_of_a_volume(claims, asked, expected):
     world = _world(claims, [asked], [])
     assert told(volume_step(world.volumes["", "v"], world)) == expected
 

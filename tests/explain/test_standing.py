@@ -38,7 +38,7 @@ def _nominated(pod: Manifest) -> Manifest:
             [NODE, waiting("p", schedulerName="other")],
             Where.UNSERVED,
             "nobody schedules schedulerName other: the profiles here are default-scheduler",
-            id="another scheduler's name",
+            id="a pod of another scheduler",
         ),
         pytest.param(
             [NODE, _ended(bound("p", "n"))],

@@ -236,7 +236,7 @@ def test_the_dynamic_client_finds_its_way_by_discovery(api, space, tmp_path):
     assert budgets.get(namespace=space).items == []
 
 
-def test_what_is_wrong_with_a_pod_is_told_by_field(core, space):
+def test_faults_of_a_pod_are_told_by_field(core, space):
     wrong = pod("a")
     wrong.spec.containers[0].image = ""
     wrong.spec.restart_policy = "Sometimes"
@@ -250,7 +250,7 @@ def test_what_is_wrong_with_a_pod_is_told_by_field(core, space):
     ]
 
 
-def test_nobody_known_is_nobody_served(api):
+def test_unknown_users_are_not_served(api):
     stranger = client.Configuration()
     stranger.host = api.configuration.host
     stranger.ssl_ca_cert = api.configuration.ssl_ca_cert

@@ -183,7 +183,7 @@ async def test_every_post_bind_is_told(awaitable, caplog):
     ("answered", "status", "skipped"),
     [
         pytest.param([], SKIP, set(), id="no plugin, no work"),
-        pytest.param([SKIP, SKIP], SKIP, {"0", "1"}, id="nobody has work"),
+        pytest.param([SKIP, SKIP], SKIP, {"0", "1"}, id="no plugin has work"),
         pytest.param([SKIP, SUCCESS], SUCCESS, {"0"}, id="one plugin has work"),
         pytest.param([SKIP, None], SUCCESS, {"0"}, id="a plugin without pre-flight may have work"),
         pytest.param(

@@ -215,7 +215,7 @@ def names(*given: str) -> frozenset[str]:
             ),
             "A",
             names(),
-            id="what a plugin raises is contained with its name",
+            id="an exception of a plugin is contained with the plugin's name",
         ),
     ],
 )
@@ -262,7 +262,7 @@ def nominate(node: str | None, status: Status) -> tuple[PostFilterResult, Status
             {"A": BROKEN},
             PostFilterOutcome(error("boom").by("A"), "boom"),
             "A",
-            id="what a plugin raises is an error",
+            id="an exception of a plugin is an error",
         ),
         pytest.param(
             {"A": said(SKIP)},
@@ -311,7 +311,7 @@ def test_post_filter(plugins, outcome, asked):
             error('running PreScore plugin "A": boom'),
             "A",
             names(),
-            id="what a plugin raises is contained",
+            id="an exception of a plugin is contained",
         ),
         pytest.param(
             {"A": BROKEN, "B": SKIP},

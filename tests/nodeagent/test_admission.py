@@ -118,9 +118,11 @@ EXISTS = [{"operator": "Exists"}]
             id="an extended resource the node never heard of is not its business",
         ),
         pytest.param([], {"nodeSelector": {"zone": "b"}}, {}, AFFINITY, id="another nodeSelector"),
-        pytest.param([], {"nodeSelector": {"zone": "a"}}, {}, None, id="its nodeSelector"),
+        pytest.param(
+            [], {"nodeSelector": {"zone": "a"}}, {}, None, id="the nodeSelector of the node"
+        ),
         pytest.param([], {"affinity": zone_in("b", "c")}, {}, AFFINITY, id="another zone"),
-        pytest.param([], {"affinity": zone_in("a")}, {}, None, id="its zone"),
+        pytest.param([], {"affinity": zone_in("a")}, {}, None, id="the zone of the node"),
         pytest.param([PORT_80], PORT_80, {}, PORTS, id="a host port that is taken"),
         pytest.param([PORT_80], PORT_80_UDP, {}, None, id="the same port of another protocol"),
         pytest.param(

@@ -72,7 +72,9 @@ def rules(operator: str, *values: int) -> list[dict[str, Any]]:
     ("container", "init", "codes"),
     [
         pytest.param({"restartPolicy": "Always"}, True, [0, 1, 42], id="a sidecar"),
-        pytest.param({"restartPolicy": "OnFailure"}, False, [1, 42], id="its own policy"),
+        pytest.param(
+            {"restartPolicy": "OnFailure"}, False, [1, 42], id="the policy of the container"
+        ),
         pytest.param(
             {"restartPolicy": "Never", "restartPolicyRules": rules("In", 42)},
             False,
@@ -106,25 +108,29 @@ ENDING = Ending(3, 0, 10**10)
 @pytest.mark.parametrize(
     ("told", "started_ns", "ended", "last"),
     [
-        pytest.param({"waiting": {}}, 0, None, None, id="it never ran"),
+        pytest.param({"waiting": {}}, 0, None, None, id="a container that never ran"),
         pytest.param(
-            {"running": {"startedAt": rfc3339(10**9)}}, 10**9, None, None, id="it runs since then"
+            {"running": {"startedAt": rfc3339(10**9)}},
+            10**9,
+            None,
+            None,
+            id="a running container with its start",
         ),
-        pytest.param({"running": {}}, 7, None, None, id="it runs since an unknown moment"),
-        pytest.param({"terminated": ENDED}, 0, ENDING, None, id="it has ended"),
+        pytest.param({"running": {}}, 7, None, None, id="a running container without its start"),
+        pytest.param({"terminated": ENDED}, 0, ENDING, None, id="an ended container"),
         pytest.param(
             {"running": {"startedAt": rfc3339(10**9)}, "last": ENDED},
             10**9,
             None,
             ENDING,
-            id="it runs again",
+            id="a restarted container",
         ),
         pytest.param(
             {"waiting": {"reason": "CrashLoopBackOff"}, "last": ENDED},
             0,
             ENDING,
             None,
-            id="it waited for its next run",
+            id="a container in CrashLoopBackOff",
         ),
     ],
 )

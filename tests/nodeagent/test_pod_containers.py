@@ -127,7 +127,7 @@ SIDECAR = {"initContainers": [{"name": "side", "restartPolicy": "Always"}, {"nam
         pytest.param(
             pod(SIDECAR, startup_seconds__side="3", run_seconds__i="2"),
             [(0, "Pending", "r.."), (3, "Pending", "RR."), (5, "Running", "R+R")],
-            id="what follows a sidecar waits until it is started",
+            id="containers after a sidecar wait until the sidecar is started",
         ),
         pytest.param(
             pod({**SIDECAR, "restartPolicy": "Never"}, run_seconds="5"),

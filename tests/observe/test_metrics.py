@@ -18,6 +18,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.config.feature_gates import DEFAULT_GATES, parse_feature_gates
 from moorage.framework.containment import Containment
+from moorage.observe.access import AccessFacts
 from moorage.observe.attempts import AttemptFacts
 from moorage.observe.calls import CallFacts
 from moorage.observe.catalogue import METRICS
@@ -80,10 +81,20 @@ SHARED = {
     "rest_client_request_retries_total": ("code", "verb", "host"),
     "rest_client_request_size_bytes": ("verb", "host"),
     "rest_client_response_size_bytes": ("verb", "host"),
+    "apiserver_delegated_authn_request_total": ("code",),
+    "apiserver_delegated_authn_request_duration_seconds": ("code",),
+    "apiserver_delegated_authz_request_total": ("code",),
+    "apiserver_delegated_authz_request_duration_seconds": ("code",),
+    "authentication_token_cache_request_total": ("status",),
+    "authentication_token_cache_fetch_total": ("status",),
+    "authentication_duration_seconds": ("result",),
+    "authorization_attempts_total": ("result",),
+    "authorization_duration_seconds": ("result",),
     "kubernetes_build_info": ("major", "minor", "git_version"),
     "kubernetes_feature_enabled": ("name", "stage"),
 }
-"""Section 4, without what has no counterpart: work queues, informers, Go, metrics about metrics."""
+"""Section 4, without what has no counterpart: work queues, informers, Go, metrics about metrics.
+The metrics of authentication and authorization are those of the module apiserver in v1.36."""
 
 
 def buckets(text: str) -> tuple[float, ...]:
@@ -294,6 +305,7 @@ def test_the_metrics_of_a_scheduler_tell_what_happened() -> None:
             metrics = exposition_of(
                 cluster.scheduler,
                 calls=calls,
+                access=AccessFacts(),
                 containment=Containment(),
                 gates=DEFAULT_GATES,
             )
@@ -316,6 +328,7 @@ def test_every_metric_said_to_be_observed_has_a_source() -> None:
             metrics = exposition_of(
                 cluster.scheduler,
                 calls=CallFacts("server"),
+                access=AccessFacts(),
                 containment=Containment(),
                 gates=DEFAULT_GATES,
             )
@@ -384,6 +397,7 @@ def test_metrics_of_a_gate_are_declared_only_while_it_is_on() -> None:
                 page, _ = exposition_of(
                     cluster.scheduler,
                     calls=CallFacts("server"),
+                    access=AccessFacts(),
                     containment=Containment(),
                     gates=gates,
                 ).text("")

@@ -6,6 +6,7 @@ from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.config.feature_gates import DEFAULT_GATES
 from moorage.framework.containment import Containment
+from moorage.observe.access import AccessFacts
 from moorage.observe.calls import CallFacts
 from moorage.observe.waiting_groups import WaitingGroups
 from moorage.service.metrics import exposition_of
@@ -15,7 +16,11 @@ from tests.scenarios.gangs import Cluster, coscheduling, nodes, of_object, play,
 def shown(live: Cluster) -> dict[str, float]:
     """Return the two gauges as a scrape reads them."""
     page, _ = exposition_of(
-        live.scheduler, calls=CallFacts("server"), containment=Containment(), gates=DEFAULT_GATES
+        live.scheduler,
+        calls=CallFacts("server"),
+        access=AccessFacts(),
+        containment=Containment(),
+        gates=DEFAULT_GATES,
     ).text("")
     names = ("moorage_pod_groups_waiting", "moorage_pod_group_longest_wait_seconds")
     lines = [line.split() for line in page.decode().splitlines() if line.startswith(names)]

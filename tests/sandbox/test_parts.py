@@ -38,7 +38,7 @@ KUBECONFIG = f"""{{
             ['{"ready":true}', '{"error":"node-01 was refused"}'],
             MoorageError,
             "node-01 was refused",
-            id="what the server said last is the reason",
+            id="the last line of the server is the reason",
         ),
         pytest.param(
             ['{"ready":true}', '{"error":"no such zone","bad_input":true}'],

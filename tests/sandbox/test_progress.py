@@ -38,23 +38,23 @@ def failed(count: int, uid: str = "e") -> Event:
 @pytest.mark.parametrize(
     ("seen", "state", "message"),
     [
-        pytest.param(with_status(), PodState.PENDING, "", id="nobody has looked at it"),
+        pytest.param(with_status(), PodState.PENDING, "", id="no attempt yet"),
         pytest.param(refused(), PodState.UNSCHEDULABLE, "no room", id="no node takes it"),
         pytest.param(
             refused(reason="SchedulingGated", message=""),
             PodState.GATED,
             "SchedulingGated",
-            id="its gates are closed",
+            id="a gated pod",
         ),
-        pytest.param(with_status(node_name="n"), PodState.BOUND, "", id="it has a node"),
+        pytest.param(with_status(node_name="n"), PodState.BOUND, "", id="a bound pod"),
         pytest.param(
-            with_status(node_name="n", phase="Running"), PodState.RUNNING, "", id="it runs"
+            with_status(node_name="n", phase="Running"), PodState.RUNNING, "", id="a running pod"
         ),
         pytest.param(
             with_status(node_name="n", phase="Failed", reason="OutOfcpu"),
             PodState.FINISHED,
             "OutOfcpu",
-            id="its node refused it",
+            id="a pod refused by its node",
         ),
     ],
 )
@@ -68,7 +68,7 @@ def test_the_state_and_message_of_a_pod_follow_from_its_status(
     ("served", "expected"),
     [
         pytest.param(None, (PodState.PENDING, ""), id="unknown who is served: it may still come"),
-        pytest.param({"other"}, (PodState.PENDING, ""), id="its scheduler is served"),
+        pytest.param({"other"}, (PodState.PENDING, ""), id="the scheduler name is served"),
         pytest.param(
             {"a", "default-scheduler"},
             (
@@ -76,7 +76,7 @@ def test_the_state_and_message_of_a_pod_follow_from_its_status(
                 "spec.schedulerName is other, and no profile has that name "
                 "(there are: a, default-scheduler)",
             ),
-            id="nobody serves it, which explains it",
+            id="the scheduler name is not served",
         ),
     ],
 )

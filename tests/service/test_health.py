@@ -1,4 +1,7 @@
-"""The HTTPS port: health checks and who may read what. Left out: what metrics say."""
+"""The HTTPS port: health checks and pages.
+
+Left out: who may read them (``tests/service/serving``), what metrics say.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ import aiohttp
 import pytest
 from multidict import MultiDict
 
-from moorage.apiserver.certs import Authority
-from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
 from moorage.observe.slis import HealthFacts
-from moorage.service.health import HealthServer, Page, Serving, health
+from moorage.service.health import HealthServer, Listening, Page, health
+from moorage.service.serving.tls import TlsRules
+from tests.service.serving.guards import open_access
 
 CHECKS = [("ping", lambda: True), ("shutdown", lambda: True), ("sync", lambda: False)]
 
@@ -80,43 +83,21 @@ def test_health_paths_answer_by_the_state_of_their_checks(
     assert (answer.status, answer.text) == expected
 
 
-@pytest.mark.parametrize(
-    ("open_paths", "path", "is_open"),
-    [
-        pytest.param(None, "/healthz", True, id="health is open"),
-        pytest.param(None, "/readyz/ping", True, id="each health check is open"),
-        pytest.param(None, "/metrics", False, id="metrics are not open"),
-        pytest.param(("/metrics",), "/metrics", True, id="metrics are open if configured"),
-        pytest.param(
-            ("/metrics",), "/metrics/resources", False, id="only configured paths are open"
-        ),
-        pytest.param(("/metrics*",), "/metrics/resources", True, id="a star stands for any rest"),
-        pytest.param(("/metrics",), "/healthz", False, id="a list replaces the default one"),
-    ],
-)
-def test_the_open_paths_are_read_without_credentials(open_paths, path, is_open) -> None:
-    serving = Serving() if open_paths is None else Serving(open_paths=open_paths)
-    assert serving.is_open(path) is is_open
-
-
-def own() -> tuple[bytes, bytes]:
-    pair = Authority(SystemClock()).server_pair()
-    return pair.certificate, pair.key
-
-
 async def hello(accept: str) -> Page:
     del accept
     return Page(b"hello")
 
 
-def server(serving: Serving) -> HealthServer:
+def server(*paths: str, port: int = 0, rules: TlsRules | None = None) -> HealthServer:
+    listening = Listening(address="127.0.0.1", port=port, free_port=not port)
     pages = {"/hello": hello, "/secret": hello}
-    return HealthServer(serving, own, checks={"healthz": CHECKS[:1]}, pages=pages)
+    access = open_access(*paths, rules=rules)
+    return HealthServer(listening, access, checks={"healthz": CHECKS[:1]}, pages=pages)
 
 
 @pytest.fixture
 async def served() -> AsyncIterator[str]:
-    running = server(Serving(port=0, open_paths=("/healthz", "/hello", "/nosuch")))
+    running = server("/healthz", "/hello", "/nosuch")
     await running.start()
     yield f"https://127.0.0.1:{running.port}"
     await running.close()
@@ -148,8 +129,8 @@ async def test_the_port_answers_over_tls(served: str, path: str, expected) -> No
 async def test_results_of_checks_are_counted_when_a_check_is_called() -> None:
     told = HealthFacts()
     running = HealthServer(
-        Serving(port=0, open_paths=("/livez", "/readyz")),
-        own,
+        Listening(address="127.0.0.1", free_port=True),
+        open_access("/livez", "/readyz*"),
         checks={"livez": CHECKS[:1], "readyz": CHECKS[1:]},
         pages={},
         told=told,
@@ -174,7 +155,7 @@ async def test_results_of_checks_are_counted_when_a_check_is_called() -> None:
 
 
 async def test_old_versions_of_tls_are_refused() -> None:
-    running = server(Serving(port=0, tls_version_min=ssl.TLSVersion.TLSv1_3))
+    running = server(rules=TlsRules(ssl.TLSVersion.TLSv1_3))
     await running.start()
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -188,14 +169,41 @@ async def test_old_versions_of_tls_are_refused() -> None:
 
 
 async def test_a_taken_port_is_reported_with_a_remedy() -> None:
-    running = server(Serving(port=0))
+    running = server()
     await running.start()
     with pytest.raises(UsageError, match="choose another --secure-port, or 0 not to serve"):
-        await server(Serving(port=running.port)).start()
+        await server(port=running.port).start()
     await running.close()
 
 
-async def test_a_certificate_that_cannot_be_read_is_told() -> None:
-    serving = Serving(port=0, certificate_file="nosuch.crt", key_file="nosuch.key")
-    with pytest.raises(UsageError, match=r"--tls-cert-file nosuch\.crt, .*No such file"):
-        await server(serving).start()
+async def test_several_processes_listen_on_one_port_if_that_is_permitted() -> None:
+    listening = Listening(address="127.0.0.1", free_port=True, share_port=True)
+    first = HealthServer(listening, open_access(), checks={}, pages={})
+    await first.start()
+    listening = Listening(address="127.0.0.1", port=first.port, share_port=True)
+    second = HealthServer(listening, open_access(), checks={}, pages={})
+    try:
+        await second.start()
+        assert second.port == first.port
+    finally:
+        await first.close()
+        await second.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        pytest.param("GET", (200, "hello"), id="a read"),
+        pytest.param("HEAD", (200, ""), id="a read of the headers"),
+        pytest.param("POST", (405, "405 method not allowed\n"), id="a write"),
+    ],
+)
+async def test_only_reading_is_served_and_nothing_is_kept_by_caches(
+    served: str, method: str, expected: tuple[int, str]
+) -> None:
+    async with (
+        aiohttp.ClientSession() as session,
+        session.request(method, served + "/hello", ssl=False) as answer,
+    ):
+        assert (answer.status, await answer.text()) == expected
+        assert answer.headers["Cache-Control"] == "no-cache, private"

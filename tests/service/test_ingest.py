@@ -292,7 +292,7 @@ N1 = ("node add", node())
                 ("pod update", pod("q", uid="uid-p"), pod("q", uid="uid-p", version="2")),
             ],
             ["queue.add q"],
-            id="it is taken in when the first is gone",
+            id="a second pod of the name is added when the first is gone",
         ),
         pytest.param(
             [("pod add", pod()), ("pod add", pod("q", uid="uid-p", **BOUND))],
@@ -317,12 +317,17 @@ N1 = ("node add", node())
         ),
         pytest.param(
             [("pod add", pod(**BOUND)), ("pod delete", pod(**N2))],
-            ["cache.remove_pod p", "move AssignedPodDelete p -"],
+            ["cache.remove_pod p", "cache.remove_pod p", "move AssignedPodDelete p -"],
             id="a pod is deleted on another node than it was on",
         ),
         pytest.param(
             [N1, ("pod add", pod()), ("assume", pod()), ("pod delete", pod(**N2))],
-            ["cache.remove_pod p", "move AssignedPodDelete p -", "queue.delete p"],
+            [
+                "cache.remove_pod p",
+                "cache.remove_pod p",
+                "move AssignedPodDelete p -",
+                "queue.delete p",
+            ],
             id="an assumed pod is deleted on another node",
         ),
     ],

@@ -77,7 +77,7 @@ SINGLES = {"s1": "active", "s2": "active"}
         pytest.param(
             [woken],
             {"a1": "active", "a2": WAITS, "a3": WAITS},
-            id="one member is woken",
+            id="a single member is woken",
         ),
         pytest.param(
             [woken, woken],

@@ -19,7 +19,7 @@ _RACES = (818,)
 
 
 @pytest.mark.parametrize("seed", range(_FEW), ids=lambda seed: f"seed {seed}")
-def test_what_happens_is_what_was_said(seed: int) -> None:
+def test_the_sandbox_does_what_the_answer_said(seed: int) -> None:
     """Every pod is on the node that was said, or waits if that was said."""
     outcome = agreement(seed)
     assert outcome.happened == outcome.said
@@ -34,7 +34,7 @@ def test_most_changes_lead_to_something() -> None:
 @pytest.mark.parametrize(
     "first", range(_FEW, _MANY, _TOGETHER), ids=lambda seed: f"from seed {seed}"
 )
-def test_what_happens_is_what_was_said_a_thousand_times(first: int) -> None:
+def test_the_sandbox_does_what_a_thousand_answers_said(first: int) -> None:
     """The seeds that disagree are listed; `agreement(seed)` plays one of them again."""
     seeds = range(first, min(first + _TOGETHER, _MANY))
     known = [seed for seed in seeds if seed in _RACES]

@@ -88,7 +88,8 @@ class SchedulerLink:
             return UsageError(str(error))
         if isinstance(error, UnauthorizedError):
             return MoorageError(
-                f"{self.title} refuses: {error}; its questions are open where it runs with "
+                f"{self.title} refuses: {error}; give --token of a user that may get the paths "
+                f"{PREFIX}/*, or run it with "
                 f"--authorization-always-allow-paths=/healthz,/readyz,/livez,{PREFIX}/*"
             )
         if isinstance(error, NotFoundError) and error.reason:

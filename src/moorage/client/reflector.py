@@ -77,11 +77,13 @@ class Reflector(Generic[ObjectT]):
     transport
         Carries the calls.
     resource
-        The resource type to watch, in all namespaces.
+        The resource type to watch.
     type_
         The struct to decode its objects into.
     handler
         Takes in every change.
+    namespace
+        The only namespace to watch; "" for all.
     field_selector
         Restricts list and watch alike.
     whole
@@ -108,6 +110,7 @@ class Reflector(Generic[ObjectT]):
         handler: Handler[ObjectT],
         clock: Clock,
         rng: Random,
+        namespace: str = "",
         field_selector: str = "",
         whole: WholeObjects | None = None,
         optional: bool = False,
@@ -120,7 +123,7 @@ class Reflector(Generic[ObjectT]):
         self._handler = handler
         self._clock = clock
         self._rng = rng
-        self._selection = requests.Selection(field_selector=field_selector)
+        self._selection = requests.Selection(namespace, field_selector=field_selector)
         self._backoff = Backoff(BackoffRule(), clock=clock, rng=rng)
         self._objects: dict[Key, ObjectT] = {}
         self._handled = 0

@@ -53,6 +53,7 @@ _TEN_MS: Final = exponential(0.01, 2, 20)
 _TENTH_MS: Final = exponential(0.0001, 2, 12)
 _TEN_US: Final = exponential(0.00001, 1.5, 20)
 _CALL: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+_REVIEW: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 _SIZE: Final = tuple(
     float(bound)
     for bound in (64, 256, 512, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216)
@@ -321,6 +322,64 @@ METRICS: Final[tuple[Metric, ...]] = (
         "Bodies the API server answered with, watches left out",
         ("verb", "host"),
         _SIZE,
+    ),
+    Metric(
+        "apiserver_delegated_authn_request_total",
+        "counter",
+        "TokenReviews sent to the API server; code is <error> where no answer came",
+        ("code",),
+    ),
+    Metric(
+        "apiserver_delegated_authn_request_duration_seconds",
+        "histogram",
+        "TokenReviews, until the whole answer is there",
+        ("code",),
+        _REVIEW,
+    ),
+    Metric(
+        "apiserver_delegated_authz_request_total",
+        "counter",
+        "SubjectAccessReviews sent to the API server; code is <error> where no answer came",
+        ("code",),
+    ),
+    Metric(
+        "apiserver_delegated_authz_request_duration_seconds",
+        "histogram",
+        "SubjectAccessReviews, until the whole answer is there",
+        ("code",),
+        _REVIEW,
+    ),
+    Metric(
+        "authentication_token_cache_request_total",
+        "counter",
+        "Bearer tokens looked up among the answers kept: hit, miss",
+        ("status",),
+    ),
+    Metric(
+        "authentication_token_cache_fetch_total",
+        "counter",
+        "Bearer tokens that had to be reviewed, by how that ended: ok, error",
+        ("status",),
+    ),
+    Metric(
+        "authentication_duration_seconds",
+        "histogram",
+        "Finding out who makes a call to the secure port, by result: success, error",
+        ("result",),
+        _MS,
+    ),
+    Metric(
+        "authorization_attempts_total",
+        "counter",
+        "Calls to the secure port by the decision: allowed, denied, no-opinion, error",
+        ("result",),
+    ),
+    Metric(
+        "authorization_duration_seconds",
+        "histogram",
+        "Deciding whether a caller of the secure port may, by the decision",
+        ("result",),
+        _MS,
     ),
     Metric(
         "kubernetes_build_info",

@@ -1,27 +1,28 @@
 """The HTTPS port: health checks, metrics, the configuration in force; reading only.
 
 Started by the composition root before the scheduler, so that a replica that waits answers as well.
+`moorage.service.serving` decides who may read what.
 
 Notes
 -----
 Paths, checks and texts of kubernetes v1.36 cmd/kube-scheduler/app/server.go and
-apiserver/pkg/server/healthz. Callers are not told apart: a path is open to every caller that
-reaches the port, or forbidden.
+apiserver/pkg/server/healthz.
 """
 
 from __future__ import annotations
 
-import ssl
+import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
-from moorage.api.codec import encode
 from moorage.base.authorities import read_when_used
 from moorage.base.errors import UsageError
 from moorage.observe.slis import HealthFacts
+from moorage.service.serving.access import Access
+from moorage.service.serving.callers import Credentials
+from moorage.service.serving.chain import peer_certificate
 
 with read_when_used():
     from aiohttp import web
@@ -30,16 +31,17 @@ Check = Callable[[], bool]
 """A health check: whether one part of the process works."""
 
 PORT: Final = 10259
-ADDRESS: Final = "127.0.0.1"
-"""kube-scheduler listens on all addresses; here that has to be configured."""
-ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
+ADDRESS: Final = "0.0.0.0"
 
 _TEXT: Final = "text/plain; charset=utf-8"
+_CACHE: Final = "no-cache, private"
+_READING: Final = ("GET", "HEAD")
 _STOP_SECONDS: Final = 1.0
+_BACKLOG: Final = 128
 
 
-class Serving(msgspec.Struct, frozen=True, kw_only=True):
-    """The address of the port, and its certificate.
+class Listening(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the port listens.
 
     Parameters
     ----------
@@ -47,31 +49,14 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
         Address to listen on; port 0: do not listen.
     free_port
         Listen on any free port instead.
-    certificate_file, key_file
-        PEM; both or neither. Without them a certificate is made in memory.
-    tls_version_min
-        The oldest version of TLS spoken.
-    open_paths
-        Paths that every caller may read; ``*`` at the end stands for any rest.
+    share_port
+        Whether several processes may listen on the port (``SO_REUSEPORT``).
     """
 
     address: str = ADDRESS
     port: int = PORT
     free_port: bool = False
-    certificate_file: str = ""
-    key_file: str = ""
-    tls_version_min: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
-    open_paths: tuple[str, ...] = ALWAYS_ALLOWED
-
-    def is_open(self, path: str) -> bool:
-        """Whether every caller may read a path; a check below an open path is open as well."""
-        for allowed in self.open_paths:
-            if allowed.endswith("*"):
-                if path.startswith(allowed[:-1]):
-                    return True
-            elif path == allowed or (allowed in ALWAYS_ALLOWED and path.startswith(f"{allowed}/")):
-                return True
-        return False
+    share_port: bool = False
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -94,10 +79,10 @@ class HealthServer:
 
     Parameters
     ----------
-    serving
-        Address and certificate.
-    certificate
-        Makes the certificate and key, PEM, that are presented where no files are named.
+    listening
+        Where.
+    access
+        The certificate, and who may read what.
     checks
         The named checks of ``/healthz``, ``/livez`` and ``/readyz``, by path, in order.
     pages
@@ -110,16 +95,16 @@ class HealthServer:
 
     def __init__(
         self,
-        serving: Serving,
-        certificate: Callable[[], tuple[bytes, bytes]],
+        listening: Listening,
+        access: Access,
         *,
         checks: Mapping[str, Sequence[tuple[str, Check]]],
         pages: Mapping[str, PageMaker],
         told: HealthFacts | None = None,
         queries: Mapping[str, QueryPage] | None = None,
     ) -> None:
-        self._serving = serving
-        self._certificate = certificate
+        self._listening = listening
+        self._access = access
         self._checks = checks
         self.pages = pages
         self._told = told
@@ -134,41 +119,63 @@ class HealthServer:
         Raises
         ------
         UsageError
-            The port is taken, or the certificate cannot be used.
+            The port is taken, or the authorities of callers cannot be looked up.
         """
-        app = web.Application()
-        app.router.add_get("/{path:.*}", self._answer)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
-        await runner.setup()
-        serving = self._serving
-        port = 0 if serving.free_port else serving.port
-        site = web.TCPSite(runner, serving.address, port, ssl_context=self._tls())
         try:
-            await site.start()
+            await self._access.start()
+            await self._listen()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def _listen(self) -> None:
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        runner = self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
+        await runner.setup()
+        try:
+            opened = _opened(self._listening)
         except OSError as error:
-            await runner.cleanup()
+            where = f"{self._listening.address}:{self._listening.port}"
             raise UsageError(
-                f"cannot serve on {serving.address}:{serving.port}: {error.strerror}; "
+                f"cannot serve on {where}: {error.strerror}; "
                 "choose another --secure-port, or 0 not to serve"
             ) from error
-        self._runner = runner
-        self.port = runner.addresses[0][1]
+        site = web.SockSite(runner, opened, ssl_context=self._access.tls.context)
+        await site.start()
+        self.port = opened.getsockname()[1]
 
     @property
     def url(self) -> str:
         """The address listened on, once started."""
-        return f"https://{self._serving.address}:{self.port}"
+        return f"https://{self._listening.address}:{self.port}"
 
     async def close(self) -> None:
         """Stop listening; idempotent."""
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
+        await self._access.close()
 
     async def _answer(self, request: web.Request) -> web.Response:
+        answer = await self._judged(request)
+        answer.headers["Cache-Control"] = _CACHE
+        return answer
+
+    async def _judged(self, request: web.Request) -> web.Response:
+        credentials = _credentials(request)
+        refused = await self._access.gate.refused(credentials, request.method, request.path)
+        if refused is not None:
+            headers = {"Content-Type": refused.content_type}
+            return web.Response(status=refused.status, body=refused.body, headers=headers)
+        if request.method not in _READING:
+            return web.Response(
+                status=405, text="405 method not allowed\n", headers={"Allow": ", ".join(_READING)}
+            )
+        return await self._read(request)
+
+    async def _read(self, request: web.Request) -> web.Response:
         path = request.path
-        if not self._serving.is_open(path):
-            return _forbidden(path)
         head, _, name = path.removeprefix("/").partition("/")
         if head in self._checks:
             return health(head, self._checked(head), name, request.query)
@@ -198,33 +205,39 @@ class HealthServer:
 
         return [(name, telling(name, check)) for name, check in self._checks[path]]
 
-    def _tls(self) -> ssl.SSLContext:
-        serving = self._serving
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = serving.tls_version_min
-        if serving.certificate_file or serving.key_file:
-            try:
-                context.load_cert_chain(serving.certificate_file, serving.key_file or None)
-            except (OSError, ssl.SSLError) as error:
-                raise UsageError(
-                    f"--tls-cert-file {serving.certificate_file}, --tls-private-key-file "
-                    f"{serving.key_file}: {error.strerror or error}"
-                ) from error
-            return context
-        certificate, key = self._certificate()
-        load_pair(context, certificate, key)
-        return context
+
+def _opened(listening: Listening) -> socket.socket:
+    """Return a socket that is bound.
+
+    Raises
+    ------
+    OSError
+        The address cannot be used.
+    """
+    family = socket.AF_INET6 if ":" in listening.address else socket.AF_INET
+    opened = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if listening.share_port:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            # As Go: all addresses of IPv6 include those of IPv4.
+            opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        opened.bind((listening.address, 0 if listening.free_port else listening.port))
+        opened.listen(_BACKLOG)
+    except OSError:
+        opened.close()
+        raise
+    opened.setblocking(False)
+    return opened
 
 
-def load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate from memory by way of a temporary file: the library reads only files."""
-    import tempfile
-
-    with tempfile.TemporaryDirectory(prefix="moorage-") as folder:
-        path = Path(folder) / "server.pem"
-        path.touch(mode=0o600)
-        path.write_bytes(key + b"\n" + certificate)
-        context.load_cert_chain(path)
+def _credentials(request: web.Request) -> Credentials:
+    connection = (
+        None if request.transport is None else request.transport.get_extra_info("ssl_object")
+    )
+    headers = tuple((name.lower(), value) for name, value in request.headers.items())
+    return Credentials(headers, peer_certificate(connection))
 
 
 def health(
@@ -266,17 +279,3 @@ def health(
     if "verbose" in query:
         return web.Response(text="\n".join([*lines, f"{path} check passed\n"]))
     return web.Response(text="ok")
-
-
-def _forbidden(path: str) -> web.Response:
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": f'forbidden: User "system:anonymous" cannot get path "{path}"',
-        "reason": "Forbidden",
-        "details": {},
-        "code": 403,
-    }
-    return web.Response(status=403, body=encode(status), content_type="application/json")

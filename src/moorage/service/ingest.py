@@ -262,7 +262,9 @@ class PodIngest(_Changing):
         if assigned or (missed and self._known_assigned(pod)):
             began_ns = self._events.now_ns()
             try:
-                self._cache.remove_pod(self._as_held(pod))
+                self._cache.remove_pod(pod)
+            except CacheCorruptedError:
+                self._remove_where_held(pod)
             except CacheError as problem:
                 _tolerate(problem)
             self._queue.move_all(ASSIGNED_POD_DELETE, pod, None)
@@ -297,22 +299,16 @@ class PodIngest(_Changing):
         self.on_delete(old, missed=True)
         self.on_add(new)
 
-    def _as_held(self, pod: Pod) -> Pod:
-        """Return a pod that is gone, on the node the cache holds it on: a pod never moves."""
-        try:
-            held = self._cache.get_pod(pod.uid)
-        except CacheError:
-            return pod
-        node_name = held.spec.node_name
-        if pod.spec.node_name not in ("", node_name):
-            _log.error(
-                "Pod %s: spec.nodeName: deleted on %s, though it was on %s",
-                pod.full_name,
-                pod.spec.node_name,
-                node_name,
-            )
-            return held
-        return pod
+    def _remove_where_held(self, pod: Pod) -> None:
+        """Remove a deleted pod from the node that the cache knows: a pod never moves."""
+        held = self._cache.get_pod(pod.uid)
+        _log.error(
+            "Pod %s: spec.nodeName: deleted on %s, though it was on %s",
+            pod.full_name,
+            pod.spec.node_name,
+            held.spec.node_name,
+        )
+        self._cache.remove_pod(held)
 
     def _check_uid(self, pod: Pod) -> None:
         """Refuse a pod that cannot be told from others: state and writes go by the uid."""

@@ -11,6 +11,7 @@ from moorage.config.feature_gates import GATES, FeatureGates
 from moorage.framework.containment import Containment
 from moorage.framework.plugin_metrics import Labels, PluginMetrics
 from moorage.framework.profile import Profile
+from moorage.observe.access import AccessFacts
 from moorage.observe.calls import CallFacts
 from moorage.observe.catalogue import METRICS
 from moorage.observe.exposition import Exposition, Sample, Source
@@ -29,6 +30,7 @@ def exposition_of(
     scheduler: Scheduler,
     *,
     calls: CallFacts,
+    access: AccessFacts,
     containment: Containment,
     gates: FeatureGates,
     disabled: Collection[str] = (),
@@ -39,6 +41,8 @@ def exposition_of(
     ----------
     calls
         The reports of the scheduler's transport.
+    access
+        The numbers about callers of the secure port.
     containment
         The failures of plugins from outside.
     gates
@@ -69,6 +73,7 @@ def exposition_of(
         "leader_election_master_status": lambda: _of_elector(scheduler, "leading"),
         "leader_election_slowpath_total": lambda: _of_elector(scheduler, "slow_paths"),
         **_call_sources(calls),
+        **_access_sources(access),
         **_group_sources(scheduler.facts.group_attempts),
         **sources_of_plugins(core.profiles.values()),
         "kubernetes_build_info": lambda: [(("1", "36", PLAYED), 1.0)],
@@ -132,6 +137,28 @@ def _call_sources(calls: CallFacts) -> dict[str, Source]:
         "rest_client_request_size_bytes": by_verb(calls.sent),
         "rest_client_response_size_bytes": by_verb(calls.received),
     }
+
+
+def _access_sources(access: AccessFacts) -> dict[str, Source]:
+    sources: dict[str, Source] = {
+        "authentication_token_cache_request_total": _labelled(access.token_cache),
+        "authentication_token_cache_fetch_total": _labelled(access.token_fetches),
+        "authentication_duration_seconds": _labelled(access.authentications),
+        "authorization_attempts_total": lambda: _one_label(
+            (result, float(told.count)) for result, told in access.authorizations.items()
+        ),
+        "authorization_duration_seconds": _labelled(access.authorizations),
+    }
+    for name, reviews in (("authn", access.token_reviews), ("authz", access.access_reviews)):
+        sources[f"apiserver_delegated_{name}_request_total"] = _labelled(reviews.answers)
+        sources[f"apiserver_delegated_{name}_request_duration_seconds"] = _labelled(
+            reviews.durations
+        )
+    return sources
+
+
+def _labelled(numbers: Mapping[str, float | Histogram]) -> Source:
+    return lambda: _one_label(numbers.items())
 
 
 def _group_sources(groups: GroupAttemptFacts) -> dict[str, Source]:

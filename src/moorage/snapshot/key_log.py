@@ -22,21 +22,23 @@ class KeyLog(Generic[T]):
         The position behind the newest entry; only `append` changes it.
     """
 
-    __slots__ = ("_base", "_keys", "_limit", "position")
+    __slots__ = ("_base", "_full", "_keys", "_limit", "position")
 
     def __init__(self, limit: int = 4096) -> None:
         self._keys: list[T] = []
         self._base = 0
         self._limit = limit
+        self._full = 2 * limit
         self.position = 0
 
     def append(self, key: T) -> None:
         """Note that the object behind a key changed."""
-        self._keys.append(key)
+        keys = self._keys
+        keys.append(key)
         self.position += 1
-        if len(self._keys) > 2 * self._limit:
-            drop = len(self._keys) - self._limit
-            del self._keys[:drop]
+        if len(keys) > self._full:
+            drop = len(keys) - self._limit
+            del keys[:drop]
             self._base += drop
 
     def since(self, position: int) -> list[T] | None:

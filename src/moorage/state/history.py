@@ -101,7 +101,6 @@ class Histories:
         history = self._by_uid.get(uid)
         if history is None:
             history = self._by_uid[uid] = PodHistory(uid, key)
-        if self._uid_by_key.get(key) != uid:
             self._uid_by_key[key] = uid
         kept = history.kept
         kept.append(HistoryEntry(self._now_ns(), what, cause))

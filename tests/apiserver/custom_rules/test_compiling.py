@@ -67,7 +67,7 @@ def compiler_says(text: str) -> str | None:
         pytest.param("self > 0", id="an operator that does not fit an object"),
         pytest.param("(self.replicas > 1 ? self.doors : self.doors)[0].open", id="a choice"),
         pytest.param("{'a': self.name}.all(k, true)", id="a literal map"),
-        pytest.param("dyn(self).anything", id="what has no type"),
+        pytest.param("dyn(self).anything", id="a field of a dynamic value"),
     ],
 )
 def test_a_rule_compiles(text: str):
@@ -119,7 +119,7 @@ def test_a_rule_compiles(text: str):
             "NUM_UINT, STRING, BYTES, IDENTIFIER}\n"
             " | self.replicas >\n"
             " | ...............^",
-            id="it ends too early",
+            id="an expression that ends too early",
         ),
         pytest.param(
             "sefl.replicas > 1",

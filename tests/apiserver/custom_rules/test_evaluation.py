@@ -29,13 +29,13 @@ SHRUNK = ['spec.n: Invalid value: "integer": may only grow']
 @pytest.mark.parametrize(
     ("new", "old", "errors"),
     [
-        pytest.param({"n": 2}, {"n": 1}, [], id="it grows"),
-        pytest.param({"n": 1}, {"n": 2}, SHRUNK, id="it shrinks"),
+        pytest.param({"n": 2}, {"n": 1}, [], id="the number grows"),
+        pytest.param({"n": 1}, {"n": 2}, SHRUNK, id="the number shrinks"),
         pytest.param({"n": 1}, None, [], id="the object is new"),
         pytest.param({"n": 1}, {}, [], id="the field is new"),
-        pytest.param({"n": 1}, {"n": None}, [], id="it was null"),
+        pytest.param({"n": 1}, {"n": None}, [], id="the old value is null"),
         pytest.param({}, {"n": 1}, [], id="the field goes"),
-        pytest.param({"n": None}, {"n": 1}, [], id="it becomes null"),
+        pytest.param({"n": None}, {"n": 1}, [], id="the new value is null"),
     ],
 )
 def test_a_transition_rule_compares_the_new_value_with_the_old(
@@ -95,7 +95,7 @@ def test_a_transition_rule_compares_the_new_value_with_the_old(
             {"a": 1, "extra": {"deep": 2}},
             {"a": 1, "extra": {"deep": 1}},
             ['spec.x: Invalid value: "object": is fixed'],
-            id="what a rule cannot see is compared, too",
+            id="fields outside the schema are compared, too",
         ),
         pytest.param(
             obj(FIXED, a=COUNT | {"nullable": True}),
@@ -134,16 +134,16 @@ BROKEN = 'spec: Invalid value: "object"'
     ("each", "message"),
     [
         pytest.param(rule("self.a > 9"), f"{BROKEN}: failed rule: self.a > 9", id="the rule"),
-        pytest.param(rule("self.a > 9", message=" more \n"), f"{BROKEN}: more", id="its message"),
+        pytest.param(rule("self.a > 9", message=" more \n"), f"{BROKEN}: more", id="the message"),
         pytest.param(
             rule("self.a > 9", messageExpression="'a is %d'.format([self.a])", message="more"),
             f"{BROKEN}: a is 1",
-            id="its message expression",
+            id="the message expression",
         ),
         pytest.param(
             rule("self.a > 9", messageExpression="' \\n '", message="more"),
             f"{BROKEN}: more",
-            id="its message where the expression says nothing",
+            id="an empty message expression: the message",
         ),
         pytest.param(
             rule("self.a > 9", messageExpression="'a\\nb'"),
@@ -153,7 +153,7 @@ BROKEN = 'spec: Invalid value: "object"'
         pytest.param(
             rule("self.a > 9", messageExpression="self.l[3]", message="more"),
             f"{BROKEN}: more",
-            id="its message where the expression fails",
+            id="a failing message expression: the message",
         ),
         pytest.param(
             rule("self.a > 9", message="more", fieldPath=".a"),

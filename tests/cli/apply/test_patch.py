@@ -69,7 +69,7 @@ def test_after_the_patch_nothing_is_left_to_do(original: Any, modified: Any, liv
 
 
 @given(OBJECTS, OBJECTS)
-def test_what_nobody_applied_stays(modified: Any, live: Any) -> None:
+def test_fields_that_were_never_applied_stay(modified: Any, live: Any) -> None:
     after = merged(live, three_way_patch({}, modified, live))
     assert {k: v for k, v in live.items() if k not in modified}.items() <= after.items()
 

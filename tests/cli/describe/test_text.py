@@ -48,7 +48,7 @@ def _asks(cpu: str, **more: Any) -> dict[str, Any]:
         pytest.param(
             [_pod(containers=[_asks("1")], resources={"requests": {"cpu": "2"}})],
             "2",
-            id="what a pod asks as a whole stands for its containers",
+            id="pod-level requests replace the containers' requests",
         ),
         pytest.param(
             [{**_pod(containers=[_asks("1")]), "status": {"phase": "Succeeded"}}],

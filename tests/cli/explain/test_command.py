@@ -90,7 +90,7 @@ def test_json_has_every_part(bare: Type, dump: str) -> None:
         ),
     ],
 )
-def test_what_is_not_there_is_named(bare: Type, dump: str, words: list[str], told: str) -> None:
+def test_a_missing_pod_is_named(bare: Type, dump: str, words: list[str], told: str) -> None:
     done = bare("explain", "pod", *words, "--from", dump)
     assert done.exit_code == 2
     assert told in done.stderr

@@ -91,7 +91,7 @@ def test_the_report_in_json_has_faults_and_times(bare: Type) -> None:
         pytest.param(["broken.py", "--args", "{"], "--args: not JSON", id="arguments cut short"),
     ],
 )
-def test_what_cannot_be_tested_is_refused(bare: Type, words: list[str], error: str) -> None:
+def test_untestable_plugins_are_refused(bare: Type, words: list[str], error: str) -> None:
     Path("empty.py").write_text("import json\n")
     Path("broken.py").write_text(BROKEN)
     result = bare("plugin", "test", *words)

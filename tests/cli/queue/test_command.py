@@ -102,6 +102,6 @@ def test_a_sandbox_has_no_proxy_to_pods(typed: Type) -> None:
         ),
     ],
 )
-def test_what_cannot_be_asked_is_told(bare: Type, words, code, told) -> None:
+def test_an_unanswered_question_is_told(bare: Type, words, code, told) -> None:
     result = bare("queue", *words)
     assert (result.exit_code, told in result.stderr) == (code, True), result.stderr

@@ -1,6 +1,6 @@
 """kube-scheduler's flags on ``moorage run``: all are known, none is ignored silently.
 
-Left out: what the serving flags serve (``tests/service/test_health``).
+Left out: what is served (``tests/service/test_health``), and who may read it (``test_access``).
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ from moorage.cli.run.flags import (
 from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.scheduler_options import SchedulerOptions
 from moorage.cli.run.scheduling import scheduler_access
-from moorage.cli.run.serving import health_server, serving_of
+from moorage.cli.run.serving import Port, health_server, listening_of
 from moorage.config.feature_gates import parse_feature_gates
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration, MoorageConfiguration
+from moorage.observe.access import AccessFacts
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
-from moorage.service.health import Serving
+from moorage.service.health import Listening
 from tests.cli.conftest import Type
 from tests.cli.run.test_scheduling import kubeconfig
+from tests.service.serving.guards import open_access
 
 UPSTREAM = Path(__file__).with_name("kube_scheduler_flags.txt")
 
@@ -104,7 +106,7 @@ def test_the_command_takes_every_flag() -> None:
         pytest.param(
             ("--emulated-version=1.36",),
             {"emulated-version": "1.36"},
-            id="what is the case anyway may be said",
+            id="a flag that repeats the default",
         ),
     ],
 )
@@ -123,7 +125,7 @@ def test_flags_are_read_as_go_programs_read_them(
         pytest.param(("stray",), id="an argument"),
     ],
 )
-def test_what_cannot_be_read_is_refused(words: tuple[str, ...]) -> None:
+def test_unreadable_flags_are_refused(words: tuple[str, ...]) -> None:
     with pytest.raises(click.UsageError):
         typed(*words)
 
@@ -148,8 +150,8 @@ def test_flags_without_effect_are_warned_of(flag: Any) -> None:
 
 
 def test_all_errors_of_flags_are_told_at_once() -> None:
-    with pytest.raises(UsageError, match=r"--client-ca-file: .*; --tls-cipher-suites: "):
-        typed("--tls-cipher-suites=x", "--client-ca-file=x")
+    with pytest.raises(UsageError, match=r"--tls-curve-preferences: .*; --tls-sni-cert-key: "):
+        typed("--tls-sni-cert-key=x", "--tls-curve-preferences=x")
 
 
 def test_election_flags_override_the_file_and_deprecated_ones_do_not() -> None:
@@ -174,7 +176,7 @@ def test_election_flags_override_the_file_and_deprecated_ones_do_not() -> None:
     ]
 
 
-def test_what_flags_say_is_validated_like_the_file() -> None:
+def test_values_of_flags_are_validated_like_the_file() -> None:
     with pytest.raises(ConfigError, match=r"flags: leaderElection\.leaseDuration: Invalid value"):
         with_flags(LoadedConfiguration(), {"leader-elect-lease-duration": "5s"}, has_config=False)
 
@@ -197,18 +199,42 @@ def test_master_names_the_server_in_place_of_the_kubeconfig(tmp_path: Path) -> N
     assert access.server == "http://master"
 
 
-def test_serving_flags_choose_address_port_and_open_paths() -> None:
-    given = {
-        "bind-address": "::",
-        "secure-port": 1,
-        "authorization-always-allow-paths": "/healthz,/metrics*",
-    }
-    assert serving_of({}) == Serving()
-    assert serving_of(given) == Serving(address="::", port=1, open_paths=("/healthz", "/metrics*"))
-    with pytest.raises(UsageError, match="both or not at all"):
-        serving_of({"tls-cert-file": "x"})
-    with pytest.raises(UsageError, match="write VersionTLS12 or VersionTLS13"):
-        serving_of({"tls-min-version": "VersionTLS10"})
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        pytest.param({}, Listening(address="0.0.0.0", port=10259), id="every address"),
+        pytest.param(
+            {"bind-address": "::", "secure-port": 1, "permit-port-sharing": True},
+            Listening(address="::", port=1, share_port=True),
+            id="address, port, and sharing it",
+        ),
+    ],
+)
+def test_serving_flags_choose_address_and_port(given: dict[str, Any], wanted: Listening) -> None:
+    assert listening_of(given) == wanted
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        pytest.param(
+            {"bind-address": "localhost"},
+            "--bind-address localhost: must be a valid IP address",
+            id="a name for an address",
+        ),
+        pytest.param(
+            {"secure-port": 65536},
+            "--secure-port 65536: must be between 0 and 65535",
+            id="a port that does not exist",
+        ),
+    ],
+)
+def test_an_address_that_cannot_be_listened_on_is_refused(
+    given: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        listening_of(given)
+    assert str(caught.value) == message
 
 
 def test_flags_are_told_as_they_are_in_force() -> None:
@@ -238,12 +264,22 @@ def test_flags_are_told_as_they_are_in_force() -> None:
 async def test_the_pages_about_itself_are_behind_their_gates(gates: str, there: list[str]) -> None:
     known = LoadedConfiguration(gates=parse_feature_gates(gates))
     scheduler: Any = SimpleNamespace(elector=None)
-    server = health_server(Serving(), scheduler, known, ManualClock(), {}, flags={"v": "0"})
+    port = Port(Listening(), open_access(), AccessFacts())
+    server = health_server(port, scheduler, known, ManualClock(), {}, flags={"v": "0"})
     assert server is not None
     assert [path for path in ("/flagz", "/statusz") if path in server.pages] == there
     if "/statusz" in there:
         told = (await server.pages["/statusz"]("")).body.decode()
-        paths = ["/configz", "/flagz", "/healthz", "/livez", "/metrics", "/moorage", "/readyz"]
+        paths = [
+            "/configz",
+            "/flagz",
+            "/healthz",
+            "/livez",
+            "/metrics",
+            "/moorage",
+            "/readyz",
+            "/version",
+        ]
         wanted = [path for path in paths if path != "/flagz" or path in there]
         assert told.splitlines()[-1] == f"Paths: {' '.join(wanted)}"
 
@@ -270,7 +306,7 @@ def test_the_version_is_printed_and_nothing_is_started(bare: Type) -> None:
             ("--pod-max-in-unschedulable-pods-duration=1m30s",),
             "v1.36",
             90 * NS_PER_SECOND,
-            id="what the flag says",
+            id="the duration of the flag",
         ),
         pytest.param(
             ("--pod-max-in-unschedulable-pods-duration=0s",),

@@ -14,7 +14,9 @@ from moorage.cli.up.command import _first_objects
     ("served", "counts"),
     [
         pytest.param({"default-scheduler"}, {"": 30}, id="the default profile takes them all"),
-        pytest.param({"default-scheduler", "other"}, {"": 30}, id="it is one of several"),
+        pytest.param(
+            {"default-scheduler", "other"}, {"": 30}, id="the default profile beside another"
+        ),
         pytest.param({"gpu", "batch"}, {"batch": 15, "gpu": 15}, id="other profiles, in turn"),
     ],
 )

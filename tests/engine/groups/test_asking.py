@@ -203,7 +203,7 @@ def test_an_extender_that_accepts_every_node_changes_no_decision(
         ),
     ],
 )
-def test_what_the_extender_is_asked_about_each_member(script, outcome, log, expected):
+def test_the_questions_to_the_extender_about_each_member(script, outcome, log, expected):
     snapshot, pods = cluster([1, 1]), members([1, 1])
     slow = Slow(snapshot, **script)
     found = asked(snapshot, pods, 2, slow)

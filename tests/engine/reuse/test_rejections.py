@@ -144,7 +144,7 @@ def larger_group(world: World) -> None:
         pytest.param(None, {"priority": 1}, 2, id="another priority: yes"),
         pytest.param(None, {"preemptionPolicy": "Never"}, 2, id="another policy: yes"),
         pytest.param(more_pods, {}, 2, id="a row changed: yes"),
-        pytest.param(nominated, {}, 2, id="somebody is nominated: yes"),
+        pytest.param(nominated, {}, 2, id="a pod is nominated: yes"),
         pytest.param(larger_group, {}, 1, id="a group that it does not belong to: no"),
     ],
 )

@@ -19,7 +19,7 @@ def numbers(path: Path) -> list[int]:
     return [each.number for each in read_records(path)]
 
 
-def test_what_was_written_is_read_again(tmp_path: Path) -> None:
+def test_written_records_are_read_again(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
     first = record(1, "a", victims=("default/v",), nominated="n1")
     file = RecordFile(path)

@@ -51,7 +51,13 @@ X, Y = pod("other", app="x", on="n"), pod("other", app="y", on="n")
 @pytest.mark.parametrize(
     ("waiting", "old", "new", "expected"),
     [
-        pytest.param(NEAR, NEAR, pod(app="z", near=[term()]), True, id="its own labels changed"),
+        pytest.param(
+            NEAR,
+            NEAR,
+            pod(app="z", near=[term()]),
+            True,
+            id="the labels of the waiting pod changed",
+        ),
         pytest.param(NEAR, None, X, True, id="a new pod matches the affinity"),
         pytest.param(NEAR, None, Y, False, id="a new pod matches no term"),
         pytest.param(AWAY, None, X, False, id="a new pod matches the anti-affinity"),

@@ -105,7 +105,10 @@ TERMINATING = "not eligible due to a terminating pod on the nominated node."
         pytest.param(leaving("a", evicted()), "gone", "", id="the nominated node is unknown"),
         pytest.param(leaving("a"), "n0", "", id="a pod is leaving for a reason of its own"),
         pytest.param(
-            leaving("a", evicted(reason="EvictionByEvictionAPI")), "n0", "", id="somebody else's"
+            leaving("a", evicted(reason="EvictionByEvictionAPI")),
+            "n0",
+            "",
+            id="a victim of an API eviction",
         ),
         pytest.param(leaving("a", evicted(status="False")), "n0", "", id="the mark was taken back"),
         pytest.param(

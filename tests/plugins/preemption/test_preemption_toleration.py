@@ -103,7 +103,13 @@ def decide(snapshot: Snapshot, asking: Pod) -> Decision:
         pytest.param(tolerating(10, -1), 9, 1e6, False, id="and for ever if that is negative"),
         pytest.param(tolerating(10), 9, None, False, id="a pod not scheduled yet is spared"),
         pytest.param(tolerating(None, 60), 6, 1.0, True, id="time alone spares nobody"),
-        pytest.param(tolerating("ten", -1), 6, 1.0, True, id="what is no number is no toleration"),
+        pytest.param(
+            tolerating("ten", -1),
+            6,
+            1.0,
+            True,
+            id="an annotation without a number is no toleration",
+        ),
         pytest.param(tolerating(2**31, -1), 6, 1.0, True, id="nor what is too large"),
         pytest.param(tolerating(10, "1e3"), 9, 1.0, True, id="nor seconds that are no number"),
         pytest.param(

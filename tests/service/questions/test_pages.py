@@ -10,10 +10,9 @@ import aiohttp
 import msgspec
 import pytest
 
-from moorage.apiserver.certs import Authority
-from moorage.base.clock import ManualClock, SystemClock
+from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError
-from moorage.service.health import HealthServer, Serving
+from moorage.service.health import HealthServer, Listening
 from moorage.service.questions.pages import OPENAPI_PATH, question_pages
 from moorage.service.questions.question import Answer, Given, Parameter, Question
 from moorage.service.questions.queue import queue_question
@@ -22,6 +21,7 @@ from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.scenarios.gangs import Cluster, coscheduling, nodes, of_object, play
 from tests.service.questions.openapi_check import check, faults
+from tests.service.serving.guards import open_access
 
 
 class Weight(msgspec.Struct, frozen=True, rename="camel"):
@@ -153,15 +153,11 @@ def test_a_limit_out_of_bounds_is_refused(limit: str) -> None:
     run_virtual(main(), clock)
 
 
-def own() -> tuple[bytes, bytes]:
-    pair = Authority(SystemClock()).server_pair()
-    return pair.certificate, pair.key
-
-
 @pytest.fixture
 async def served() -> AsyncIterator[str]:
-    serving = Serving(port=0, open_paths=("/healthz", WEIGHT))
-    running = HealthServer(serving, own, checks={}, pages={}, queries=question_pages([QUESTION]))
+    listening = Listening(address="127.0.0.1", free_port=True)
+    queries = question_pages([QUESTION])
+    running = HealthServer(listening, open_access(WEIGHT), checks={}, pages={}, queries=queries)
     await running.start()
     yield f"https://127.0.0.1:{running.port}"
     await running.close()

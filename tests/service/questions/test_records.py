@@ -151,7 +151,7 @@ def test_each_attempt_says_what_woke_the_pod_and_which_nodes_rejected_it() -> No
         ),
     ],
 )
-def test_what_is_not_on_record_is_told(query: Any, status: int, told: str | None) -> None:
+def test_attempts_without_a_record_are_named(query: Any, status: int, told: str | None) -> None:
     async def scenario(cluster: VirtualCluster, ask: Ask) -> None:
         await cluster.create(pod_manifest("web"))
         await cluster.until(lambda: bool(cluster.node_of("web")))

@@ -67,40 +67,83 @@ class Flag(msgspec.Struct, frozen=True):
 
 _ON, _NONE, _NO = Effect.EFFECTIVE, Effect.ACCEPTED, Effect.REFUSED
 
-_LOOKUP: Final = (
-    "callers are not looked up; paths beyond the health checks are open only where "
-    "--authorization-always-allow-paths says so"
-)
-_TLS: Final = "Python's TLS decides; to narrow it, set --tls-min-version"
+_TLS: Final = "Python's TLS decides; to narrow it, set --tls-cipher-suites"
 _LOG: Final = "log lines are written at once, to standard error"
-_CALLERS: Final = "callers are not told apart by it, and ignoring it could let somebody in"
 
 FLAGS: Final[tuple[Flag, ...]] = (
     Flag("allow-metric-labels", "strings", "[]", _NONE, "no metric's labels are cut down"),
     Flag("allow-metric-labels-manifest", "string", "", _NONE, "no metric's labels are cut down"),
-    Flag("authentication-kubeconfig", "string", "", _NONE, _LOOKUP),
-    Flag("authentication-skip-lookup", "bool", "false", _NONE, _LOOKUP),
-    Flag("authentication-token-webhook-cache-ttl", "duration", "10s", _NONE, _LOOKUP),
-    Flag("authentication-tolerate-lookup-failure", "bool", "true", _NONE, _LOOKUP),
+    Flag(
+        "authentication-kubeconfig",
+        "string",
+        "",
+        _ON,
+        "Server that reviews tokens; in a pod, the cluster's unless given",
+    ),
+    Flag(
+        "authentication-skip-lookup",
+        "bool",
+        "false",
+        _ON,
+        "Do not look up the authorities of callers in the cluster",
+    ),
+    Flag(
+        "authentication-token-webhook-cache-ttl",
+        "duration",
+        "10s",
+        _ON,
+        "How long the review of a token is kept",
+    ),
+    Flag(
+        "authentication-tolerate-lookup-failure",
+        "bool",
+        "true",
+        _ON,
+        "Start although the authorities of callers cannot be looked up",
+    ),
     Flag(
         "authorization-always-allow-paths",
         "strings",
         "/healthz,/readyz,/livez",
         _ON,
-        "Paths anybody may read; a * at the end stands for the rest. All others are forbidden",
+        "Paths that everybody may read; a * at the end stands for the rest",
     ),
-    Flag("authorization-kubeconfig", "string", "", _NONE, _LOOKUP),
-    Flag("authorization-webhook-cache-authorized-ttl", "duration", "10s", _NONE, _LOOKUP),
-    Flag("authorization-webhook-cache-unauthorized-ttl", "duration", "10s", _NONE, _LOOKUP),
     Flag(
-        "bind-address",
+        "authorization-kubeconfig",
         "string",
-        "0.0.0.0",
+        "",
         _ON,
-        "Address to serve health and metrics on; 127.0.0.1 unless given",
+        "Server that reviews rights; in a pod, the cluster's unless given",
     ),
-    Flag("cert-dir", "string", "", _NONE, "a certificate of its own is made in memory"),
-    Flag("client-ca-file", "string", "", _NO, _CALLERS),
+    Flag(
+        "authorization-webhook-cache-authorized-ttl",
+        "duration",
+        "10s",
+        _ON,
+        "How long the review of a right is kept where it says yes",
+    ),
+    Flag(
+        "authorization-webhook-cache-unauthorized-ttl",
+        "duration",
+        "10s",
+        _ON,
+        "How long it is kept where it says no",
+    ),
+    Flag("bind-address", "string", "0.0.0.0", _ON, "Address to serve health and metrics on"),
+    Flag(
+        "cert-dir",
+        "string",
+        "",
+        _ON,
+        "Directory of kube-scheduler.crt and .key, made if absent; for want of --tls-cert-file",
+    ),
+    Flag(
+        "client-ca-file",
+        "string",
+        "",
+        _ON,
+        "Authorities whose client certificates identify users, PEM",
+    ),
     Flag("config", "string", "", _ON, "Configuration file", own=True),
     Flag("contention-profiling", "bool", "true", _NONE, "there are no locks to profile"),
     Flag("disable-http2-serving", "bool", "false", _NONE, "HTTP/1.1 is all that is served"),
@@ -144,8 +187,20 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "v1.36 is played",
         ("1.35", "v1.35", "kube=1.35", "1.36", "v1.36", "kube=1.36"),
     ),
-    Flag("permit-address-sharing", "bool", "false", _NONE, "addresses are not shared"),
-    Flag("permit-port-sharing", "bool", "false", _NONE, "the port is not shared"),
+    Flag(
+        "permit-address-sharing",
+        "bool",
+        "false",
+        _NONE,
+        "addresses are always shared (SO_REUSEADDR)",
+    ),
+    Flag(
+        "permit-port-sharing",
+        "bool",
+        "false",
+        _ON,
+        "Let several processes listen on the port (SO_REUSEPORT)",
+    ),
     Flag(
         "pod-max-in-unschedulable-pods-duration",
         "duration",
@@ -154,12 +209,42 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "Deprecated: how long a pod that no event helps waits until it is tried again",
     ),
     Flag("profiling", "bool", "true", _NONE, "there are no profiling endpoints"),
-    Flag("requestheader-allowed-names", "strings", "", _NO, _CALLERS),
-    Flag("requestheader-client-ca-file", "string", "", _NO, _CALLERS),
-    Flag("requestheader-extra-headers-prefix", "strings", "x-remote-extra-", _NO, _CALLERS),
-    Flag("requestheader-group-headers", "strings", "x-remote-group", _NO, _CALLERS),
-    Flag("requestheader-uid-headers", "strings", "", _NO, _CALLERS),
-    Flag("requestheader-username-headers", "strings", "x-remote-user", _NO, _CALLERS),
+    Flag(
+        "requestheader-allowed-names",
+        "strings",
+        "",
+        _ON,
+        "Common names of front proxies; empty for any",
+    ),
+    Flag(
+        "requestheader-client-ca-file",
+        "string",
+        "",
+        _ON,
+        "Authorities whose client certificates identify front proxies, PEM",
+    ),
+    Flag(
+        "requestheader-extra-headers-prefix",
+        "strings",
+        "x-remote-extra-",
+        _ON,
+        "Beginnings of headers with further facts about the user",
+    ),
+    Flag(
+        "requestheader-group-headers",
+        "strings",
+        "x-remote-group",
+        _ON,
+        "Headers with the groups of the user",
+    ),
+    Flag("requestheader-uid-headers", "strings", "", _ON, "Headers with the uid of the user"),
+    Flag(
+        "requestheader-username-headers",
+        "strings",
+        "x-remote-user",
+        _ON,
+        "Headers in which a front proxy names its user",
+    ),
     Flag(
         "secure-port",
         "int",
@@ -168,8 +253,16 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "Port for health and metrics over HTTPS; 0: do not serve",
     ),
     Flag("show-hidden-metrics-for-version", "string", "", _NONE, "no metric is hidden"),
-    Flag("tls-cert-file", "string", "", _ON, "Certificate to serve with, PEM"),
-    Flag("tls-cipher-suites", "strings", "", _NO, _TLS),
+    Flag(
+        "tls-cert-file",
+        "string",
+        "",
+        _ON,
+        "Certificate to serve with, PEM; read again when it changes",
+    ),
+    Flag(
+        "tls-cipher-suites", "strings", "", _ON, "Cipher suites up to TLS 1.2, by the names of Go"
+    ),
     Flag("tls-curve-preferences", "strings", "", _NO, _TLS),
     Flag("tls-min-version", "string", "", _ON, "VersionTLS12 (the default) or VersionTLS13"),
     Flag("tls-private-key-file", "string", "", _ON, "Key of --tls-cert-file, PEM"),

@@ -24,7 +24,7 @@ from moorage.cli.run.flags import values_in_force
 from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.recording import Recording
 from moorage.cli.run.scheduler_options import SchedulerOptions
-from moorage.cli.run.serving import health_server, metric_pages, serving_of
+from moorage.cli.run.serving import health_server, metric_pages, port_of
 from moorage.cli.run.start_line import tell_start
 from moorage.client.auth import ServerAccess
 from moorage.client.backoff import Backoff, BackoffRule
@@ -41,7 +41,7 @@ from moorage.framework.containment import Containment
 from moorage.observe.calls import CallFacts
 from moorage.plugins.from_outside import with_plugins
 from moorage.service.assembly import assemble
-from moorage.service.health import HealthServer, Serving
+from moorage.service.health import HealthServer, Listening
 from moorage.service.leader import elector_of
 from moorage.service.metered import MeteredTransport
 from moorage.service.metrics import exposition_of
@@ -72,11 +72,10 @@ async def schedule(
     ApiError, TransportError
         The server cannot be reached or refuses our credentials.
     """
-    config = configured(options)
+    config, streams = configured(options), Streams(options.seed)
     recording = Recording(clock, bytes_max=options.records_bytes, path=options.record)
-    serving = serving_of(options.flags, free_port=options.free_port)
+    port = port_of(options.flags, clock=clock, streams=streams, free_port=options.free_port)
     access = scheduler_access(options, config.scheduler, clock)
-    streams = Streams(options.seed)
     watch = PluginWatch(config.own.plugin_budget_seconds, SystemClock())
     containment = Containment(watch)
     known = with_plugins(config, options.plugins, containment=containment)
@@ -111,12 +110,13 @@ async def schedule(
         metrics = exposition_of(
             scheduler,
             calls=calls,
+            access=port.facts,
             containment=containment,
             gates=config.gates,
             disabled=str(options.flags.get("disabled-metrics", "")).split(","),
         )
-        pages, flags = metric_pages(scheduler, metrics), _flags_in_force(options, serving)
-        server = health_server(serving, scheduler, known.config, clock, pages, flags=flags)
+        pages, flags = metric_pages(scheduler, metrics), _flags_in_force(options, port.listening)
+        server = health_server(port, scheduler, known.config, clock, pages, flags=flags)
         line = tell_start(
             scheduler, access.server, known, seed=streams.seed, records=recording.text
         )
@@ -127,11 +127,11 @@ async def schedule(
         await lease_transport.close()
 
 
-def _flags_in_force(options: SchedulerOptions, serving: Serving) -> dict[str, str]:
+def _flags_in_force(options: SchedulerOptions, listening: Listening) -> dict[str, str]:
     """Return every flag of kube-scheduler with its value."""
     return values_in_force(
         {
-            "bind-address": serving.address,
+            "bind-address": listening.address,
             **options.flags,
             "config": options.config or "",
             "kubeconfig": options.kubeconfig,

@@ -1,64 +1,110 @@
-"""Composes what ``moorage run`` serves: health, metrics and the configuration in force."""
+"""Composes what ``moorage run`` serves: health, metrics and the configuration in force.
+
+`moorage.cli.run.access` composes what guards it.
+"""
 
 from __future__ import annotations
 
-import ssl
+import ipaddress
+import platform
+import sys
 from collections.abc import Mapping
 from typing import Any
+
+import msgspec
 
 from moorage.api.codec import encode
 from moorage.base.clock import Clock
 from moorage.base.errors import UsageError
+from moorage.base.rng import Streams
+from moorage.cli.run.access import access_of
 from moorage.config.feature_gates import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from moorage.config.own import LoadedConfiguration
 from moorage.config.written import documents
 from moorage.explain.question import explain_question
+from moorage.observe.access import AccessFacts
 from moorage.observe.exposition import Exposition
 from moorage.observe.resources import resources_page
 from moorage.observe.slis import HealthFacts
-from moorage.service.health import ALWAYS_ALLOWED, HealthServer, Page, PageMaker, QueryPage, Serving
+from moorage.service.health import HealthServer, Listening, Page, PageMaker, QueryPage
+from moorage.service.metrics import PLAYED
 from moorage.service.questions.pages import question_pages
 from moorage.service.questions.queue import queue_question
 from moorage.service.questions.records import records_question
 from moorage.service.scheduler import Scheduler
+from moorage.service.serving.access import Access
 from moorage.service.zpages import flagz, statusz
 
-_TLS_VERSIONS = {
-    "": ssl.TLSVersion.TLSv1_2,
-    "VersionTLS12": ssl.TLSVersion.TLSv1_2,
-    "VersionTLS13": ssl.TLSVersion.TLSv1_3,
+_PORT_MAX = 65535
+_VERSION = {
+    "major": PLAYED.removeprefix("v").split(".")[0],
+    "minor": PLAYED.split(".")[1],
+    "gitVersion": PLAYED,
+    "platform": f"{sys.platform}/{platform.machine()}",
 }
+"""As far as a program of Python can say it; the rest of Go's version is left out."""
 
 
-def serving_of(given: Mapping[str, Any], *, free_port: bool = False) -> Serving:
-    """Return the address and TLS settings to serve with, from the flags.
+def listening_of(given: Mapping[str, Any], *, free_port: bool = False) -> Listening:
+    """Return where to listen, from the flags.
 
     Raises
     ------
     UsageError
         A flag has a value that cannot be used.
     """
-    version = given.get("tls-min-version", "")
-    if version not in _TLS_VERSIONS:
-        raise UsageError(f"--tls-min-version {version}: write VersionTLS12 or VersionTLS13")
-    certificate, key = given.get("tls-cert-file", ""), given.get("tls-private-key-file", "")
-    if bool(certificate) != bool(key):
-        raise UsageError("--tls-cert-file and --tls-private-key-file are given both or not at all")
-    default = Serving()
-    paths = given.get("authorization-always-allow-paths")
-    return Serving(
-        address=given.get("bind-address", default.address),
-        port=given.get("secure-port", default.port),
+    default = Listening()
+    address = given.get("bind-address", default.address)
+    try:
+        ipaddress.ip_address(address)
+    except ValueError as error:
+        raise UsageError(f"--bind-address {address}: must be a valid IP address") from error
+    port = given.get("secure-port", default.port)
+    if not 0 <= port <= _PORT_MAX:
+        raise UsageError(f"--secure-port {port}: must be between 0 and {_PORT_MAX}")
+    return Listening(
+        address=address,
+        port=port,
         free_port=free_port,
-        certificate_file=certificate,
-        key_file=key,
-        tls_version_min=_TLS_VERSIONS[version],
-        open_paths=ALWAYS_ALLOWED if paths is None else tuple(filter(None, paths.split(","))),
+        share_port=given.get("permit-port-sharing", False),
     )
 
 
+class Port(msgspec.Struct, frozen=True):
+    """The secure port before it serves.
+
+    Parameters
+    ----------
+    listening
+        Where it listens.
+    access
+        What guards it.
+    facts
+        The numbers about its callers.
+    """
+
+    listening: Listening
+    access: Access
+    facts: AccessFacts
+
+
+def port_of(
+    given: Mapping[str, Any], *, clock: Clock, streams: Streams, free_port: bool = False
+) -> Port:
+    """Return the port that the flags describe.
+
+    Raises
+    ------
+    UsageError
+        A flag has a value that cannot be used, or names a file that cannot be used.
+    """
+    facts = AccessFacts()
+    access = access_of(given, clock=clock, streams=streams, facts=facts)
+    return Port(listening_of(given, free_port=free_port), access, facts)
+
+
 def health_server(
-    serving: Serving,
+    port: Port,
     scheduler: Scheduler,
     config: LoadedConfiguration,
     clock: Clock,
@@ -76,7 +122,7 @@ def health_server(
     flags
         kube-scheduler's flags as they are in force.
     """
-    if not (serving.port or serving.free_port):
+    if not (port.listening.port or port.listening.free_port):
         return None
 
     async def configz(accept: str) -> Page:
@@ -87,6 +133,10 @@ def health_server(
     first = "ping" if scheduler.elector is None else "leaderElection"
     elected = [] if scheduler.elector is None else [("leaderElection", _passes)]
     told = HealthFacts()
+
+    async def version(accept: str) -> Page:
+        del accept
+        return Page(encode(_VERSION), "application/json")
 
     async def slis(accept: str) -> Page:
         return Page(*told.text(accept))
@@ -101,14 +151,14 @@ def health_server(
         ],
     }
     queries = answers_of(scheduler, clock)
-    pages = {"/configz": configz, "/metrics/slis": slis, **pages}
+    pages = {"/configz": configz, "/metrics/slis": slis, "/version": version, **pages}
     if config.gates(COMPONENT_FLAGZ):
         pages["/flagz"] = flagz(flags)
     if config.gates(COMPONENT_STATUSZ):
         pages["/statusz"] = statusz(clock, [*(f"/{path}" for path in checks), *pages, *queries])
     return HealthServer(
-        serving,
-        lambda: _own_certificate(clock),
+        port.listening,
+        port.access,
         checks=checks,
         pages=pages,
         told=told,
@@ -143,10 +193,3 @@ def answers_of(scheduler: Scheduler, clock: Clock) -> dict[str, QueryPage]:
 
 def _passes() -> bool:
     return True
-
-
-def _own_certificate(clock: Clock) -> tuple[bytes, bytes]:
-    from moorage.apiserver.certs import Authority
-
-    pair = Authority(clock).server_pair(("localhost", "127.0.0.1", "::1"))
-    return pair.certificate, pair.key

@@ -236,7 +236,11 @@ def _flags(settings: ServerSettings, gates: str) -> dict[str, object]:
     """Return kube-scheduler's own flags for the scheduler of a sandbox."""
     # Several sandboxes may run on one machine, so none serves health and metrics on the usual port
     # (`SchedulerOptions.free_port`). Every page is open: the sandbox holds no foreign cluster.
-    flags: dict[str, object] = {"secure-port": 0, "authorization-always-allow-paths": "/*"}
+    flags: dict[str, object] = {
+        "bind-address": "127.0.0.1",
+        "secure-port": 0,
+        "authorization-always-allow-paths": "/*",
+    }
     if gates:
         flags["feature-gates"] = gates
     if settings.pace.speed != 1:

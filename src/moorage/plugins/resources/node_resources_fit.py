@@ -234,15 +234,14 @@ class NodeResourcesFit:
         failures, code = [], _UNSCHEDULABLE
         added, left_of = more.amounts, self._left
         for check, capacity_n, used_n in self._columns(state.read(_PRE_FILTER)):
-            resource, amount, reason, _ = check
             capacity, used = capacity_n.item(row), used_n.item(row)
             if check is _ONE_POD:
                 used += more.pods
             elif added:
-                used += added.get(resource, 0)
-            if left_of(check, capacity, used) < amount:
-                failures.append(reason)
-                if capacity < amount and check is not _ONE_POD:
+                used += added.get(check.resource, 0)
+            if left_of(check, capacity, used) < check.amount:
+                failures.append(check.reason)
+                if capacity < check.amount and check is not _ONE_POD:
                     code = _UNRESOLVABLE
         return (code, self._reasons.intern(*failures)) if failures else (0, 0)
 

@@ -1,0 +1,15 @@
+"""Who may read what on the secure port: TLS, authentication and authorization of callers.
+
+`tls` presents the certificate, reloads it, and asks callers for theirs; `chain` reads the
+certificate of a connection. `gate` lets a call through or refuses it: `authentication` finds the
+caller, by `tokens` (TokenReview), client certificate or `front_proxy`, and `authorization` asks
+whether the caller may (SubjectAccessReview). `reviews` sends both kinds of review; `trust` knows
+the authorities of client certificates. `callers` has the nouns, `expiring` the cache.
+
+Does not belong here: HTTP (`moorage.service.health`), the answers themselves.
+
+Notes
+-----
+Mirrors kubernetes v1.36 ``apiserver/pkg/server/options`` (delegating authentication and
+authorization), as kube-scheduler uses them.
+"""

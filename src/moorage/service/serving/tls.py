@@ -1,0 +1,240 @@
+"""TLS of the secure port: the certificate presented, and the authorities callers are checked by.
+
+The context that the port listens with never changes. When a connection begins, the server name
+callback looks at the files again and gives the connection a context of the moment. So changed files
+count for the next connection, nothing polls, and connections under way go on.
+
+Notes
+-----
+Kubernetes v1.36 ``apiserver/pkg/server/dynamiccertificates`` watches the files instead.
+"""
+
+from __future__ import annotations
+
+import logging
+import ssl
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+
+from moorage.base.errors import UsageError
+from moorage.service.serving.trust import Trust, signature
+
+_log = logging.getLogger(__name__)
+
+_PROTOCOL: Final = "http/1.1"
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A certificate, with the certificates between it and its authority, and its key; PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+class PairSource(Protocol):
+    """Gives the certificate to present."""
+
+    def changed(self) -> bool:
+        """Whether `pair` may differ from the last one that was returned."""
+        ...
+
+    def pair(self) -> Pair:
+        """Return the present certificate.
+
+        Raises
+        ------
+        OSError
+            It cannot be read.
+        """
+        ...
+
+    def __str__(self) -> str:
+        """Return where it comes from, for messages."""
+        ...
+
+
+class MadePair:
+    """A certificate made in memory; never changes."""
+
+    def __init__(self, made: Pair) -> None:
+        self._made = made
+
+    def changed(self) -> bool:
+        """Return False."""
+        return False
+
+    def pair(self) -> Pair:
+        """Return the certificate."""
+        return self._made
+
+    def __str__(self) -> str:
+        """Return where it comes from."""
+        return "the certificate made in memory"
+
+
+class FilePair:
+    """A certificate in two files that another program may replace."""
+
+    def __init__(self, certificate: Path, key: Path, *, flags: str) -> None:
+        self._certificate = certificate
+        self._key = key
+        self._flags = flags
+        self._seen: tuple[tuple[int, ...], ...] | None = None
+
+    def changed(self) -> bool:
+        """Whether one of the files has changed since they were read."""
+        return self._seen != self._signatures()
+
+    def pair(self) -> Pair:
+        """Return what is in the files now."""
+        self._seen = self._signatures()
+        return Pair(self._certificate.read_bytes(), self._key.read_bytes())
+
+    def __str__(self) -> str:
+        """Return the flags and the files."""
+        return f"{self._flags} {self._certificate}, {self._key}"
+
+    def _signatures(self) -> tuple[tuple[int, ...], ...]:
+        return signature(self._certificate), signature(self._key)
+
+
+class TlsRules(msgspec.Struct, frozen=True):
+    """What is spoken.
+
+    Parameters
+    ----------
+    version_min
+        The oldest version of TLS.
+    ciphers
+        Names of OpenSSL for versions up to 1.2, in order; empty for the usual ones.
+    """
+
+    version_min: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    ciphers: tuple[str, ...] = ()
+
+
+class _Connection(ssl.SSLObject):
+    """The TLS side of one connection."""
+
+    def take(self, context: ssl.SSLContext) -> None:
+        """Go on with the certificate and the authorities of another context."""
+        self.context = context
+
+
+class ServerTls:
+    """The TLS side of the port.
+
+    Parameters
+    ----------
+    source
+        The certificate to present.
+    rules
+        Versions and ciphers.
+    trust
+        Returns the authorities of client certificates; None: clients are asked for none.
+
+    Raises
+    ------
+    UsageError
+        The certificate or the ciphers cannot be used.
+
+    Attributes
+    ----------
+    context
+        To listen with.
+    """
+
+    def __init__(
+        self, source: PairSource, rules: TlsRules, trust: Callable[[], Trust] | None = None
+    ) -> None:
+        self._source = source
+        self._rules = rules
+        self._trust = trust
+        try:
+            self._pair = source.pair()
+            self._authorities = self._pem()
+            self._current = self._made()
+            self.context = self._made()
+        except (OSError, ssl.SSLError) as error:
+            raise UsageError(f"{source}: {error.strerror or error}") from error
+
+    def _greet(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
+        """Give a new connection the context of the moment."""
+        del name
+        self._refresh()
+        assert isinstance(connection, _Connection), "the context makes connections of this class"
+        connection.take(self._current)
+
+    def _refresh(self) -> None:
+        """Make a new context if certificate or authorities have changed."""
+        pem = self._pem()
+        renewed = self._renewed() if self._source.changed() else None
+        if renewed is None and pem == self._authorities:
+            return
+        old = self._pair
+        self._pair = renewed or old
+        try:
+            self._current = self._made(pem)
+        except ssl.SSLError as error:
+            # Perhaps only one of the two files has been replaced so far.
+            self._pair = old
+            _log.error("%s: %s; the last one stays in force", self._source, error)
+            return
+        self._authorities = pem
+        if renewed is not None:
+            _log.info("%s: read again", self._source)
+
+    def _renewed(self) -> Pair | None:
+        try:
+            return self._source.pair()
+        except OSError as error:
+            _log.error("%s: %s; the last one stays in force", self._source, error.strerror)
+            return None
+
+    def _pem(self) -> str:
+        if self._trust is None:
+            return ""
+        trust = self._trust()
+        return trust.clients.pem + trust.front.pem
+
+    def _made(self, authorities: str | None = None) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.sslobject_class = _Connection
+        context.sni_callback = self._greet
+        context.minimum_version = self._rules.version_min
+        if self._rules.ciphers:
+            context.set_ciphers(":".join(self._rules.ciphers))
+        context.set_alpn_protocols([_PROTOCOL])
+        # A resumed connection would bring the identity of an earlier handshake along.
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
+        load_pair(context, self._pair)
+        if self._trust is not None:
+            context.verify_mode = ssl.CERT_OPTIONAL
+            # As Go: an authority in the bundle is trusted, root or not.
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+            context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+            pem = self._authorities if authorities is None else authorities
+            if pem:
+                context.load_verify_locations(cadata=pem)
+        return context
+
+
+def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
+    """Load a certificate from memory by way of a temporary file: the library reads only files.
+
+    Raises
+    ------
+    ssl.SSLError
+        Certificate and key cannot be used, or do not belong together.
+    """
+    with tempfile.TemporaryDirectory(prefix="moorage-") as folder:
+        path = Path(folder) / "server.pem"
+        path.touch(mode=0o600)
+        path.write_bytes(pair.key + b"\n" + pair.certificate)
+        # Without a password callback an encrypted key would ask on the terminal.
+        context.load_cert_chain(path, password=lambda: "")
