@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.engine.best_nodes import BEST_MAX, NearTop
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.evaluation import Evaluation
-from moorage.engine.notes import BEST_MAX, NOTE, AttemptNote, NoteWriter
+from moorage.engine.notes import NOTE, AttemptNote, NoteWriter
+from moorage.engine.reuse import scores
 from moorage.engine.select_node import smallest_name
 from moorage.snapshot.pod_info import PodInfo
 from tests.engine.reuse.test_answers import (
@@ -45,21 +47,20 @@ def noting(world: World, *, reuse: bool) -> Cycle:
 
 def agrees(note: AttemptNote, decision: Decision, found: Evaluation) -> None:
     """Hold a note against what every plugin says by itself."""
-    if note.filtered is not None and not found.nominated_shortcut:
-        rejected = {
-            name: key for key, names in note.filtered.rejections().items() for name in names
-        }
+    looked_at = note.looked_at
+    if looked_at is not None and not found.nominated_shortcut:
+        rejected = {name: key for key, names in looked_at.rejections().items() for name in names}
         assert rejected == {
             name: (status.plugin, status.code.text, status.reasons)
             for name, status in found.filter.items()
         }
-        assert sorted(note.filtered.passed(), key=str.encode) == list(found.feasible)
+        assert sorted(looked_at.passed(), key=str.encode) == list(found.feasible)
     if decision.feasible < 2:
         assert note.best is None
         return
     assert note.best is not None
     assert found.scores is not None
-    ranking = note.best.ranking()
+    ranking = note.best.ranking(looked_at)
     totals = dict(zip(found.feasible, found.scores.total_n.tolist(), strict=True))
     assert ranking.nodes[0] == decision.node_name
     assert len(set(ranking.nodes)) == len(ranking.nodes) == min(BEST_MAX, len(totals))
@@ -111,9 +112,9 @@ class NotedWorld(World):
 
 
 def told(note: AttemptNote) -> Any:
-    ranking = None if note.best is None else note.best.ranking()
-    filtered = note.filtered
-    return ranking, None if filtered is None else (filtered.rejections(), filtered.passed())
+    looked_at = note.looked_at
+    ranking = None if note.best is None else note.best.ranking(looked_at)
+    return ranking, None if looked_at is None else (looked_at.rejections(), looked_at.passed())
 
 
 @settings(max_examples=60)
@@ -132,29 +133,66 @@ def test_notes_agree_with_every_plugin_and_do_not_change_later(shapes, guest, fi
     world.still_the_same()
 
 
-@settings(max_examples=20)
-@given(st.lists(st.integers(0, 39), min_size=20, max_size=60))
-def test_notes_of_many_rows_do_not_change_when_few_rows_do(filled: list[int]):
-    """Enough nodes that changed rows are judged one by one."""
-    shape = pod("s0", requests={"cpu": "1"})
+_SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "zone",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "x"}},
+}
+_AWAY = {
+    "weight": 7,
+    "podAffinityTerm": {
+        "topologyKey": "zone",
+        "labelSelector": {"matchLabels": {"app": "x"}},
+    },
+}
+_TOGETHER = {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_AWAY]}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "changes_max", "logged"),
+    [
+        pytest.param({}, 7, True, id="all scores are cached, and logs are short"),
+        pytest.param({}, 1024, True, id="all scores are cached, in one log"),
+        pytest.param(
+            {"topologySpreadConstraints": [_SPREAD]}, 7, True, id="some Filters are asked afresh"
+        ),
+        pytest.param({"affinity": _TOGETHER}, 7, False, id="some scores are asked afresh"),
+    ],
+)
+@settings(max_examples=12, deadline=None)
+@given(filled=st.lists(st.integers(0, 39), min_size=20, max_size=60))
+def test_notes_of_many_rows_do_not_change_when_few_rows_do(fields, changes_max, logged, filled):
+    """Enough nodes that changed rows are judged one by one, and enough pods for a log of scores."""
+    shape = pod("s0", requests={"cpu": "1"}, labels={"app": "x"}, **fields)
     world = NotedWorld({"s0": shape}, shape, [f"m{i:02}" for i in range(40)])
-    for name in world.names:
-        world.apply(("node", node_with_room(name, 2)))
-    for row in filled:
-        world.apply(("fill", f"m{row:02}"))
-        world.apply(("decide", "s0"))
+    for index, name in enumerate(world.names):
+        room = {"cpu": "4", "memory": "16Gi", "pods": "2"}
+        labels = {"zone": f"z{index % 3}"} if index % 5 else {}
+        world.apply(("node", node(name, labels=labels, allocatable=room)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scores, "CHANGES_MAX", changes_max)
+        for row in filled:
+            world.apply(("fill", f"m{row:02}"))
+            world.apply(("decide", "s0"))
     world.still_the_same()
+    best = [note.best for note, _, _ in world.held if note.best is not None]
+    if logged:
+        assert any(each.near is None for each in best)
+    else:
+        assert any(each.near is not None and each.near.opened for each in best)
+    if "topologySpreadConstraints" in fields:
+        assert any(note.more for note, _, _ in world.held)
 
 
 @pytest.mark.parametrize("count", [2, 9, 10, 11, 40, 1000])
 def test_the_ten_best_of_many_nodes_are_noted_whatever_the_totals(count: int) -> None:
     rng = np.random.default_rng(count)
-    snapshot = cluster(*(node(f"n{i:04}") for i in range(count)))
-    writer = NoteWriter(default_profile(snapshot), snapshot)
+    near = NearTop()
     for spread in (1, 3, 50, 10_000, 2, 1):
         total_n = rng.integers(0, spread, count)
         top = int(total_n.max())
-        best, tied = writer.greatest(total_n, top)
+        best, tied = near.find(total_n, top)
         assert tied.tolist() == np.flatnonzero(total_n == top).tolist()
         assert sorted(total_n[best])[-10:] == sorted(total_n)[-min(10, count) :]
         assert (np.diff(best) > 0).all()

@@ -7,8 +7,9 @@ equal answers, from caches where possible. The rest of the cycle does not distin
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +17,7 @@ from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import run_filters
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.filters.nominated import filter_nominated
+from moorage.engine.score_log import ScoreLog
 from moorage.engine.scoring import run_scores
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.points import ScoreArray
@@ -44,26 +46,39 @@ class CachedPart(NamedTuple):
     flat: int | None
 
 
-class ScoreNotes:
+OpenedPart: TypeAlias = tuple[str, int, ScoreArray | None, ScoreArray]
+"""(plugin, weight, raw scores or None where they are cached, normalised scores)."""
+
+
+class ScoreNotes(msgspec.Struct):
     """The scores of the plugins in one attempt, to be noted.
 
-    Attributes
+    Parameters
     ----------
     cached
         The plugins with cached scores, in the order of `raw_pn`.
+    log, length
+        The log of the cached raw scores, and its length now; None and 0 where none is written.
     raw_pn
-        int64, (cached plugins, n): the raw scores of every row; None where none are cached.
+        int64, (cached plugins, n): the cached raw scores where no log is written. They are changed
+        after the attempt.
     opened
-        (plugin, weight, raw scores or None where they are cached, normalised scores) of plugins
-        whose scores depend on the feasible rows: int64, (feasible rows,).
+        The plugins whose scores depend on the feasible rows: int64, (feasible rows,).
+    extended
+        Whether extenders rejected nodes or added scores.
     """
 
-    __slots__ = ("cached", "opened", "raw_pn")
+    cached: tuple[CachedPart, ...] = ()
+    log: ScoreLog | None = None
+    length: int = 0
+    raw_pn: NDArray[np.int64] | None = None
+    opened: tuple[OpenedPart, ...] = ()
+    extended: bool = False
 
-    def __init__(self) -> None:
-        self.cached: tuple[CachedPart, ...] = ()
-        self.raw_pn: NDArray[np.int64] | None = None
-        self.opened: list[tuple[str, int, ScoreArray | None, ScoreArray]] = []
+    @property
+    def wants_near(self) -> bool:
+        """Whether the nodes near the greatest total have to be noted: the log does not suffice."""
+        return self.log is None or self.extended or bool(self.opened)
 
 
 class KnownRows(Protocol):
@@ -156,10 +171,12 @@ class Answers:
         """
         table = run_scores(self.attempt, self.view_of(rows))
         if notes is not None:
-            notes.opened += [
-                (name, each.weight, each.raw_n, each.normalized_n)
-                for name, each in table.plugins.items()
-            ]
+            notes.opened = tuple(
+                [
+                    (name, each.weight, each.raw_n, each.normalized_n)
+                    for name, each in table.plugins.items()
+                ]
+            )
         return table.total_n
 
     def rejection(

@@ -15,10 +15,11 @@ import numpy as np
 
 from moorage.engine.answers import Answers, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
+from moorage.engine.best_nodes import NearNodes
 from moorage.engine.decision import Decision, Outcome, failed, rejected
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.groups.whole_gangs import with_whole_gangs
-from moorage.engine.notes import BestNodes, NoteWriter
+from moorage.engine.notes import NoteWriter
 from moorage.engine.reuse.answers import Reuse
 from moorage.engine.reuse.shapes import BUDGET_BYTES
 from moorage.engine.sampling import Rotation, Sampler
@@ -279,8 +280,8 @@ class Cycle:
         """Take one of the rows with the greatest total."""
         # By position: NumPy's reductions take three times as long.
         top = total_n.item(total_n.argmax())
-        notes, noted = self._notes, None
-        if notes is None:
+        notes, scores, noted = self._notes, search.notes, None
+        if notes is None or scores is None or not scores.wants_near:
             tied = (total_n == top).nonzero()[0]
         else:
             noted, tied = notes.greatest(total_n, top)
@@ -288,11 +289,10 @@ class Cycle:
         if self._tie_break is positional and len(best) > 1:
             found = self.in_order(search, rows)
             best = found[heap_order(np.flatnonzero(np.isin(found, best)))]
-        row = self._tie_break(best, self.snapshot.names)
-        ranked = None
-        if notes is not None and noted is not None:
-            ranked = notes.best_of(search.notes, (rows, total_n), noted, row)
-        return self._taken(search, row, ties=len(best), total=top, out_of=len(rows), best=ranked)
+        row, near = self._tie_break(best, self.snapshot.names), None
+        if notes is not None and scores is not None and noted is not None:
+            near = notes.near(scores, (rows, total_n), noted, row)
+        return self._taken(search, row, ties=len(best), total=top, out_of=len(rows), near=near)
 
     def in_order(self, search: Search, rows: Rows) -> Rows:
         """Return feasible rows in the order in which the search met them."""
@@ -308,11 +308,11 @@ class Cycle:
         ties: int = 1,
         total: int | None = None,
         out_of: int = 1,
-        best: BestNodes | None = None,
+        near: NearNodes | None = None,
     ) -> Decision:
         attempt = search.attempt
         if self._notes is not None:
-            self._notes.note(search, best)
+            self._notes.note(search, row, near)
         return Decision(
             outcome=Outcome.BIND,
             pod=attempt.pod,

@@ -11,196 +11,24 @@ from __future__ import annotations
 from typing import Final, TypeAlias
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
-from moorage.engine.answers import CachedPart, Rows, ScoreNotes
-from moorage.engine.filters.filter_pass import EXTENDED, PASSED, FilterPass
+from moorage.engine.answers import OpenedPart, Rows, ScoreNotes
+from moorage.engine.best_nodes import BestNodes, NearNodes, NearTop
+from moorage.engine.filtered_nodes import FilteredNodes, LookedAt, MoreRejections, NodeNames
+from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.search import Search
 from moorage.framework.cycle_state import StateKey
 from moorage.framework.points import ScoreArray
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
-from moorage.framework.status import Code
 from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
 
 Scored: TypeAlias = tuple[Rows, ScoreArray]
 """(scored rows, ascending; their totals), both int64."""
 
-BEST_MAX: Final = 10
-"""Nodes whose scores are noted."""
-# Nodes that are noted before the best of them are looked for; a guess.
-_NEAR_MAX: Final = 24
-_NEAR_MANY: Final = 400
 # Filter results that are shared at once, one for each shape of pods; a guess.
 _KEPT_MAX: Final = 256
-_NAME_BYTES: Final = 72
-_ROW_BYTES: Final = 6
-"""Index of the plugin, code and reasons of one row."""
-
-
-class PluginScore(msgspec.Struct, frozen=True, gc=False):
-    """The scores that one plugin gave the best nodes.
-
-    Parameters
-    ----------
-    plugin
-        Its name.
-    weight
-        Its weight in the total.
-    raw, normalized
-        By node, in the order of `BestNodes.ranking`. Weighted is `normalized` times `weight`.
-    """
-
-    plugin: str
-    weight: int
-    raw: tuple[int, ...]
-    normalized: tuple[int, ...]
-
-
-class Ranking(msgspec.Struct, frozen=True):
-    """The best nodes of an attempt, the chosen one first, the others by total.
-
-    Parameters
-    ----------
-    nodes
-        Their names.
-    totals
-        Their totals, extenders included.
-    plugins
-        The scores of each plugin.
-    """
-
-    nodes: tuple[str, ...]
-    totals: tuple[int, ...]
-    plugins: tuple[PluginScore, ...]
-
-
-Opened: TypeAlias = tuple[str, int, ScoreArray | None, ScoreArray]
-"""(plugin, weight, raw scores, normalised scores), as in `ScoreNotes`, of the noted nodes."""
-
-
-class BestNodes(msgspec.Struct, frozen=True, gc=False):
-    """The best nodes of an attempt with their scores, as noted: in no order, put right when read.
-
-    Parameters
-    ----------
-    chosen
-        The node that was taken; it is among `nodes`.
-    nodes
-        The noted nodes, a few more than `BEST_MAX` at most.
-    totals
-        int64: their totals.
-    cached, raw_pk
-        The plugins with cached scores, and int64, (plugins, nodes): the raw scores.
-    opened
-        The other plugins, and plugins whose normalised scores depend on the feasible rows.
-    """
-
-    chosen: str
-    nodes: tuple[str, ...]
-    totals: ScoreArray
-    cached: tuple[CachedPart, ...]
-    raw_pk: NDArray[np.int64] | None
-    opened: tuple[Opened, ...]
-
-    def ranking(self) -> Ranking:
-        """Return the nodes in order, with every score."""
-        nodes, listed = self.nodes, self.totals.tolist()
-        order = sorted(range(len(nodes)), key=lambda i: (nodes[i] != self.chosen, -listed[i], i))
-        order = order[:BEST_MAX]
-        normalized = {name: scores for name, _, _, scores in self.opened}
-        plugins: list[PluginScore] = []
-        for index, part in enumerate(self.cached):
-            assert self.raw_pk is not None, "cached scores were noted"
-            raw = [int(self.raw_pk[index, i]) for i in order]
-            if part.final:
-                scores = raw
-            elif part.flat is not None:
-                scores = [part.flat] * len(order)
-            else:
-                scores = [int(normalized[part.name][i]) for i in order]
-            plugins.append(PluginScore(part.name, part.weight, tuple(raw), tuple(scores)))
-        for name, weight, raw_n, scores_n in self.opened:
-            if raw_n is not None:
-                raw, scores = ([int(array[i]) for i in order] for array in (raw_n, scores_n))
-                plugins.append(PluginScore(name, weight, tuple(raw), tuple(scores)))
-        return Ranking(
-            tuple([nodes[i] for i in order]),
-            tuple(listed[i] for i in order),
-            tuple(plugins),
-        )
-
-
-class NodeNames(msgspec.Struct, gc=False):
-    """Node names by row, as they were; notes share them until a node comes or goes.
-
-    Parameters
-    ----------
-    names
-        The names.
-    holders
-        How many records hold this; kept by their ring.
-    """
-
-    names: tuple[str, ...]
-    holders: int = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Memory, bytes; the length of a name is a guess."""
-        return _NAME_BYTES * len(self.names)
-
-
-class FilteredNodes(msgspec.Struct, gc=False):
-    """The filter result on every node that an attempt looked at.
-
-    Parameters
-    ----------
-    names
-        Node names by row, as they were.
-    rows
-        The rows looked at, ascending; None for all.
-    filtered
-        The filter result on them; not changed any more.
-    profile
-        Tells the names of plugins, and the texts of reasons.
-    holders
-        How many records hold this; kept by their ring.
-    """
-
-    names: NodeNames
-    rows: NDArray[np.int64] | None
-    filtered: FilterPass
-    profile: Profile
-    holders: int = 0
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the arrays, bytes, without the names."""
-        own = 0 if self.rows is None else self.rows.nbytes
-        return len(self.filtered.plugin_n) * _ROW_BYTES * self.filtered.held + own
-
-    def rejections(self) -> dict[tuple[str, str, tuple[str, ...]], list[str]]:
-        """Return (plugin, code, reasons) -> the nodes rejected so, in the order of rows.
-
-        A node that is absent here was not looked at, or passed.
-        """
-        filtered, reasons = self.filtered, self.profile.handle.reasons
-        found: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
-        for position in np.flatnonzero(~filtered.passed).tolist():
-            index, code, reason = filtered.result_at(position)
-            plugin = "" if index == EXTENDED else self.profile.filters[index].name
-            key = plugin, Code(code).text, reasons.reasons(reason)
-            found.setdefault(key, []).append(self._name(position))
-        return found
-
-    def passed(self) -> list[str]:
-        """Return the nodes that passed every Filter, in the order of rows."""
-        return [self._name(each) for each in (self.filtered.plugin_n == PASSED).nonzero()[0]]
-
-    def _name(self, position: int) -> str:
-        return self.names.names[position if self.rows is None else int(self.rows[position])]
 
 
 class AttemptNote(msgspec.Struct, frozen=True, gc=False):
@@ -212,13 +40,21 @@ class AttemptNote(msgspec.Struct, frozen=True, gc=False):
         The outcome of PreFilter.
     filtered
         The filter results; None where PreFilter rejected the pod.
+    more
+        What Filters that were asked afresh rejected besides.
     best
         The best nodes; None where no node was scored.
     """
 
     pre_filter: PreFilterOutcome
     filtered: FilteredNodes | None
+    more: tuple[MoreRejections, ...]
     best: BestNodes | None
+
+    @property
+    def looked_at(self) -> LookedAt | None:
+        """The nodes that the attempt looked at."""
+        return None if self.filtered is None else LookedAt(self.filtered, self.more)
 
 
 NOTE: StateKey[AttemptNote] = StateKey("note of the attempt")
@@ -242,88 +78,88 @@ class NoteWriter:
         self._names = NodeNames(())
         # Filter results that notes share, by identity.
         self._kept: dict[int, FilteredNodes] = {}
-        # Totals so far below the greatest one are near it; it adapts, to have a few dozen near.
-        self._gap = 0
+        self._top = NearTop()
 
-    def note(self, search: Search, best: BestNodes | None = None) -> None:
-        """Write the note of an attempt that has searched."""
-        filtered, known = search.filtered, search.known
-        if known is not None and filtered is known.filtered:
-            looked_at: FilteredNodes | None = self._shared(filtered)
-        elif len(search.view):
-            looked_at = FilteredNodes(
-                self._names_by_row(), search.view.rows, filtered, self._profile
-            )
-        else:
-            looked_at = None
-        search.attempt.state.write(NOTE, AttemptNote(search.pre_filter, looked_at, best))
-
-    def greatest(self, total_n: ScoreArray, top: int) -> tuple[Rows, Rows]:
-        """Return int64: the positions to note, and the positions of the greatest total; ascending.
-
-        One look at all totals serves both.
-        """
-        if len(total_n) <= BEST_MAX:
-            return np.arange(len(total_n)), (total_n == top).nonzero()[0]
-        near = (total_n >= top - self._gap).nonzero()[0]
-        if len(near) < BEST_MAX:
-            wanted = min(2 * BEST_MAX, len(total_n) - 1)
-            self._gap = top - int(np.partition(total_n, -wanted)[-wanted])
-            near = (total_n >= top - self._gap).nonzero()[0]
-        near_n = total_n[near]
-        tied = near[near_n == top]
-        if len(tied) >= BEST_MAX:
-            self._gap = 0
-            return tied[:BEST_MAX], tied
-        if len(near) > _NEAR_MAX:
-            if len(near) > _NEAR_MANY:
-                self._gap -= 1
-            near = near[near_n.argpartition(len(near) - BEST_MAX)[-BEST_MAX:]]
-            near.sort()
-        return near, tied
-
-    def best_of(
-        self, notes: ScoreNotes | None, scored: Scored, best: Rows, chosen: int
-    ) -> BestNodes | None:
-        """Return the best of the scored rows.
+    def note(self, search: Search, chosen: int = -1, near: NearNodes | None = None) -> None:
+        """Write the note of an attempt that has searched.
 
         Parameters
         ----------
-        notes
+        search
+            The search.
+        chosen
+            The row that was taken; -1 for none.
+        near
+            The nodes near the greatest total, where `near` found some.
+        """
+        filtered, known, scores, best = search.filtered, search.known, search.notes, None
+        more: tuple[MoreRejections, ...] = ()
+        shared = None if known is None else known.filtered
+        if shared is None or not search.view.is_all:
+            looked_at = self._own(search.view, filtered)
+        elif filtered is shared:
+            looked_at = self._shared(shared)
+        else:
+            recorded = filtered.recorded_since(shared)
+            if recorded is None:
+                looked_at = self._own(search.view, filtered)
+            else:
+                looked_at = self._shared(shared)
+                if recorded:
+                    more = tuple([MoreRejections.of(each) for each in recorded])
+        if scores is not None and (near is not None or scores.log is not None):
+            best = BestNodes(chosen, scores.cached, scores.log, scores.length, near)
+        note = AttemptNote(search.pre_filter, looked_at, more, best)
+        search.attempt.state.write(NOTE, note)
+
+    def greatest(self, total_n: ScoreArray, top: int) -> tuple[Rows, Rows]:
+        """Return int64: the positions to note, and the positions of the greatest total."""
+        return self._top.find(total_n, top)
+
+    def near(self, scores: ScoreNotes, scored: Scored, near: Rows, chosen: int) -> NearNodes:
+        """Return the nodes near the greatest total, with copies of their scores.
+
+        Parameters
+        ----------
+        scores
             The scores of each plugin.
         scored
             The scored rows and their totals.
-        best
-            int64: the positions of the best among the scored rows.
+        near
+            int64: the positions to note among the scored rows, of `greatest`.
         chosen
             The row that was taken.
         """
-        if notes is None:
-            return None
         rows, total_n = scored
         whole = len(rows) == self._snapshot.num_nodes
         own = chosen if whole else int(rows.searchsorted(chosen))
-        if own > best.item(-1):  # a tie beyond the first ones
-            best = best.copy()
-            best[-1] = own
-        at = best if whole else rows[best]
-        opened, names = notes.opened, self._snapshot.names
-        return BestNodes(
-            names[chosen],
+        if own > near.item(-1):  # a tie beyond the first ones
+            near = near.copy()
+            near[-1] = own
+        at = near if whole else rows[near]
+        names, raw_pn = self._snapshot.names, scores.raw_pn
+        return NearNodes(
             tuple([names[row] for row in at.tolist()]),
-            total_n[best],
-            notes.cached,
-            None if notes.raw_pn is None else notes.raw_pn[:, at],
-            tuple([_of(each, best) for each in opened]) if opened else (),
+            at,
+            total_n[near],
+            None if scores.log is not None or raw_pn is None else raw_pn.take(at, axis=1),
+            tuple([_of(each, near) for each in scores.opened]),
         )
+
+    def _own(self, view: NodeView, filtered: FilterPass) -> FilteredNodes | None:
+        """Return the filter result of this attempt alone; None where PreFilter left no node."""
+        if not len(view):
+            return None
+        return FilteredNodes(self._names_by_row(), view.rows, filtered, self._profile)
 
     def _shared(self, filtered: FilterPass) -> FilteredNodes:
         """Return the cached filter results as they are now; the same object until a row changes."""
-        frozen, names = filtered.frozen(), self._names_by_row()
+        frozen = filtered.frozen()
         found = self._kept.get(id(frozen))
-        if found is None or found.filtered is not frozen or found.names is not names:
+        if found is None or found.filtered is not frozen:
             if len(self._kept) >= _KEPT_MAX:
                 self._kept.clear()
+            names = self._names_by_row()
             found = self._kept[id(frozen)] = FilteredNodes(names, None, frozen, self._profile)
         return found
 
@@ -335,7 +171,7 @@ class NoteWriter:
         return self._names
 
 
-def _of(opened: Opened, positions: Rows) -> Opened:
+def _of(opened: OpenedPart, positions: Rows) -> OpenedPart:
     """Return a copy of the scores at some positions."""
     name, weight, raw_n, scores_n = opened
     return name, weight, None if raw_n is None else raw_n[positions], scores_n[positions]

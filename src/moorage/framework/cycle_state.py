@@ -88,6 +88,11 @@ class CycleState:
         """Forget a key; nothing happens when it was never written."""
         self._values.pop(key, None)
 
+    def take(self, key: StateKey[T]) -> T | None:
+        """Forget a key, and return its value, or None."""
+        found: T | None = self._values.pop(key, None)
+        return found
+
     def begins(self) -> int:
         """Return when a plugin's call begins, monotonic nanoseconds; mostly `NOT_TIMED`."""
         return self.meter.now_ns() if self.timed and self.meter is not None else NOT_TIMED

@@ -214,6 +214,11 @@ class FilterAnswer:
         return self._reason_n
 
     @property
+    def checks(self) -> Sequence[Check]:
+        """The checks that the answer was made of; none where it was made of arrays."""
+        return self._checks
+
+    @property
     def failed_n(self) -> NDArray[np.bool_]:
         """bool, (rows of the view,): where the node does not pass; not to be changed."""
         if self._failed_n is None:

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.engine.filters.filter_pass import FilterPass
-from moorage.engine.notes import FilteredNodes, NodeNames
+import numpy as np
+
+from moorage.engine.answers import CachedPart
+from moorage.engine.best_nodes import BestNodes
+from moorage.engine.filtered_nodes import FilteredNodes, NodeNames
+from moorage.engine.filters.filter_pass import FilterPass, RecordedAnswer
+from moorage.engine.score_log import ScoreLog
+from moorage.framework.status import Code, FilterAnswer
 from moorage.observe.records.record import AttemptRecord
 
 
@@ -18,6 +24,26 @@ def filtered(names: NodeNames | None = None) -> FilteredNodes:
     names = names_of() if names is None else names
     profile: Any = None
     return FilteredNodes(names, None, FilterPass(len(names.names)), profile)
+
+
+def answered(count: int) -> RecordedAnswer:
+    """An answer that rejects every second node for one of two reasons."""
+    first, second = (np.arange(count) % each == 0 for each in (2, 4))
+    answer = FilterAnswer.of_checks(
+        (second, Code.UNSCHEDULABLE, 1), (first, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, 2)
+    )
+    return 3, first, answer
+
+
+def log_of(names: NodeNames) -> ScoreLog:
+    """Scores of three plugins."""
+    return ScoreLog(np.zeros((3, len(names.names)), np.int64))
+
+
+def logged(log: ScoreLog) -> BestNodes:
+    """Best nodes that are looked for when somebody asks."""
+    parts = tuple(CachedPart(name, 1, True, None) for name in ("A", "B", "C"))
+    return BestNodes(0, parts, log, log.length, None)
 
 
 def record(number: int, pod: str = "p", *, attempt: int = 1, **fields: Any) -> AttemptRecord:
@@ -43,6 +69,7 @@ def record(number: int, pod: str = "p", *, attempt: int = 1, **fields: Any) -> A
         "victims": (),
         "excluded_by": frozenset(),
         "filtered": None,
+        "more": (),
         "best": None,
     }
     return AttemptRecord(**{**given, **fields})

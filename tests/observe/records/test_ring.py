@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any
 
+import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.engine.filtered_nodes import MoreRejections
+from moorage.engine.score_log import CHANGES_MAX, ScoreLog
 from moorage.observe.records.ring import RecordRing
-from tests.observe.records.build import filtered, names_of, record
+from tests.observe.records.build import answered, filtered, log_of, logged, names_of, record
 
 SIZE = record(1).own_bytes
 
@@ -73,7 +77,9 @@ def test_filter_results_that_records_share_count_once_and_are_dropped_before_the
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.tuples(st.integers(0, 5), st.booleans(), st.integers(0, 3)), min_size=1, max_size=150
+        st.tuples(st.integers(0, 5), st.booleans(), st.integers(0, 3), st.integers(0, 2)),
+        min_size=1,
+        max_size=150,
     ),
     st.integers(4, 60),
 )
@@ -81,15 +87,32 @@ def test_every_invariant_holds_whatever_is_added(steps, room) -> None:
     ring = RecordRing(room * SIZE)
     attempts: dict[str, int] = {}
     names = names_of(3)
-    share = filtered(names)
-    for number, (pod, fresh, holds) in enumerate(steps, 1):
+    share, logs = filtered(names), [log_of(names) for _ in range(9)]
+    for number, (pod, fresh, holds, score) in enumerate(steps, 1):
         name = f"p{pod}"
         uid = f"uid-{name}" if number % 40 else f"uid-{name}-again"
         attempts[name] = attempts.get(name, 0) + 1
         results = None if not holds else filtered(names) if fresh else share
-        ring.add(record(number, name, attempt=attempts[name], uid=uid, filtered=results))
+        best = logged(logs[number // 20]) if results is not None and score else None
+        given: dict[str, Any] = {"uid": uid, "filtered": results, "best": best}
+        ring.add(record(number, name, attempt=attempts[name], **given))
         ring.validate()
         assert [each.number for each in ring][-1] == number, "the newest record is kept"
+
+
+def test_dropped_filter_results_leave_the_ranking_of_a_record() -> None:
+    names = names_of(2000)
+    ring, log = RecordRing(2000 * SIZE), log_of(names)
+    for number in range(1, 100):
+        log.change([number])
+        ring.add(record(number, f"p{number}", filtered=filtered(names), best=logged(log)))
+        ring.validate()
+    first = ring.of_pod(("default", "p1"))[0]
+    assert first.dropped
+    assert first.best is not None
+    assert first.best.ranking(first.looked_at).nodes == tuple(f"n{row}" for row in range(10))
+    assert first.filtered is not None
+    assert first.filtered.filtered is None, "only one bit for each node is kept"
 
 
 def test_records_take_no_more_memory_than_is_told() -> None:
@@ -100,6 +123,30 @@ def test_records_take_no_more_memory_than_is_told() -> None:
         for number in range(5000):
             message = f"no room for {number}"
             ring.add(record(number, f"p{number}", message=message, filtered=None))
+        grown = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert grown <= ring.nbytes
+    assert ring.nbytes <= 2 * grown
+
+
+def test_logs_of_scores_take_no_more_memory_than_is_told() -> None:
+    names = names_of(1000)
+    raw_pn = np.zeros((3, 1000), np.int64)
+    tracemalloc.start()
+    try:
+        ring, shared = RecordRing(2**30), filtered(names)
+        before = tracemalloc.get_traced_memory()[0]
+        number = 0
+        for _ in range(4):
+            log = ScoreLog(raw_pn)
+            for row in range(CHANGES_MAX):
+                number += 1
+                log.change([row % 1000])
+                own = filtered(names) if number % 50 == 0 else shared
+                more = (MoreRejections.of(answered(1000)),)
+                given: dict[str, Any] = {"filtered": own, "best": logged(log), "more": more}
+                ring.add(record(number, f"p{number}", **given))
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

@@ -233,6 +233,8 @@ class ExtendedCycle(Cycle):
         CycleError
             A plugin broke.
         """
+        if search.notes is not None:
+            search.notes.extended = True
         if len(rows) == 1:
             return self._taken(search, int(rows[0]))
         total_n = self.totals(search, rows)

@@ -6,6 +6,7 @@ reasons are computed when they are read. A pod that finds a node seldom needs th
 
 from __future__ import annotations
 
+import operator
 from typing import Final
 
 import numpy as np
@@ -32,6 +33,9 @@ EXTENDED = 254
 """Plugin index of a row that an extender failed; so a profile has at most 254 Filter plugins."""
 
 BoolArray = NDArray[np.bool_]
+
+RecordedAnswer = tuple[int, BoolArray, FilterAnswer]
+"""(index of a plugin, the rows that it is the first to fail, its answer)."""
 
 RowResult = tuple[int, int, int]
 """Index of the first failing plugin, its `Code`, the id of its reasons."""
@@ -131,7 +135,7 @@ class FilterPass:
         self._code_n: CodeArray | None = None
         self._reason_n: ReasonArray | None = None
         self._shared = False  # a copy reads the same arrays of codes and reasons
-        self._pending: list[tuple[BoolArray, FilterAnswer]] = []  # answers not yet in the arrays
+        self._pending: list[RecordedAnswer] = []  # answers not yet in the arrays
         self._last = -1  # no plugin of a greater index failed any row
         self._suspect = False  # any row may be broken
         self._tally: Tally | None = None  # made when it is first read
@@ -165,7 +169,7 @@ class FilterPass:
             new &= answer.failed_n
             self._last = index
             self.plugin_n -= new.view(np.uint8) * np.uint8(PASSED - index)
-            self._pending.append((new, answer))
+            self._pending.append((index, new, answer))
             return
         new = self.plugin_n > index
         new &= answer.failed_n
@@ -235,6 +239,19 @@ class FilterPass:
         twin._last, twin._suspect = self._last, self._suspect
         twin._shared = self._shared = True
         return twin
+
+    def recorded_since(self, earlier: FilterPass) -> list[RecordedAnswer] | None:
+        """Return what was recorded here since this was copied from an earlier filter result.
+
+        None where rows were changed in another way, or in the earlier one; a guess on the safe
+        side.
+        """
+        if self._code_n is not earlier._code_n or self._reason_n is not earlier._reason_n:
+            return None
+        before = len(earlier._pending)
+        if before and any(map(operator.is_not, self._pending, earlier._pending)):
+            return None
+        return self._pending[before:]
 
     def frozen(self) -> FilterPass:
         """Return a copy that is not changed any more; the same one until a row changes here."""
@@ -326,7 +343,7 @@ class FilterPass:
             self._shared = False
         if self._pending:
             self._unshare(self._code_n, self._reason_n)
-            for new, answer in self._pending:  # one answer decides a row: sums beat masks
+            for _, new, answer in self._pending:  # one answer decides a row: sums beat masks
                 self._code_n += answer.code_n * new
                 self._reason_n += answer.reason_n * new
             self._pending = []

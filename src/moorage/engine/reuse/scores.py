@@ -9,12 +9,14 @@ Rules: scheduling spec, cycle section 3.5.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.engine.answers import CachedPart, ScoreNotes
 from moorage.engine.attempt import Attempt, CycleError
+from moorage.engine.score_log import CHANGES_MAX, ScoreLog
 from moorage.engine.scoring import ask_score, check_range, normalized
 from moorage.framework.caches import Changes
 from moorage.framework.capabilities import Reads
@@ -26,6 +28,11 @@ from moorage.framework.profile import Profile
 from moorage.framework.runner import run_pre_score
 from moorage.framework.status import Code, error
 from moorage.snapshot.view import NodeView
+
+# A log of scores begins with the copy of all of them: it pays from some notes on; a guess.
+_NOTED_MIN: Final = 4
+# Rows that may change between two notes of a log. If more change, each note has copies; a guess.
+_UNLOGGED_MAX: Final = 16
 
 
 class ScorePlugins:
@@ -79,8 +86,11 @@ class ScoreCache:
         "_fails",
         "_flat_total",
         "_known",
+        "_log",
+        "_noted",
         "_plugins",
         "_raw_pn",
+        "_unlogged",
         "fixed_n",
         "flat",
         "raw",
@@ -104,6 +114,11 @@ class ScoreCache:
         # The arrays of `raw` are the rows of this one, in the order of `_cached`.
         self._raw_pn: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._cached: tuple[CachedPart, ...] = ()
+        # The log for notes of attempts, the rows that changed since the last note, and the notes in
+        # a row between which few rows changed.
+        self._log: ScoreLog | None = None
+        self._unlogged = 0
+        self._noted = 0
         self.skipped: frozenset[str] = frozenset()
 
     @property
@@ -181,13 +196,43 @@ class ScoreCache:
             total_n += forms.weight * scores_n
             if notes is not None:
                 own = None if forms.reused else raw_n
-                notes.opened.append((forms.name, forms.weight, own, scores_n))
+                notes.opened = (*notes.opened, (forms.name, forms.weight, own, scores_n))
         if self._flat_total is None:
             self._flat_total = self._flat_part(attempt)
         total_n += self._flat_total
         if notes is not None:
+            self._unlogged, log = 0, self._log
+            if log is None or log.length >= CHANGES_MAX:
+                log = self._begin_log()
+            if log is not None:
+                notes.log, notes.length = log, log.length
             notes.cached, notes.raw_pn = self._cached, self._raw_pn
         return total_n
+
+    def _begin_log(self) -> ScoreLog | None:
+        """Return a new log of the raw scores, for notes; None where it would not pay.
+
+        A log pays for a shape of many pods, between which few rows change.
+        """
+        self._noted += 1
+        if self._log is not None:
+            self._log.end()
+            self._log = None
+        if self._noted >= _NOTED_MIN:
+            self._log = ScoreLog(self._raw_pn)
+        return self._log
+
+    def _tell_log(self, rows: list[int]) -> None:
+        """Tell the log of rows that are about to change, or end it where they are too many."""
+        self._unlogged += len(rows)
+        if self._unlogged > _UNLOGGED_MAX:
+            self._noted = 0
+        if self._log is not None:
+            if self._noted:
+                self._log.change(rows)
+            else:
+                self._log.end()
+                self._log = None
 
     def _prepare(self, attempt: Attempt, feasible: NodeView) -> None:
         """Run PreScore of the plugins that are asked afresh."""
@@ -240,6 +285,8 @@ class ScoreCache:
         """Score the changed rows again; in scalars where rows are few and a plugin has the form."""
         if not self._known:
             return
+        if self._noted:
+            self._tell_log(changes.rows)
         try:
             if changes.are_few:
                 for forms in self._plugins.by_pods:

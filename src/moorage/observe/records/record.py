@@ -6,7 +6,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from moorage.engine.notes import BestNodes, FilteredNodes
+from moorage.engine.best_nodes import BestNodes
+from moorage.engine.filtered_nodes import FilteredNodes, LookedAt, MoreRejections
 from moorage.framework.diagnosis import Diagnosis
 from moorage.state.history import HistoryEntry
 from moorage.state.queued_pod import PodKey
@@ -17,9 +18,6 @@ End = Literal["", "bound", "requeued", "gone"]
 _FIXED_BYTES: Final = 1200
 """A record without the sizes below, with its place in the ring; measured with tracemalloc."""
 _ENTRY_BYTES: Final = 120
-_BEST_BYTES: Final = 400
-_PLUGIN_BYTES: Final = 8
-_NODE_BYTES: Final = 16
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -76,11 +74,13 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     excluded_by
         The plugins whose PreFilter restricted or rejected the nodes.
     filtered
-        The filter results; None where they are not kept any more, or there are none.
+        The filter results, or the nodes that passed where `dropped`; None where neither is kept.
+    more
+        What Filters that were asked afresh rejected besides.
     best
         The best nodes with their scores; None where no node was scored.
     dropped
-        Whether the filter results were dropped to stay within the bound.
+        Whether the rejections were dropped to stay within the bound.
     steps
         The steps after the decision.
     end
@@ -112,6 +112,7 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     victims: tuple[str, ...]
     excluded_by: frozenset[str]
     filtered: FilteredNodes | None
+    more: tuple[MoreRejections, ...]
     best: BestNodes | None
     dropped: bool = False
     steps: tuple[Step, ...] = ()
@@ -122,9 +123,22 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     @property
     def own_bytes(self) -> int:
         """Memory of the record without its filter results, bytes; a little more than it takes."""
-        size = _FIXED_BYTES + _ENTRY_BYTES * len(self.before) + 2 * len(self.message)
+        size = _FIXED_BYTES + _ENTRY_BYTES * len(self.before)
         best = self.best
-        if best is not None:
-            plugins = len(best.cached) + 4 * len(best.opened)
-            size += _BEST_BYTES + (_PLUGIN_BYTES * plugins + _NODE_BYTES) * len(best.nodes)
-        return size + _ENTRY_BYTES * len(self.victims)
+        if best is not None and best.near is not None:
+            size += best.near.nbytes
+        if self.more:
+            size += sum([each.nbytes for each in self.more])
+        if not self.node:
+            size += 2 * len(self.message) + _ENTRY_BYTES * len(self.victims)
+        return size
+
+    @property
+    def looked_at(self) -> LookedAt | None:
+        """The nodes that were looked at, as far as they are kept."""
+        return None if self.filtered is None else LookedAt(self.filtered, self.more)
+
+    @property
+    def ranks_passed(self) -> bool:
+        """Whether the best nodes are looked for among the nodes that passed Filter."""
+        return self.best is not None and self.best.near is None

@@ -69,8 +69,14 @@ class Recorder:
         """
         self._number += 1
         state, nomination, node_name = decision.state, decision.nomination, decision.node_name
-        note = state.find(NOTE)
+        note = state.take(NOTE)  # the binding keeps the state; the ring alone keeps the note
         history = histories.get(queued.uid)
+        if history is None:
+            before: tuple[HistoryEntry, ...] = ()
+        elif queued.attempts == 1 and len(history.kept) < _FEW:
+            before = tuple(history.kept)
+        else:
+            before = _since_last_attempt(history.kept)
         record = AttemptRecord(
             self._number,
             queued.uid,
@@ -79,7 +85,7 @@ class Recorder:
             queued.attempts,
             self._now_ns(),
             took_ns,
-            () if history is None else _since_last_attempt(history.kept, queued.attempts),
+            before,
             queued.rejectors,
             _OUTCOMES[decision.outcome],
             node_name,
@@ -93,10 +99,9 @@ class Recorder:
             tuple([each.full_name for each in decision.victims]) if decision.victims else (),
             _NOTHING if note is None else note.pre_filter.plugins,
             None if note is None else note.filtered,
+            () if note is None else note.more,
             None if note is None else note.best,
         )
-        if note is not None:
-            state.delete(NOTE)  # the binding keeps the state; the ring alone keeps the note
         self.ring.add(record)
         if node_name:
             self._open[queued.uid] = record
@@ -123,10 +128,8 @@ class Recorder:
             self._on_end(record)
 
 
-def _since_last_attempt(kept: list[HistoryEntry], attempts: int) -> tuple[HistoryEntry, ...]:
+def _since_last_attempt(kept: list[HistoryEntry]) -> tuple[HistoryEntry, ...]:
     """Return the entries since the attempt before the newest, oldest first."""
-    if attempts == 1 and len(kept) < _FEW:
-        return tuple(kept)
     first = len(kept) - 1
     while first > 0 and kept[first - 1].what != _POPPED:
         first -= 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
-from moorage.engine.notes import BestNodes
 from moorage.observe.records.record import AttemptRecord
 
 
@@ -198,9 +197,9 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
     rejections
         Whether the nodes that Filter rejected are told.
     """
-    filtered = record.filtered
-    whole = filtered if rejections else None
-    kept = "kept" if filtered is not None else "dropped" if record.dropped else "none"
+    looked_at = None if record.dropped else record.looked_at
+    whole = looked_at if rejections else None
+    kept = "kept" if looked_at is not None else "dropped" if record.dropped else "none"
     namespace, name = record.key
     return ToldAttempt(
         number=record.number,
@@ -229,16 +228,18 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
         rejections=None
         if whole is None
         else tuple(ToldRejection(*key, tuple(nodes)) for key, nodes in whole.rejections().items()),
-        passed=None if whole is None else len(whole.passed()),
-        best=() if record.best is None else _ranked(record.best),
+        passed=None if whole is None else len(whole.passed_rows()),
+        best=_ranked(record),
         steps=tuple(ToldStep(e.name, e.code, e.took_ns / NS_PER_SECOND) for e in record.steps),
         end=record.end,
         ended=rfc3339_micro(record.ended_ns) if record.ended_ns else "",
     )
 
 
-def _ranked(best: BestNodes) -> tuple[ToldNode, ...]:
-    ranking = best.ranking()
+def _ranked(record: AttemptRecord) -> tuple[ToldNode, ...]:
+    if record.best is None:
+        return ()
+    ranking = record.best.ranking(record.looked_at)
     return tuple(
         ToldNode(
             node,

@@ -1,0 +1,232 @@
+"""The best nodes of an attempt with every plugin's score: how they are kept, and rebuilt.
+
+Most attempts take their scores from the cache of a shape, and change few of them. Such an attempt
+notes only the moment in the log of these scores (`score_log`). The totals, the best nodes and their
+scores are computed when somebody asks, from the nodes that passed Filter and the scores of that
+moment. Where a plugin's scores depend on the feasible rows, or no log is written, the nodes near
+the greatest total are noted with copies of their scores.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.answers import CachedPart, OpenedPart, Rows
+from moorage.engine.score_log import ScoreLog
+from moorage.framework.points import ScoreArray
+
+BEST_MAX: Final = 10
+"""Nodes that a ranking lists."""
+# More nodes near the greatest total are cut down to the best of them; a guess.
+_NEAR_MAX: Final = 32
+_BYTES: Final = 400
+_NODE_BYTES: Final = 24
+_SCORE_BYTES: Final = 8
+
+
+class PluginScore(msgspec.Struct, frozen=True, gc=False):
+    """The scores that one plugin gave the best nodes.
+
+    Parameters
+    ----------
+    plugin
+        Its name.
+    weight
+        Its weight in the total.
+    raw, normalized
+        By node, in the order of `Ranking.nodes`. Weighted is `normalized` times `weight`.
+    """
+
+    plugin: str
+    weight: int
+    raw: tuple[int, ...]
+    normalized: tuple[int, ...]
+
+
+class Ranking(msgspec.Struct, frozen=True):
+    """The best nodes of an attempt, the chosen one first, the others by total.
+
+    Parameters
+    ----------
+    nodes
+        Their names.
+    totals
+        Their totals, extenders included.
+    plugins
+        The scores of each plugin.
+    """
+
+    nodes: tuple[str, ...]
+    totals: tuple[int, ...]
+    plugins: tuple[PluginScore, ...]
+
+
+class NearNodes(msgspec.Struct, frozen=True, gc=False):
+    """The nodes near the greatest total, `BEST_MAX` or more of them, in the order of rows.
+
+    Parameters
+    ----------
+    names, rows
+        The nodes, and their rows at that time, int64.
+    totals
+        int64: their totals, extenders included.
+    raw_pk
+        int64, (plugins, nodes): the cached raw scores; None where a log has them.
+    opened
+        The scores that depend on the feasible rows, of these nodes.
+    """
+
+    names: tuple[str, ...]
+    rows: Rows
+    totals: ScoreArray
+    raw_pk: NDArray[np.int64] | None
+    opened: tuple[OpenedPart, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory, bytes."""
+        plugins = 2 * len(self.opened) + (0 if self.raw_pk is None else len(self.raw_pk))
+        each = _NODE_BYTES + _SCORE_BYTES * plugins
+        return _BYTES * (1 + len(self.opened)) + each * len(self.names)
+
+
+class PassedNodes(Protocol):
+    """The nodes that passed Filter."""
+
+    def passed_rows(self) -> Rows:
+        """Return int64: their rows, ascending."""
+        ...
+
+    def name_of(self, row: int) -> str:
+        """Return the name of the node in a row, as it was."""
+        ...
+
+
+class BestNodes(msgspec.Struct, frozen=True, gc=False):
+    """The best nodes of an attempt with their scores, as noted.
+
+    Parameters
+    ----------
+    chosen
+        The row that was taken.
+    cached
+        The plugins with cached scores.
+    log, length
+        The cached scores at a length of their log; None where `near` has copies.
+    near
+        The nodes near the greatest total; None where all scores are cached, and the log suffices.
+    """
+
+    chosen: int
+    cached: tuple[CachedPart, ...]
+    log: ScoreLog | None
+    length: int
+    near: NearNodes | None
+
+    def ranking(self, passed: PassedNodes | None) -> Ranking:
+        """Return the nodes in order, with every score.
+
+        Parameters
+        ----------
+        passed
+            The nodes that passed Filter; read only where no near nodes are noted.
+        """
+        near, raw_pk = self.near, None
+        if near is None:
+            assert passed is not None, "the nodes that passed are kept as long as the moment"
+            rows = passed.passed_rows()
+        else:
+            rows = near.rows
+        if self.log is not None:
+            raw_pk = self.log.at(self.length)[:, rows]
+        elif near is not None:
+            raw_pk = near.raw_pk
+        opened = () if near is None else near.opened
+        scores = _scores(self.cached, raw_pk, opened, len(rows))
+        totals: ScoreArray
+        if near is None:
+            totals = sum((each[1] * each[3] for each in scores), np.zeros(len(rows), np.int64))
+        else:
+            totals = near.totals
+        order = np.lexsort((-totals, rows != self.chosen))[:BEST_MAX]
+        if near is not None:
+            names = [near.names[each] for each in order.tolist()]
+        elif passed is not None:
+            names = [passed.name_of(row) for row in rows[order].tolist()]
+        return Ranking(
+            tuple(names),
+            tuple(totals[order].tolist()),
+            tuple(
+                PluginScore(
+                    name, weight, tuple(raw_k[order].tolist()), tuple(scores_k[order].tolist())
+                )
+                for name, weight, raw_k, scores_k in scores
+            ),
+        )
+
+
+def _scores(
+    cached: tuple[CachedPart, ...],
+    raw_pk: NDArray[np.int64] | None,
+    opened: tuple[OpenedPart, ...],
+    count: int,
+) -> list[tuple[str, int, ScoreArray, ScoreArray]]:
+    """Return (plugin, weight, raw scores, normalised scores) of each plugin."""
+    normalized = {name: scores_k for name, _, _, scores_k in opened}
+    found: list[tuple[str, int, ScoreArray, ScoreArray]] = []
+    for index, part in enumerate(cached):
+        assert raw_pk is not None, "cached scores were noted"
+        raw_k: ScoreArray = raw_pk[index]
+        if part.final:
+            scores_k = raw_k
+        elif part.flat is not None:
+            scores_k = np.full(count, part.flat, np.int64)
+        else:
+            scores_k = normalized[part.name]
+        found.append((part.name, part.weight, raw_k, scores_k))
+    found += [
+        (name, weight, raw_k, scores_k)
+        for name, weight, raw_k, scores_k in opened
+        if raw_k is not None
+    ]
+    return found
+
+
+class NearTop:
+    """Finds the nodes near the greatest total."""
+
+    __slots__ = ("_gap",)
+
+    def __init__(self) -> None:
+        # Totals so far below the greatest one are near it; it adapts, to have a few dozen near.
+        self._gap = 0
+
+    def find(self, total_n: ScoreArray, top: int) -> tuple[Rows, Rows]:
+        """Return int64: the positions to note, and the positions of the greatest total; ascending.
+
+        One look at all totals serves both.
+        """
+        if len(total_n) <= BEST_MAX:
+            return np.arange(len(total_n)), (total_n == top).nonzero()[0]
+        near = (total_n >= top - self._gap).nonzero()[0]
+        if len(near) < BEST_MAX:
+            wanted = min(2 * BEST_MAX, len(total_n) - 1)
+            self._gap = top - int(np.partition(total_n, -wanted)[-wanted])
+            near = (total_n >= top - self._gap).nonzero()[0]
+        if not self._gap:  # all of them are tied
+            return near[:BEST_MAX], near
+        near_n = total_n[near]
+        tied = near[near_n == top]
+        if len(near) <= _NEAR_MAX:
+            return near, tied
+        if np.count_nonzero(near_n > top - self._gap) >= BEST_MAX:
+            self._gap -= 1
+        if len(tied) >= BEST_MAX:
+            return tied[:BEST_MAX], tied
+        near = near[near_n.argpartition(len(near) - BEST_MAX)[-BEST_MAX:]]
+        near.sort()
+        return near, tied
