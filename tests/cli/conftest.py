@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +26,14 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
         while (record := find(up.kubeconfig)) is None or not record.health:
             pass
         yield up
+
+
+def settle(sandbox: Up) -> None:
+    """Wait until every pod of the sandbox is bound, or its condition says why not."""
+    words = ("wait", "--for=settled", "--timeout", "60", "--kubeconfig", str(sandbox.kubeconfig))
+    subprocess.run(
+        [sys.executable, "-m", "moorage.cli.main", *words], check=True, capture_output=True
+    )
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ def devices_elsewhere(plan: Plan) -> tuple[str, str]:
 def missing_device_class(plan: Plan) -> tuple[str, str]:
     plan.objects.append(resource_claim())
     plan.pod["resourceClaims"] = using()
-    return "is not tried on any node", "device class gpu does not exist"
+    return "is not tried on any node", "its resource claim c, whose device class gpu does not exist"
 
 
 def missing_resource_claim(plan: Plan) -> tuple[str, str]:

@@ -78,7 +78,7 @@ def _on_racks(*racks: str) -> dict[str, Any]:
 
 def missing_claim(plan: Plan) -> tuple[str, str]:
     plan.pod["volumes"] = mounted("gone")
-    return "is not tried on any node", 'persistentvolumeclaim "gone" not found'
+    return "is not tried on any node", "its claim gone, which does not exist in namespace"
 
 
 def volume_elsewhere(plan: Plan) -> tuple[str, str]:
@@ -99,7 +99,7 @@ def volume_in_another_zone(plan: Plan) -> tuple[str, str]:
 def volume_that_is_gone(plan: Plan) -> tuple[str, str]:
     plan.objects.append(claim(volumeName="gone"))
     plan.pod["volumes"] = mounted()
-    return "is not tried on any node", 'persistentvolume "gone" not found'
+    return "is not tried on any node", "its claim data, whose volume gone does not exist"
 
 
 def claim_without_a_class(plan: Plan) -> tuple[str, str]:

@@ -34,7 +34,17 @@ ENOUGH = 0.99
 # Some hints of kube-scheduler pass over a new node; the pod is tried again after five minutes.
 _SECONDS = 400.0
 _DEFAULT = "default-scheduler"
-OVER_HTTPS = ("too_large", "no_room", "taint", "cordon", "selector", "host_port")
+OVER_HTTPS = (
+    "too_large",
+    "no_room",
+    "taint",
+    "cordon",
+    "selector",
+    "host_port",
+    "claim_of_one_pod",
+    "disk_in_use",
+    "too_many_volumes",
+)
 
 
 @pytest.mark.parametrize("plant", range(len(PLANTED)), ids=[each.__name__ for each in PLANTED])
@@ -45,6 +55,22 @@ def test_in_memory_the_cause_is_named_and_each_way_out_works(plant: int) -> None
         assert names_first(case, found), (seed, found.sentence)
         for way in found.ways_out:
             assert _place(applied(way, case.manifests), case.config), (seed, way.text)
+
+
+def test_every_default_plugin_that_may_hold_a_pod_has_a_planted_cause() -> None:
+    """A plugin that joins the default profile needs a family of its own."""
+    profile = world_of(planted(0).manifests[0]).fill().core.profiles[_DEFAULT]
+    asked = (*profile.pre_enqueue, *profile.pre_filters, *profile.filters)
+    left = {str(getattr(each, "name", "")) for each in asked}
+    for plant in range(len(PLANTED)):
+        case = planted(plant)
+        found = explained(*case.manifests, config=case.config)
+        for plugin in sorted(left):
+            first = found.causes and plugin in found.causes[0].plugins
+            if first or f"by plugin {plugin}:" in found.sentence:
+                left.remove(plugin)
+    # A pod that names its node is not queued; preemption holds a pod while it evicts for it.
+    assert left == {"NodeName", "DefaultPreemption"}
 
 
 def _place(manifests: list[Manifest], config: LoadedConfiguration) -> str:

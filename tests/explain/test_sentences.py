@@ -120,8 +120,8 @@ CASES = [
             *_nodes(),
             waiting("p", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}]),
         ],
-        "is not tried on any node, because of VolumeRestrictions (persistentvolumeclaim "
-        '"gone" not found)',
+        "is not tried on any node, because of its claim gone, which does not exist in namespace "
+        'default (VolumeRestrictions: persistentvolumeclaim "gone" not found)',
         [],
         id="a claim that is not there",
     ),

@@ -30,9 +30,11 @@ def devices_told(rejection: Rejection) -> str:
     entries = rejection.pod.spec.resource_claims
     if not entries:  # devices behind an extended resource
         return ""
-    rejection = msgspec.structs.replace(rejection, rows=rejection.rows[:_ROWS_MOST])
     pod = rejection.pod
     claims = claims_of(pod, rejection.asked.snapshot)
+    if not len(rejection.rows):
+        return " and ".join(_without_class(rejection, claims))
+    rejection = msgspec.structs.replace(rejection, rows=rejection.rows[:_ROWS_MOST])
     alone = [(claim, _with_claim(pod, claim)) for claim in claims]
     rejected = [each for each in alone if len(claims) > 1 and rejection.again(each[1])]
     found = rejected or [(claim, pod) for claim in claims]
@@ -85,12 +87,29 @@ def _fact(rejection: Rejection, claim: ResourceClaim, *, wanting: Pod) -> str:
     return f"{its}, for which these nodes offer no device"
 
 
-def _classes(claim: ResourceClaim) -> str:
-    names = dict.fromkeys(
-        each.device_class_name
-        for request in claim.spec.devices.requests
-        for each in ([request.exactly] if request.exactly else request.first_available)
+def _without_class(rejection: Rejection, claims: Iterable[ResourceClaim]) -> Iterator[str]:
+    """Yield the claims of which PreFilter did not find a device class."""
+    known = rejection.asked.snapshot.listers.device_classes
+    for claim in claims:
+        missing = [name for name in _class_names(claim) if known.get(name) is None]
+        if missing and "does not exist" in " ".join(rejection.reasons):
+            plural, do = ("es", "do") if len(missing) > 1 else ("", "does")
+            classes = f"device class{plural} {listed(missing)} {do} not exist"
+            yield f"its resource claim {claim.name}, whose {classes}"
+
+
+def _class_names(claim: ResourceClaim) -> list[str]:
+    return list(
+        dict.fromkeys(
+            each.device_class_name
+            for request in claim.spec.devices.requests
+            for each in ([request.exactly] if request.exactly else request.first_available)
+        )
     )
+
+
+def _classes(claim: ResourceClaim) -> str:
+    names = _class_names(claim)
     plural = "es" if len(names) > 1 else ""
     return f" (device class{plural} {listed(names)})"
 

@@ -29,6 +29,8 @@ Rows = NDArray[np.int64]
 
 _INSUFFICIENT: Final = "Insufficient "
 _TOO_MANY: Final = "Too many pods"
+_AT_PRE_FILTER: Final = frozenset({Subject.VOLUMES, Subject.VOLUME_USE, Subject.DEVICES})
+"""The subjects whose words need no nodes."""
 _LOOKED_AT_MOST: Final = 64
 """Nodes whose labels are compared with a selector, to leave out the parts that they match."""
 
@@ -37,7 +39,7 @@ def fact_about(rejection: Rejection) -> str:
     """Return the subject of a plugin's rejection of some rows, as a noun phrase."""
     subject = rejection.asked.subject(rejection.plugin)
     worded = None if subject is None else _WORDED.get(subject)
-    if not len(rejection.rows) and subject is not Subject.VOLUMES:
+    if not len(rejection.rows) and subject not in _AT_PRE_FILTER:
         worded = None  # words about nodes
     told = worded(rejection) if worded is not None else ""
     return told or f"{rejection.plugin} ({'; '.join(rejection.reasons)})"

@@ -27,10 +27,29 @@ _ONE_POD: Final = "ReadWriteOncePod"
 
 def volumes_told(rejection: Rejection) -> str:
     """Return the claims whose volumes cannot be used on these rows, and why."""
+    gone = list(_gone(rejection))
+    if gone:
+        return " and ".join(gone)
     facts = [
         _fact(rejection, claim, " ".join(reasons)) for claim, reasons in _rejected_claims(rejection)
     ]
     return " and ".join(fact for fact in facts if fact)
+
+
+def _gone(rejection: Rejection) -> Iterator[str]:
+    """Yield what PreFilter did not find: claims of the pod, or their volumes."""
+    if len(rejection.rows):
+        return
+    listers, pod = rejection.asked.snapshot.listers, rejection.asked.attempt.pod
+    text = " ".join(rejection.reasons)
+    for each in pod.part(VOLUMES).value.claims:
+        name = each.name_for(pod.name)
+        claim = listers.persistent_volume_claims.get(name, pod.namespace)
+        if claim is None:
+            if f'"{name}" not found' in text:
+                yield f"its claim {name}, which does not exist in namespace {pod.namespace}"
+        elif claim.spec.volume_name and f'"{claim.spec.volume_name}" not found' in text:
+            yield f"its claim {name}, whose volume {claim.spec.volume_name} does not exist"
 
 
 def _rejected_claims(
@@ -129,6 +148,9 @@ def volume_use_told(rejection: Rejection) -> str:
         return " and ".join(_held(rejection))
     if "no available disk" in text:
         return "a disk that other pods use on these nodes"
+    gone = list(_gone(rejection))
+    if gone:
+        return " and ".join(gone)
     if "max volume count" in text:
         return _limit(rejection)
     return ""

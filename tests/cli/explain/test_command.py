@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from moorage.testing.builders import node_manifest
-from tests.cli.conftest import Type
+from tests.cli.conftest import Type, settle
 from tests.explain.clusters import bound, waiting
+from tests.sandbox.process import Up
 
 
 @pytest.fixture
@@ -97,11 +98,11 @@ def test_a_missing_pod_is_named(bare: Type, dump: str, words: list[str], told: s
 
 
 @pytest.mark.slow
-def test_the_scheduler_of_a_sandbox_is_found_and_asked(typed: Type) -> None:
+def test_the_scheduler_of_a_sandbox_is_found_and_asked(typed: Type, sandbox: Up) -> None:
     manifest = "{apiVersion: v1, kind: Pod, metadata: {name: big}, spec: {containers: [{name: c, \
 image: x, resources: {requests: {cpu: 900}}}]}}"
     assert typed("apply", "-f", "-", stdin=manifest).exit_code == 0
-    typed("wait", "--for=settled", "--timeout", "10")
+    settle(sandbox)
     live = typed("explain", "pod", "big")
     assert live.stdout.splitlines()[0].startswith(
         "pod default/big: never fits here, not even on an empty node, because of cpu (it requests"
