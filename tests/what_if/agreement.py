@@ -46,7 +46,7 @@ from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World
 
 _ZONES = ("a", "b", "c")
-_CLASSES = {"low": -10, "high": 100, "top": 1000}
+CLASSES = {"low": -10, "high": 100, "top": 1000}
 # Longer than every backoff, and than the stop of a pod.
 _REST_SECONDS = 25.0
 
@@ -76,7 +76,7 @@ class Outcome(msgspec.Struct, frozen=True):
 def agreement(seed: int) -> Outcome:
     """Play the scenario of a seed."""
     rng = Streams(seed).stream("scenario")
-    nodes = [_node(rng, f"n{number}") for number in range(rng.randint(2, 5))]
+    nodes = [random_node(rng, f"n{number}") for number in range(rng.randint(2, 5))]
     clock = ManualClock()
 
     async def main() -> Outcome:
@@ -97,8 +97,8 @@ def agreement(seed: int) -> Outcome:
 
 
 async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
-    for name, value in _CLASSES.items():
-        await cluster.create(_class(name, value))
+    for name, value in CLASSES.items():
+        await cluster.create(priority_class(name, value))
     for obj in _objects(rng):
         await cluster.create(obj)
         await aio.sleep(1.1)
@@ -158,13 +158,13 @@ def _known_order(cluster: VirtualCluster) -> list[str]:
 # --- the cluster ----------------------------------------------------------------------------------
 
 
-def _node(rng: Random, name: str) -> Manifest:
+def random_node(rng: Random, name: str) -> Manifest:
     taints = [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}] if rng.random() < 0.2 else []
     labels = {"topology.kubernetes.io/zone": rng.choice(_ZONES)}
     return node_manifest(name, cpu=str(rng.randint(2, 6)), labels=labels, taints=taints)
 
 
-def _class(name: str, value: int) -> Manifest:
+def priority_class(name: str, value: int) -> Manifest:
     return {
         "apiVersion": "scheduling.k8s.io/v1",
         "kind": "PriorityClass",
@@ -175,14 +175,14 @@ def _class(name: str, value: int) -> Manifest:
 
 def _objects(rng: Random) -> list[Manifest]:
     found = [_owner(rng, f"w{number}") for number in range(rng.randint(1, 4))]
-    found += [_pod(rng, f"p{number}") for number in range(rng.randint(0, 4))]
+    found += [random_pod(rng, f"p{number}") for number in range(rng.randint(0, 4))]
     rng.shuffle(found)
     return found
 
 
 def _owner(rng: Random, name: str) -> Manifest:
     kind = rng.choice(("Deployment", "Deployment", "ReplicaSet", "StatefulSet"))
-    pod = _pod(rng, name)
+    pod = random_pod(rng, name)
     spec: Manifest = {
         "replicas": rng.randint(1, 5),
         "selector": {"matchLabels": {"app": name}},
@@ -201,10 +201,10 @@ def _owner(rng: Random, name: str) -> Manifest:
     }
 
 
-def _pod(rng: Random, name: str) -> Manifest:
+def random_pod(rng: Random, name: str) -> Manifest:
     spec: Manifest = {}
     if rng.random() < 0.4:
-        spec["priorityClassName"] = rng.choice(tuple(_CLASSES))
+        spec["priorityClassName"] = rng.choice(tuple(CLASSES))
     if rng.random() < 0.2:
         spec["tolerations"] = [{"key": "gpu", "operator": "Exists"}]
     if rng.random() < 0.15:
@@ -248,7 +248,7 @@ def _any_node(rng: Random, objects: Objects) -> str:
 
 def _add(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
     del objects
-    return [AddNode(complete(_node(rng, f"x{number}")))]
+    return [AddNode(complete(random_node(rng, f"x{number}")))]
 
 
 def _remove(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
@@ -288,7 +288,7 @@ def _emptied(objects: Objects, name: str, number: int) -> Sequence[Change]:
 
 def _apply(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
     del objects
-    make = rng.choice((_owner, _pod))
+    make = rng.choice((_owner, random_pod))
     return [Apply(make(rng, f"new{number}{letter}")) for letter in "ab"[: rng.randint(1, 2)]]
 
 

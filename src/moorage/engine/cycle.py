@@ -81,6 +81,11 @@ class Cycle:
         Writes what attempts found, for their records; None where nothing is recorded.
     on_scored
         Called with the feasible rows once they have scores; None without a reader.
+
+    Attributes
+    ----------
+    rotation
+        As given; a new one where none was.
     """
 
     def __init__(  # noqa: PLR0913 - one keyword for each part it is given
@@ -102,7 +107,8 @@ class Cycle:
         # The one place that knows of reuse: both have the same methods.
         self._answers_about = Answers if self.reuse is None else self.reuse.about
         self._tie_break = tie_break
-        self._sampler = Sampler(profile, snapshot, rotation or Rotation())
+        self.rotation = rotation or Rotation()
+        self._sampler = Sampler(profile, snapshot, self.rotation)
         self._told = meter  # the meter of the cycle state: None where nothing is measured
         self._meter = SILENT if meter is None else meter
         self._notes = notes

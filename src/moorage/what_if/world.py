@@ -17,6 +17,7 @@ from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.own import LoadedConfiguration
+from moorage.engine.select_node import TieBreak
 from moorage.framework.registry import Registry
 from moorage.service.core import Core, Surroundings, build_core
 from moorage.service.facts import Facts
@@ -86,7 +87,11 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
     now_ns: int = 1_767_225_600_000_000_000
 
     def fill(
-        self, *, clock: ManualClock | None = None, waiting: WaitingPods | None = None
+        self,
+        *,
+        clock: ManualClock | None = None,
+        waiting: WaitingPods | None = None,
+        tie_break: TieBreak | None = None,
     ) -> Filled:
         """Return a new deciding half over the objects.
 
@@ -96,6 +101,8 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
             The time of the world; None for a clock that stands at its begin.
         waiting
             Where pods that Permit holds wait; None where no pod is carried that far.
+        tie_break
+            Chooses one of several best nodes; draws from the streams when None.
 
         Raises
         ------
@@ -117,6 +124,7 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
             clock=clock,
             streams=streams,
             surroundings=Surroundings(waiting=waiting),
+            tie_break=tie_break,
         )
         filled = _ingests(core, self.config, clock, streams)
         self._put(filled)

@@ -1,0 +1,315 @@
+"""Takes in the watch events of a live cluster, for the comparison and for the own course.
+
+Each handler first compares, while the state is that before the change, and then hands the change
+to the ingest of the deciding half, as in a scheduler (`moorage.service.ingest`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from moorage.api.meta import ApiObject
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base.clock import Clock, rfc3339_micro
+from moorage.base.errors import DecodeError
+from moorage.shadow.beside import Beside
+from moorage.shadow.comparison import Comparison
+from moorage.shadow.fullness import Fullness, fullness_of
+from moorage.shadow.own_course import OwnCourse
+from moorage.shadow.report import Courses, Report, Tally
+from moorage.what_if.lists import Objects, checked_node
+from moorage.what_if.world import World
+
+_CLAIMS: Final = {
+    "persistent_volume_claims": "PersistentVolumeClaim",
+    "resource_claims": "ResourceClaim",
+}
+
+
+class Feed:
+    """What is seen of a live cluster, and what comes of it.
+
+    Parameters
+    ----------
+    world
+        The configuration and its plugins, over no objects.
+    clock
+        The time of the live cluster.
+    configuration
+        Where the configuration comes from, in words.
+    on_comparison
+        Takes every comparison as well; None without another reader.
+    follows_course
+        Whether the configuration's own course is followed.
+
+    Attributes
+    ----------
+    beside
+        Compares.
+    tally
+        The counts.
+    course
+        The own course, from `begin` on; None before, or where none is followed.
+    pods, nodes, others
+        Take in watch events; `others` by the name of the lister.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        clock: Clock,
+        *,
+        configuration: str,
+        on_comparison: Callable[[Comparison], None] | None = None,
+        follows_course: bool = True,
+    ) -> None:
+        self._world = world
+        self._clock = clock
+        self._configuration = configuration
+        self._on_comparison = on_comparison
+        self._follows_course = follows_course
+        self._started_ns = clock.now_ns()
+        self.tally = Tally()
+        self.beside = Beside(world, self._found)
+        self.course: OwnCourse | None = None
+        self.begun = False
+        self.pods = PodFeed(self)
+        self.nodes = NodeFeed(self)
+        self.others = {name: OtherFeed(self, name) for name in self.beside.filled.others}
+
+    def begin(self, objects: Mapping[str, Mapping[Any, ApiObject]]) -> None:
+        """Begin to compare: the first lists are in.
+
+        Parameters
+        ----------
+        objects
+            The listed objects of the other kinds, by the name of their lister.
+        """
+        self.pass_time()
+        self._started_ns = self._clock.now_ns()
+        self.beside.begin()
+        if self._follows_course:
+            self.course = OwnCourse(self._world_now(objects))
+        self.begun = True
+
+    def pass_time(self) -> None:
+        """Take over the time of the live cluster."""
+        clock = self.beside.filled.clock
+        clock.advance_ns(max(0, self._clock.now_ns() - clock.now_ns()))
+
+    def tick(self) -> None:
+        """Let what is due happen: differences that stay are reported, the own course goes on."""
+        self.pass_time()
+        self.beside.close()
+        if self.course is not None:
+            self.course.pass_time(self._clock.now_ns())
+
+    def report(self) -> Report:
+        """Return the report; differences that are still open count as differences."""
+        self.tick()
+        self.beside.close(every=True)
+        return self.tally.report(
+            started=rfc3339_micro(self._started_ns),
+            ended=rfc3339_micro(self._clock.now_ns()),
+            configuration=self._configuration,
+            profiles=tuple(sorted(self.beside.filled.core.profiles)),
+            courses=self._courses(),
+        )
+
+    def real_fullness(self) -> Fullness:
+        """Return how full the live cluster is."""
+        core = self.beside.filled.core
+        pending = sum(
+            not pod.spec.node_name and self.beside.serves(pod) for pod in core.store.all()
+        )
+        return fullness_of(core.snapshot, pending=pending)
+
+    def _courses(self) -> Courses | None:
+        if self.course is None:
+            return None
+        counts = self.course.counts
+        return Courses(
+            real=self.real_fullness(),
+            own=self.course.fullness(),
+            own_bound=counts["bound"],
+            own_evicted=counts["evicted"],
+            own_lost=counts["lost"],
+        )
+
+    def _found(self, comparison: Comparison) -> None:
+        self.tally.add(comparison)
+        if self._on_comparison is not None:
+            self._on_comparison(comparison)
+
+    def _world_now(self, objects: Mapping[str, Mapping[Any, ApiObject]]) -> World:
+        """Return the live cluster as a world."""
+        core, found = self.beside.filled.core, Objects()
+        found.nodes = {
+            core.snapshot.names[row]: core.snapshot.node(row)
+            for row in range(core.snapshot.num_nodes)
+        }
+        found.pods = {pod.key: pod for pod in core.store.all()}
+        for name, listed in objects.items():
+            found.lister(name).update(listed)
+        return World(
+            objects=found,
+            registry=self._world.registry,
+            config=self._world.config,
+            seed=self._world.seed,
+            now_ns=self._clock.now_ns(),
+        )
+
+
+class _Handler:
+    """The common part of the handlers: the ingest is told last."""
+
+    def __init__(self, feed: Feed, ingest: Any) -> None:
+        self._feed = feed
+        self._ingest = ingest
+
+    @property
+    def _course(self) -> OwnCourse | None:
+        return self._feed.course
+
+    def on_synced(self) -> None:
+        """Note that the first list is in."""
+        self._ingest.on_synced()
+
+    def on_undecodable(self, key: tuple[str, str], problem: DecodeError) -> None:
+        """Report an object that cannot be read."""
+        self._ingest.on_undecodable(key, problem)
+
+
+class PodFeed(_Handler):
+    """Takes in pods: a pod that gets a node was bound by the real scheduler."""
+
+    def __init__(self, feed: Feed) -> None:
+        super().__init__(feed, feed.beside.filled.pods)
+        self._store = feed.beside.filled.core.store
+
+    def on_add(self, pod: Pod) -> None:
+        """Take in a pod that appeared."""
+        self._feed.pass_time()
+        beside = self._feed.beside
+        if not pod.spec.node_name:
+            beside.appeared(pod)
+        elif self._feed.begun and beside.serves(pod):
+            beside.unseen(pod)
+        self._ingest.on_add(pod)
+        self._appear(pod)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        """Take in a changed pod."""
+        self._feed.pass_time()
+        before = self._store.info(new.metadata.namespace, new.metadata.name)
+        bound = bool(new.spec.node_name) and before is not None and not before.pod.spec.node_name
+        if bound and self._feed.begun:
+            assert before is not None, "it was pending"
+            self._feed.beside.bound(before, new.spec.node_name)
+        self._ingest.on_update(old, new)
+        if before is None:
+            self._appear(new)
+        elif self._course is not None and self._readable(new):
+            self._course.change(before.pod, new)
+
+    def on_delete(self, pod: Pod, *, missed: bool) -> None:
+        """Take in that a pod is gone, or finished."""
+        self._feed.pass_time()
+        beside = self._feed.beside
+        before = self._store.info(pod.metadata.namespace, pod.metadata.name)
+        beside.gone(pod)
+        if before is not None and before.pod.spec.node_name:
+            beside.moments.pod_left(before, before.pod.spec.node_name, beside.now_ns)
+        self._ingest.on_delete(pod, missed=missed)
+        if self._course is not None:
+            self._course.end(pod)
+
+    def _appear(self, pod: Pod) -> None:
+        if self._course is not None and self._readable(pod):
+            self._course.appear(pod)
+
+    def _readable(self, pod: Pod) -> bool:
+        """Whether the ingest has taken this version in."""
+        return self._store.get(pod.metadata.namespace, pod.metadata.name) is pod
+
+
+class NodeFeed(_Handler):
+    """Takes in nodes."""
+
+    def __init__(self, feed: Feed) -> None:
+        super().__init__(feed, feed.beside.filled.nodes)
+
+    def on_add(self, node: Node) -> None:
+        """Take in a node that appeared."""
+        self._feed.pass_time()
+        self._feed.beside.node_changed(node.name)
+        self._ingest.on_add(node)
+        self._put(node)
+
+    def on_update(self, old: Node, new: Node) -> None:
+        """Take in a changed node; heartbeats change nothing that matters."""
+        self._feed.pass_time()
+        changed = _decisive(old) != _decisive(new)
+        if changed:
+            self._feed.beside.node_changed(new.name)
+        self._ingest.on_update(old, new)
+        if changed or old.status.images != new.status.images:
+            self._put(new)
+
+    def on_delete(self, node: Node, *, missed: bool) -> None:
+        """Take in that a node is gone."""
+        self._feed.pass_time()
+        self._feed.beside.node_changed(node.name)
+        self._ingest.on_delete(node, missed=missed)
+        if self._course is not None and node.name in self._course.objects.nodes:
+            self._course.remove_node(node.name)
+
+    def _put(self, node: Node) -> None:
+        if self._course is None:
+            return
+        try:
+            self._course.put_node(checked_node(node))
+        except ValueError:
+            return  # the ingest has reported it
+
+
+class OtherFeed(_Handler):
+    """Takes in the objects of any other kind."""
+
+    def __init__(self, feed: Feed, lister: str) -> None:
+        super().__init__(feed, feed.beside.filled.others[lister])
+        self._lister = lister
+        self._claims = _CLAIMS.get(lister, "")
+
+    def on_add(self, obj: ApiObject) -> None:
+        """Take in an object that appeared."""
+        self._feed.pass_time()
+        self._ingest.on_add(obj)
+        if self._course is not None:
+            self._course.put(self._lister, (obj.namespace, obj.name), obj)
+
+    def on_update(self, old: ApiObject, new: ApiObject) -> None:
+        """Take in a changed object."""
+        self._feed.pass_time()
+        if self._claims:
+            self._feed.beside.claim_changed(self._claims, new.namespace, new.name)
+        self._ingest.on_update(old, new)
+        if self._course is not None:
+            self._course.put(self._lister, (new.namespace, new.name), new)
+
+    def on_delete(self, obj: ApiObject, *, missed: bool) -> None:
+        """Take in that an object is gone."""
+        self._feed.pass_time()
+        if self._claims:
+            self._feed.beside.claim_gone(self._claims, obj.namespace, obj.name)
+        self._ingest.on_delete(obj, missed=missed)
+        if self._course is not None:
+            self._course.remove(self._lister, (obj.namespace, obj.name))
+
+
+def _decisive(node: Node) -> tuple[object, ...]:
+    """Return what decisions depend on, besides images."""
+    spec, status = node.spec, node.status
+    return spec.unschedulable, spec.taints, status.allocatable, node.metadata.labels

@@ -1,0 +1,164 @@
+"""Watches a live cluster for a `Feed`: lists and watches, and never writes.
+
+The one module of this room that awaits. Every call goes through a transport that lets no write out.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api import resources
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import ResourceType
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import Clock
+from moorage.base.errors import ApiError, MoorageError, RefusedError, UnauthorizedError
+from moorage.base.rng import Streams
+from moorage.client.guard import GuardedTransport, WriteGuard
+from moorage.client.handler import Handler
+from moorage.client.reflector import Reflector
+from moorage.client.transport import Transport
+from moorage.service.assembly import POD_FIELDS
+from moorage.shadow.feed import Feed
+
+_LOOK_SECONDS: Final = 0.1
+_TICK_SECONDS: Final = 0.25
+_FORBIDDEN: Final = 403
+
+
+def _no_write() -> None:
+    raise AssertionError("nothing is written beside a scheduler")
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """When to end.
+
+    Parameters
+    ----------
+    seconds
+        Time from the first lists on; None without a limit.
+    decisions
+        The number of comparisons, comparable or not; None without a limit.
+    """
+
+    seconds: float | None = None
+    decisions: int | None = None
+
+
+class Watch:
+    """The watches of a live cluster.
+
+    Parameters
+    ----------
+    transport
+        Carries the calls; closed by its owner.
+    feed
+        Takes in what is seen.
+    clock
+        The time.
+    streams
+        Randomness of the watches.
+    """
+
+    def __init__(self, transport: Transport, feed: Feed, *, clock: Clock, streams: Streams) -> None:
+        self._transport = GuardedTransport(transport, WriteGuard(_no_write))
+        self._feed = feed
+        self._clock = clock
+        self._streams = streams
+        self._failures: list[BaseException] = []
+        self._owner = TaskOwner(lambda _name, error: self._failures.append(error))
+        self._nodes = self._reflector(resources.NODES, Node, feed.nodes)
+        self._others = {
+            name: self._reflector(kind.resource, kind.type_, feed.others[name], optional=True)
+            for name, kind in feed.beside.filled.kinds.items()
+        }
+        self._pods = self._reflector(resources.PODS, Pod, feed.pods, fields=POD_FIELDS)
+
+    async def start(self) -> None:
+        """List everything, then begin to compare.
+
+        Raises
+        ------
+        ApiError
+            A list is forbidden; the message names the kinds.
+        TransportError
+            The server cannot be reached.
+        """
+        for name, reflector in self._all.items():
+            self._owner.spawn(reflector.run(), name=f"reflector {name}")
+        while not all(each.synced.is_set() for each in self._all.values()):
+            self._refuse()
+            await aio.sleep(_LOOK_SECONDS)
+        self._feed.begin({name: each.objects for name, each in self._others.items()})
+
+    async def follow(self, limits: Limits) -> None:
+        """Watch until a limit is reached, or until cancelled."""
+        passed = 0.0
+        while not self._ended(limits, passed):
+            await aio.sleep(_TICK_SECONDS)
+            passed += _TICK_SECONDS
+            if self._failures:
+                raise self._failures[0]
+            self._feed.tick()
+
+    async def close(self) -> None:
+        """End the watches."""
+        await self._owner.cancel_all()
+
+    def _ended(self, limits: Limits, passed: float) -> bool:
+        if limits.seconds is not None and passed >= limits.seconds:
+            return True
+        return (
+            limits.decisions is not None and self._feed.tally.outcomes.total() >= limits.decisions
+        )
+
+    def _refuse(self) -> None:
+        """Raise where the server does not let us list."""
+        if self._failures:
+            raise self._failures[0]
+        errors = {name: each.last_error for name, each in self._all.items()}
+        for error in errors.values():
+            if isinstance(error, RefusedError | UnauthorizedError):
+                raise error
+        forbidden = [name for name, error in errors.items() if _code(error) == _FORBIDDEN]
+        if forbidden:
+            names = ", ".join(forbidden)
+            raise MoorageError(
+                f"the server forbids to read {names}: shadow needs get, list and watch on them, "
+                "and no other right"
+            )
+
+    @property
+    def _all(self) -> dict[str, Reflector[Any]]:
+        """Every reflector by the plural of its kind: nodes first, so that pods find them."""
+        kinds = self._feed.beside.filled.kinds
+        others = {kinds[name].resource.plural: each for name, each in self._others.items()}
+        return {resources.NODES.plural: self._nodes, **others, resources.PODS.plural: self._pods}
+
+    def _reflector(
+        self,
+        resource: ResourceType,
+        type_: type[Any],
+        handler: Handler[Any],
+        *,
+        fields: str = "",
+        optional: bool = False,
+    ) -> Reflector[Any]:
+        return Reflector(
+            self._transport,
+            resource,
+            type_,
+            handler=handler,
+            clock=self._clock,
+            rng=self._streams.stream(f"reflector/{resource.plural}"),
+            field_selector=fields,
+            optional=optional,
+        )
+
+
+def _code(error: MoorageError | None) -> int:
+    return error.code if isinstance(error, ApiError) else 0
