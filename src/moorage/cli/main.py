@@ -34,6 +34,7 @@ _COMMANDS: Mapping[str, str] = {
     "queue": "moorage.cli.queue.command:queue",
     "run": "moorage.cli.run.command:run",
     "scale": "moorage.cli.scale.command:scale",
+    "shadow": "moorage.cli.shadow.command:shadow",
     "simulate": "moorage.cli.simulate.command:simulate",
     "snapshot": "moorage.cli.snapshot.command:snapshot",
     "status": "moorage.cli.status:status",

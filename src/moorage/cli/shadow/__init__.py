@@ -1,0 +1,1 @@
+"""``moorage shadow``: the command in `command`; `running` watches, `text` writes the report."""
