@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from moorage.sandbox.running import find
 from moorage.testing.builders import Manifest, node_manifest
 from tests.cli.conftest import Type
 from tests.sandbox.process import Up
@@ -172,19 +173,38 @@ def test_nothing_waits(bare: Type) -> None:
 
 
 @pytest.mark.slow
-def test_a_running_cluster_is_only_read(
+def test_a_running_scheduler_is_asked_and_only_read(
     bare: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The server's audit log has no write of these commands, and has their reads."""
+    """The options decide who answers; the server's audit log has reads of owners, and no write."""
     log = tmp_path / "audit.jsonl"
+    words = ("what-if", "--add", "2xcpu=8", "--drain", "node-01", "-o", "json")
     with Up(tmp_path, "--nodes", "2", "--audit-log", str(log)) as up:
         up.started()
         monkeypatch.setenv("KUBECONFIG", str(up.kubeconfig))
-        told = bare("what-if", "--add", "2xcpu=8", "--drain", "node-01", "-o", "json")
+        # The scheduler's address is recorded soon after the start; the test's timeout is the bound.
+        while (record := find(up.kubeconfig)) is None or not record.health:
+            pass
+        told = bare(*words)
         assert told.exit_code in (0, 1), told.stderr
-        added = [each for each in json.loads(told.stdout)["nodes"] if each["before"] is None]
+        found = json.loads(told.stdout)
+        assert "From the state of the scheduler of the sandbox" in found["source"]
+        added = [each for each in found["nodes"] if each["before"] is None]
         assert [each["name"] for each in added] == ["added-01", "added-02"]
-        assert bare("capacity", "-o", "json").exit_code == 0
+        capacity = bare("capacity", "-o", "json")
+        assert json.loads(capacity.stdout)["source"] == found["source"]
+        listed = json.loads(bare(*words, "--seed", "1").stdout)
+        assert listed["source"] == "Computed from lists of the API server."
     calls = [json.loads(line) for line in log.read_text().splitlines()]
     verbs = {each["verb"] for each in calls if each.get("userAgent") == "moorage-cli"}
-    assert verbs == {"list"}
+    assert verbs <= {"list", "get"}
+
+
+def test_options_that_are_computed_here_exclude_a_scheduler(bare: Type) -> None:
+    _dump()
+    code, _out, err = _type(bare, "what-if", "--cordon", "n1", "--scheduler", "a/b")
+    assert code == 2
+    assert "--from is computed here: leave one of them out" in err
+    code, _out, err = _type(bare, "capacity", "--seed", "3", "--scheduler", "a/b")
+    assert code == 2
+    assert "--from, --seed is computed here" in err

@@ -28,7 +28,7 @@ from moorage.plugins.in_tree import in_tree_registry
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
-from moorage.what_if.changes import (
+from moorage.what_if.change import (
     AddNode,
     AddTaint,
     Apply,
@@ -315,14 +315,12 @@ def _delete(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
     if bare and (rng.random() < 0.5 or not owners):
         name = rng.choice(bare)
         del objects.pods["default", name]
-        return [Delete(PODS, "default", name)]
+        return [Delete("Pod", "default", name)]
     if not owners:
         return []
     kind, name = rng.choice(owners)
     del objects.manifests["apps", kind]["default", name]
-    resource = by_kind(kind)
-    assert resource is not None
-    return [Delete(resource, "default", name)]
+    return [Delete(kind, "default", name)]
 
 
 async def _happen(cluster: VirtualCluster, step: Change) -> None:
@@ -349,8 +347,9 @@ async def _happen(cluster: VirtualCluster, step: Change) -> None:
             changes = {"spec": {"replicas": step.replicas}}
             await cluster.patch(resource, step.name, changes, namespace=step.namespace)
         case Delete():
-            namespace = step.namespace if step.resource.namespaced else ""
-            await cluster.client.delete(step.resource, step.name, namespace=namespace)
+            gone = by_kind(step.kind)
+            assert gone is not None
+            await cluster.client.delete(gone, step.name, namespace=step.namespace)
         case SetPriority():
             raise AssertionError("a server refuses to change a priority")
 

@@ -48,25 +48,25 @@ def test_nodes_are_added_until_no_pod_waits() -> None:
     """Four pods of three cores wait: each needs a node of its own."""
     waiting = [bare(f"w{number}", cpu="3") for number in range(4)]
     world = world_of(*waiting, bare("a", "n1", cpu="4"), nodes=1)
-    (need,) = nodes_needed(world, shapes_of(world))
+    (need,) = nodes_needed(world, shapes_of(world.objects))
     assert (need.like, need.nodes, need.placed, need.left) == ("n1", 4, 4, 0)
 
 
 def test_a_shape_that_takes_no_pod_says_why() -> None:
     """Twelve cores fit on no such node."""
     world = world_of(bare("w", cpu="12"), nodes=1)
-    (need,) = nodes_needed(world, shapes_of(world))
+    (need,) = nodes_needed(world, shapes_of(world.objects))
     assert (need.nodes, need.placed, need.left) == (0, 0, 1)
     assert need.reason.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
 
 def test_nothing_is_needed_where_no_pod_waits() -> None:
     """There is nothing to place."""
-    assert nodes_needed(world_of(), shapes_of(world_of())) == []
+    assert nodes_needed(world_of(), shapes_of(world_of().objects)) == []
 
 
 def test_nodes_that_differ_only_by_name_have_one_shape() -> None:
     """The smallest shape comes first."""
     world = world_of(nodes=2)
     world.objects.nodes["big"] = node("big", cpu="64")
-    assert [name for name, _manifest in shapes_of(world)] == ["n1", "big"]
+    assert [name for name, _manifest in shapes_of(world.objects)] == ["n1", "big"]

@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from moorage.api.resources import PODS, REPLICA_SETS, SERVICES
 from moorage.base.errors import UsageError
 from moorage.config.load import parse_config
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.what_if.changes import (
+from moorage.what_if.change import (
     AddNode,
     AddTaint,
     Apply,
@@ -25,7 +24,8 @@ from moorage.what_if.changes import (
     Scale,
     SetPriority,
 )
-from moorage.what_if.course import Course, Reconfigure, try_steps
+from moorage.what_if.consequences import Course
+from moorage.what_if.course import Reconfigure, try_steps
 from tests.what_if.cluster import bare, pod_of, replica_set, world_of
 
 _NO_CPU = "0/3 nodes are available: 3 Insufficient cpu."
@@ -98,7 +98,7 @@ _FULL = (bare("a", "n1", cpu="4"), bare("b", "n2", cpu="4"), bare("c", "n3", cpu
         ),
         pytest.param(
             (*_FULL, bare("waits", cpu="3")),
-            [Cordon("n1"), Delete(PODS, "default", "a")],
+            [Cordon("n1"), Delete("Pod", "default", "a")],
             {"ended": ["default/a"], "still": ["default/waits"]},
             id="a cordoned node takes no pod",
         ),
@@ -134,7 +134,7 @@ _FULL = (bare("a", "n1", cpu="4"), bare("b", "n2", cpu="4"), bare("c", "n3", cpu
         ),
         pytest.param(
             (*_WEB,),
-            [Delete(REPLICA_SETS, "default", "web")],
+            [Delete("ReplicaSet", "default", "web")],
             {"ended": ["default/web-0", "default/web-1"]},
             id="a ReplicaSet is deleted with its pods",
         ),
@@ -243,10 +243,10 @@ def test_an_object_that_owns_no_pods_is_put_and_deleted() -> None:
         "metadata": {"name": "s"},
         "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
     }
-    course = try_steps(world_of(*_WEB), [Apply(service), Delete(SERVICES, "default", "s")])
+    course = try_steps(world_of(*_WEB), [Apply(service), Delete("Service", "default", "s")])
     assert _said(course) == {}
     with pytest.raises(UsageError, match="there is no Service default/s"):
-        try_steps(world_of(), [Delete(SERVICES, "default", "s")])
+        try_steps(world_of(), [Delete("Service", "default", "s")])
 
 
 def test_a_course_can_be_told_to_programs() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moorage.testing.builders import node_manifest
-from moorage.what_if.changes import Cordon, Drain, RemoveNode
+from moorage.what_if.change import Cordon, Drain, RemoveNode
 from moorage.what_if.course import try_steps
 from moorage.what_if.fullness import Use, UseChange
 from moorage.what_if.world import World

@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 _POD: Final = re.compile(r"(?P<namespace>[a-z0-9-]+)/(?P<pod>[a-z0-9.-]+)(:(?P<port>\d{1,5}))?")
 _PORT: Final = 10259
+# Longer than a scheduler tries changes, questions before this one included.
+_TRY_SECONDS: Final = 120.0
 
 
 class SchedulerLink:
@@ -72,7 +74,21 @@ class SchedulerLink:
         MoorageError
             The scheduler does not answer, or refuses; the message says what to do.
         """
-        call = Call("GET", f"{self._path}{PREFIX}{question}", tuple((parameters or {}).items()))
+        query = tuple((parameters or {}).items())
+        return await self._answer(Call("GET", f"{self._path}{PREFIX}{question}", query))
+
+    async def post(self, question: str, body: bytes) -> bytes:
+        """Send a question that comes as a body, and return the answer's body.
+
+        Raises
+        ------
+        MoorageError
+            The scheduler does not answer, or refuses; the message says what to do.
+        """
+        path = f"{self._path}{PREFIX}{question}"
+        return await self._answer(Call("POST", path, body=body, timeout_seconds=_TRY_SECONDS))
+
+    async def _answer(self, call: Call) -> bytes:
         try:
             answer = await self._transport.request(call)
         except TransportError as error:
@@ -89,7 +105,7 @@ class SchedulerLink:
         if isinstance(error, UnauthorizedError):
             return MoorageError(
                 f"{self.title} refuses: {error}; give --token of a user that may get the paths "
-                f"{PREFIX}/*, or run it with "
+                f"{PREFIX}/*, and post to what-if and capacity, or run it with "
                 f"--authorization-always-allow-paths=/healthz,/readyz,/livez,{PREFIX}/*"
             )
         if isinstance(error, NotFoundError) and error.reason:

@@ -36,7 +36,10 @@ ADDRESS: Final = "0.0.0.0"
 _TEXT: Final = "text/plain; charset=utf-8"
 _CACHE: Final = "no-cache, private"
 _READING: Final = ("GET", "HEAD")
+_ASKING: Final = ("POST",)
 _STOP_SECONDS: Final = 1.0
+# Owners of pods may come with a question; ten thousand of them take about so much.
+_BODY_BYTES_MOST: Final = 64 * 1024 * 1024
 _BACKLOG: Final = 128
 
 
@@ -70,6 +73,8 @@ class Page(msgspec.Struct, frozen=True):
 
 QueryPage = Callable[[Mapping[str, str]], Awaitable[Page]]
 """Makes the answer of a path, given the query; the first of several values counts."""
+BodyPage = Callable[[bytes], Awaitable[Page]]
+"""Makes the answer of a path that is asked with POST, given the body."""
 PageMaker = Callable[[str], Awaitable[Page]]
 """Makes the answer of a path, given the media types accepted."""
 
@@ -91,6 +96,11 @@ class HealthServer:
         Counts the results of the checks; None where they are not counted.
     queries
         Makers of the answers that depend on the query.
+    bodies
+        Makers of the answers that depend on a body. These paths are asked with POST, since the
+        question does not fit into a query; they write as little as the others.
+    on_close
+        Called after the last answer; None for nothing.
     """
 
     def __init__(
@@ -102,6 +112,8 @@ class HealthServer:
         pages: Mapping[str, PageMaker],
         told: HealthFacts | None = None,
         queries: Mapping[str, QueryPage] | None = None,
+        bodies: Mapping[str, BodyPage] | None = None,
+        on_close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._listening = listening
         self._access = access
@@ -109,6 +121,8 @@ class HealthServer:
         self.pages = pages
         self._told = told
         self._queries = {} if queries is None else queries
+        self._bodies = {} if bodies is None else bodies
+        self._on_close = on_close
         self._runner: web.AppRunner | None = None
         self.port = 0
         """The port listened on, once started."""
@@ -129,7 +143,7 @@ class HealthServer:
             raise
 
     async def _listen(self) -> None:
-        app = web.Application()
+        app = web.Application(client_max_size=_BODY_BYTES_MOST)
         app.router.add_route("*", "/{path:.*}", self._answer)
         runner = self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
         await runner.setup()
@@ -155,6 +169,8 @@ class HealthServer:
         runner, self._runner = self._runner, None
         if runner is not None:
             await runner.cleanup()
+        if self._on_close is not None:
+            await self._on_close()
         await self._access.close()
 
     async def _answer(self, request: web.Request) -> web.Response:
@@ -168,11 +184,15 @@ class HealthServer:
         if refused is not None:
             headers = {"Content-Type": refused.content_type}
             return web.Response(status=refused.status, body=refused.body, headers=headers)
-        if request.method not in _READING:
+        body = self._bodies.get(request.path)
+        allowed = _READING if body is None else _ASKING
+        if request.method not in allowed:
             return web.Response(
-                status=405, text="405 method not allowed\n", headers={"Allow": ", ".join(_READING)}
+                status=405, text="405 method not allowed\n", headers={"Allow": ", ".join(allowed)}
             )
-        return await self._read(request)
+        if body is None:
+            return await self._read(request)
+        return _response(await body(await request.read()))
 
     async def _read(self, request: web.Request) -> web.Response:
         path = request.path
@@ -186,8 +206,7 @@ class HealthServer:
             made = await page(request.headers.get("Accept", ""))
         else:
             return web.Response(status=404, text="404 page not found\n")
-        headers = {"Content-Type": made.content_type, **made.headers}
-        return web.Response(status=made.status, body=made.body, headers=headers)
+        return _response(made)
 
     def _checked(self, path: str) -> Sequence[tuple[str, Check]]:
         """Return the checks of a path, wrapped so that their results are counted."""
@@ -204,6 +223,11 @@ class HealthServer:
             return check_and_tell
 
         return [(name, telling(name, check)) for name, check in self._checks[path]]
+
+
+def _response(page: Page) -> web.Response:
+    headers = {"Content-Type": page.content_type, **page.headers}
+    return web.Response(status=page.status, body=page.body, headers=headers)
 
 
 def _opened(listening: Listening) -> socket.socket:

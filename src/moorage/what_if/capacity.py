@@ -20,8 +20,10 @@ from moorage.base.ids import new_uid
 from moorage.engine.decision import Decision
 from moorage.snapshot.pod_info import PodInfo
 from moorage.what_if.course import scene_of
+from moorage.what_if.lists import Objects
 from moorage.what_if.live_objects import fresh
 from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.room import Need, Room
 from moorage.what_if.world import World
 
 _HOSTNAME: Final = "kubernetes.io/hostname"
@@ -34,58 +36,6 @@ class Kind(msgspec.Struct, frozen=True):
 
     pod: Pod
     count: int = 1
-
-
-class Room(msgspec.Struct, frozen=True, rename="camel"):
-    """The number of pods that still fit.
-
-    Parameters
-    ----------
-    fit
-        Number of whole mixes that fit; for one kind of pod, the number of pods.
-    pods
-        Number of pods in these mixes.
-    reached_most
-        Whether more might fit: the count was ended at the limit.
-    message
-        Why the next pod finds no node; "" where the limit was reached.
-    reasons
-        Binding reasons with their number of nodes, the most frequent first.
-    by_node
-        How many of the pods each node takes.
-    """
-
-    fit: int
-    pods: int
-    reached_most: bool
-    message: str
-    reasons: dict[str, int]
-    by_node: dict[str, int]
-
-
-class Need(msgspec.Struct, frozen=True, rename="camel"):
-    """The number of nodes of a shape that would place the waiting pods.
-
-    Parameters
-    ----------
-    like
-        The node that has the shape, or the shape as it was written.
-    allocatable
-        Allocatable of one such node.
-    nodes
-        Number of added nodes.
-    placed, left
-        Numbers of waiting pods that got a node, and of pods that still wait.
-    reason
-        Why the others wait, "" where none does.
-    """
-
-    like: str
-    allocatable: dict[str, str]
-    nodes: int
-    placed: int
-    left: int
-    reason: str = ""
 
 
 def room_for(world: World, mix: Sequence[Kind], *, most: int) -> Room:
@@ -103,7 +53,11 @@ def room_for(world: World, mix: Sequence[Kind], *, most: int) -> Room:
     UsageError
         No profile serves the pods' schedulerName, or a pod would have to wait for others.
     """
-    rehearsal = Rehearsal(world)
+    return room_in(Rehearsal(world), mix, most=most)
+
+
+def room_in(rehearsal: Rehearsal, mix: Sequence[Kind], *, most: int) -> Room:
+    """Do the same in a rehearsal that has just begun."""
     rehearsal.settle()
     filling = _Filling(rehearsal)
     mixes = 0
@@ -179,39 +133,45 @@ def nodes_needed(world: World, shapes: Sequence[tuple[str, Mapping[str, Any]]]) 
         Name and manifest of each shape to try; see `shapes_of`.
     """
     found = []
-    for like, manifest in shapes:
-        scene = scene_of(Rehearsal(world))
-        rehearsal = scene.rehearsal
-        rehearsal.settle()
-        first = left = _waiting(rehearsal)
-        if not first:
+    for shape in shapes:
+        need = need_of(Rehearsal(world), shape)
+        if need is None:
             return []
-        nodes = 0
-        while left and nodes < _NODES_MOST:
-            rehearsal.put_node(_node(manifest, f"added-{nodes + 1}"))
-            scene.workloads.nodes_changed()
-            rehearsal.settle()
-            now = _waiting(rehearsal)
-            if len(now) >= len(left):
-                break
-            nodes, left = nodes + 1, now
-        reasons = rehearsal.reasons()
-        reason = reasons.get(left[0].uid, "") if left else ""
-        amounts = {k: str(v) for k, v in (manifest["status"].get("allocatable") or {}).items()}
-        placed = len(first) - len(left)
-        found.append(Need(like, amounts, nodes, placed, len(left), reason))
+        found.append(need)
     return found
 
 
-def shapes_of(world: World) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the shapes of a world's nodes, each named by its first node, the smallest first.
+def need_of(rehearsal: Rehearsal, shape: tuple[str, Mapping[str, Any]]) -> Need | None:
+    """Add nodes of a shape in a rehearsal that has just begun; None if no pod waits."""
+    like, manifest = shape
+    scene = scene_of(rehearsal)
+    rehearsal.settle()
+    first = left = _waiting(rehearsal)
+    if not first:
+        return None
+    nodes = 0
+    while left and nodes < _NODES_MOST:
+        rehearsal.put_node(_node(manifest, f"added-{nodes + 1}"))
+        scene.workloads.nodes_changed()
+        rehearsal.settle()
+        now = _waiting(rehearsal)
+        if len(now) >= len(left):
+            break
+        nodes, left = nodes + 1, now
+    reason = rehearsal.reasons().get(left[0].uid, "") if left else ""
+    amounts = {k: str(v) for k, v in (manifest["status"].get("allocatable") or {}).items()}
+    return Need(like, amounts, nodes, len(first) - len(left), len(left), reason)
+
+
+def shapes_of(objects: Objects) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the shapes of the nodes, each named by its first node, the smallest first.
 
     Nodes have one shape if they offer the same and have the same labels and taints, apart from
     their names.
     """
     known: dict[bytes, tuple[str, Mapping[str, Any]]] = {}
-    for name in sorted(world.objects.nodes):
-        manifest = _manifest(world.objects.nodes[name])
+    for name in sorted(objects.nodes):
+        manifest = _manifest(objects.nodes[name])
         known.setdefault(msgspec.json.encode(manifest, order="sorted"), (name, manifest))
     return sorted(known.values(), key=_size)
 

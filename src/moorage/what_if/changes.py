@@ -1,6 +1,6 @@
-"""The changes that can be tried: each is one thing that a person would do to a cluster.
+"""Makes changes happen in a rehearsal.
 
-A change is data; `apply_change` makes it happen in a rehearsal. What follows from it (pods that
+A change is data (`change`); `apply_change` makes it happen. What follows from it (pods that
 start, move, are evicted) follows in the rehearsal, and is not part of the change.
 """
 
@@ -8,93 +8,35 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import singledispatch
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
 from moorage.api.codec import decode, encode, from_dict
 from moorage.api.node import Node, Taint
 from moorage.api.pod import Pod
-from moorage.api.resources import ResourceType
+from moorage.api.resources import by_kind
 from moorage.base.errors import UsageError
 from moorage.controllers.node_steps import UNSCHEDULABLE, eviction_in
 from moorage.what_if.admission import Admission, kind_of
+from moorage.what_if.change import (
+    AddNode,
+    AddTaint,
+    Apply,
+    Cordon,
+    Delete,
+    Drain,
+    RemoveNode,
+    Scale,
+    SetPriority,
+)
+from moorage.what_if.fullness import ZONE
 from moorage.what_if.lists import Key, checked_node, checked_pod
 from moorage.what_if.live_objects import controller_of
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.workloads import OWNERS, SCALABLE, Workloads
 
 _MIRROR: Final = "kubernetes.io/config.mirror"
-
-
-class AddNode(msgspec.Struct, frozen=True):
-    """Add a node; `manifest` as plain JSON values."""
-
-    manifest: Mapping[str, Any]
-
-
-class RemoveNode(msgspec.Struct, frozen=True):
-    """Delete a node; its pods are gone, and their owners make others."""
-
-    name: str
-
-
-class Cordon(msgspec.Struct, frozen=True):
-    """Mark a node as unschedulable."""
-
-    name: str
-
-
-class Drain(msgspec.Struct, frozen=True):
-    """Cordon a node, and evict its pods one after another; pods of DaemonSets stay."""
-
-    name: str
-
-
-class AddTaint(msgspec.Struct, frozen=True):
-    """Put a taint on a node; pods that do not tolerate NoExecute have to leave."""
-
-    name: str
-    key: str
-    value: str
-    effect: str
-
-
-class Apply(msgspec.Struct, frozen=True):
-    """Create an object, or replace one that owns no pods."""
-
-    manifest: Mapping[str, Any]
-    namespace: str = "default"
-
-
-class Scale(msgspec.Struct, frozen=True):
-    """Give a Deployment or its like another number of pods."""
-
-    kind: str
-    namespace: str
-    name: str
-    replicas: int
-
-
-class Delete(msgspec.Struct, frozen=True):
-    """Delete an object, with everything it owns."""
-
-    resource: ResourceType
-    namespace: str
-    name: str
-
-
-class SetPriority(msgspec.Struct, frozen=True):
-    """Give a pod another priority, as if it had been made with it."""
-
-    namespace: str
-    name: str
-    value: int
-
-
-Change: TypeAlias = (
-    AddNode | RemoveNode | Cordon | Drain | AddTaint | Apply | Scale | Delete | SetPriority
-)
 
 
 class Scene(msgspec.Struct, frozen=True):
@@ -123,8 +65,20 @@ def _add_node(change: AddNode, on: Scene) -> None:
     name = obj["metadata"]["name"]
     if name in on.rehearsal.objects.nodes:
         raise UsageError(f"there is a node {name} already")
+    if change.zone_turn is not None:
+        obj = _in_zone(obj, change.zone_turn, on)
     on.rehearsal.put_node(_readable_node(obj))
     on.workloads.nodes_changed()
+
+
+def _in_zone(obj: Mapping[str, Any], turn: int, on: Scene) -> dict[str, Any]:
+    """Return the manifest of a node with the zone of a turn; without zones it stays as it is."""
+    nodes = on.rehearsal.objects.nodes.values()
+    zones = sorted({node.metadata.labels[ZONE] for node in nodes if ZONE in node.metadata.labels})
+    if not zones:
+        return dict(obj)
+    labels = {**(obj["metadata"].get("labels") or {}), ZONE: zones[turn % len(zones)]}
+    return {**obj, "metadata": {**obj["metadata"], "labels": labels}}
 
 
 @apply_change.register
@@ -228,10 +182,10 @@ def _scale(change: Scale, on: Scene) -> None:
 
 @apply_change.register
 def _delete(change: Delete, on: Scene) -> None:
-    kind, key = (
-        change.resource,
-        (change.namespace if change.resource.namespaced else "", change.name),
-    )
+    kind = by_kind(change.kind)
+    if kind is None:
+        raise UsageError(f"there is no kind {change.kind!r}")
+    key: Key = (change.namespace if kind.namespaced else "", change.name)
     if (kind.group, kind.kind) == ("", "Node"):
         _remove_node(RemoveNode(change.name), on)
     elif (kind.group, kind.kind) == ("", "Pod"):

@@ -15,8 +15,10 @@ from moorage.api.pod import Pod
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.what_if.admission import Admission
-from moorage.what_if.changes import Apply, Change, Scene, apply_change
-from moorage.what_if.fullness import Fullness, UseChange, node_changes, zone_changes
+from moorage.what_if.change import Apply, Change
+from moorage.what_if.changes import Scene, apply_change
+from moorage.what_if.consequences import Course, Loss, Move, Start, Waiting
+from moorage.what_if.fullness import Fullness, node_changes, zone_changes
 from moorage.what_if.lists import is_finished
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.workloads import Workloads
@@ -35,111 +37,6 @@ class Reconfigure(msgspec.Struct, frozen=True):
 
 
 Step: TypeAlias = Change | Reconfigure
-
-
-class Start(msgspec.Struct, frozen=True):
-    """A pod that gets a node; `is_new` if the change made the pod."""
-
-    pod: str
-    node: str
-    is_new: bool = False
-
-
-class Move(msgspec.Struct, frozen=True, rename="camel"):
-    """A pod that leaves its node, and the pod that its owner makes instead.
-
-    Parameters
-    ----------
-    pod, from_node
-        The pod, and the node it leaves.
-    successor, to_node
-        The new pod and its node.
-    evicted_by
-        The preemptor, "" where the change itself made the pod leave.
-    """
-
-    pod: str
-    from_node: str
-    successor: str
-    to_node: str
-    evicted_by: str = ""
-
-
-class Waiting(msgspec.Struct, frozen=True, rename="camel"):
-    """A pod without a node.
-
-    Parameters
-    ----------
-    pod
-        The pod.
-    reason
-        Why it has no node.
-    was
-        ``new``: the change made it. ``pending``: it had no node before. Otherwise the pod that it
-        replaces, and its node: ``default/web-1 on node-3``.
-    evicted_by
-        The preemptor of the pod that it replaces, "" for none.
-    """
-
-    pod: str
-    reason: str
-    was: str
-    evicted_by: str = ""
-
-
-class Loss(msgspec.Struct, frozen=True, rename="camel"):
-    """A pod that is gone, and nothing makes another."""
-
-    pod: str
-    node: str
-    evicted_by: str = ""
-
-
-class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """The consequences of a change.
-
-    Parameters
-    ----------
-    anyway
-        Pods that start without the change, too.
-    starts, moves, lost
-        Pods that start; pods that move; pods that are gone and nothing makes another.
-    newly_pending
-        Pods without a node that had one, or that the change made.
-    still_pending
-        Pods without a node that had none before.
-    ended
-        Pods that the change deletes.
-    is_quiet
-        Whether everything came to rest; if not, pods are tried again and again.
-    nodes, zones
-        How full nodes and zones are before and after; only those whose use changes.
-    """
-
-    anyway: tuple[Start, ...]
-    starts: tuple[Start, ...]
-    moves: tuple[Move, ...]
-    lost: tuple[Loss, ...]
-    newly_pending: tuple[Waiting, ...]
-    still_pending: tuple[Waiting, ...]
-    ended: tuple[str, ...]
-    is_quiet: bool
-    nodes: tuple[UseChange, ...] = ()
-    zones: tuple[UseChange, ...] = ()
-
-    @property
-    def worse(self) -> tuple[str, ...]:
-        """Return a sentence for each deterioration; empty without one."""
-        leaving: list[Move | Waiting | Loss] = [*self.moves, *self.newly_pending, *self.lost]
-        evicted = sum(bool(each.evicted_by) for each in leaving)
-        found = []
-        if self.lost:
-            found.append(f"{_pods(len(self.lost))} lost: no owner makes another")
-        if self.newly_pending:
-            found.append(f"{_pods(len(self.newly_pending))} without a node")
-        if evicted:
-            found.append(f"{_pods(evicted)} evicted for pods of higher priority")
-        return tuple(found)
 
 
 def try_steps(world: World, steps: Sequence[Step]) -> Course:
@@ -315,7 +212,3 @@ class _Difference:
         while uid in evictions and evictions[uid].successor:
             uid = evictions[uid].successor
         return uid
-
-
-def _pods(count: int) -> str:
-    return f"{count} pod" if count == 1 else f"{count} pods"

@@ -8,7 +8,7 @@ event would. `settle` pops pods and has each one decided by the scheduler's own 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -107,6 +107,25 @@ class Rehearsal(LiveObjects):
         self._leftover_ns = clock.now_ns() + self._leftover_max_ns
         if earlier is not None:
             self.touched = dict(earlier.touched)
+
+    def begin(self, pending: Sequence[Pod], *, now_ns: int, draws: Streams) -> None:
+        """Begin at a moment of a running scheduler; nothing has been tried here before.
+
+        Parameters
+        ----------
+        pending
+            The pods without a node, in the order of the scheduler's queue.
+        now_ns
+            The moment, nanoseconds since the Unix epoch.
+        draws
+            Continue the scheduler's random streams.
+        """
+        self._clock.advance_ns(max(0, now_ns - self._clock.now_ns()))
+        self.world = msgspec.structs.replace(self.world, draws=draws, now_ns=now_ns)
+        self.rewind_draws()
+        for pod in pending:
+            self.filled.pods.on_add(pod)
+        self.mark()
 
     # --- time -----------------------------------------------------------------------------------
 

@@ -29,7 +29,7 @@ from moorage.cli.run.flags import (
 from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.scheduler_options import SchedulerOptions
 from moorage.cli.run.scheduling import scheduler_access
-from moorage.cli.run.serving import Port, health_server, listening_of
+from moorage.cli.run.serving import Begun, Port, health_server, listening_of
 from moorage.config.feature_gates import parse_feature_gates
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration, MoorageConfiguration
@@ -265,7 +265,9 @@ async def test_the_pages_about_itself_are_behind_their_gates(gates: str, there: 
     known = LoadedConfiguration(gates=parse_feature_gates(gates))
     scheduler: Any = SimpleNamespace(elector=None)
     port = Port(Listening(), open_access(), AccessFacts())
-    server = health_server(port, scheduler, known, ManualClock(), {}, flags={"v": "0"})
+    server = health_server(
+        port, Begun(scheduler, known, known), ManualClock(), {}, flags={"v": "0"}
+    )
     assert server is not None
     assert [path for path in ("/flagz", "/statusz") if path in server.pages] == there
     if "/statusz" in there:

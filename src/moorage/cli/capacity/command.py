@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
+from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
 from moorage.cli.options import kubeconfig_option, namespace_option, output_option
 from moorage.cli.what_if.options import source_options
 
@@ -53,6 +55,7 @@ Only free room counts: nothing is evicted. Pods that wait now take their room fi
 @source_options
 @output_option()
 @namespace_option
+@scheduler_options
 @kubeconfig_option
 def capacity(  # noqa: PLR0913 - one parameter for each option
     *,
@@ -63,35 +66,35 @@ def capacity(  # noqa: PLR0913 - one parameter for each option
     most: int,
     dump: Path | None,
     running_config: Path | None,
-    seed: int,
+    seed: int | None,
     output: Form,
     namespace: str,
-    kubeconfig: str,
-    context: str,
+    **reached: Any,
 ) -> None:
     """Count how many more pods fit, and the nodes that would place the pods that wait."""
     from moorage.base.errors import UsageError
+    from moorage.cli.capacity.asked import body_of, found_out, title_of
     from moorage.cli.capacity.text import report
-    from moorage.cli.render import show, show_note
-    from moorage.cli.what_if.source import load
-    from moorage.what_if.capacity import nodes_needed, room_for, shapes_of
+    from moorage.cli.render import show
+    from moorage.cli.what_if.source import Source
 
     if sum(map(bool, (like, pod_file, mix))) > 1:
         raise UsageError("--like, -f and --mix exclude each other")
-    loaded = load(
-        dump, running_config, seed=seed, namespace=namespace, kubeconfig=kubeconfig, context=context
+    source = Source(
+        to=AskedScheduler(**reached),
+        dump=dump,
+        running_config=running_config,
+        seed=seed,
+        namespace=namespace,
     )
-    for line in loaded.notes:
-        show_note(line)
-    found: dict[str, Any] = {"asked": "", "room": None, "needs": []}
-    if like or pod_file or mix:
-        from moorage.cli.capacity.asked import asked
-
-        kinds, found["asked"] = asked(loaded, like=like, pod_file=pod_file, mix=mix)
-        found["room"] = room_for(loaded.world, kinds, most=most)
-    if not found["asked"] or shapes:
-        from moorage.cli.capacity.asked import written_shapes
-
-        tried = [*written_shapes(shapes), *shapes_of(loaded.world)]
-        found["needs"] = nodes_needed(loaded.world, tried)
+    body = body_of(
+        like, pod_file or mix, whole=bool(mix), shapes=shapes, namespace=source.chosen_namespace
+    )
+    answer, told = found_out(source, msgspec.structs.replace(body, most=most))
+    found = {
+        "asked": title_of(like, pod_file, mix),
+        "room": answer.room,
+        "needs": answer.needs,
+        "source": told,
+    }
     show(output, found, text=lambda: report(found))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage.what_if.capacity import Need, Room
+from moorage.what_if.room import Need, Room
 
 
 def report(found: Mapping[str, Any]) -> str:
@@ -15,7 +15,8 @@ def report(found: Mapping[str, Any]) -> str:
         parts += _room(found["asked"], found["room"])
     if found["needs"]:
         parts += ["", *_needs(found["needs"])] if parts else _needs(found["needs"])
-    return "\n".join(parts) or "No pod waits."
+    parts = parts or ["No pod waits."]
+    return "\n".join([*parts, "", found["source"]] if found["source"] else parts)
 
 
 def _room(asked: str, room: Room) -> list[str]:

@@ -106,7 +106,7 @@ def found_out(wanted: Wanted) -> Explanation:
 
 def _asked(wanted: Wanted) -> Explanation:
     """Ask a running scheduler."""
-    namespace = wanted.namespace or _namespace(wanted.to)
+    namespace = wanted.namespace or namespace_of(wanted.to)
     given = {"pod": f"{namespace}/{wanted.name}"}
     if wanted.node:
         given["node"] = wanted.node
@@ -125,7 +125,7 @@ def _asked(wanted: Wanted) -> Explanation:
         ) from error
 
 
-def _namespace(to: AskedScheduler) -> str:
+def namespace_of(to: AskedScheduler) -> str:
     """Return the namespace of the context, "default" where there is none."""
     try:
         access = find_access(to.kubeconfig, context=to.context, clock=SystemClock())
@@ -185,11 +185,23 @@ def objects_of_server(
 
     async def work(session: Session) -> tuple[Objects, str]:
         found = Objects()
-        for resource in (NODES, PODS, *(kind.resource for kind in KINDS.values()), *more):
-            await _take(session, resource, found)
+        watched = (kind.resource for kind in KINDS.values())
+        await take_kinds(session, (NODES, PODS, *watched, *more), found)
         return found, session.namespace
 
     return run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)
+
+
+async def take_kinds(session: Session, kinds: Sequence[ResourceType], found: Objects) -> None:
+    """List every object of some kinds; a kind that the server does not have is passed over.
+
+    Raises
+    ------
+    ApiError, TransportError
+        The server refuses a list, or cannot be reached.
+    """
+    for resource in kinds:
+        await _take(session, resource, found)
 
 
 async def _take(session: Session, resource: ResourceType, found: Objects) -> None:

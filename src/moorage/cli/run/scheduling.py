@@ -24,7 +24,7 @@ from moorage.cli.run.flags import values_in_force
 from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.recording import Recording
 from moorage.cli.run.scheduler_options import SchedulerOptions
-from moorage.cli.run.serving import health_server, metric_pages, port_of
+from moorage.cli.run.serving import Begun, health_server, metric_pages, port_of
 from moorage.cli.run.start_line import tell_start
 from moorage.client.auth import ServerAccess
 from moorage.client.backoff import Backoff, BackoffRule
@@ -105,8 +105,6 @@ async def schedule(
             elector=elector,
             recorder=recording.recorder,
         )
-        # kube-scheduler's own debugging signal: compare the cache with the API and log differences.
-        asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)
         metrics = exposition_of(
             scheduler,
             calls=calls,
@@ -116,7 +114,8 @@ async def schedule(
             disabled=str(options.flags.get("disabled-metrics", "")).split(","),
         )
         pages, flags = metric_pages(scheduler, metrics), _flags_in_force(options, port.listening)
-        server = health_server(port, scheduler, known.config, clock, pages, flags=flags)
+        begun = Begun(scheduler, known.config, config, options.plugins)
+        server = health_server(port, begun, clock, pages, flags=flags)
         line = tell_start(
             scheduler, access.server, known, seed=streams.seed, records=recording.text
         )
@@ -148,6 +147,8 @@ async def _served(
     on_serving: Callable[[str], None] | None,
 ) -> None:
     """Run a scheduler, do other work beside it, and serve its port while it runs."""
+    # kube-scheduler's own debugging signal: compare the cache with the API and log differences.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, scheduler.compare)
     tasks = TaskOwner()
     for work in beside:
         tasks.spawn(work, name="beside the scheduler")

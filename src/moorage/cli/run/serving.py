@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import platform
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from moorage.base.clock import Clock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.cli.run.access import access_of
+from moorage.cli.run.answering import CODE
 from moorage.config.feature_gates import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from moorage.config.own import LoadedConfiguration
 from moorage.config.written import documents
@@ -28,12 +29,16 @@ from moorage.observe.resources import resources_page
 from moorage.observe.slis import HealthFacts
 from moorage.service.health import HealthServer, Listening, Page, PageMaker, QueryPage
 from moorage.service.metrics import PLAYED
-from moorage.service.questions.pages import question_pages
+from moorage.service.questions.answering import AnsweringProcess
+from moorage.service.questions.pages import body_pages, question_pages
+from moorage.service.questions.question import BodyQuestion
 from moorage.service.questions.queue import queue_question
 from moorage.service.questions.records import records_question
 from moorage.service.scheduler import Scheduler
 from moorage.service.serving.access import Access
 from moorage.service.zpages import flagz, statusz
+from moorage.what_if.mirrored_state import MirroredState
+from moorage.what_if.question import tried_questions
 
 _PORT_MAX = 65535
 _VERSION = {
@@ -103,10 +108,28 @@ def port_of(
     return Port(listening_of(given, free_port=free_port), access, facts)
 
 
+class Begun(msgspec.Struct, frozen=True):
+    """A scheduler, and what it was begun with.
+
+    Parameters
+    ----------
+    scheduler
+        The scheduler.
+    config
+        The configuration in force.
+    given, plugins
+        The configuration before ``--plugin`` changed it, and the values of ``--plugin``.
+    """
+
+    scheduler: Scheduler
+    config: LoadedConfiguration
+    given: LoadedConfiguration
+    plugins: tuple[str, ...] = ()
+
+
 def health_server(
     port: Port,
-    scheduler: Scheduler,
-    config: LoadedConfiguration,
+    begun: Begun,
     clock: Clock,
     pages: Mapping[str, PageMaker],
     *,
@@ -124,6 +147,7 @@ def health_server(
     """
     if not (port.listening.port or port.listening.free_port):
         return None
+    scheduler, config = begun.scheduler, begun.config
 
     async def configz(accept: str) -> Page:
         del accept
@@ -150,7 +174,10 @@ def health_server(
             ("sched-handler-sync", lambda: scheduler.synced),
         ],
     }
-    queries = answers_of(scheduler, clock)
+    state = MirroredState(scheduler, clock, config=begun.given, plugins=begun.plugins)
+    process = AnsweringProcess(CODE, state)
+    tried = tried_questions(scheduler, clock, state, process)
+    queries = answers_of(scheduler, clock, tried)
     pages = {"/configz": configz, "/metrics/slis": slis, "/version": version, **pages}
     if config.gates(COMPONENT_FLAGZ):
         pages["/flagz"] = flagz(flags)
@@ -163,6 +190,8 @@ def health_server(
         pages=pages,
         told=told,
         queries=queries,
+        bodies=body_pages(tried),
+        on_close=process.close,
     )
 
 
@@ -180,14 +209,23 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
     return {"/metrics": everything, "/metrics/resources": resources}
 
 
-def answers_of(scheduler: Scheduler, clock: Clock) -> dict[str, QueryPage]:
-    """Return the pages that answer questions about a scheduler, by path."""
+def answers_of(
+    scheduler: Scheduler, clock: Clock, tried: Sequence[BodyQuestion] = ()
+) -> dict[str, QueryPage]:
+    """Return the pages that answer questions about a scheduler, by path.
+
+    Parameters
+    ----------
+    tried
+        Questions with a body, which the OpenAPI document describes besides.
+    """
     return question_pages(
         [
             queue_question(scheduler, clock),
             records_question(scheduler, clock),
             explain_question(scheduler, clock),
-        ]
+        ],
+        tried,
     )
 
 

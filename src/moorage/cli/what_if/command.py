@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
 from moorage.cli.options import kubeconfig_option, namespace_option, output_option
 from moorage.cli.what_if.options import source_options
 
@@ -21,6 +22,7 @@ Examples:
   moorage what-if --add 3xcpu=16,memory=64Gi --scale deployment/web=100
   moorage what-if --apply job.yaml --from prod.json
   moorage what-if -f scenario.yaml -o json
+  moorage what-if --drain node-03 --scheduler kube-system/moorage-0
 
 \b
 The changes of several options happen in this order: config and plugin, add, apply, scale,
@@ -69,43 +71,46 @@ def _many(name: str, metavar: str, text: str) -> Callable[[F], F]:
 @source_options
 @output_option()
 @namespace_option
+@scheduler_options
 @kubeconfig_option
 @click.pass_context
-def what_if(  # noqa: PLR0913 - one parameter for each option
+def what_if(
     ctx: click.Context,
     /,
     *,
     scenario: Path | None,
     dump: Path | None,
     running_config: Path | None,
-    seed: int,
+    seed: int | None,
     output: Form,
     namespace: str,
-    kubeconfig: str,
-    context: str,
     **changes: Any,
 ) -> None:
     """Say which pods would start, move, be evicted or lost, and why others would wait.
 
-    The objects are read once; from then on everything happens in memory, with the plugins and the
-    decisions of the scheduler itself. Pods that a node loses come back as their owners make them.
+    A running scheduler tries the changes on a copy of its state: that of the sandbox, or the one
+    named. Otherwise the objects are read once, from the API server or a file. Everything happens in
+    memory, with the plugins and the decisions of the scheduler itself. Pods that a node loses come
+    back as their owners make them.
     """
-    from moorage.cli.render import show, show_note
+    from moorage.cli.render import show
     from moorage.cli.what_if.parsing import Reading, flag_changes, scenario_changes
-    from moorage.cli.what_if.source import load
+    from moorage.cli.what_if.source import Source
     from moorage.cli.what_if.text import plain, report
-    from moorage.what_if.course import try_steps
+    from moorage.cli.what_if.trying import tried
 
-    loaded = load(
-        dump, running_config, seed=seed, namespace=namespace, kubeconfig=kubeconfig, context=context
+    reached = {name: changes.pop(name) for name in AskedScheduler.__struct_fields__}
+    source = Source(
+        to=AskedScheduler(**reached),
+        dump=dump,
+        running_config=running_config,
+        seed=seed,
+        namespace=namespace,
     )
-    for line in loaded.notes:
-        show_note(line)
-    reading = Reading(loaded.world, loaded.namespace)
+    reading = Reading(source.chosen_namespace, source.running())
     steps = [] if scenario is None else scenario_changes(scenario, reading)
     steps += flag_changes(changes, reading)
-    course = try_steps(loaded.world, steps)
-    told = plain(course) if output in ("json", "yaml") else None
-    show(output, told, text=lambda: report(course))
+    course, told = tried(source, steps)
+    show(output, plain(course, told), text=lambda: report(course, told))
     if course.worse:
         ctx.exit(1)

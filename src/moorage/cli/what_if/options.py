@@ -16,10 +16,10 @@ def source_options(function: F) -> F:
     function = click.option(
         "--seed",
         type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
+        default=None,
         metavar="NUMBER",
-        help="Seed of the draws among equally good nodes.",
+        help="Seed of the draws among equally good nodes. Default: a running scheduler continues "
+        "its own draws; otherwise 0.",
     )(function)
     function = click.option(
         "--running-config",

@@ -14,9 +14,10 @@ from moorage.api.yaml_text import read_one
 from moorage.base.errors import DecodeError, UsageError
 from moorage.cli.manifests import read_manifests
 from moorage.config.load import load_config
+from moorage.config.own import LoadedConfiguration
 from moorage.nodeagent.shapes import parse_shape, shaped_nodes
 from moorage.plugins.from_outside import with_plugins
-from moorage.what_if.changes import (
+from moorage.what_if.change import (
     AddNode,
     AddTaint,
     Apply,
@@ -28,13 +29,12 @@ from moorage.what_if.changes import (
     SetPriority,
 )
 from moorage.what_if.course import Reconfigure, Step
-from moorage.what_if.world import World
+from moorage.what_if.fullness import ZONE
 
 _COUNTED: Final = re.compile(r"([0-9]+)x(.+)", re.DOTALL)
 _TAINT: Final = re.compile(r"([^=]+)=([^=:]+)(?:=([^:]*))?:(NoSchedule|PreferNoSchedule|NoExecute)")
 _SCALE: Final = re.compile(r"([^/=]+)/([^/=]+)=([0-9]+)")
 _PRIORITY: Final = re.compile(r"pod[=/]([^:]+):(-?[0-9]+)")
-_ZONE: Final = "topology.kubernetes.io/zone"
 _ORDER: Final = (
     "add",
     "apply",
@@ -54,14 +54,14 @@ class Reading:
 
     Parameters
     ----------
-    world
-        The world that is changed: new nodes are spread over its zones.
     namespace
         The namespace of names and manifests that say none.
+    running
+        The configuration that the scheduler has, to which plugins are added.
     """
 
-    def __init__(self, world: World, namespace: str) -> None:
-        self._world = world
+    def __init__(self, namespace: str, running: LoadedConfiguration) -> None:
+        self._running = running
         self._namespace = namespace
         self._added = 0
         self._readers: dict[str, Callable[[str], Sequence[Step]]] = {
@@ -99,7 +99,7 @@ class Reading:
         UsageError
             The file or a plugin cannot be used.
         """
-        loaded = self._world.config if not config else load_config(Path(config))
+        loaded = self._running if not config else load_config(Path(config))
         known = with_plugins(loaded, plugins)
         return [Reconfigure(known.config, known.registry)]
 
@@ -112,26 +112,18 @@ class Reading:
             templates: list[Any] = list(shaped_nodes([shape], count, prefix="added"))
         except UsageError as error:
             raise UsageError(str(error).replace("--shape", "--add", 1)) from error
-        zones = sorted(
-            {
-                node.metadata.labels[_ZONE]
-                for node in self._world.objects.nodes.values()
-                if _ZONE in node.metadata.labels
-            }
-        )
-        return [self._one_node(each, zones, dict(shape.labels)) for each in templates]
+        return [self._one_node(each, dict(shape.labels)) for each in templates]
 
-    def _one_node(self, template: Any, zones: Sequence[str], own: Mapping[str, str]) -> AddNode:
+    def _one_node(self, template: Any, own: Mapping[str, str]) -> AddNode:
         """Return the change that adds a node, in the next zone unless its shape names one."""
         self._added += 1
         name = f"added-{self._added:02d}"
         labels = dict(template["metadata"]["labels"]) | {"kubernetes.io/hostname": name}
-        if _ZONE not in own:
-            labels.pop(_ZONE, None)
-            if zones:
-                labels[_ZONE] = zones[(self._added - 1) % len(zones)]
+        if ZONE not in own:
+            labels.pop(ZONE, None)
         metadata = {**template["metadata"], "name": name, "labels": labels}
-        return AddNode({**template, "metadata": metadata})
+        turn = None if ZONE in own else self._added - 1
+        return AddNode({**template, "metadata": metadata}, turn)
 
     def _apply(self, text: str) -> Sequence[Step]:
         return [Apply(each, self._namespace) for each in read_manifests([text])]
@@ -161,7 +153,7 @@ class Reading:
         kind, slash, name = text.partition("/")
         if not slash or not name:
             raise UsageError(f"delete {text}: write KIND/NAME, such as deployment/web")
-        return [Delete(_kind(kind), self._namespace, name)]
+        return [Delete(_kind(kind).kind, self._namespace, name)]
 
 
 def flag_changes(flags: Mapping[str, Any], reading: Reading) -> list[Step]:

@@ -1,43 +1,196 @@
-"""Loads the world that a change is tried in: from a file, or from the lists of a server."""
+"""The source of an answer about what-if or capacity: a running scheduler, a file, or lists.
+
+A running scheduler answers from its own state. It keeps only parts of Deployments and their like,
+so their manifests are read from the API server and sent along. A file and lists become a `World`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 import msgspec
 
 from moorage.api import resources
-from moorage.cli.explain.source import objects_of_file, objects_of_server, world_over
+from moorage.api.codec import decode_untyped
+from moorage.api.resources import ResourceType
+from moorage.base.errors import KubeconfigError, MoorageError, UsageError
+from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
+from moorage.cli.asked_scheduler import AskedScheduler
+from moorage.cli.explain.source import (
+    namespace_of,
+    objects_of_file,
+    objects_of_server,
+    take_kinds,
+    world_over,
+)
+from moorage.cli.render import show_note
+from moorage.cli.session import Session, run_session
+from moorage.config.load import load_config
+from moorage.config.own import LoadedConfiguration
+from moorage.what_if.lists import Objects
+from moorage.what_if.wire import Manifest
 from moorage.what_if.world import World
 
+A = TypeVar("A", bound=msgspec.Struct)
+
 _OWNERS = (resources.DEPLOYMENTS, resources.DAEMON_SETS, resources.JOBS)
+# Their controllers act where nobody scales or deletes them: pods of nodes that come, names of pods.
+_ALWAYS_SENT = (resources.STATEFUL_SETS, resources.DAEMON_SETS)
+_SENT = {
+    "Deployment": (resources.DEPLOYMENTS, resources.REPLICA_SETS),
+    "ReplicaSet": (resources.REPLICA_SETS,),
+    "ReplicationController": (resources.REPLICATION_CONTROLLERS,),
+    "Job": (resources.JOBS,),
+}
 
 
-class Loaded(msgspec.Struct, frozen=True):
-    """A world, the namespace of names without one, and what is worth knowing about the loading."""
-
-    world: World
-    namespace: str
-    notes: tuple[str, ...]
-
-
-def load(
-    dump: Path | None,
-    config: Path | None,
-    *,
-    seed: int,
-    namespace: str,
-    kubeconfig: str,
-    context: str,
-) -> Loaded:
-    """Load a world.
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """The options that say what is asked.
 
     Parameters
     ----------
+    to
+        The scheduler to ask, and the API server.
     dump
-        File with the objects; None to read them from the server.
-    config
+        A file with the objects; None asks a scheduler or a server.
+    running_config
         The configuration that the scheduler has now; None for the default one.
+    seed
+        Seed of the draws; None for the draws of the scheduler that is asked, else 0.
+    namespace
+        The namespace of names without one; empty for that of the context.
+    """
+
+    to: AskedScheduler
+    dump: Path | None = None
+    running_config: Path | None = None
+    seed: int | None = None
+    namespace: str = ""
+
+    @property
+    def chosen_namespace(self) -> str:
+        """The namespace of names without one."""
+        if self.namespace or self.dump is not None:
+            return self.namespace or "default"
+        return namespace_of(self.to)
+
+    def running(self) -> LoadedConfiguration:
+        """Return the configuration that the scheduler has now.
+
+        Raises
+        ------
+        ConfigError
+            The file has faults.
+        """
+        return (
+            LoadedConfiguration()
+            if self.running_config is None
+            else load_config(self.running_config)
+        )
+
+    @property
+    def computed_by(self) -> tuple[str, ...]:
+        """The given options for which no running scheduler is asked."""
+        given = {
+            "--from": self.dump,
+            "--running-config": self.running_config,
+            "--seed": self.seed,
+        }
+        return tuple(name for name, value in given.items() if value is not None)
+
+
+def asked_of_scheduler(
+    source: Source,
+    path: str,
+    body: Callable[[tuple[Manifest, ...]], msgspec.Struct],
+    *,
+    answer: type[A],
+    owners: Iterable[str] = (),
+    computed_by: Sequence[str] = (),
+) -> tuple[A, str] | None:
+    """Ask the scheduler that is named, or the sandbox's; None to compute the answer here.
+
+    Parameters
+    ----------
+    path
+        Of the question.
+    body
+        Makes the question, given manifests that the scheduler does not have.
+    owners
+        Kinds of owners that the question is about.
+    computed_by
+        Given options for which no scheduler is asked.
+
+    Returns
+    -------
+    tuple or None
+        The answer, and the scheduler in words.
+
+    Raises
+    ------
+    MoorageError
+        The scheduler that is named does not answer, or refuses.
+    """
+    computed_by = (*source.computed_by, *computed_by)
+    if computed_by and source.to.scheduler:
+        raise UsageError(
+            f"--scheduler asks a running scheduler, and {', '.join(computed_by)} is computed here: "
+            "leave one of them out"
+        )
+    if computed_by or not (source.to.scheduler or is_sandbox(source.to)):
+        return None
+    manifests = _manifests(source, owners)
+
+    async def work(link: SchedulerLink) -> tuple[bytes, str]:
+        return await link.post(path, msgspec.json.encode(body(manifests))), link.title
+
+    try:
+        found, title = run_asking(work, source.to)
+    except UsageError:
+        raise
+    except MoorageError as error:
+        if source.to.scheduler:
+            raise
+        show_note(f"{error}; computed from lists instead")
+        return None
+    try:
+        return msgspec.json.decode(found, type=answer), f"From the state of {title}."
+    except msgspec.MsgspecError as error:
+        raise MoorageError(
+            f"the scheduler's answer cannot be read: {error}; has it another version?"
+        ) from error
+
+
+def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
+    """Read the owners of pods from the API server; none where no server is known."""
+    kinds: dict[ResourceType, None] = dict.fromkeys(_ALWAYS_SENT)
+    for owner in owners:
+        kinds |= dict.fromkeys(_SENT.get(owner, ()))
+
+    async def work(session: Session) -> Objects:
+        found = Objects()
+        await take_kinds(session, tuple(kinds), found)
+        return found
+
+    to = source.to
+    try:
+        found = run_session(work, kubeconfig=to.kubeconfig, context=to.context)
+    except KubeconfigError:
+        show_note("no kubeconfig: Deployments and their like are not sent along")
+        return ()
+    manifests = (each for known in found.manifests.values() for each in known.values())
+    return tuple(_slim(decode_untyped(each)) for each in manifests)
+
+
+def _slim(manifest: Any) -> Manifest:
+    manifest["metadata"].pop("managedFields", None)
+    return dict(manifest)
+
+
+def load(source: Source) -> tuple[World, str]:
+    """Load a world from a file or from lists, and say in words which.
 
     Raises
     ------
@@ -46,12 +199,16 @@ def load(
     ApiError, TransportError
         The server refuses a list, or cannot be reached.
     """
-    if dump is None:
-        objects, where = objects_of_server(
-            kubeconfig=kubeconfig, context=context, namespace=namespace, more=_OWNERS
+    if source.dump is None:
+        to = source.to
+        objects, _namespace = objects_of_server(
+            kubeconfig=to.kubeconfig, context=to.context, namespace=source.namespace, more=_OWNERS
         )
+        told = "Computed from lists of the API server."
     else:
-        objects, where = objects_of_file(dump), namespace or "default"
-    world = msgspec.structs.replace(world_over(objects, config, ()), seed=seed)
-    notes = tuple(f"{each.text}; it is left out" for each in objects.unreadable)
-    return Loaded(world, where, notes)
+        objects = objects_of_file(source.dump)
+        told = ""
+    for each in objects.unreadable:
+        show_note(f"{each.text}; it is left out")
+    world = world_over(objects, source.running_config, ())
+    return msgspec.structs.replace(world, seed=source.seed or 0), told

@@ -9,7 +9,7 @@ import msgspec
 
 from moorage.cli.render import Columns
 from moorage.cli.top.text import amount, percent
-from moorage.what_if.course import Course, Waiting
+from moorage.what_if.consequences import Course, Waiting
 from moorage.what_if.fullness import Use, UseChange
 
 _LINES_MOST: Final = 20
@@ -17,13 +17,14 @@ _ROWS_MOST: Final = 100
 _NANO: Final = 10**9
 
 
-def plain(course: Course) -> dict[str, Any]:
-    """Return a course as plain values, and what gets worse."""
-    return {**msgspec.to_builtins(course), "worse": list(course.worse)}
+def plain(course: Course, source: str) -> dict[str, Any]:
+    """Return a course as plain values, what gets worse, and where the answer comes from."""
+    found: dict[str, Any] = msgspec.to_builtins(course)
+    return {**found, "worse": list(course.worse), "source": source}
 
 
-def report(course: Course) -> str:
-    """Return a course as text."""
+def report(course: Course, source: str) -> str:
+    """Return a course as text; the last line says where it comes from, unless that is empty."""
     parts: list[str] = []
     if course.anyway:
         lines = [f"{each.pod} -> {each.node}" for each in course.anyway]
@@ -62,7 +63,7 @@ def report(course: Course) -> str:
         parts += ["It does not come to rest: pods are tried again and again.", ""]
     parts += _fullness(course)
     parts.append(f"Worse: {'; '.join(course.worse)}" if course.worse else "Nothing gets worse.")
-    return "\n".join(parts)
+    return "\n".join([*parts, "", source] if source else parts)
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:

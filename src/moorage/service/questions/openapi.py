@@ -9,7 +9,12 @@ from typing import Any, Final
 import msgspec
 
 from moorage.base.version import __version__
-from moorage.service.questions.question import PREFIX, Parameter, Question
+from moorage.service.questions.question import (
+    PREFIX,
+    BodyQuestion,
+    Parameter,
+    Question,
+)
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _STATUS: Final[Mapping[str, Any]] = {
@@ -34,9 +39,22 @@ _ERRORS: Final = {
 }
 
 
-def openapi(questions: Sequence[Question]) -> dict[str, Any]:
-    """Return the OpenAPI 3.1 document of some questions."""
+_ERRORS_OF_BODIES: Final = {
+    "400": "The body cannot be read, or a change cannot be made.",
+    "403": _ERRORS["403"],
+    "413": "The body is too large.",
+    "429": "Too many questions wait; ask again after the seconds of Retry-After.",
+    "503": "The question took too long; ask again after the seconds of Retry-After.",
+}
+
+
+def openapi(
+    questions: Sequence[Question], with_body: Sequence[BodyQuestion] = ()
+) -> dict[str, Any]:
+    """Return the OpenAPI 3.1 document of some questions, and of those that come as a body."""
     answers = [each.answer for each in questions]
+    for each in with_body:
+        answers += [each.answer, each.body]
     _, schemas = msgspec.json.schema_components(answers, ref_template=_REFERENCE)
     for found in _structs(answers):
         _describe(schemas[found.__name__], found)
@@ -47,7 +65,10 @@ def openapi(questions: Sequence[Question]) -> dict[str, Any]:
             "version": __version__,
             "description": "Read only. Served on the scheduler's secure port.",
         },
-        "paths": {f"{PREFIX}{each.path}": {"get": _operation(each)} for each in questions},
+        "paths": {
+            **{f"{PREFIX}{each.path}": {"get": _operation(each)} for each in questions},
+            **{f"{PREFIX}{each.path}": {"post": _body_operation(each)} for each in with_body},
+        },
         "components": {"schemas": {**schemas, "Status": _STATUS}},
     }
 
@@ -59,6 +80,21 @@ def _operation(question: Question) -> dict[str, Any]:
         "operationId": question.path.strip("/").replace("/", "-"),
         "summary": question.summary,
         "parameters": [_parameter(each) for each in question.parameters],
+        "responses": {"200": {"description": "The answer.", **_content(name)}, **errors},
+    }
+
+
+def _body_operation(question: BodyQuestion) -> dict[str, Any]:
+    named = {code: {"description": text} for code, text in _ERRORS_OF_BODIES.items()}
+    errors = {
+        code: each if code == "413" else {**each, **_content("Status")}
+        for code, each in named.items()
+    }
+    name = question.answer.__name__
+    return {
+        "operationId": question.path.strip("/").replace("/", "-"),
+        "summary": question.summary,
+        "requestBody": {"required": True, **_content(question.body.__name__)},
         "responses": {"200": {"description": "The answer.", **_content(name)}, **errors},
     }
 

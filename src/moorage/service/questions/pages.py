@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -9,20 +10,30 @@ import msgspec
 
 from moorage.api.codec import encode
 from moorage.base.errors import ApiError, UsageError
-from moorage.service.health import Page, QueryPage
+from moorage.service.health import BodyPage, Page, QueryPage
 from moorage.service.questions.openapi import openapi
-from moorage.service.questions.question import PREFIX, Question
+from moorage.service.questions.question import PREFIX, BodyQuestion, Question
 
 _JSON: Final = "application/json"
 OPENAPI_PATH: Final = f"{PREFIX}/openapi.json"
 
 
-def question_pages(questions: Sequence[Question]) -> dict[str, QueryPage]:
-    """Return the pages of questions by path, with the OpenAPI document that describes them."""
-    document = msgspec.json.encode(openapi(questions))
+def question_pages(
+    questions: Sequence[Question], with_body: Sequence[BodyQuestion] = ()
+) -> dict[str, QueryPage]:
+    """Return the pages of questions by path, with the OpenAPI document of these and others.
+
+    Parameters
+    ----------
+    with_body
+        Questions that the document describes besides; `body_pages` has their pages.
+    """
+    document = b""
 
     async def described(query: Mapping[str, str]) -> Page:
+        nonlocal document
         del query
+        document = document or msgspec.json.encode(openapi(questions, with_body))
         return Page(document, _JSON)
 
     pages = {f"{PREFIX}{each.path}": _page(each) for each in questions}
@@ -39,6 +50,28 @@ def _page(question: Question) -> QueryPage:
         except ApiError as error:
             return refused(error.code, error.reason, error.message)
         return Page(msgspec.json.encode(answer), _JSON)
+
+    return page
+
+
+def body_pages(questions: Sequence[BodyQuestion]) -> dict[str, BodyPage]:
+    """Return the pages of questions that come as a body, by path."""
+    return {f"{PREFIX}{each.path}": _body_page(each) for each in questions}
+
+
+def _body_page(question: BodyQuestion) -> BodyPage:
+    async def page(body: bytes) -> Page:
+        try:
+            answer = await question.ask(body)
+        except UsageError as error:
+            return refused(400, "BadRequest", str(error))
+        except ApiError as error:
+            made = refused(error.code, error.reason, error.message)
+            after = error.retry_after_seconds
+            if after is None:
+                return made
+            return msgspec.structs.replace(made, headers={"Retry-After": f"{math.ceil(after)}"})
+        return Page(answer, _JSON)
 
     return page
 

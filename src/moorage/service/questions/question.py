@@ -64,6 +64,32 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     parameters: tuple[Parameter, ...] = ()
 
 
+class BodyQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """A question that needs more than a query holds: it comes as the JSON body of a POST.
+
+    Parameters
+    ----------
+    path
+        Below `PREFIX`, with a slash.
+    summary
+        What is asked, for the OpenAPI document. A POST here writes nothing.
+    body
+        The type of the body; fields are in camel case on the wire, and unknown ones are refused.
+    answer
+        The type of the answer.
+    ask
+        Answers, given the body as it was sent, with the JSON of an answer. Raises as
+        `Question.ask` does, for a body that cannot be read as well; 429 and 503 with the time
+        after which to ask again.
+    """
+
+    path: str
+    summary: str
+    body: type[msgspec.Struct]
+    answer: type[msgspec.Struct]
+    ask: Callable[[bytes], Awaitable[bytes]]
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The fields that every answer has.
 

@@ -1,0 +1,44 @@
+"""Tries changes: a running scheduler does, or they are rehearsed here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from moorage.cli.what_if.source import Source, asked_of_scheduler, load
+from moorage.what_if.change import Apply, Change, Delete, Scale
+from moorage.what_if.consequences import Course
+from moorage.what_if.course import Reconfigure, Step, try_steps
+from moorage.what_if.wire import WHAT_IF, WhatIfAnswer, WhatIfBody
+
+
+def tried(source: Source, steps: Sequence[Step]) -> tuple[Course, str]:
+    """Return the consequences of changes, and where they come from, in words.
+
+    Raises
+    ------
+    MoorageError
+        A change cannot be made, or there is nobody to ask and nothing to compute from.
+    """
+    changes: list[Change] = [each for each in steps if not isinstance(each, Reconfigure)]
+    asked = asked_of_scheduler(
+        source,
+        WHAT_IF,
+        lambda manifests: WhatIfBody(tuple(changes), manifests),
+        answer=WhatIfAnswer,
+        owners=_owners(changes),
+        computed_by=() if len(changes) == len(steps) else ("another configuration or plugin",),
+    )
+    if asked is not None:
+        answer, told = asked
+        return answer.course, told
+    world, told = load(source)
+    return try_steps(world, steps), told
+
+
+def _owners(changes: Sequence[Change]) -> Iterator[str]:
+    """Yield the kinds that changes are about."""
+    for each in changes:
+        if isinstance(each, Scale | Delete):
+            yield each.kind
+        elif isinstance(each, Apply):
+            yield str(each.manifest.get("kind") or "")

@@ -1,0 +1,125 @@
+"""A mirror: a copy of a running scheduler's state, in another process.
+
+`Mirror` takes in what has changed (`mirrored_state`), and begins a rehearsal at the scheduler's
+moment.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api.codec import encode
+from moorage.api.meta import ApiObject
+from moorage.api.pod import Pod
+from moorage.base.rng import Streams
+from moorage.config.own import LoadedConfiguration
+from moorage.framework.registry import Registry
+from moorage.what_if.lists import KINDS, Objects
+from moorage.what_if.messages import Moment, Update
+from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.world import World
+
+# The scheduler keeps only parts of these objects, so they cannot serve as manifests.
+_WITHOUT_MANIFEST: Final = frozenset(
+    {"replica_sets", "replication_controllers", "stateful_sets", "jobs"}
+)
+_KIND_OF: Final = {kind.lister: kind for kind in KINDS.values()}
+
+
+class Mirror:
+    """The copy of a scheduler's state.
+
+    Parameters
+    ----------
+    config, registry
+        The scheduler's configuration, plugins enabled, and every known plugin.
+    now_ns
+        Wall-clock time, nanoseconds since the Unix epoch.
+    """
+
+    def __init__(self, config: LoadedConfiguration, registry: Registry, *, now_ns: int) -> None:
+        world = World(objects=Objects(), registry=registry, config=config, now_ns=now_ns)
+        self._rehearsal = Rehearsal(world)
+
+    def take(self, update: Update) -> None:
+        """Take changes in; pods without a node are queued only when a rehearsal begins."""
+        objects, ingest = self._rehearsal.objects, self._rehearsal.filled.nodes
+        for name in update.gone_nodes:
+            ingest.on_delete(objects.nodes.pop(name), missed=False)
+        for node in update.nodes:
+            old = objects.nodes.get(node.name)
+            objects.nodes[node.name] = node
+            if old is None:
+                ingest.on_add(node)
+            else:
+                ingest.on_update(old, node)
+        for key in update.gone_pods:
+            self._drop_pod(objects.pods.pop(key))
+        for pod in update.pods:
+            self._put_pod(pod)
+        for lister, gone in update.gone_others.items():
+            for key in gone:
+                self._rehearsal.remove(lister, key)
+                kind = _KIND_OF[lister].resource
+                objects.manifests.get((kind.group, kind.kind), {}).pop(key, None)
+        for lister, items in update.others.items():
+            decode = msgspec.msgpack.Decoder(_KIND_OF[lister].type_).decode
+            for item in items:
+                self._put_other(lister, decode(item))
+
+    def begin(self, moment: Moment, manifests: Iterable[Mapping[str, Any]] = ()) -> Rehearsal:
+        """Return a rehearsal at a moment of the scheduler; the mirror is used up.
+
+        Parameters
+        ----------
+        manifests
+            Owners of pods and other objects that the scheduler does not have in full.
+        """
+        objects = self._rehearsal.objects
+        for each in manifests:
+            _keep(objects, each)
+        rank = {uid: number for number, uid in enumerate(moment.order)}
+        # The sort is stable, so pods that are not in the queue come last, the oldest first.
+        pending = sorted(objects.pending_pods, key=lambda pod: rank.get(pod.uid, len(rank)))
+        draws: Streams = pickle.loads(moment.draws)
+        self._rehearsal.begin(pending, now_ns=moment.now_ns, draws=draws)
+        return self._rehearsal
+
+    def _put_pod(self, pod: Pod) -> None:
+        objects, ingest = self._rehearsal.objects, self._rehearsal.filled.pods
+        old = objects.pods.get(pod.key)
+        objects.pods[pod.key] = pod
+        if old is not None and old.uid == pod.uid and _is_bound(old) and _is_bound(pod):
+            ingest.on_update(old, pod)
+            return
+        if old is not None:
+            self._drop_pod(old)
+        if _is_bound(pod):
+            ingest.on_add(pod)
+
+    def _drop_pod(self, pod: Pod) -> None:
+        if _is_bound(pod):
+            self._rehearsal.filled.pods.on_delete(pod, missed=False)
+
+    def _put_other(self, lister: str, obj: ApiObject) -> None:
+        key, kind = (obj.namespace, obj.name), _KIND_OF[lister].resource
+        self._rehearsal.put(lister, key, obj)
+        if lister not in _WITHOUT_MANIFEST:
+            head = {"apiVersion": kind.api_version, "kind": kind.kind}
+            text = encode({**head, **msgspec.to_builtins(obj)})
+            self._rehearsal.objects.manifests.setdefault((kind.group, kind.kind), {})[key] = text
+
+
+def _keep(objects: Objects, manifest: Mapping[str, Any]) -> None:
+    group = str(manifest["apiVersion"]).rpartition("/")[0]
+    meta = manifest["metadata"]
+    key = (str(meta.get("namespace") or ""), str(meta["name"]))
+    objects.manifests.setdefault((group, str(manifest["kind"])), {})[key] = encode(manifest)
+
+
+def _is_bound(pod: Pod) -> bool:
+    return bool(pod.spec.node_name)

@@ -1,0 +1,187 @@
+"""The program of the process that answers questions beside a running scheduler.
+
+`moorage.service.questions.answering` starts it and sends frames. Each question is answered in a
+fork of the process, so it finds the state as the scheduler has it, and leaves it so.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import pickle
+import signal
+from collections.abc import Callable
+from typing import BinaryIO
+
+import msgspec
+
+from moorage.base.errors import MoorageError, UsageError
+from moorage.config.own import LoadedConfiguration
+from moorage.framework.registry import Registry
+from moorage.service.questions.answering import HEAD_BYTES
+from moorage.what_if.asked import capacity, what_if
+from moorage.what_if.change import AddNode, Apply, Drain
+from moorage.what_if.course import Step, try_steps
+from moorage.what_if.lists import Objects
+from moorage.what_if.messages import Asked, First, Reply, Update
+from moorage.what_if.mirror import Mirror
+from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.wire import (
+    WHAT_IF,
+    CapacityAnswer,
+    CapacityBody,
+    Manifest,
+    WhatIfAnswer,
+    WhatIfBody,
+)
+from moorage.what_if.world import World
+
+Known = Callable[[LoadedConfiguration, tuple[str, ...]], tuple[LoadedConfiguration, Registry]]
+"""Adds plugins from outside to a configuration, and returns every known plugin."""
+
+
+def serve(frames: BinaryIO, replies: BinaryIO, known: Known) -> None:
+    """Take frames until they end, and answer each question.
+
+    Parameters
+    ----------
+    frames, replies
+        The two pipes.
+    known
+        Builds the registry of plugins.
+    """
+    logging.disable(logging.CRITICAL)
+    first = _read(frames)
+    if first is None:
+        return
+    mirror = _mirror(msgspec.msgpack.decode(first, type=First), known)
+    update = msgspec.msgpack.Decoder(Update).decode
+    asked = msgspec.msgpack.Decoder(Asked).decode
+    while (frame := _read(frames)) is not None:
+        if frame:
+            if isinstance(mirror, Mirror):
+                mirror.take(update(frame))
+            continue
+        question = _read(frames)
+        if question is None:
+            return
+        reply = mirror if isinstance(mirror, Reply) else _answer(mirror, asked(question))
+        text = msgspec.msgpack.encode(reply)
+        replies.write(len(text).to_bytes(HEAD_BYTES))
+        replies.write(text)
+        replies.flush()
+
+
+def _mirror(first: First, known: Known) -> Mirror | Reply:
+    """Return an empty mirror, or the answer to every question if there can be none."""
+    try:
+        config, registry = known(pickle.loads(first.config), first.plugins)
+        _warm_up(config, registry)
+        return Mirror(config, registry, now_ns=first.now_ns)
+    except MoorageError as error:
+        return Reply(400, str(error).encode())
+
+
+def _warm_up(config: LoadedConfiguration, registry: Registry) -> None:
+    """Try a change on one node, so that no fork has to build what the first question needs."""
+    node = {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "1", "pods": "9"}}}
+    pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    steps: list[Step] = [
+        AddNode(node),
+        Apply({"apiVersion": "v1", "kind": "Pod", **pod}),
+        Drain("n"),
+    ]
+    try_steps(World(objects=Objects(), registry=registry, config=config), steps)
+
+
+def _answer(mirror: Mirror, asked: Asked) -> Reply:
+    """Answer in a fork."""
+    gc.freeze()
+    return _forked(lambda: _answered(mirror, asked), seconds_most=asked.seconds_most)
+
+
+def _answered(mirror: Mirror, asked: Asked) -> bytes:
+    if asked.path == WHAT_IF:
+        body = msgspec.json.decode(asked.body, type=WhatIfBody)
+        course = what_if(body, mirror.begin(asked.moment, body.objects))
+        answer: msgspec.Struct = WhatIfAnswer(
+            time=asked.time, scheduling=asked.scheduling, course=course, worse=course.worse
+        )
+    else:
+        wanted = msgspec.json.decode(asked.body, type=CapacityBody)
+        found = capacity(wanted, lambda work: _branch(mirror, asked, wanted.objects, work))
+        answer = CapacityAnswer(time=asked.time, scheduling=asked.scheduling, capacity=found)
+    return msgspec.json.encode(answer)
+
+
+def _branch(
+    mirror: Mirror,
+    asked: Asked,
+    objects: tuple[Manifest, ...],
+    work: Callable[[Rehearsal], bytes],
+) -> bytes:
+    """Do a part of a question in a fork, from the scheduler's state on."""
+    reply = _forked(
+        lambda: work(mirror.begin(asked.moment, objects)), seconds_most=asked.seconds_most
+    )
+    if reply.code == 200:
+        return reply.body
+    raise _EndedError(reply)
+
+
+class _EndedError(MoorageError):
+    """A part of a question has no answer."""
+
+    def __init__(self, reply: Reply) -> None:
+        super().__init__(reply.body.decode())
+        self.reply = reply
+
+
+def _forked(work: Callable[[], bytes], *, seconds_most: int) -> Reply:
+    """Do work in a child process, which changes nothing here."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        _work_and_exit(work, write, seconds_most)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        text = pipe.read()
+    _pid, status = os.waitpid(pid, 0)
+    if status == 0 and text:
+        return msgspec.msgpack.decode(text, type=Reply)
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+        return Reply(503, f"the answer took longer than {seconds_most} s".encode())
+    return Reply(500, f"the question ended with wait status {status}".encode())
+
+
+def _work_and_exit(work: Callable[[], bytes], write: int, seconds_most: int) -> None:
+    """Do the work, write the reply and end this process; nothing is left to the caller."""
+    status = 1
+    try:
+        gc.disable()  # a collection would touch, and so copy, every object
+        signal.alarm(seconds_most)  # ends this process
+        try:
+            reply = Reply(200, work())
+        except _EndedError as error:
+            reply = error.reply
+        except (UsageError, msgspec.DecodeError) as error:
+            reply = Reply(400, str(error).encode())
+        except Exception as error:  # the caller is told; the process that serves goes on
+            reply = Reply(500, f"{type(error).__name__}: {error}".encode())
+        with os.fdopen(write, "wb") as pipe:
+            pipe.write(msgspec.msgpack.encode(reply))
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _read(frames: BinaryIO) -> bytes | None:
+    """Return the next frame, None at the end."""
+    head = frames.read(HEAD_BYTES)
+    if len(head) < HEAD_BYTES:
+        return None
+    size = int.from_bytes(head)
+    found = frames.read(size)
+    return found if len(found) == size else None

@@ -1,0 +1,97 @@
+"""The questions what-if and capacity, as a running scheduler answers them over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+import msgspec
+
+from moorage.base.clock import Clock, rfc3339_micro
+from moorage.base.errors import ApiError, UsageError
+from moorage.service.questions.question import BodyQuestion
+from moorage.service.scheduler import Scheduler
+from moorage.what_if.messages import Asked, Reply
+from moorage.what_if.mirrored_state import MirroredState
+from moorage.what_if.wire import (
+    CAPACITY,
+    WHAT_IF,
+    CapacityAnswer,
+    CapacityBody,
+    WhatIfAnswer,
+    WhatIfBody,
+)
+
+SECONDS_MOST = 30
+"""Longest computation of one answer."""
+_RETRY_SECONDS = 2.0
+_REASONS = {500: "InternalError", 503: "ServiceUnavailable"}
+
+
+class Answering(Protocol):
+    """The way to the process that answers."""
+
+    async def ask(self, question: Callable[[], bytes]) -> bytes:
+        """Return the frame that answers a question."""
+        ...
+
+
+def tried_questions(
+    scheduler: Scheduler, clock: Clock, state: MirroredState, process: Answering
+) -> list[BodyQuestion]:
+    """Return the questions that are tried on a copy of the scheduler's state.
+
+    Parameters
+    ----------
+    state
+        The state that the process has a copy of.
+    process
+        Answers.
+    """
+
+    def asker(path: str) -> Callable[[bytes], Awaitable[bytes]]:
+        async def ask(body: bytes) -> bytes:
+            def question() -> bytes:
+                elector = scheduler.elector
+                asked = Asked(
+                    path=path,
+                    body=body,
+                    moment=state.moment(),
+                    time=rfc3339_micro(clock.now_ns()),
+                    scheduling=elector is None or elector.leading,
+                    seconds_most=SECONDS_MOST,
+                )
+                return msgspec.msgpack.encode(asked)
+
+            return _body_of(msgspec.msgpack.decode(await process.ask(question), type=Reply))
+
+        return ask
+
+    return [
+        BodyQuestion(
+            path=WHAT_IF,
+            summary="What changes would do: which pods start, move, are lost or wait. Nothing is "
+            "written; the changes are tried on a copy of the scheduler's state",
+            body=WhatIfBody,
+            answer=WhatIfAnswer,
+            ask=asker(WHAT_IF),
+        ),
+        BodyQuestion(
+            path=CAPACITY,
+            summary="How many more pods fit, what binds first, and which nodes would place the "
+            "pods that wait. Nothing is written",
+            body=CapacityBody,
+            answer=CapacityAnswer,
+            ask=asker(CAPACITY),
+        ),
+    ]
+
+
+def _body_of(reply: Reply) -> bytes:
+    if reply.code == 200:
+        return reply.body
+    text = reply.body.decode()
+    if reply.code == 400:
+        raise UsageError(text)
+    after = _RETRY_SECONDS if reply.code == 503 else None
+    raise ApiError(reply.code, _REASONS[reply.code], text, retry_after_seconds=after)

@@ -1,0 +1,57 @@
+"""The answers about room for more pods, as data."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Room(msgspec.Struct, frozen=True, rename="camel"):
+    """The number of pods that still fit.
+
+    Parameters
+    ----------
+    fit
+        Number of whole mixes that fit; for one kind of pod, the number of pods.
+    pods
+        Number of pods in these mixes.
+    reached_most
+        Whether more might fit: the count was ended at the limit.
+    message
+        Why the next pod finds no node; "" where the limit was reached.
+    reasons
+        Binding reasons with their number of nodes, the most frequent first.
+    by_node
+        How many of the pods each node takes.
+    """
+
+    fit: int
+    pods: int
+    reached_most: bool
+    message: str
+    reasons: dict[str, int]
+    by_node: dict[str, int]
+
+
+class Need(msgspec.Struct, frozen=True, rename="camel"):
+    """The number of nodes of a shape that would place the waiting pods.
+
+    Parameters
+    ----------
+    like
+        The node that has the shape, or the shape as it was written.
+    allocatable
+        Allocatable of one such node.
+    nodes
+        Number of added nodes.
+    placed, left
+        Numbers of waiting pods that got a node, and of pods that still wait.
+    reason
+        Why the others wait, "" where none does.
+    """
+
+    like: str
+    allocatable: dict[str, str]
+    nodes: int
+    placed: int
+    left: int
+    reason: str = ""

@@ -1,0 +1,134 @@
+"""The questions what-if and capacity as they go over the wire, and their answers.
+
+`moorage.cli` reads the answers with the same types, wherever they were computed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from moorage.service.questions.question import Answer
+from moorage.what_if.change import Change
+from moorage.what_if.consequences import Course
+from moorage.what_if.room import Need, Room
+
+WHAT_IF: Final = "/what-if"
+CAPACITY: Final = "/capacity"
+"""The paths of the questions."""
+Manifest: TypeAlias = dict[str, Any]
+
+PODS_MOST: Final = 100_000
+"""No question about capacity counts further."""
+
+
+class WhatIfBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Changes to try.
+
+    Parameters
+    ----------
+    changes
+        The changes, in the order in which they happen.
+    objects
+        Manifests of Deployments and other owners of pods, which the scheduler does not have in
+        full: those that changes are about, and those whose pods are to come back as their
+        controllers make them.
+    """
+
+    changes: tuple[Change, ...]
+    objects: tuple[Manifest, ...] = ()
+
+
+class WhatIfAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
+    """The consequences of changes.
+
+    Parameters
+    ----------
+    course
+        Which pods start, move, are lost or wait, and how full nodes and zones are.
+    worse
+        A sentence for each deterioration; empty without one.
+    """
+
+    kind: str = "WhatIf"
+    course: Course
+    worse: tuple[str, ...]
+
+
+class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """A node that could be added.
+
+    Parameters
+    ----------
+    like
+        Its name in the answer.
+    manifest
+        The node as plain JSON values: labels, taints, and `status.allocatable`.
+    """
+
+    like: str
+    manifest: Manifest
+
+
+class CapacityBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+    """Pods whose number is asked for, and shapes of nodes to try for the pods that wait.
+
+    Parameters
+    ----------
+    like
+        ``KIND/NAME`` of an owner or a pod: pods like its pods are counted. Empty for `mix`.
+    mix
+        Pods and owners of pods as manifests. With `whole`, all of them together count as one, an
+        owner with all its pods; otherwise one pod of the one manifest is counted.
+    whole
+        Whether the manifests count as a whole.
+    namespace
+        The namespace of names and manifests that say none.
+    most
+        Count no further than so many pods.
+    needs
+        Whether to say which nodes would place the pods that wait.
+    shapes
+        Shapes to try besides those of the cluster's nodes; only with `needs`.
+    objects
+        As in the question what-if.
+    """
+
+    like: str = ""
+    mix: tuple[Manifest, ...] = ()
+    whole: bool = False
+    namespace: str = "default"
+    most: int = 10_000
+    needs: bool = False
+    shapes: tuple[Shape, ...] = ()
+    objects: tuple[Manifest, ...] = ()
+
+
+class Capacity(msgspec.Struct, frozen=True):
+    """The answer about capacity.
+
+    Parameters
+    ----------
+    room
+        How many more pods fit; null if that was not asked.
+    needs
+        The nodes that would place the pods that wait, by shape; empty if no pod waits, or if that
+        was not asked.
+    """
+
+    room: Room | None = None
+    needs: tuple[Need, ...] = ()
+
+
+class CapacityAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
+    """How many more pods fit, and which nodes would place the pods that wait.
+
+    Parameters
+    ----------
+    capacity
+        The answer.
+    """
+
+    kind: str = "Capacity"
+    capacity: Capacity

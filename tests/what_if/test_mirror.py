@@ -1,0 +1,156 @@
+"""A mirror of a running scheduler rehearses what a world made of the API server's lists does.
+
+Left out: the process and its pipes (`test_process.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from moorage.api.pod import Pod
+from moorage.api.resources import PODS
+from moorage.base import aio
+from moorage.base.clock import ManualClock
+from moorage.config.own import LoadedConfiguration
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+from moorage.what_if.change import Apply, Cordon, Drain
+from moorage.what_if.course import try_on
+from moorage.what_if.messages import First, Moment, Update
+from moorage.what_if.mirror import Mirror
+from moorage.what_if.mirrored_state import MirroredState
+
+_NODES = [node_manifest(f"n{number}", cpu="8") for number in range(6)]
+
+
+def _state(cluster: VirtualCluster, clock: ManualClock) -> MirroredState:
+    return MirroredState(cluster.scheduler, clock, config=LoadedConfiguration(), plugins=())
+
+
+def _new_mirror(state: MirroredState) -> Mirror:
+    first = msgspec.msgpack.decode(state.first(), type=First)
+    return Mirror(LoadedConfiguration(), in_tree_registry(), now_ns=first.now_ns)
+
+
+def _tell(state: MirroredState, mirror: Mirror) -> list[Update]:
+    found = [msgspec.msgpack.decode(frame, type=Update) for frame in state.updates()]
+    for update in found:
+        mirror.take(update)
+    return [each for each in found if each != Update()]
+
+
+def _moment(state: MirroredState) -> Moment:
+    return msgspec.msgpack.decode(msgspec.msgpack.encode(state.moment()), type=Moment)
+
+
+def _names(updates: list[Update]) -> Iterator[str]:
+    for update in updates:
+        yield from (pod.name for pod in update.pods)
+        yield from (f"-{key[1]}" for key in update.gone_pods)
+        yield from (node.name for node in update.nodes)
+        yield from (f"-{name}" for name in update.gone_nodes)
+
+
+def test_only_changes_are_told_after_the_first_time() -> None:
+    clock = ManualClock()
+
+    async def main() -> tuple[list[str], ...]:
+        async with VirtualCluster(clock, nodes=_NODES[:2], seed=3) as cluster:
+            await cluster.create(pod_manifest("a"))
+            await cluster.create(pod_manifest("waits", cpu="99"))
+            await cluster.until(lambda: cluster.scheduler.facts.rejected > 0)
+            await aio.sleep(5)
+            state = _state(cluster, clock)
+            mirror = _new_mirror(state)
+            told = [sorted(_names(_tell(state, mirror)))]
+            told.append(sorted(_names(_tell(state, mirror))))
+            await cluster.client.delete(PODS, "waits", namespace="default")
+            await cluster.create(pod_manifest("b"))
+            await aio.sleep(5)
+            told.append(sorted(_names(_tell(state, mirror))))
+            return tuple(told)
+
+    assert run_virtual(main(), clock) == (["a", "n0", "n1", "waits"], [], ["-waits", "b"])
+
+
+def test_a_pod_goes_where_the_scheduler_then_binds_it() -> None:
+    """The draws and the order on nodes are the scheduler's own, after many updates as well."""
+    clock = ManualClock()
+
+    async def main() -> tuple[list[str], list[str]]:
+        said, happened = [], []
+        async with VirtualCluster(clock, nodes=_NODES, seed=11) as cluster:
+            state = _state(cluster, clock)
+            first = state.first()
+            told: list[bytes] = []
+            for number in range(12):
+                told += state.updates()
+                # Each question uses a mirror up, so the frames so far are taken in afresh.
+                began = msgspec.msgpack.decode(first, type=First)
+                mirror = Mirror(LoadedConfiguration(), in_tree_registry(), now_ns=began.now_ns)
+                for frame in told:
+                    mirror.take(msgspec.msgpack.decode(frame, type=Update))
+                pod = pod_manifest(f"p{number}", cpu="1")
+                course = try_on(mirror.begin(_moment(state)), [Apply(pod)])
+                said += [f"{each.pod} {each.node}" for each in course.starts]
+                await cluster.create(pod)
+                await aio.sleep(5)
+                happened.append(f"default/p{number} {cluster.node_of(f'p{number}')}")
+        return said, happened
+
+    said, happened = run_virtual(main(), clock)
+    assert said == happened
+    assert len({line.split()[1] for line in said}) > 2
+
+
+def test_a_pod_without_a_node_is_tried_and_owners_come_with_the_question() -> None:
+    clock = ManualClock()
+    owner: dict[str, Any] = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": "web", "namespace": "default", "uid": "u"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {
+                "metadata": {"labels": {"app": "web"}},
+                "spec": {"containers": [{"name": "c", "image": "i"}]},
+            },
+        },
+    }
+
+    async def main() -> Any:
+        async with VirtualCluster(clock, nodes=_NODES[:1], seed=3) as cluster:
+            await cluster.create(pod_manifest("waits", cpu="99"))
+            await cluster.until(lambda: cluster.scheduler.facts.rejected > 0)
+            state = _state(cluster, clock)
+            mirror = _new_mirror(state)
+            _tell(state, mirror)
+            rehearsal = mirror.begin(_moment(state), [owner])
+            course = try_on(rehearsal, [Cordon("n0"), Drain("n0")])
+            return course, rehearsal.objects.manifest("apps", "ReplicaSet", ("default", "web"))
+
+    course, manifest = run_virtual(main(), clock)
+    assert [each.pod for each in course.still_pending] == ["default/waits"]
+    assert manifest == owner
+
+
+def test_an_assumed_pod_holds_its_room() -> None:
+    """The scheduler believes that it is on its node before the API server shows that."""
+    clock = ManualClock()
+
+    async def main() -> list[Pod]:
+        async with VirtualCluster(clock, nodes=_NODES[:1], seed=3) as cluster:
+            core = cluster.scheduler.core
+            await cluster.create(pod_manifest("a"))
+            await cluster.until(lambda: bool(core.cache.assumed()))
+            state = _state(cluster, clock)
+            found = _tell(state, _new_mirror(state))
+            return [pod for update in found for pod in update.pods]
+
+    assert [(pod.name, pod.spec.node_name) for pod in run_virtual(main(), clock)] == [("a", "n0")]
