@@ -156,6 +156,13 @@ def presenting(pair: certs.KeyPair | None) -> ssl.SSLContext:
     return context
 
 
+def replace(path: Path, content: bytes) -> None:
+    """Replace a file as kubelet and cert-manager do: by another file of that name."""
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    new.replace(path)
+
+
 @asynccontextmanager
 async def running(folder: Path, *, published: bool = True, **flags: Any) -> AsyncIterator[Port]:
     """Start a port; it finds the authority of the cluster published, unless told otherwise."""

@@ -13,11 +13,12 @@ from typing import Any
 import aiohttp
 import pytest
 
-from moorage.apiserver.certs import Authority
+from moorage.apiserver.certs import Authority, KeyPair
 from moorage.base import aio
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
-from tests.service.serving.cluster import AUTHORITY, running
+from tests.apiserver.harness import MERGE
+from tests.service.serving.cluster import AUTHORITY, PUBLISHED, Port, presenting, replace, running
 
 MASTER = AUTHORITY.client_pair()
 VIEWER = AUTHORITY.client_pair("viewer", ())
@@ -165,14 +166,45 @@ async def test_a_published_authority_counts_as_soon_as_it_is_published(tmp_path:
         with pytest.raises((aiohttp.ClientError, ssl.SSLError, OSError)):
             await port.read("/metrics", pair=MASTER)
         await port.publish(client_ca_file=AUTHORITY.certificate.decode())
-        while True:  # the test's own limit bounds it
-            try:
-                answer = await port.read("/metrics", pair=MASTER)
-            except (aiohttp.ClientError, ssl.SSLError, OSError):
-                await aio.sleep(0.01)
-            else:
-                break
-        assert answer == (200, "numbers")
+        assert await until_read(port, MASTER) == (200, "numbers")
+
+
+async def until_read(port: Port, pair: KeyPair) -> tuple[int, str]:
+    """Read the metrics with a certificate, again until its authority is trusted."""
+    while True:  # the test's own limit bounds it
+        try:
+            return await port.read("/metrics", pair=pair)
+        except (aiohttp.ClientError, ssl.SSLError, OSError):
+            await aio.sleep(0.01)
+
+
+async def test_published_authorities_are_followed(tmp_path: Path) -> None:
+    renewed = Authority(SystemClock())
+    master = renewed.client_pair()
+    async with running(tmp_path) as port:
+        body = {"data": {"client-ca-file": renewed.certificate.decode()}}
+        name = f"{PUBLISHED}/extension-apiserver-authentication"
+        await port.cluster.ok("PATCH", name, body, content_type=MERGE)
+        assert await until_read(port, master) == (200, "numbers")
+        with pytest.raises((aiohttp.ClientError, ssl.SSLError, OSError)):
+            await port.read("/metrics", pair=MASTER)
+
+
+async def test_an_authority_that_is_gone_ends_the_identity_of_open_connections(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "ca.crt"
+    path.write_bytes(AUTHORITY.certificate)
+    async with running(tmp_path, client_ca_file=str(path)) as port:
+        connector = aiohttp.TCPConnector(ssl=presenting(MASTER), limit=1)
+        async with aiohttp.ClientSession(connector=connector) as session:
+            statuses = []
+            for certificate in (AUTHORITY.certificate, Authority(SystemClock()).certificate):
+                replace(path, certificate)
+                async with session.get(f"{port.url}/metrics") as answer:
+                    await answer.read()
+                    statuses.append(answer.status)
+        assert statuses == [200, 401]
 
 
 async def test_without_the_published_authorities_the_port_does_not_start_if_told_so(

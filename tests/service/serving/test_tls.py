@@ -17,19 +17,12 @@ from moorage.base.errors import UsageError
 from moorage.service.serving.chain import peer_certificate
 from moorage.service.serving.tls import FilePair, ServerTls, TlsRules
 from moorage.service.serving.trust import BundleFile, Trust, bundle_of
-from tests.service.serving.cluster import presenting
+from tests.service.serving.cluster import presenting, replace
 from tests.service.serving.guards import own_pair
 
 AUTHORITY = Authority(SystemClock())
 OTHER = Authority(SystemClock())
 FIRST, SECOND = AUTHORITY.server_pair(), AUTHORITY.server_pair()
-
-
-def replace(path: Path, content: bytes) -> None:
-    """Replace a file as kubelet and cert-manager do: by another file of that name."""
-    new = path.with_suffix(".new")
-    new.write_bytes(content)
-    new.replace(path)
 
 
 class Files:

@@ -24,6 +24,7 @@ from moorage.service.serving.callers import (
     Credentials,
     PeerCertificate,
     UnauthenticatedError,
+    checked,
 )
 from moorage.service.serving.front_proxy import named_caller
 from moorage.service.serving.tokens import TokenAuthenticator
@@ -94,7 +95,7 @@ class Authenticator:
         if not token or self._tokens is None:
             return None
         try:
-            return await self._tokens.caller(token)
+            return await self._tokens.caller(checked(token))
         except UnauthenticatedError as error:
             faults.append(str(error))
             return None

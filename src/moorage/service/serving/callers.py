@@ -77,3 +77,18 @@ class Credentials(msgspec.Struct, frozen=True):
 
 class UnauthenticatedError(MoorageError):
     """The credentials of a call are not valid, or could not be checked."""
+
+
+def checked(text: str) -> str:
+    """Return a text of a header that identifies a caller.
+
+    Raises
+    ------
+    UnauthenticatedError
+        Its bytes are no UTF-8: it cannot be sent on, and replaced bytes would make two callers one.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UnauthenticatedError("a header that identifies the caller is not UTF-8") from error
+    return text

@@ -76,7 +76,7 @@ class TokenAuthenticator:
         UnauthenticatedError
             The token is not valid, or the server gave no answer.
         """
-        key = hashlib.sha256(token.encode(errors="surrogateescape")).digest()
+        key = hashlib.sha256(token.encode()).digest()
         known = self._known.get(key)
         self._facts.token_cache["miss" if known is None else "hit"] += 1
         if isinstance(known, UnauthenticatedError):

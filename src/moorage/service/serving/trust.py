@@ -175,7 +175,9 @@ def _reason(error: Exception) -> str:
     return error.strerror or str(error) if isinstance(error, OSError) else str(error)
 
 
-class _ConfigMap(ApiObject, frozen=True, kw_only=True):
+class Published(ApiObject, frozen=True, kw_only=True):
+    """The ConfigMap in which kube-apiserver publishes how it knows its callers."""
+
     data: Mapping[str, str] = {}
 
 
@@ -195,7 +197,7 @@ class ClusterTrust:
         self._reflector = Reflector(
             transport,
             CONFIG_MAPS,
-            _ConfigMap,
+            Published,
             handler=self,
             clock=clock,
             rng=rng,
@@ -216,7 +218,7 @@ class ClusterTrust:
         answer = await self._transport.request(requests.get(CONFIG_MAPS, NAME, namespace=NAMESPACE))
         if answer.status >= 400:
             raise error_from_answer(answer)
-        self._take(decode(_ConfigMap, answer.body))
+        self._take(decode(Published, answer.body))
 
     async def run(self) -> None:
         """Follow the changes of the ConfigMap until cancelled."""
@@ -224,16 +226,16 @@ class ClusterTrust:
 
     # --- handler of the reflector -----------------------------------------------------------
 
-    def on_add(self, obj: _ConfigMap) -> None:
+    def on_add(self, obj: Published) -> None:
         """Take in the ConfigMap."""
         self._take(obj)
 
-    def on_update(self, old: _ConfigMap, new: _ConfigMap) -> None:
+    def on_update(self, old: Published, new: Published) -> None:
         """Take in its new content."""
         del old
         self._take(new)
 
-    def on_delete(self, obj: _ConfigMap, *, missed: bool) -> None:
+    def on_delete(self, obj: Published, *, missed: bool) -> None:
         """Keep the last authorities, as kube-scheduler does."""
         del obj, missed
 
@@ -244,19 +246,17 @@ class ClusterTrust:
         """Keep the last authorities."""
         _log.error("configmap %s/%s: %s", *key, error)
 
-    def _take(self, found: _ConfigMap) -> None:
+    def _take(self, found: Published) -> None:
         data, old = found.data, self.trust
-        self.trust = Trust(
-            _published(data, "client-ca-file", old.clients),
-            _published(data, "requestheader-client-ca-file", old.front),
-            ProxyNames(
-                _names(data, "requestheader-username-headers"),
-                _names(data, "requestheader-group-headers"),
-                _names(data, "requestheader-uid-headers"),
-                _names(data, "requestheader-extra-headers-prefix"),
-                _names(data, "requestheader-allowed-names"),
-            ),
-        )
+        front = _published(data, "requestheader-client-ca-file", old.front)
+        try:
+            names = _proxy_names(data)
+        except msgspec.DecodeError as error:
+            # A list of allowed names that is lost would let every proxy name users.
+            _log.error("configmap %s/%s: %s; the last one stays in force", NAMESPACE, NAME, error)
+            front, names = old.front, old.names
+        clients = _published(data, "client-ca-file", old.clients)
+        self.trust = Trust(clients, front, names)
 
 
 def _published(data: Mapping[str, str], key: str, old: Bundle) -> Bundle:
@@ -272,10 +272,20 @@ def _published(data: Mapping[str, str], key: str, old: Bundle) -> Bundle:
         return old
 
 
+def _proxy_names(data: Mapping[str, str]) -> ProxyNames:
+    return ProxyNames(
+        _names(data, "requestheader-username-headers"),
+        _names(data, "requestheader-group-headers"),
+        _names(data, "requestheader-uid-headers"),
+        _names(data, "requestheader-extra-headers-prefix"),
+        _names(data, "requestheader-allowed-names"),
+    )
+
+
 def _names(data: Mapping[str, str], key: str) -> tuple[str, ...]:
     text = data.get(key, "")
     try:
         found = msgspec.json.decode(text, type=tuple[str, ...]) if text else ()
-    except msgspec.DecodeError:
-        return ()
+    except msgspec.DecodeError as error:
+        raise msgspec.DecodeError(f"{key} is no list of names: {error}") from error
     return tuple(name.strip() for name in found if name.strip())

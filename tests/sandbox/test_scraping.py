@@ -1,0 +1,140 @@
+"""Prometheus' way to the metrics: a service account, its token, and a scheduler under roles."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import ssl
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import aiohttp
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from moorage import Sandbox
+from moorage.base.clock import SystemClock
+from moorage.client.http_transport import HttpTransport
+from moorage.client.kubeconfig import find_access
+from moorage.client.transport import Call
+
+pytestmark = pytest.mark.slow
+
+ROLES = """
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: prometheus, namespace: default}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: nobody, namespace: default}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: scrape-scheduler}
+rules:
+- {nonResourceURLs: [/metrics, /moorage/v1/*], verbs: [get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: scrape-scheduler}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: scrape-scheduler}
+subjects:
+- {kind: ServiceAccount, name: prometheus, namespace: default}
+"""
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+profiles:
+- schedulerName: second
+"""
+
+
+@contextmanager
+def scheduler(folder: Path, kubeconfig: Path) -> Iterator[str]:
+    """Run a scheduler on a free port, with every path closed; yield its address."""
+    (folder / "scheduler.yaml").write_text(CONFIG)
+    words = ["run", "--end-with-stdin", "--bind-address", "127.0.0.1"]
+    for flag in ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"):
+        words += [f"--{flag}", str(kubeconfig)]
+    words += ["--config", str(folder / "scheduler.yaml"), "--cert-dir", str(folder / "certs")]
+    with subprocess.Popen(
+        [sys.executable, "-m", "moorage", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+        try:
+            assert process.stdout.readline() == "ready\n"
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def token_of(name: str, kubeconfig: Path) -> str:
+    """Return a token of a service account."""
+    body = json.dumps({"spec": {"expirationSeconds": 600}}).encode()
+    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
+
+    async def ask() -> str:
+        transport = HttpTransport(find_access(str(kubeconfig), clock=SystemClock()))
+        try:
+            answer = await transport.request(Call("POST", path, body=body))
+        finally:
+            await transport.close()
+        return str(json.loads(answer.body)["status"]["token"])
+
+    return asyncio.run(ask())
+
+
+def read(url: str, *, trusting: Path, token: str = "") -> tuple[int, str]:
+    """Read a page as Prometheus does: the certificate is verified, the token is presented."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+
+    async def ask() -> tuple[int, str]:
+        connector = aiohttp.TCPConnector(ssl=ssl.create_default_context(cafile=trusting))
+        async with (
+            aiohttp.ClientSession(connector=connector) as session,
+            session.get(url, headers=headers) as answer,
+        ):
+            return answer.status, await answer.text()
+
+    return asyncio.run(ask())
+
+
+def test_prometheus_scrapes_with_the_token_of_its_service_account(tmp_path: Path) -> None:
+    with Sandbox(arguments=["--rbac"]) as sandbox:
+        sandbox.apply(ROLES)
+        tokens = {name: token_of(name, sandbox.kubeconfig) for name in ("prometheus", "nobody")}
+        own = sandbox.kubeconfig.with_name(f"{sandbox.kubeconfig.name}-scheduler")
+        with scheduler(tmp_path, own) as address:
+            trusting = tmp_path / "certs" / "kube-scheduler.crt"
+            page = f"{address}/metrics"
+            status, text = read(page, trusting=trusting, token=tokens["prometheus"])
+            assert status == 200
+            families = {family.name for family in text_string_to_metric_families(text)}
+            assert {"scheduler_pending_pods", "apiserver_delegated_authn_request"} <= families
+            assert read(page, trusting=trusting, token=tokens["nobody"])[0] == 403
+            assert read(page, trusting=trusting)[0] == 403
+            assert (
+                read(f"{address}/configz", trusting=trusting, token=tokens["prometheus"])[0] == 403
+            )
+            assert read(f"{address}/healthz", trusting=trusting) == (200, "ok")
+            asked = [sys.executable, "-m", "moorage", "queue", "--scheduler", address]
+            asked += ["--certificate-authority", str(trusting)]
+            for words, code, told in (
+                (["--token", tokens["prometheus"]], 0, "note: no pods wait"),
+                ([], 1, 'User "system:anonymous" cannot get path "/moorage/v1/queue"'),
+            ):
+                done = subprocess.run(
+                    [*asked, *words], capture_output=True, text=True, timeout=60, check=False
+                )
+                assert (done.returncode, told in done.stderr) == (code, True), done.stderr
