@@ -122,6 +122,7 @@ class _Scheduler:
         self._port = _free_port()
         flags = ["run", "--kubeconfig", str(kubeconfig), "--config", str(self._config)]
         flags += ["--seed", str(seed), "--secure-port", str(self._port)]
+        flags += ["--bind-address", "127.0.0.1"]
         flags += ["--authorization-always-allow-paths", "/healthz,/readyz,/metrics"]
         self.child = Child(name, flags, log=place / f"{name}.log")
 

@@ -16,7 +16,7 @@ from moorage.base.clock import ManualClock, SystemClock
 from moorage.base.errors import KubeconfigError, UsageError
 from moorage.base.rng import Streams
 from moorage.cli.run.access import access_of, proxy_names
-from moorage.cli.run.tls_flags import pair_source, tls_rules
+from moorage.cli.run.tls_flags import named_sources, pair_source, tls_rules
 from moorage.observe.access import AccessFacts
 from moorage.service.serving.access import Access
 from moorage.service.serving.tls import Pair, TlsRules
@@ -24,6 +24,7 @@ from moorage.service.serving.trust import ProxyNames
 
 TLS12, TLS13 = ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3
 AUTHORITY = Authority(SystemClock())
+NAMES = ("*.b.example", "b.example")
 
 
 def made(**flags: Any) -> Access:
@@ -94,6 +95,31 @@ def test_versions_and_ciphers_that_cannot_be_spoken_are_refused(
 def test_certificate_and_key_are_given_both_or_not_at_all() -> None:
     with pytest.raises(UsageError, match="both or not at all"):
         pair_source({"tls-cert-file": "x"}, SystemClock())
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        pytest.param("", [], id="none"),
+        pytest.param(
+            "a.crt,a.key;b.crt, b.key:*.b.example,b.example",
+            [("--tls-sni-cert-key a.crt, a.key", ()), ("--tls-sni-cert-key b.crt, b.key", NAMES)],
+            id="two, the second for given names",
+        ),
+    ],
+)
+def test_certificates_for_some_names_are_read(text: str, found: list[Any]) -> None:
+    named = named_sources({"tls-sni-cert-key": text})
+    assert [(str(each.source), each.patterns) for each in named] == found
+
+
+@pytest.mark.parametrize("text", ["a.crt", "a.crt,", "a.crt,a.key:", "a,b,c"])
+def test_certificates_for_some_names_that_cannot_be_read_are_refused(text: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        named_sources({"tls-sni-cert-key": text})
+    assert str(caught.value) == (
+        f"--tls-sni-cert-key {text}: write CERTIFICATE,KEY or CERTIFICATE,KEY:NAME,*.NAME"
+    )
 
 
 def test_an_own_certificate_is_made_and_found_again_in_its_directory(tmp_path: Path) -> None:

@@ -89,6 +89,11 @@ def test_the_command_takes_every_flag() -> None:
             {"feature-gates": "A=true,B=false"},
             id="a list may be given in parts",
         ),
+        pytest.param(
+            ("--tls-sni-cert-key=a,b:x,y", "--tls-sni-cert-key=c,d"),
+            {"tls-sni-cert-key": "a,b:x,y;c,d"},
+            id="a list whose parts have commas",
+        ),
         pytest.param(("--kube-api-qps=50",), {"kube-api-qps": 50.0}, id="a number"),
         pytest.param(
             ("--leader-elect-lease-duration", "1m30s"),
@@ -150,8 +155,8 @@ def test_flags_without_effect_are_warned_of(flag: Any) -> None:
 
 
 def test_all_errors_of_flags_are_told_at_once() -> None:
-    with pytest.raises(UsageError, match=r"--tls-curve-preferences: .*; --tls-sni-cert-key: "):
-        typed("--tls-sni-cert-key=x", "--tls-curve-preferences=x")
+    with pytest.raises(UsageError, match=r"--emulated-version: .*; --tls-curve-preferences: "):
+        typed("--tls-curve-preferences=x", "--emulated-version=1.20")
 
 
 def test_election_flags_override_the_file_and_deprecated_ones_do_not() -> None:

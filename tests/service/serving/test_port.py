@@ -134,8 +134,8 @@ async def test_a_server_that_is_gone_lets_nobody_in_but_those_who_need_no_review
         assert (await port.read("/metrics"))[0] == 500
         assert await port.read("/healthz") == (200, "ok")
         assert await port.read("/metrics", pair=MASTER) == (200, "numbers")
-        assert port.facts.token_reviews.answers == {"<error>": 1}
-        assert port.facts.access_reviews.answers == {"<error>": 2}
+        assert list(port.facts.token_reviews.answers) == ["<error>"]
+        assert list(port.facts.access_reviews.answers) == ["<error>"]
 
 
 async def test_a_client_certificate_of_the_published_authority_names_its_user(

@@ -15,7 +15,7 @@ from moorage.apiserver.certs import Authority, KeyPair
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
 from moorage.service.serving.chain import peer_certificate
-from moorage.service.serving.tls import FilePair, ServerTls, TlsRules
+from moorage.service.serving.tls import FilePair, NamedSource, ServerTls, TlsRules
 from moorage.service.serving.trust import BundleFile, Trust, bundle_of
 from tests.service.serving.cluster import presenting, replace
 from tests.service.serving.guards import own_pair
@@ -56,11 +56,15 @@ async def listening(tls: ServerTls) -> AsyncIterator[int]:
 
 
 async def meet(
-    port: int, pair: KeyPair | None = None, *, context: ssl.SSLContext | None = None
+    port: int,
+    pair: KeyPair | None = None,
+    *,
+    context: ssl.SSLContext | None = None,
+    name: str = "localhost",
 ) -> tuple[str, str, bytes]:
     """Connect; return the answer, the cipher and the server's certificate."""
     reader, writer = await asyncio.open_connection(
-        "127.0.0.1", port, ssl=context or presenting(pair), server_hostname="localhost"
+        "127.0.0.1", port, ssl=context or presenting(pair), server_hostname=name
     )
     try:
         answer = (await reader.read()).decode().strip()
@@ -105,6 +109,40 @@ async def test_a_certificate_without_its_key_leaves_the_last_one_in_force(
         assert ["stays in force" in each.getMessage() for each in told] == [True, True]
         files.write(SECOND)
         assert (await meet(port))[2] == SECOND.certificate
+
+
+async def test_a_client_gets_the_certificate_of_the_name_it_asks_for(tmp_path: Path) -> None:
+    pairs = {
+        "default": FIRST,
+        "given": AUTHORITY.server_pair(("other.example",)),
+        "wild": AUTHORITY.server_pair(("nothing.example",)),
+        "own": AUTHORITY.server_pair(("own.example", "a.example", "given.example")),
+    }
+    files = {}
+    for each, pair in pairs.items():
+        (tmp_path / each).mkdir()
+        files[each] = Files(tmp_path / each, pair)
+    named = [
+        NamedSource(files["own"].source),
+        NamedSource(files["given"].source, ("given.example",)),
+        NamedSource(files["wild"].source, ("*.example",)),
+    ]
+    shown = {pair.certificate: each for each, pair in pairs.items()}
+    wanted = {
+        "given.example": "given",
+        "GIVEN.example": "given",
+        "own.example": "own",
+        "b.example": "wild",
+        "a.b.example": "default",
+        "localhost": "default",
+        "127.0.0.1": "default",
+    }
+    async with listening(ServerTls(files["default"].source, TlsRules(), named=named)) as port:
+        assert {name: shown[(await meet(port, name=name))[2]] for name in wanted} == wanted
+        renewed = AUTHORITY.server_pair(("new.example",))
+        files["own"].write(renewed)
+        assert (await meet(port, name="new.example"))[2] == renewed.certificate
+        assert shown[(await meet(port, name="own.example"))[2]] == "wild"
 
 
 async def test_replaced_authorities_count_from_the_next_connection_on(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from moorage.base.clock import Clock
 from moorage.base.errors import KubeconfigError, UsageError
 from moorage.base.rng import Streams
-from moorage.cli.run.tls_flags import pair_source, tls_rules
+from moorage.cli.run.tls_flags import named_sources, pair_source, tls_rules
 from moorage.client.auth import ServerAccess, incluster_access
 from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
@@ -68,7 +68,7 @@ def access_of(
     trust = _trust(given, cluster)
     authenticator = Authenticator(trust or Trust, reviews.tokens(), clock=clock)
     return Access(
-        ServerTls(pair_source(given, clock), tls_rules(given), trust),
+        ServerTls(pair_source(given, clock), tls_rules(given), trust, named=named_sources(given)),
         Gate(authenticator, reviews.authorizer(), facts=facts, clock=clock),
         cluster=cluster,
         tolerant=given.get("authentication-tolerate-lookup-failure", True),

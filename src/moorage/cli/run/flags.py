@@ -68,6 +68,8 @@ class Flag(msgspec.Struct, frozen=True):
 _ON, _NONE, _NO = Effect.EFFECTIVE, Effect.ACCEPTED, Effect.REFUSED
 
 _TLS: Final = "Python's TLS decides; to narrow it, set --tls-cipher-suites"
+SNI: Final = "tls-sni-cert-key"
+"""The only flag of several values whose values have commas inside."""
 _LOG: Final = "log lines are written at once, to standard error"
 
 FLAGS: Final[tuple[Flag, ...]] = (
@@ -266,7 +268,13 @@ FLAGS: Final[tuple[Flag, ...]] = (
     Flag("tls-curve-preferences", "strings", "", _NO, _TLS),
     Flag("tls-min-version", "string", "", _ON, "VersionTLS12 (the default) or VersionTLS13"),
     Flag("tls-private-key-file", "string", "", _ON, "Key of --tls-cert-file, PEM"),
-    Flag("tls-sni-cert-key", "strings", "", _NO, "there is one certificate for all names"),
+    Flag(
+        SNI,
+        "strings",
+        "[]",
+        _ON,
+        "Certificate and key for some server names: FILE,FILE or FILE,FILE:NAME,*.NAME",
+    ),
     Flag(
         "v",
         "int",
@@ -411,7 +419,7 @@ def given_flags(values: Mapping[str, Any]) -> dict[str, Any]:
         A flag is refused; the message lists every refused flag.
     """
     given = {
-        _BY_PARAMETER[parameter].name: _joined(value)
+        (flag := _BY_PARAMETER[parameter]).name: _joined(value, ";" if flag.name == SNI else ",")
         for parameter, value in values.items()
         if value not in (None, ())
     }
@@ -449,6 +457,6 @@ def values_in_force(given: Mapping[str, Any]) -> dict[str, str]:
     return values
 
 
-def _joined(value: Any) -> Any:
+def _joined(value: Any, separator: str) -> Any:
     """Return the values of a repeated flag, joined as in Go."""
-    return ",".join(value) if isinstance(value, tuple) else value
+    return separator.join(value) if isinstance(value, tuple) else value

@@ -10,7 +10,8 @@ from typing import Any, Final
 
 from moorage.base.clock import Clock
 from moorage.base.errors import UsageError
-from moorage.service.serving.tls import FilePair, MadePair, Pair, PairSource, TlsRules
+from moorage.cli.run.flags import SNI
+from moorage.service.serving.tls import FilePair, MadePair, NamedSource, Pair, PairSource, TlsRules
 
 _VERSIONS: Final = {
     "": ssl.TLSVersion.TLSv1_2,
@@ -118,6 +119,32 @@ def pair_source(given: Mapping[str, Any], clock: Clock) -> PairSource:
             f"--cert-dir {folder}: cannot read {absent.name}; certificate and key are a pair"
         )
     return FilePair(*files, flags="--cert-dir")
+
+
+def named_sources(given: Mapping[str, Any]) -> list[NamedSource]:
+    """Return the certificates for certain server names.
+
+    Raises
+    ------
+    UsageError
+        The flag cannot be read.
+
+    Notes
+    -----
+    kubernetes v1.36 ``component-base/cli/flag/namedcertkey_flag.go``.
+    """
+    found = []
+    for text in filter(None, given.get(SNI, "").split(";")):
+        files, colon, patterns = text.partition(":")
+        names = tuple(name.strip() for name in patterns.split(",")) if colon else ()
+        pair = [name.strip() for name in files.split(",")]
+        if len(pair) != 2 or "" in pair or "" in names:
+            raise UsageError(
+                f"--{SNI} {text}: write CERTIFICATE,KEY or CERTIFICATE,KEY:NAME,*.NAME"
+            )
+        source = FilePair(Path(pair[0]), Path(pair[1]), flags=f"--{SNI}")
+        found.append(NamedSource(source, names))
+    return found
 
 
 def _write(made: Pair, certificate: Path, key: Path) -> None:

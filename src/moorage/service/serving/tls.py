@@ -14,7 +14,7 @@ from __future__ import annotations
 import logging
 import ssl
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -125,6 +125,55 @@ class _Connection(ssl.SSLObject):
         self.context = context
 
 
+class NamedSource(msgspec.Struct, frozen=True):
+    """A certificate for some server names.
+
+    Parameters
+    ----------
+    source
+        The certificate.
+    patterns
+        Server names; ``*`` may stand for the first label. Empty: the names in the certificate.
+    """
+
+    source: PairSource
+    patterns: tuple[str, ...] = ()
+
+
+class _Offer:
+    """A certificate, and the context that presents it."""
+
+    def __init__(self, named: NamedSource, made: Callable[[Pair], ssl.SSLContext]) -> None:
+        self.source = named.source
+        self.patterns = named.patterns
+        self._pair = self.source.pair()
+        self.context = made(self._pair)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The server names that the certificate is for."""
+        return self.patterns or names_of(self._pair.certificate)
+
+    def renew(self, made: Callable[[Pair], ssl.SSLContext], *, anyway: bool) -> bool:
+        """Make a new context if the certificate has changed, or anyway; return whether it did."""
+        changed = self.source.changed()
+        if not (changed or anyway):
+            return False
+        try:
+            pair = self.source.pair() if changed else self._pair
+            context = made(pair)
+        except (OSError, ssl.SSLError) as error:
+            # Perhaps only one of the two files has been replaced so far.
+            reason = error.strerror or str(error)
+            _log.error("%s: %s; the last one stays in force", self.source, reason)
+            pair, context = self._pair, made(self._pair)
+        else:
+            if changed:
+                _log.info("%s: read again", self.source)
+        self._pair, self.context = pair, context
+        return True
+
+
 class ServerTls:
     """The TLS side of the port.
 
@@ -136,11 +185,13 @@ class ServerTls:
         Versions and ciphers.
     trust
         Returns the authorities of client certificates; None: clients are asked for none.
+    named
+        Certificates for clients that ask for certain server names.
 
     Raises
     ------
     UsageError
-        The certificate or the ciphers cannot be used.
+        A certificate or the ciphers cannot be used.
 
     Attributes
     ----------
@@ -149,51 +200,57 @@ class ServerTls:
     """
 
     def __init__(
-        self, source: PairSource, rules: TlsRules, trust: Callable[[], Trust] | None = None
+        self,
+        source: PairSource,
+        rules: TlsRules,
+        trust: Callable[[], Trust] | None = None,
+        *,
+        named: Sequence[NamedSource] = (),
     ) -> None:
-        self._source = source
         self._rules = rules
         self._trust = trust
-        try:
-            self._pair = source.pair()
-            self._authorities = self._pem()
-            self._current = self._made()
-            self.context = self._made()
-        except (OSError, ssl.SSLError) as error:
-            raise UsageError(f"{source}: {error.strerror or error}") from error
+        self._authorities = self._pem()
+        self._offers: list[_Offer] = []
+        for each in (NamedSource(source), *named):
+            try:
+                self._offers.append(_Offer(each, self._made))
+            except (OSError, ssl.SSLError) as error:
+                raise UsageError(f"{each.source}: {error.strerror or error}") from error
+        self._by_name = self._sorted()
+        self.context = self._made(source.pair())
 
     def _greet(self, connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:
         """Give a new connection the context of the moment."""
-        del name
         self._refresh()
         assert isinstance(connection, _Connection), "the context makes connections of this class"
-        connection.take(self._current)
+        wanted = (name or "").lower()
+        wildcard = f"*.{wanted.partition('.')[2]}"
+        default = self._offers[0].context
+        connection.take(self._by_name.get(wanted) or self._by_name.get(wildcard) or default)
 
     def _refresh(self) -> None:
-        """Make a new context if certificate or authorities have changed."""
+        """Make new contexts where certificates or authorities have changed."""
         pem = self._pem()
-        renewed = self._renewed() if self._source.changed() else None
-        if renewed is None and pem == self._authorities:
-            return
-        old = self._pair
-        self._pair = renewed or old
-        try:
-            self._current = self._made(pem)
-        except ssl.SSLError as error:
-            # Perhaps only one of the two files has been replaced so far.
-            self._pair = old
-            _log.error("%s: %s; the last one stays in force", self._source, error)
-            return
-        self._authorities = pem
-        if renewed is not None:
-            _log.info("%s: read again", self._source)
+        anyway, self._authorities = pem != self._authorities, pem
+        renewed = [offer.renew(self._made, anyway=anyway) for offer in self._offers]
+        if any(renewed):
+            self._by_name = self._sorted()
 
-    def _renewed(self) -> Pair | None:
-        try:
-            return self._source.pair()
-        except OSError as error:
-            _log.error("%s: %s; the last one stays in force", self._source, error.strerror)
-            return None
+    def _sorted(self) -> dict[str, ssl.SSLContext]:
+        """Return the contexts by server name: given names go before names in certificates.
+
+        Notes
+        -----
+        Of two certificates for one name the first counts, as in kubernetes v1.36
+        ``apiserver/pkg/server/dynamiccertificates/named_certificates.go``.
+        """
+        found: dict[str, ssl.SSLContext] = {}
+        named = self._offers[1:]
+        for given in (True, False):
+            for offer in (each for each in named if bool(each.patterns) is given):
+                for name in offer.names:
+                    found.setdefault(name.lower(), offer.context)
+        return found
 
     def _pem(self) -> str:
         if self._trust is None:
@@ -201,7 +258,7 @@ class ServerTls:
         trust = self._trust()
         return trust.clients.pem + trust.front.pem
 
-    def _made(self, authorities: str | None = None) -> ssl.SSLContext:
+    def _made(self, pair: Pair) -> ssl.SSLContext:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.sslobject_class = _Connection
         context.sni_callback = self._greet
@@ -212,16 +269,27 @@ class ServerTls:
         # A resumed connection would bring the identity of an earlier handshake along.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
-        load_pair(context, self._pair)
+        load_pair(context, pair)
         if self._trust is not None:
             context.verify_mode = ssl.CERT_OPTIONAL
             # As Go: an authority in the bundle is trusted, root or not.
             context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
             context.verify_flags &= ~ssl.VERIFY_X509_STRICT
-            pem = self._authorities if authorities is None else authorities
-            if pem:
-                context.load_verify_locations(cadata=pem)
+            if self._authorities:
+                context.load_verify_locations(cadata=self._authorities)
         return context
+
+
+def names_of(certificate: bytes) -> tuple[str, ...]:
+    """Return the server names that a certificate is for, PEM; none if they cannot be read."""
+    from cryptography import x509
+
+    try:
+        found = x509.load_pem_x509_certificate(certificate).extensions
+        names = found.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (x509.ExtensionNotFound, x509.DuplicateExtension, ValueError):
+        return ()
+    return tuple(names.get_values_for_type(x509.DNSName))
 
 
 def load_pair(context: ssl.SSLContext, pair: Pair) -> None:
