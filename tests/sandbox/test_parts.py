@@ -84,6 +84,9 @@ class _DeadParts:
     async def scheduling(self) -> None:
         return
 
+    async def page(self) -> str:
+        return ""
+
     async def serving(self) -> str:
         return ""
 

@@ -15,6 +15,9 @@ class SilentView:
     def ready(self, seconds: float) -> None:
         return
 
+    def page(self, link: str) -> None:
+        pass
+
     def serving(self, url: str) -> None:
         return
 

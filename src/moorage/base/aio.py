@@ -7,8 +7,10 @@ event loop itself jumps (see ``moorage.testing``), so nothing here knows of test
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import selectors
+import threading
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
@@ -40,6 +42,28 @@ def real_seconds(seconds: float) -> float:
     """
     loop = asyncio.get_running_loop()
     return seconds * loop.speed if isinstance(loop, ScaledLoop) else seconds
+
+
+async def real_sleep(seconds: float) -> None:
+    """Suspend the caller for real seconds, even where the loop's time is faster or stands still."""
+    loop = asyncio.get_running_loop()
+    if not isinstance(loop, ScaledLoop):
+        await asyncio.sleep(seconds)
+        return
+    # The loop's timers follow its own time, so a thread of no other use waits.
+    passed = asyncio.Event()
+    timer = threading.Timer(seconds, _wake, (loop, passed))
+    timer.daemon = True
+    timer.start()
+    try:
+        await passed.wait()
+    finally:
+        timer.cancel()
+
+
+def _wake(loop: asyncio.AbstractEventLoop, passed: asyncio.Event) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
+        loop.call_soon_threadsafe(passed.set)
 
 
 class _ScaledSelector(selectors.DefaultSelector):

@@ -53,6 +53,10 @@ class View(Protocol):
         """Show where the scheduler's metrics and health checks are."""
         ...
 
+    def page(self, link: str) -> None:
+        """Show the login link of the page."""
+        ...
+
     def change(self, change: Change) -> None:
         """Show that a pod changed."""
         ...
@@ -88,6 +92,11 @@ def nodes_text(count: int, autoscale: str) -> str:
 def metrics_line(url: str) -> str:
     """Return where the scheduler's metrics are, for people; its certificate is its own."""
     return f"scheduler metrics at {url}/metrics (curl -k)"
+
+
+def page_line(link: str) -> str:
+    """Return where the page is, for people."""
+    return f"page at {link} (the link works once)"
 
 
 class _Printer:
@@ -164,6 +173,10 @@ class LinesView(_Printer):
         """Print the address of the metrics."""
         self._print(f"{metrics_line(url)}\n")
 
+    def page(self, link: str) -> None:
+        """Print the login link of the page."""
+        self._print(f"{page_line(link)}\n")
+
     def change(self, change: Change) -> None:
         """Keep a change for the next tick."""
         self._seen += 1
@@ -221,6 +234,9 @@ class QuietView(LinesView):
     def serving(self, url: str) -> None:
         """Say nothing."""
 
+    def page(self, link: str) -> None:
+        """Say nothing."""
+
     def change(self, change: Change) -> None:
         """Say nothing."""
 
@@ -242,6 +258,10 @@ class JsonView(_Printer):
     def serving(self, url: str) -> None:
         """Print where the scheduler's metrics and health checks are."""
         self._print({"type": "serving", "url": url})
+
+    def page(self, link: str) -> None:
+        """Print the login link of the page."""
+        self._print({"type": "page", "url": link})
 
     def change(self, change: Change) -> None:
         """Print a change."""

@@ -10,7 +10,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from moorage.sandbox.lines import Started, metrics_line, nodes_text, summary
+from moorage.sandbox.lines import Started, metrics_line, nodes_text, page_line, summary
 from moorage.sandbox.progress import Change, PodState, Progress
 
 _COLOURS = {
@@ -72,6 +72,13 @@ class LiveView:
     def serving(self, url: str) -> None:
         """Draw the address of the metrics from now on."""
         self._head.append(Text(metrics_line(url)))
+
+    def page(self, link: str) -> None:
+        """Draw the login link of the page from now on; once not wrapped, so that it works."""
+        line = Text(page_line(link))
+        if len(line) > self._console.width and self._in_foreground():
+            self._console.print(line, soft_wrap=True)
+        self._head.append(line)
 
     def change(self, change: Change) -> None:
         """Nothing to do: the next tick draws from the progress."""

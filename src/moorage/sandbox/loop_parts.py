@@ -22,7 +22,7 @@ class LoopParts:
         Settings of the server.
     scheduler
         Makes the scheduler's coroutine, given the callbacks for when it schedules, and for the
-        address of its metrics.
+        address of its metrics and the login link of its page.
     clock
         Time for all parts.
     """
@@ -68,6 +68,10 @@ class LoopParts:
 
     async def serving(self) -> str:
         """Wait for the address of the scheduler's metrics."""
+        return await self._served.get()
+
+    async def page(self) -> str:
+        """Wait for the login link of the scheduler's page."""
         return await self._served.get()
 
     async def failed(self) -> None:

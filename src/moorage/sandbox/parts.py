@@ -51,6 +51,10 @@ class Parts(Protocol):
         """Wait for the address of the scheduler's metrics and health checks; "" for none."""
         ...
 
+    async def page(self) -> str:
+        """Wait, after `serving`, for the login link of the scheduler's page."""
+        ...
+
     async def failed(self) -> None:
         """Wait for a part that ends without being asked to, and raise the reason.
 
@@ -79,7 +83,8 @@ class ProcessParts:
         Settings of the server.
     scheduler_command
         Program and arguments that run the scheduler; empty to run none. The scheduler begins when
-        it receives a line. It writes a line when it schedules, and then the address of its metrics.
+        it receives a line. It writes a line when it schedules, then the address of its metrics, and
+        then, with a page, the page's login link.
     autoscaler_command
         Program and arguments that add and remove nodes; empty to keep the nodes there are.
     on_message
@@ -145,6 +150,10 @@ class ProcessParts:
         async for line in self._scheduler.lines():
             return line.decode().strip()
         return ""
+
+    async def page(self) -> str:
+        """Wait for the scheduler's line with the login link of its page."""
+        return await self.serving()
 
     async def failed(self) -> None:
         """Wait until one of the processes ends."""

@@ -54,6 +54,8 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
         have been started.
     scheduler
         Whether to start a scheduler.
+    page
+        Whether the scheduler serves a page.
     until_settled
         Whether to end when every pod is bound or explained.
     seed
@@ -79,6 +81,7 @@ class UpPlan(msgspec.Struct, frozen=True, kw_only=True):
     scheduler_kubeconfig: Path | None = None
     objects: Callable[[], Sequence[dict[str, object]]] = tuple
     scheduler: bool = True
+    page: bool = False
     until_settled: bool = False
     seed: int = 0
     watch: bool = True
@@ -184,6 +187,8 @@ class _Run:
         if self._plan.scheduler and (health := await self._parts.serving()):
             self._note(health=health)
             self._view.serving(health)
+            if self._plan.page and (link := await self._parts.page()):
+                self._view.page(link)
         await self._created.wait()
         self._note(state="ready")
         self._plan.on_up()

@@ -20,7 +20,13 @@ from moorage.cli.options import (
 )
 from moorage.cli.render import show_note
 from moorage.cli.run.flags import RunCommand, given_flags, kube_scheduler_flags, warnings
-from moorage.cli.run.scheduler_options import RECORDS_BYTES, SchedulerOptions
+from moorage.cli.run.scheduler_options import (
+    NOBODY,
+    PAGE,
+    RECORDS_BYTES,
+    SchedulerOptions,
+    Told,
+)
 
 _EPILOG = """
 \b
@@ -72,6 +78,16 @@ schedulerName of its own to run beside kube-scheduler.
     metavar="FILE",
     help="Write the record of every attempt to FILE, as JSON lines; rotated at 64 MiB, 5 files.",
 )
+@click.option(
+    "--dashboard",
+    "page",
+    is_flag=False,
+    flag_value=PAGE,
+    default="",
+    metavar="[ADDRESS:PORT]",
+    help=f"Serve the page for people; without a value on {PAGE}. Its login link is printed.",
+)
+@click.option("--page-acts", default="", hidden=True)
 @click.option("--end-with-stdin", is_flag=True, hidden=True)
 @click.option("--pace", type=(float, int, str, int), default=(1.0, 0, "", 0), hidden=True)
 def run(
@@ -96,7 +112,7 @@ def run(
         from moorage.cli.run.scheduling import schedule, write_config
         from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
 
-    records_bytes, record = flags.pop("records_bytes"), flags.pop("record")
+    own = {name: flags.pop(name) for name in ("records_bytes", "record", "page", "page_acts")}
     given = given_flags(flags)
     # The lines of a sandbox's scheduler stand among those of its other parts: warnings only.
     level = logging.WARNING if end_with_stdin and not verbose else level_of(verbose)
@@ -115,8 +131,7 @@ def run(
         flags=given,
         verbosity=verbose,
         free_port=end_with_stdin,
-        records_bytes=records_bytes,
-        record=record,
+        **own,
     )
     if "write-config-to" in given:
         write_config(options, Path(given["write-config-to"]))
@@ -132,10 +147,10 @@ def run(
     async def main() -> None:
         ending = Ending(clock=clock)
         ending.listen()
-        on_ready = _say_ready if end_with_stdin else None
-        on_serving = click.echo if end_with_stdin else None
-        work = schedule(options, clock, on_ready=on_ready, on_serving=on_serving)
-        await until_ended(work, ending, name="scheduler", child=end_with_stdin)
+        told = Told(_say_ready, click.echo, click.echo) if end_with_stdin else NOBODY
+        await until_ended(
+            schedule(options, clock, told), ending, name="scheduler", child=end_with_stdin
+        )
 
     run_loop(main(), chosen, clock)
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +13,30 @@ import msgspec
 
 RECORDS_BYTES: Final = 64 * 1024 * 1024
 """`moorage.observe.records.ring.BYTES_MAX`, which takes long to import."""
+PAGE: Final = "127.0.0.1:10270"
+"""Where the page is served unless told otherwise."""
+
+
+class Told(msgspec.Struct, frozen=True):
+    """The functions that a starting scheduler calls; None where nobody is told.
+
+    Parameters
+    ----------
+    ready
+        Called when the first lists have arrived and pods are being scheduled.
+    serving
+        Called after that with the address of metrics and health checks, where a free port is taken.
+    page
+        Called after that with the first login link of the page, if there is one; later links, and
+        all links without it, are told on standard error.
+    """
+
+    ready: Callable[[], None] | None = None
+    serving: Callable[[str], None] | None = None
+    page: Callable[[str], None] | None = None
+
+
+NOBODY: Final = Told()
 
 
 class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +64,10 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
         Memory of the records of attempts, bytes; 0 keeps none.
     record
         File that records are written to; None writes none.
+    page
+        ``ADDRESS:PORT`` to serve the page on; "" serves none.
+    page_acts
+        Kubeconfig of the administrator of a sandbox, whose acts the page offers; "" offers none.
     """
 
     kubeconfig: str = ""
@@ -52,3 +80,5 @@ class SchedulerOptions(msgspec.Struct, frozen=True, kw_only=True):
     free_port: bool = False
     records_bytes: int = RECORDS_BYTES
     record: Path | None = None
+    page: str = ""
+    page_acts: str = ""

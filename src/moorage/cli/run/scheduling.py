@@ -7,6 +7,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ from moorage.cli.render import show_note, yaml_text
 from moorage.cli.run.flags import values_in_force
 from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.recording import Recording
-from moorage.cli.run.scheduler_options import SchedulerOptions
+from moorage.cli.run.scheduler_options import NOBODY, SchedulerOptions, Told
 from moorage.cli.run.serving import Begun, health_server, metric_pages, port_of
 from moorage.cli.run.start_line import tell_start
 from moorage.client.auth import ServerAccess
@@ -52,18 +53,14 @@ from moorage.service.scheduler import Scheduler
 async def schedule(
     options: SchedulerOptions,
     clock: Clock,
-    *,
-    on_ready: Callable[[], None] | None = None,
-    on_serving: Callable[[str], None] | None = None,
+    told: Told = NOBODY,
 ) -> None:
     """Schedule the pods of a server until cancelled.
 
     Parameters
     ----------
-    on_ready
-        Called when the first lists have arrived and pods are being scheduled.
-    on_serving
-        Called after that with the address of metrics and health checks, where a free port is taken.
+    told
+        The functions to call when pods are being scheduled, and with the addresses that are served.
 
     Raises
     ------
@@ -120,7 +117,8 @@ async def schedule(
             scheduler, access.server, known, seed=streams.seed, records=recording.text
         )
         with watch:
-            await _served(scheduler, server, (line, recording.run()), on_ready, on_serving)
+            shown = partial(_shown, options, scheduler, clock, access.server)
+            await _served(scheduler, server, (line, recording.run()), shown, told)
     finally:
         await transport.close()
         await lease_transport.close()
@@ -143,8 +141,8 @@ async def _served(
     scheduler: Scheduler,
     server: HealthServer | None,
     beside: Sequence[Coroutine[Any, Any, None]],
-    on_ready: Callable[[], None] | None,
-    on_serving: Callable[[str], None] | None,
+    shown: Callable[[Callable[[str], None] | None], Coroutine[Any, Any, None]],
+    told: Told,
 ) -> None:
     """Run a scheduler, do other work beside it, and serve its port while it runs."""
     # kube-scheduler's own debugging signal: compare the cache with the API and log differences.
@@ -152,9 +150,11 @@ async def _served(
     tasks = TaskOwner()
     for work in beside:
         tasks.spawn(work, name="beside the scheduler")
-    late = None if on_serving is None else server
-    if on_ready is not None:
-        tasks.spawn(_tell(scheduler, on_ready, late, on_serving), name="tell that it schedules")
+    late = None if told.serving is None else server
+    if told.ready is not None:
+        tasks.spawn(_tell(scheduler, late, shown, told), name="tell that it schedules")
+    else:
+        tasks.spawn(shown(None), name="page")
     if server is not None and late is None:
         await server.start()
     try:
@@ -167,15 +167,31 @@ async def _served(
 
 async def _tell(
     scheduler: Scheduler,
-    on_ready: Callable[[], None],
     server: HealthServer | None,
-    on_serving: Callable[[str], None] | None,
+    shown: Callable[[Callable[[str], None] | None], Coroutine[Any, Any, None]],
+    told: Told,
 ) -> None:
     await scheduler.ready.wait()
-    on_ready()
-    if server is not None and on_serving is not None:
+    if told.ready is not None:
+        told.ready()
+    if server is not None and told.serving is not None:
         await server.start()
-        on_serving(server.url)
+        told.serving(server.url)
+    await shown(told.page)
+
+
+async def _shown(
+    options: SchedulerOptions,
+    scheduler: Scheduler,
+    clock: Clock,
+    server: str,
+    on_page: Callable[[str], None] | None,
+) -> None:
+    """Serve the page for as long as the scheduler runs; nothing happens without one."""
+    if options.page:
+        from moorage.cli.page.serving import show_page
+
+        await show_page(options, scheduler, clock, server=server, on_page=on_page)
 
 
 def configured(options: SchedulerOptions) -> LoadedConfiguration:

@@ -30,7 +30,10 @@ from moorage.observe.slis import HealthFacts
 from moorage.service.health import HealthServer, Listening, Page, PageMaker, QueryPage
 from moorage.service.metrics import PLAYED
 from moorage.service.questions.answering import AnsweringProcess
+from moorage.service.questions.cluster import cluster_question
+from moorage.service.questions.decisions import decisions_question
 from moorage.service.questions.pages import body_pages, question_pages
+from moorage.service.questions.plugins import plugins_question
 from moorage.service.questions.question import BodyQuestion
 from moorage.service.questions.queue import queue_question
 from moorage.service.questions.records import records_question
@@ -222,6 +225,9 @@ def answers_of(
     return question_pages(
         [
             queue_question(scheduler, clock),
+            cluster_question(scheduler, clock),
+            decisions_question(scheduler, clock),
+            plugins_question(scheduler, clock),
             records_question(scheduler, clock),
             explain_question(scheduler, clock),
         ],

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from moorage.sandbox.parts import Parts
     from moorage.sandbox.settings import ServerSettings
 
+_PAGE = "127.0.0.1:0"
 _OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "samples", "controller": True}
 _SAMPLES: dict[str, Any] = {
     "apiVersion": "v1",
@@ -86,6 +87,7 @@ memory.
     help="The scheduler's KubeSchedulerConfiguration.",
 )
 @click.option("--no-scheduler", is_flag=True, help="Start server and nodes only.")
+@click.option("--no-dashboard", is_flag=True, help="Serve no page for people.")
 @click.option("--empty", is_flag=True, help="Do not create the first thirty pods.")
 @click.option(
     "--exit-when-settled",
@@ -119,6 +121,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     *,
     config: Path | None,
     no_scheduler: bool,
+    no_dashboard: bool,
     empty: bool,
     exit_when_settled: bool,
     single_process: bool,
@@ -134,10 +137,8 @@ def up(  # noqa: PLR0913 - one parameter an option
     in memory, unless --data names a directory. A kubeconfig for kubectl, or any other client, is
     written first.
     """
-    if no_scheduler and exit_when_settled and not empty:
-        raise click.UsageError(
-            "--exit-when-settled waits for a scheduler, and --no-scheduler starts none"
-        )
+    _refuse_waiting_for_nobody(no_scheduler and exit_when_settled and not empty)
+    page = not (no_scheduler or no_dashboard or exit_when_settled)
     life, wanted, server = _split(others)
     kubeconfig = kubeconfig_path(life["name"], life["kubeconfig_out"])
     # First of all: a process with threads, as libraries start them, should not fork.
@@ -147,8 +148,8 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.sandbox.up import UpPlan
 
     served = _checked(config, plugins, gates)
-    nodes = templates_of(wanted)
     chosen_seed = Streams(seed).seed if seed is None else seed
+    nodes = templates_of(wanted)
     settings = server_settings(server, nodes, chosen_seed, default_nodes=are_default(wanted))
     own = _scheduler_kubeconfig(kubeconfig) if settings.rbac else None
     plan = UpPlan(
@@ -156,6 +157,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         scheduler_kubeconfig=own,
         objects=list if empty else partial(_first_objects, served),
         scheduler=not no_scheduler,
+        page=page,
         until_settled=exit_when_settled,
         seed=chosen_seed,
         watch=output != "quiet" and detached is None,
@@ -171,6 +173,8 @@ def up(  # noqa: PLR0913 - one parameter an option
         plugins=plugins,
         flags=_flags(settings, gates),
         free_port=True,
+        page=_PAGE if page else "",
+        page_acts=str(kubeconfig.resolve()),
     )
     scaling = _scaling(wanted, kubeconfig, options, single=single_process)
     scheduler = None if no_scheduler else options
@@ -178,8 +182,19 @@ def up(  # noqa: PLR0913 - one parameter an option
     try:
         live_through(plan, parts, view, life)
     finally:
-        if settings.pace.timeline:
-            Path(settings.pace.timeline).unlink(missing_ok=True)
+        _remove_timeline(settings)
+
+
+def _remove_timeline(settings: ServerSettings) -> None:
+    if settings.pace.timeline:
+        Path(settings.pace.timeline).unlink(missing_ok=True)
+
+
+def _refuse_waiting_for_nobody(asked: bool) -> None:
+    if asked:
+        raise click.UsageError(
+            "--exit-when-settled waits for a scheduler, and --no-scheduler starts none"
+        )
 
 
 def _nothing() -> None:
@@ -252,6 +267,8 @@ def _flags(settings: ServerSettings, gates: str) -> dict[str, object]:
 def _arguments(options: SchedulerOptions) -> list[str]:
     """Return the arguments of the scheduler's own process."""
     arguments = ["--kubeconfig", str(options.kubeconfig)]
+    if options.page:
+        arguments += ["--dashboard", options.page, "--page-acts", options.page_acts]
     for flag, value in options.flags.items():
         arguments += [f"--{flag}", str(value)]
     return arguments + _alike(options)
@@ -309,16 +326,17 @@ def _parts(
 
 
 def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> Parts:
+    from moorage.cli.run.scheduler_options import Told
     from moorage.cli.run.scheduling import schedule
     from moorage.sandbox.loop_parts import LoopParts
 
     clock = settings.pace.clock()
 
     def scheduler(
-        on_ready: Callable[[], None], on_serving: Callable[[str], None]
+        on_ready: Callable[[], None], told: Callable[[str], None]
     ) -> Coroutine[Any, Any, None]:
         assert options is not None, "without options nobody starts a scheduler"
-        return schedule(options, clock, on_ready=on_ready, on_serving=on_serving)
+        return schedule(options, clock, Told(on_ready, told, told))
 
     return LoopParts(settings, scheduler, clock=clock)
 

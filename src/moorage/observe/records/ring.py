@@ -69,6 +69,11 @@ class RecordRing:
         yield from (each for each in self._edges if each.size)
         yield from self._newest
 
+    def newest_first(self) -> Iterator[AttemptRecord]:
+        """Iterate over the newest records, from the newest on; edges of pods are left out."""
+        self._settle()
+        return reversed(self._newest)
+
     @property
     def nbytes(self) -> int:
         """Memory of all records, bytes; a little more than it takes."""

@@ -1,0 +1,235 @@
+"""What the page of a sandbox can change: pods, nodes and the time, as the commands do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import jsonpatch
+import msgspec
+
+from moorage.api.resources import NODES, PODS, ResourceType, by_kind
+from moorage.base.errors import UsageError
+from moorage.client.requests import MERGE_PATCH
+from moorage.client.status import error_from_answer
+from moorage.client.transport import Call, Transport
+from moorage.client.writes import Client
+from moorage.dashboard.source import Answered
+from moorage.sandbox.scaling.new_nodes import highest_number, new_nodes
+from moorage.sandbox.scaling.resize import create_nodes, list_nodes
+
+T = TypeVar("T")
+
+_TIME: Final = "/moorage.dev/v1/time"
+_COUNT_MAX: Final = 500
+_BY_THE_SERVER: Final = (
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "generation",
+    "managedFields",
+)
+
+
+class SamplePods(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """Pods to create, all alike.
+
+    Parameters
+    ----------
+    name
+        Their common name; the server adds a suffix.
+    count
+        How many.
+    cpu, memory
+        What each requests, as quantities.
+    namespace
+        Where.
+    """
+
+    name: str = "sample"
+    count: int = 1
+    cpu: str = "500m"
+    memory: str = "256Mi"
+    namespace: str = "default"
+
+
+class Cordon(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A node to cordon, or to open again."""
+
+    node: str
+    on: bool = True
+
+
+class NewNodes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """How many nodes to add."""
+
+    count: int = 1
+
+
+class WayOut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """A way out of an explanation, with its pod.
+
+    Parameters
+    ----------
+    namespace, name
+        The pod.
+    text
+        The change as a sentence.
+    patch
+        The change of the pod as a JSON patch; empty where the pod stays as it is.
+    delete
+        ``namespace/name`` of the pod that has to go; "" for none.
+    create
+        Objects to create.
+    """
+
+    namespace: str
+    name: str
+    text: str = ""
+    patch: list[dict[str, Any]] = []
+    delete: str = ""
+    create: list[dict[str, Any]] = []
+
+
+class TimeChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Another speed of the time, or a step; nothing only asks."""
+
+    speed: float | None = None
+    step: float | None = None
+
+
+class SandboxActs:
+    """Changes a sandbox as its administrator.
+
+    Parameters
+    ----------
+    transport
+        Carries the calls.
+    client
+        The verbs of the API, over it.
+    """
+
+    def __init__(self, transport: Transport, client: Client) -> None:
+        self._transport = transport
+        self._client = client
+        self._acts: Mapping[str, Callable[[bytes], Awaitable[Answered]]] = {
+            "create-pods": self._create_pods,
+            "cordon": self._cordon,
+            "add-nodes": self._add_nodes,
+            "apply-way-out": self._apply_way_out,
+            "time": self._time,
+        }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The acts there are."""
+        return tuple(self._acts)
+
+    async def perform(self, name: str, body: bytes) -> Answered:
+        """Do one of them.
+
+        Raises
+        ------
+        UsageError
+            The body says nothing that can be done.
+        MoorageError
+            The API server does not do it.
+        """
+        return await self._acts[name](body)
+
+    async def _create_pods(self, body: bytes) -> Answered:
+        wanted = _read(body, SamplePods)
+        _check_count(wanted.count)
+        requests = {"cpu": wanted.cpu, "memory": wanted.memory}
+        container = {"name": "main", "image": "registry.k8s.io/pause:3.10"}
+        pod = {
+            "metadata": {
+                "generateName": f"{wanted.name}-",
+                "namespace": wanted.namespace,
+                "labels": {"app": wanted.name},
+            },
+            "spec": {"containers": [{**container, "resources": {"requests": requests}}]},
+        }
+        names = [_name(await self._create(PODS, pod)) for _ in range(wanted.count)]
+        return _told({"created": names})
+
+    async def _create(self, resource: ResourceType, obj: dict[str, Any]) -> dict[str, Any]:
+        made: Any = await self._client.create(
+            resource,
+            {"apiVersion": resource.api_version, "kind": resource.kind, **obj},
+            namespace=obj["metadata"].get("namespace", "") if resource.namespaced else "",
+        )
+        return dict(made)
+
+    async def _cordon(self, body: bytes) -> Answered:
+        wanted = _read(body, Cordon)
+        change = {"spec": {"unschedulable": wanted.on or None}}
+        await self._client.patch(
+            NODES, wanted.node, msgspec.json.encode(change), content_type=MERGE_PATCH
+        )
+        return _told({"node": wanted.node, "cordoned": wanted.on})
+
+    async def _add_nodes(self, body: bytes) -> Answered:
+        wanted = _read(body, NewNodes)
+        _check_count(wanted.count)
+        nodes = await list_nodes(self._client)
+        first = highest_number(node.name for node in nodes) + 1
+        names = await create_nodes(self._client, new_nodes((), wanted.count, first=first))
+        return _told({"added": names})
+
+    async def _apply_way_out(self, body: bytes) -> Answered:
+        wanted = _read(body, WayOut)
+        if wanted.delete:
+            namespace, _, name = wanted.delete.partition("/")
+            await self._client.delete(PODS, name, namespace=namespace, grace_seconds=0)
+        for obj in wanted.create:
+            resource = by_kind(str(obj.get("kind")), str(obj.get("apiVersion")))
+            if resource is None:
+                raise UsageError(f"{obj.get('kind')}: the page creates no such objects")
+            await self._create(resource, obj)
+        if wanted.patch:
+            await self._replace_pod(wanted)
+        return _told({"done": wanted.text})
+
+    async def _replace_pod(self, wanted: WayOut) -> None:
+        """Delete a pod and create it changed: most of a pod's spec cannot be changed in place."""
+        pod: Any = await self._client.get(PODS, wanted.name, namespace=wanted.namespace)
+        try:
+            changed = jsonpatch.apply_patch(pod, wanted.patch)
+        except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
+            raise UsageError(f"patch: {error}") from error
+        changed.pop("status", None)
+        for field in _BY_THE_SERVER:
+            changed["metadata"].pop(field, None)
+        where = {"namespace": wanted.namespace}
+        await self._client.delete(PODS, wanted.name, **where, grace_seconds=0)
+        await self._create(PODS, changed)
+
+    async def _time(self, body: bytes) -> Answered:
+        wanted = _read(body, TimeChange)
+        change = None if wanted == TimeChange() else msgspec.json.encode(wanted)
+        call = Call("GET" if change is None else "POST", _TIME, body=change)
+        answer = await self._transport.request(call)
+        if answer.status != 200:
+            raise error_from_answer(answer)
+        return Answered(answer.body)
+
+
+def _read(body: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(body or b"{}", type=kind)
+    except msgspec.MsgspecError as error:
+        raise UsageError(str(error)) from error
+
+
+def _check_count(count: int) -> None:
+    if not 1 <= count <= _COUNT_MAX:
+        raise UsageError(f"count: {count}: write a whole number from 1 to {_COUNT_MAX}")
+
+
+def _name(made: dict[str, Any]) -> str:
+    return str(made["metadata"]["name"])
+
+
+def _told(found: object) -> Answered:
+    return Answered(msgspec.json.encode(found))

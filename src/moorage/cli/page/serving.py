@@ -1,0 +1,136 @@
+"""The page of a scheduler that runs in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+
+from moorage.base.clock import Clock, SystemClock
+from moorage.base.errors import UsageError
+from moorage.base.rng import Streams
+from moorage.cli.page.in_process import InProcess
+from moorage.cli.render import show_note
+from moorage.cli.run.scheduler_options import SchedulerOptions
+from moorage.cli.run.serving import answers_of
+from moorage.client.http_transport import open_transport
+from moorage.client.kubeconfig import find_access
+from moorage.client.writes import Client
+from moorage.dashboard.acts import Acts
+from moorage.dashboard.server import LOOPBACK, PagePlan, PageServer
+from moorage.service.scheduler import Scheduler
+from moorage.service.serving.tls import Pair, load_pair
+
+_RIGHTS: Final = (
+    "This page shows everything that the scheduler of {server} sees, with the scheduler's rights, "
+    "to whoever opened its login link. It changes nothing."
+)
+
+
+async def show_page(
+    options: SchedulerOptions,
+    scheduler: Scheduler,
+    clock: Clock,
+    *,
+    server: str,
+    on_page: Callable[[str], None] | None,
+) -> None:
+    """Serve the page of a scheduler until cancelled.
+
+    Parameters
+    ----------
+    options
+        The address of the page, and whether it offers a sandbox's acts.
+    scheduler
+        The scheduler that answers.
+    clock
+        The scheduler's time.
+    server
+        The API server, for people.
+    on_page
+        Called with the first login link; every other link is told on standard error.
+
+    Raises
+    ------
+    UsageError
+        The address cannot be used.
+    """
+    unused = [] if on_page is None else [on_page]
+
+    def on_link(link: str) -> None:
+        if unused:
+            unused.pop()(link)
+        else:
+            show_note(f"page at {link} (the link works once)")
+
+    source = InProcess(answers_of(scheduler, clock))
+    plan = plan_of(options.page, title=server, rights=_RIGHTS.format(server=server))
+    async with _acts(options.page_acts) as acts:
+        if acts is not None:
+            plan = msgspec.structs.replace(plan, title="sandbox", rights="")
+        # The page lives in real time, however fast the time of a sandbox is.
+        page = PageServer(plan, source, clock=SystemClock(), acts=acts, on_link=on_link)
+        async with _started(page):
+            await asyncio.Event().wait()
+
+
+@asynccontextmanager
+async def _acts(kubeconfig: str) -> AsyncIterator[Acts | None]:
+    """Offer the acts of a sandbox as the administrator of a kubeconfig; none without one."""
+    if not kubeconfig:
+        yield None
+        return
+    from moorage.cli.page.acts import SandboxActs
+
+    clock = SystemClock()
+    access = find_access(kubeconfig, context="", clock=clock)
+    transport = open_transport(access, clock=clock, user_agent="moorage-page")
+    try:
+        yield SandboxActs(transport, Client(transport, rng=Streams().stream("page")))
+    finally:
+        await transport.close()
+
+
+@asynccontextmanager
+async def _started(page: PageServer) -> AsyncIterator[None]:
+    await page.start()
+    try:
+        yield
+    finally:
+        await page.close()
+
+
+def plan_of(address: str, *, title: str, rights: str) -> PagePlan:
+    """Return what a page is about, and where it is served.
+
+    Parameters
+    ----------
+    address
+        ``ADDRESS:PORT``. Elsewhere than on loopback the page is served with TLS, by a certificate
+        of its own.
+
+    Raises
+    ------
+    UsageError
+        The address cannot be used.
+    """
+    host, colon, port = address.rpartition(":")
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
+        raise UsageError(f"--dashboard {address}: write ADDRESS:PORT, such as 127.0.0.1:10270")
+    host = host.strip("[]")
+    tls = None if host in LOOPBACK else _own_tls(host)
+    return PagePlan(title=title, rights=rights, address=host, port=int(port), tls=tls)
+
+
+def _own_tls(host: str) -> ssl.SSLContext:
+    from moorage.apiserver.certs import Authority
+
+    pair = Authority(SystemClock()).server_pair((host, "localhost", "127.0.0.1", "::1"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    load_pair(context, Pair(pair.certificate, pair.key))
+    return context

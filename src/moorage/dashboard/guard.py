@@ -1,0 +1,109 @@
+"""Lets only those in who came with a login link, and only by the page's own address.
+
+Every answer carries headers that keep a browser from loading or running anything from elsewhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
+
+from moorage.dashboard.sessions import Session, Sessions
+
+LOGIN: Final = "/login"
+CSRF_HEADER: Final = "X-Moorage-Csrf"
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "font-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types lit-html"
+)
+HEADERS: Final = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_NO_COOKIE: Final = (
+    "This page opens with a login link, which works once.\n"
+    "The program that serves the page prints the link, and the next one when it was used.\n"
+)
+
+
+class Guard:
+    """Checks every call before it is answered.
+
+    Parameters
+    ----------
+    sessions
+        The sessions.
+    hosts
+        The names by which the page may be called, without a port; empty for any, where the page is
+        not served on loopback.
+    """
+
+    def __init__(self, sessions: Sessions, hosts: Sequence[str]) -> None:
+        self._sessions = sessions
+        self._hosts = frozenset(hosts)
+
+    def middleware(self) -> Middleware:
+        """Return the check as aiohttp wants it."""
+
+        @web.middleware
+        async def checked(request: web.Request, handler: Handler) -> web.StreamResponse:
+            refusal = self._refusal(request)
+            if refusal is not None:
+                refusal.headers.update(HEADERS)
+                return refusal
+            try:
+                answer = await handler(request)
+            except web.HTTPException as error:
+                answer = web.Response(status=error.status, text=f"{error.reason}\n")
+            if not answer.prepared:
+                answer.headers.update(HEADERS)
+            return answer
+
+        return checked
+
+    def session(self, request: web.Request) -> Session | None:
+        """Return the session that a call belongs to; None where it has no valid cookie."""
+        return self._sessions.find(request.cookies.get(cookie_name(request), ""))
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        """Return why a call is not answered; None where it is."""
+        if self._hosts and _name_of(request.host) not in self._hosts:
+            return _refused(421, "This page is not served under that name.\n")
+        origin = request.headers.get("Origin")
+        if origin is not None and urlsplit(origin).netloc != request.host:
+            return _refused(403, "Calls from other pages are not answered.\n")
+        if request.path == LOGIN and request.method == "GET":
+            return None
+        session = self.session(request)
+        if session is None:
+            return _refused(401, _NO_COOKIE)
+        if request.method != "GET":
+            given = request.headers.get(CSRF_HEADER, "")
+            if origin is None or given != session.csrf:
+                return _refused(403, "The call does not come from the page.\n")
+        return None
+
+
+def cookie_name(request: web.Request) -> str:
+    """Return the name of the cookie; browsers do not keep the cookies of two ports apart."""
+    return f"moorage-page-{urlsplit(f'//{request.host}').port or 0}"
+
+
+def _name_of(host: str) -> str:
+    """Return the name in a Host header, without its port."""
+    return (urlsplit(f"//{host}").hostname or "").lower()
+
+
+def _refused(status: int, text: str) -> web.Response:
+    return web.Response(status=status, text=text)

@@ -1,0 +1,252 @@
+"""Serves the page: its files, the answers, the changes as server-sent events, a sandbox's acts."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import Clock
+from moorage.base.errors import MoorageError, UsageError
+from moorage.base.version import __version__
+from moorage.dashboard.acts import Acts
+from moorage.dashboard.feed import Feed
+from moorage.dashboard.files import INDEX, page_files
+from moorage.dashboard.guard import HEADERS, LOGIN, Guard, cookie_name
+from moorage.dashboard.sessions import Sessions
+from moorage.dashboard.source import Answered, Source
+
+LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
+_VIEWS: Final = (*("cluster", "queue", "pod", "decisions", "groups", "what-if", "plugins", "time"),)
+_JSON: Final = "application/json"
+_STOP_SECONDS: Final = 0.3
+_BODY_BYTES_MAX: Final = 64 * 1024
+
+
+class PagePlan(msgspec.Struct, frozen=True, kw_only=True):
+    """What the page is about, and where it is served.
+
+    Parameters
+    ----------
+    title
+        The cluster, for the head of the page.
+    rights
+        Whose rights the page has, in words; empty in a sandbox.
+    address, port
+        Address to listen on; port 0 takes any free one.
+    tls
+        Where the page is not served on loopback.
+    """
+
+    title: str
+    rights: str = ""
+    address: str = LOOPBACK[0]
+    port: int = 0
+    tls: ssl.SSLContext | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only programs of this machine reach the page."""
+        return self.address in LOOPBACK
+
+
+class PageServer:
+    """The page of one scheduler.
+
+    Parameters
+    ----------
+    plan
+        What it is about, and where.
+    source
+        Answers the questions.
+    acts
+        The changes that the page of a sandbox offers; None for any other cluster.
+    clock
+        Real time.
+    on_link
+        Told each login link: the first, and another whenever one was used.
+    """
+
+    def __init__(
+        self,
+        plan: PagePlan,
+        source: Source,
+        *,
+        clock: Clock,
+        on_link: Callable[[str], None],
+        acts: Acts | None = None,
+    ) -> None:
+        self._plan = plan
+        self._source = source
+        self._acts = acts
+        self._feed = Feed(source, clock)
+        self._files = page_files()
+        self._tasks = TaskOwner()
+        self._runner: web.AppRunner | None = None
+        self._sessions = Sessions(clock, lambda token: on_link(f"{self.url}{LOGIN}?token={token}"))
+        self._guard = Guard(self._sessions, LOOPBACK if plan.is_local else ())
+        self.url = ""
+        """The address, once started; without a login link it answers nothing."""
+
+    async def start(self) -> None:
+        """Listen.
+
+        Raises
+        ------
+        UsageError
+            The port is taken.
+        """
+        plan = self._plan
+        app = web.Application(
+            middlewares=[self._guard.middleware()], client_max_size=_BODY_BYTES_MAX
+        )
+        app.add_routes(self._routes())
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
+        await runner.setup()
+        site = web.TCPSite(runner, plan.address, plan.port, ssl_context=plan.tls)
+        try:
+            await site.start()
+        except OSError as error:
+            await runner.cleanup()
+            raise UsageError(
+                f"cannot serve the page on {plan.address}:{plan.port}: {error.strerror}"
+            ) from error
+        self._runner = runner
+        scheme, port = "http" if plan.tls is None else "https", runner.addresses[0][1]
+        host = f"[{plan.address}]" if ":" in plan.address else plan.address
+        self.url = f"{scheme}://{host}:{port}"
+        self._sessions.open()
+        self._tasks.spawn(self._feed.run(), name="look for the page")
+
+    async def close(self) -> None:
+        """Stop listening; idempotent."""
+        await self._tasks.cancel_all()
+        runner, self._runner = self._runner, None
+        if runner is not None:
+            await runner.cleanup()
+
+    def _routes(self) -> Sequence[web.RouteDef]:
+        shown = [web.get(f"/{view}{{rest:(/.*)?}}", self._index) for view in _VIEWS]
+        return [
+            web.get("/", self._index),
+            *shown,
+            web.get(LOGIN, self._login),
+            web.get("/static/{path:.+}", self._file),
+            web.get("/page/v1/about", self._about),
+            web.get("/page/v1/state", self._state),
+            web.get("/page/v1/changes", self._changes),
+            web.get("/moorage/v1/{question:[a-z-]+}", self._ask),
+            web.post("/page/v1/acts/{name:[a-z-]+}", self._act),
+        ]
+
+    # --- opening the page -----------------------------------------------------------------------
+
+    async def _login(self, request: web.Request) -> web.Response:
+        session = self._sessions.login(request.query.get("token", ""))
+        if session is None:
+            return web.Response(
+                status=401,
+                text="This login link was used, or is another page's. "
+                "The program that serves the page prints the next one.\n",
+            )
+        # A page and not a redirect: the cookie is not sent along a redirect from another site.
+        body = (
+            '<!doctype html><html lang="en"><meta charset="utf-8"><title>moorage</title>'
+            '<meta http-equiv="refresh" content="0;url=/cluster">'
+            '<p><a href="/cluster">To the page</a></p></html>'
+        )
+        answer = web.Response(text=body, content_type="text/html")
+        answer.set_cookie(
+            cookie_name(request),
+            session.key,
+            httponly=True,
+            samesite="Strict",
+            secure=self._plan.tls is not None,
+        )
+        return answer
+
+    async def _index(self, request: web.Request) -> web.Response:
+        del request
+        return self._sent(INDEX)
+
+    async def _file(self, request: web.Request) -> web.Response:
+        return self._sent(request.match_info["path"])
+
+    def _sent(self, path: str) -> web.Response:
+        found = self._files.get(path)
+        if found is None:
+            return web.Response(status=404, text="404 page not found\n")
+        return web.Response(body=found.body, headers={"Content-Type": found.content_type})
+
+    # --- what it shows --------------------------------------------------------------------------
+
+    async def _about(self, request: web.Request) -> web.Response:
+        session = self._guard.session(request)
+        assert session is not None, "the guard lets nobody else in"
+        plan = self._plan
+        about = {
+            "title": plan.title,
+            "rights": plan.rights,
+            "version": __version__,
+            "csrf": session.csrf,
+            "acts": [] if self._acts is None else list(self._acts.names),
+        }
+        return web.Response(body=msgspec.json.encode(about), content_type=_JSON)
+
+    async def _state(self, request: web.Request) -> web.Response:
+        del request
+        return web.Response(body=await self._feed.whole(), content_type=_JSON)
+
+    async def _changes(self, request: web.Request) -> web.StreamResponse:
+        """Send each change as it comes, until the viewer goes."""
+        given = request.headers.get("Last-Event-ID") or request.query.get("since", "")
+        version = int(given) if given.isascii() and given.isdigit() else -1
+        stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        # The middleware sees the stream when it is over, which is too late for its headers.
+        stream.headers.update(HEADERS)
+        await stream.prepare(request)
+        with self._feed.viewer(), contextlib.suppress(ConnectionError):
+            while True:
+                changes = await self._feed.after(version)
+                if changes is None:
+                    await stream.write(b"event: anew\ndata: {}\n\n")
+                    return stream
+                if not changes:
+                    await stream.write(b": all is well\n\n")
+                for change in changes:
+                    version += 1
+                    await stream.write(b"id: %d\ndata: %s\n\n" % (version, change))
+        return stream
+
+    async def _ask(self, request: web.Request) -> web.Response:
+        path = f"/{request.match_info['question']}"
+        try:
+            answered = await self._source.ask(path, dict(request.query))
+        except MoorageError as error:
+            answered = _status(502, str(error))
+        return _told(answered)
+
+    async def _act(self, request: web.Request) -> web.Response:
+        acts, name = self._acts, request.match_info["name"]
+        if acts is None or name not in acts.names:
+            return _told(_status(404, f"{name}: this page cannot do that"))
+        try:
+            return _told(await acts.perform(name, await request.read()))
+        except UsageError as error:
+            return _told(_status(400, str(error)))
+        except MoorageError as error:
+            return _told(_status(502, str(error)))
+
+
+def _told(answered: Answered) -> web.Response:
+    return web.Response(status=answered.status, body=answered.body, content_type=_JSON)
+
+
+def _status(code: int, message: str) -> Answered:
+    status = {"kind": "Status", "status": "Failure", "message": message, "code": code}
+    return Answered(msgspec.json.encode(status), code)

@@ -1,0 +1,249 @@
+// @ts-check
+/** The cluster: every node as a tile, one of them in full. */
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { acting } from "./acting.js";
+import { colours, KEYS } from "./colours.js";
+import { amount, count, nodeLink, percent, podLink } from "./format.js";
+import { choice, choose } from "./route.js";
+import { can, store } from "./store.js";
+import { byNumber, layout, paint, requested, stranded } from "./tiles.js";
+
+/** @typedef {import("./types.js").Node} Node */
+
+const BASIC = ["cpu", "memory", "pods"];
+const ROWS = 200;
+const ZONE = "topology.kubernetes.io/zone";
+
+/** @type {import("./tiles.js").Layout | null} */
+let made = null;
+
+export function clusterView() {
+  if (!store.nodes.size) {
+    return html`<p class="empty">
+      The cluster has no nodes yet. ${can("add-nodes") ? "Add some below." : ""}
+    </p>
+    ${acting("add-nodes")}`;
+  }
+  const how = {
+    resource: choice("resource", "cpu"),
+    by: choice("by", "namespace"),
+    domain: choice("domain", ZONE),
+    chosen: choice("node", ""),
+    table: choice("as", "tiles") === "table",
+  };
+  const colour = colours(store.nodes.values(), how.by);
+  return html`
+    <div class="choices">
+      ${select("resource", "Filled with", how.resource, resources())}
+      ${select("by", "Coloured by", how.by, Object.keys(KEYS))}
+      ${select("domain", "Framed by", how.domain, ["none", ...domains()])}
+      ${select("as", "Shown as", how.table ? "table" : "tiles", ["tiles", "table"])}
+    </div>
+    ${totals(how.resource)}
+    <ul class="legend" aria-label="Colours">
+      ${colour.legend.map(
+        (each) => html`<li>
+          <svg width="12" height="12" aria-hidden="true"><rect width="12" height="12" fill=${each.colour}></rect></svg>
+          ${each.key} <span class="quiet">${each.pods}</span>
+        </li>`,
+      )}
+      <li><span class="hatched" aria-hidden="true"></span> of no use: another resource is gone</li>
+    </ul>
+    <div class=${how.chosen ? "split" : ""}>
+      ${how.table ? table(how.resource) : tiles(how, colour.of)} ${detail(how.chosen)}
+    </div>
+    ${acting("create-pods")} ${acting("add-nodes")}
+  `;
+}
+
+/** @param {string} name @param {string} label @param {string} value @param {string[]} options */
+function select(name, label, value, options) {
+  return html`<label
+    >${label}
+    <select @change=${(/** @type {Event} */ event) => {
+      if (event.target instanceof HTMLSelectElement) choose({ [name]: event.target.value });
+    }}>
+      ${options.map((each) => html`<option value=${each} ?selected=${each === value}>${each}</option>`)}
+    </select>
+  </label>`;
+}
+
+function resources() {
+  /** @type {Set<string>} */
+  const found = new Set();
+  for (const node of store.nodes.values()) {
+    for (const name of Object.keys(node.allocatable)) found.add(name);
+  }
+  return [...BASIC, ...[...found].filter((each) => !BASIC.includes(each)).sort()];
+}
+
+function domains() {
+  /** @type {Set<string>} */
+  const found = new Set([ZONE]);
+  for (const node of store.nodes.values()) {
+    for (const key of Object.keys(node.domains ?? {})) found.add(key);
+  }
+  return [...found].sort();
+}
+
+/** @param {string} resource */
+function totals(resource) {
+  let all = 0;
+  let used = 0;
+  let lost = 0;
+  for (const node of store.nodes.values()) {
+    const offered = node.allocatable[resource] ?? 0;
+    const taken = requested(node, resource);
+    all += offered;
+    used += taken;
+    if (taken < offered && stranded(node, resource)) lost += offered - taken;
+  }
+  return html`<p class="sum">
+    <strong>${percent(used, all)}</strong> of ${resource} requested:
+    ${amount(resource, used)} of ${amount(resource, all)} on ${count(store.nodes.size, "node")}${
+      lost ? html`; ${amount(resource, lost)} is left where another resource is gone` : nothing
+    }
+  </p>`;
+}
+
+/**
+ * @param {{resource: string, by: string, domain: string, chosen: string}} how
+ * @param {(pod: import("./types.js").FillingPod) => string} colourOf
+ */
+function tiles(how, colourOf) {
+  requestAnimationFrame(() => {
+    const canvas = document.getElementById("tiles");
+    if (!(canvas instanceof HTMLCanvasElement)) return;
+    const domain = how.domain === "none" ? "" : how.domain;
+    made = layout(store.nodes, domain, canvas.clientWidth);
+    canvas.style.height = `${made.height}px`;
+    paint(canvas, made, { resource: how.resource, colourOf, chosen: how.chosen });
+    canvas.dataset.painted = String(made.tiles.length);
+  });
+  return html`<div class="tiles">
+    <canvas
+      id="tiles"
+      role="img"
+      tabindex="0"
+      aria-label="${count(store.nodes.size, "node")}, filled with ${how.resource}, coloured by ${how.by}. The arrow keys go from node to node; the same can be shown as a table."
+      @click=${pick}
+      @keydown=${step}
+    ></canvas>
+  </div>`;
+}
+
+/** @param {MouseEvent} event */
+function pick(event) {
+  const found = made?.tiles.find(
+    (tile) =>
+      event.offsetX >= tile.x &&
+      event.offsetX < tile.x + tile.width &&
+      event.offsetY >= tile.y &&
+      event.offsetY < tile.y + tile.height,
+  );
+  choose({ node: found?.name ?? "" });
+}
+
+/** Goes to another node by the arrow keys. @param {KeyboardEvent} event */
+function step(event) {
+  const all = made?.tiles ?? [];
+  const at = all.findIndex((tile) => tile.name === choice("node", ""));
+  const row = at < 0 ? 1 : all.filter((tile) => tile.y === all[at].y).length;
+  /** @type {Record<string, number>} */
+  const moves = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: row, ArrowUp: -row };
+  if (event.key === "Escape") choose({ node: "" });
+  if (!(event.key in moves) || !all.length) return;
+  event.preventDefault();
+  const next = at < 0 ? 0 : Math.min(Math.max(at + moves[event.key], 0), all.length - 1);
+  choose({ node: all[next].name });
+}
+
+/** @param {string} resource */
+function table(resource) {
+  const names = [...store.nodes.keys()].sort(byNumber);
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Nodes">
+    <table>
+      <caption>
+        ${names.length > ROWS ? `The first ${ROWS} of ${names.length} nodes` : count(names.length, "node")}
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">Node</th>
+          <th scope="col">${resource}</th>
+          <th scope="col">Pods</th>
+          <th scope="col">State</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${names.slice(0, ROWS).map((name) => {
+          const node = store.nodes.get(name);
+          if (!node) return nothing;
+          const used = requested(node, resource);
+          const all = node.allocatable[resource] ?? 0;
+          return html`<tr>
+            <th scope="row"><a href=${nodeLink(name)}>${name}</a></th>
+            <td>${bar(used, all)} ${amount(resource, used)} of ${amount(resource, all)}</td>
+            <td>${node.pods?.length ?? 0}</td>
+            <td>${stateOf(node)}</td>
+          </tr>`;
+        })}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** @param {Node} node */
+function stateOf(node) {
+  const words = [node.unschedulable ? "cordoned" : "", ...(node.taints ?? [])].filter(Boolean);
+  return words.join(", ") || "open";
+}
+
+/** A bar of how full something is. @param {number} used @param {number} all */
+export function bar(used, all) {
+  const part = all ? Math.min(1, used / all) : 0;
+  return html`<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+    <rect class="all" width="100" height="8"></rect>
+    <rect class="used" width=${100 * part} height="8"></rect>
+  </svg>`;
+}
+
+/** @param {string} name */
+function detail(name) {
+  if (!name) return nothing;
+  const node = store.nodes.get(name);
+  const close = html`<button class="plain" aria-label="Close the node" @click=${() => choose({ node: "" })}>
+    ✕
+  </button>`;
+  if (!node) return html`<aside class="detail" aria-label="Node">${close}<p>The node ${name} is gone.</p></aside>`;
+  const pods = node.pods ?? [];
+  const offered = Object.keys(node.allocatable).filter((each) => node.allocatable[each]);
+  return html`<aside class="detail" aria-label="Node" aria-live="polite">
+    ${close}
+    <h2>${name}</h2>
+    <p class="quiet">
+      ${stateOf(node)}${Object.entries(node.domains ?? {}).map(
+        ([key, value]) => html`, ${key.split("/").pop()} ${value}`,
+      )}
+    </p>
+    <dl class="amounts">
+      ${offered.map(
+        (each) => html`<dt>${each}</dt>
+          <dd>
+            ${bar(requested(node, each), node.allocatable[each])}
+            ${amount(each, requested(node, each))} of ${amount(each, node.allocatable[each])}
+          </dd>`,
+      )}
+    </dl>
+    ${acting("cordon", { node: name, on: !node.unschedulable })}
+    <h3>${count(pods.length, "pod")}</h3>
+    <ul class="pods">
+      ${pods.slice(0, ROWS).map(
+        (pod) => html`<li>
+          <a href=${podLink(pod)}>${pod.namespace}/${pod.name}</a>
+          <span class="quiet">${amount("cpu", pod.requests?.cpu ?? 0)}, ${amount("memory", pod.requests?.memory ?? 0)}</span>
+        </li>`,
+      )}
+    </ul>
+  </aside>`;
+}

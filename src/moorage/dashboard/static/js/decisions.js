@@ -1,0 +1,118 @@
+// @ts-check
+/** The stream of decisions, and how long they took. */
+
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { clock, duration, nodeLink, podLink } from "./format.js";
+import { choice, choose } from "./route.js";
+import { store } from "./store.js";
+
+/** @typedef {import("./types.js").Decision} Decision */
+
+const SHOWN = 100;
+const OUTCOMES = ["all", "bind", "reject", "error"];
+
+export function decisionsView() {
+  if (!store.decisions.length) {
+    return html`<p class="empty">No decision yet. A scheduler with --records-bytes=0 tells none.</p>`;
+  }
+  const filter = choice("find", "");
+  const outcome = choice("outcome", "all");
+  const found = store.decisions.filter(
+    (each) =>
+      (outcome === "all" || each.outcome === outcome) &&
+      `${each.namespace}/${each.name} ${each.node ?? ""} ${each.message ?? ""}`.includes(filter),
+  );
+  return html`
+    <div class="choices">
+      <label
+        >Find
+        <input type="search" .value=${filter} placeholder="pod, node or reason" @input=${(/** @type {Event} */ event) => {
+          if (event.target instanceof HTMLInputElement) choose({ find: event.target.value });
+        }}
+      /></label>
+      <label
+        >Outcome
+        <select @change=${(/** @type {Event} */ event) => {
+          if (event.target instanceof HTMLSelectElement) choose({ outcome: event.target.value });
+        }}>
+          ${OUTCOMES.map((each) => html`<option ?selected=${each === outcome}>${each}</option>`)}
+        </select>
+      </label>
+    </div>
+    ${latency(found)}
+    <div class="scroll" tabindex="0" role="region" aria-label="Decisions">
+      <table>
+        <caption>
+          ${found.length > SHOWN ? `The newest ${SHOWN} of ${found.length}` : "Newest first"}
+        </caption>
+        <thead>
+          <tr>
+            ${["Time", "Pod", "Outcome", "Node or reason", "Nodes", "Took"].map((each) => html`<th scope="col">${each}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${repeat(found.slice(0, SHOWN), (each) => each.number, row)}
+        </tbody>
+      </table>
+    </div>
+  `;
+}
+
+/** @param {Decision} each */
+function row(each) {
+  return html`<tr>
+    <td><time>${clock(each.time)}</time></td>
+    <th scope="row"><a href=${podLink(each)}>${each.namespace}/${each.name}</a></th>
+    <td class="outcome ${each.outcome}">${each.outcome}</td>
+    <td class="reason">${each.node ? html`<a href=${nodeLink(each.node)}>${each.node}</a>` : nothing} ${each.message ?? ""}</td>
+    <td>${each.feasible ?? 0} of ${each.evaluated ?? 0}</td>
+    <td>${duration(each.seconds)}</td>
+  </tr>`;
+}
+
+/** Each part's median and 99th percentile. @param {Decision[]} found */
+function latency(found) {
+  /** @type {Map<string, number[]>} */
+  const parts = new Map([["deciding", found.map((each) => each.seconds)]]);
+  for (const each of found) {
+    for (const step of each.steps ?? []) {
+      const known = parts.get(step.name);
+      if (known) known.push(step.seconds);
+      else parts.set(step.name, [step.seconds]);
+    }
+  }
+  const told = [...parts].filter(([, values]) => values.length);
+  const longest = Math.max(...told.map(([, values]) => quantile(values, 0.99)), 1e-9);
+  return html`<table class="latency">
+    <caption>
+      How long each part took: median and 99th of a hundred
+    </caption>
+    <thead>
+      <tr><th scope="col">Part</th><th scope="col">Bar: median in dark</th><th scope="col">Median</th><th scope="col">99th</th></tr>
+    </thead>
+    <tbody>
+      ${told.map(([part, values]) => {
+        const middle = quantile(values, 0.5);
+        const late = quantile(values, 0.99);
+        return html`<tr>
+          <th scope="row">${part}</th>
+          <td>
+            <svg class="bar wide" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
+              <rect class="late" width=${(100 * late) / longest} height="8"></rect>
+              <rect class="used" width=${(100 * middle) / longest} height="8"></rect>
+            </svg>
+          </td>
+          <td>${duration(middle)}</td>
+          <td>${duration(late)}</td>
+        </tr>`;
+      })}
+    </tbody>
+  </table>`;
+}
+
+/** @param {number[]} values @param {number} part */
+function quantile(values, part) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(part * sorted.length))] ?? 0;
+}

@@ -1,0 +1,111 @@
+// @ts-check
+/** The frame of the page: head, ways to the views, the view itself. */
+
+import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
+import { clusterView } from "./cluster.js";
+import { decisionsView } from "./decisions.js";
+import { groupsView } from "./groups.js";
+import { pluginsView } from "./plugins.js";
+import { podView } from "./pod.js";
+import { queueView } from "./queue.js";
+import { onRoute, parts } from "./route.js";
+import { connect, onChange, store } from "./store.js";
+import { timeView } from "./time.js";
+import { clock, count } from "./format.js";
+
+/** @type {Record<string, {title: string, view: () => unknown}>} */
+const VIEWS = {
+  cluster: { title: "Cluster", view: clusterView },
+  queue: { title: "Queue", view: queueView },
+  pod: { title: "Pod", view: podView },
+  decisions: { title: "Decisions", view: decisionsView },
+  groups: { title: "Groups", view: groupsView },
+  plugins: { title: "Plugins", view: pluginsView },
+  time: { title: "Time", view: timeView },
+};
+
+let drawn = 0;
+
+/** Draws the page with the next frame. */
+export function draw() {
+  drawn ||= requestAnimationFrame(() => {
+    drawn = 0;
+    const root = document.getElementById("page");
+    if (root) render(frame(), root);
+  });
+}
+
+function frame() {
+  const name = parts()[0] ?? "cluster";
+  const known = VIEWS[name];
+  document.title = `${known?.title ?? "No such view"} - moorage`;
+  return html`
+    <a class="skip" href="#view">To the view</a>
+    <header>
+      <p class="brand">moorage <span>${store.about?.title ?? ""}</span></p>
+      <nav aria-label="Views">
+        ${Object.entries(VIEWS).map(
+          ([each, { title }]) =>
+            html`<a href="/${each}" aria-current=${each === name ? "page" : nothing}>${title}</a>`,
+        )}
+      </nav>
+      ${stateOf()}
+    </header>
+    ${rights()} ${trouble()}
+    <main id="view" tabindex="-1">
+      <h1>${known?.title ?? "No such view"}</h1>
+      ${known ? (store.loaded ? known.view() : waiting()) : elsewhere()}
+    </main>
+  `;
+}
+
+function stateOf() {
+  if (!store.loaded) return html`<p class="state" role="status">loading</p>`;
+  const pending = Object.values(store.sizes).reduce((sum, each) => sum + each, 0);
+  const words = `${count(store.nodes.size, "node")}, ${count(pending, "pod")} waiting`;
+  return html`<p class="state">
+    <span>${words}</span>
+    <span class=${store.cut || store.trouble ? "dot bad" : "dot"}></span>
+    <time>${clock(store.time)}</time>
+  </p>`;
+}
+
+function rights() {
+  const text = store.about?.rights;
+  return text ? html`<p class="rights" role="note">${text}</p>` : nothing;
+}
+
+function trouble() {
+  if (store.cut) {
+    return html`<p class="banner" role="alert">
+      Not connected: ${store.cut}. What you see may be old; the page tries again by itself.
+    </p>`;
+  }
+  if (store.trouble) {
+    return html`<p class="banner" role="alert">
+      The scheduler does not answer: ${store.trouble}. What you see may be old.
+    </p>`;
+  }
+  if (store.loaded && !store.scheduling) {
+    return html`<p class="banner calm" role="status">
+      This scheduler does not schedule: another replica holds the lease.
+    </p>`;
+  }
+  return nothing;
+}
+
+function waiting() {
+  return html`<p class="empty busy" role="status">Loading the cluster ...</p>`;
+}
+
+function elsewhere() {
+  return html`<p class="empty">The views are listed above. <a href="/cluster">To the cluster</a></p>`;
+}
+
+onChange(draw);
+onRoute(draw);
+addEventListener("resize", draw);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+addEventListener("moorage-draw", draw);
+draw();
+connect();

@@ -1,0 +1,167 @@
+// @ts-check
+/** What the page knows: loaded once, then kept up to date by server-sent events. */
+
+/** @typedef {import("./types.js").Node} Node */
+/** @typedef {import("./types.js").WaitingPod} WaitingPod */
+/** @typedef {import("./types.js").Group} Group */
+/** @typedef {import("./types.js").Decision} Decision */
+/** @typedef {import("./types.js").About} About */
+/** @typedef {import("./types.js").Shown} Shown */
+
+const DECISIONS_KEPT = 500;
+const AGAIN_MILLISECONDS = 2000;
+
+export const store = {
+  /** @type {About | null} */
+  about: null,
+  /** @type {Map<string, Node>} */
+  nodes: new Map(),
+  /** @type {Map<string, WaitingPod>} */
+  pods: new Map(),
+  /** @type {Record<string, number>} */
+  sizes: {},
+  /** @type {Group[]} */
+  groups: [],
+  /** @type {Decision[]} newest first */
+  decisions: [],
+  version: 0,
+  time: "",
+  scheduling: true,
+  /** Whether everything was loaded once. */
+  loaded: false,
+  /** Why nothing newer is known; empty while all is well. */
+  trouble: "",
+  /** Why the page itself is cut off; empty while it is connected. */
+  cut: "",
+};
+
+/** @type {Set<() => void>} */
+const listeners = new Set();
+/** @type {EventSource | null} */
+let stream = null;
+let begun = 0;
+
+/** Calls a function after each change. @param {() => void} listener */
+export function onChange(listener) {
+  listeners.add(listener);
+}
+
+function changed() {
+  for (const listener of listeners) listener();
+}
+
+/** Loads everything and follows the changes; begins anew whenever that breaks. */
+export async function connect() {
+  const number = ++begun;
+  stream?.close();
+  try {
+    store.about = await get("/page/v1/about");
+    take(await get("/page/v1/state"));
+  } catch (error) {
+    store.cut = said(error);
+    changed();
+    setTimeout(connect, AGAIN_MILLISECONDS);
+    return;
+  }
+  store.cut = "";
+  store.loaded = true;
+  changed();
+  if (number === begun) follow();
+}
+
+function follow() {
+  stream = new EventSource(`/page/v1/changes?since=${store.version}`);
+  stream.onmessage = (message) => {
+    store.cut = "";
+    take(JSON.parse(message.data));
+    changed();
+  };
+  stream.onopen = () => {
+    if (store.cut) {
+      store.cut = "";
+      changed();
+    }
+  };
+  stream.addEventListener("anew", connect);
+  stream.onerror = () => {
+    store.cut = "the program that serves this page does not answer";
+    changed();
+    // The browser tries again by itself, unless it was refused.
+    if (stream?.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN_MILLISECONDS);
+  };
+}
+
+/** Takes in everything, or what changed. @param {Shown} shown */
+export function take(shown) {
+  if (shown.whole) {
+    store.nodes = new Map();
+    store.pods = new Map();
+    store.decisions = [];
+  }
+  store.version = shown.version ?? 0;
+  store.time = shown.time ?? store.time;
+  store.scheduling = shown.scheduling ?? true;
+  store.trouble = shown.trouble ?? "";
+  for (const [name, node] of Object.entries(shown.nodes ?? {})) store.nodes.set(name, node);
+  for (const name of shown.gone ?? []) store.nodes.delete(name);
+  for (const [uid, pod] of Object.entries(shown.pods ?? {})) {
+    store.pods.set(uid, { ...pod, moved: store.pods.get(uid)?.queue !== pod.queue });
+  }
+  for (const uid of shown.left ?? []) store.pods.delete(uid);
+  if (shown.sizes) store.sizes = shown.sizes;
+  if (shown.groups) store.groups = shown.groups;
+  takeDecisions(shown.decisions ?? []);
+}
+
+/** @param {Decision[]} newer */
+function takeDecisions(newer) {
+  if (!newer.length) return;
+  const known = new Map(store.decisions.map((each) => [each.number, each]));
+  for (const each of newer) known.set(each.number, each);
+  store.decisions = [...known.values()].sort((a, b) => b.number - a.number).slice(0, DECISIONS_KEPT);
+}
+
+/**
+ * Asks for JSON.
+ * @param {string} path
+ * @returns {Promise<any>}
+ */
+export async function get(path) {
+  return answered(await fetch(path, { credentials: "same-origin" }));
+}
+
+/**
+ * Changes the sandbox.
+ * @param {string} act
+ * @param {object} body
+ * @returns {Promise<any>}
+ */
+export async function perform(act, body) {
+  const headers = { "X-Moorage-Csrf": store.about?.csrf ?? "", "Content-Type": "application/json" };
+  return answered(
+    await fetch(`/page/v1/acts/${act}`, { method: "POST", headers, body: JSON.stringify(body) }),
+  );
+}
+
+/** Whether the page may do something. @param {string} act */
+export function can(act) {
+  return store.about?.acts.includes(act) ?? false;
+}
+
+/** @param {Response} response */
+async function answered(response) {
+  if (response.ok) return response.json();
+  const text = await response.text();
+  let message = text.trim();
+  try {
+    message = JSON.parse(text).message ?? message;
+  } catch {
+    // A refusal of the page itself is plain text.
+  }
+  throw new Error(message || `HTTP status ${response.status}`);
+}
+
+/** Returns a failure in words. @param {unknown} error */
+export function said(error) {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,39 @@
+// @ts-check
+/**
+ * The JSON that the page reads, as `/moorage/v1/openapi.json` describes it.
+ *
+ * @typedef {{namespace: string, name: string, uid: string, priority?: number, owner?: string,
+ *   group?: string, requests?: Record<string, number>}} FillingPod
+ * @typedef {{allocatable: Record<string, number>, domains?: Record<string, string>,
+ *   unschedulable?: boolean, taints?: string[], pods?: FillingPod[]}} Node
+ * @typedef {{plugin: string, events: string[]}} Waking
+ * @typedef {{queue: string, namespace: string, name: string, uid: string, priority?: number,
+ *   attempts?: number, since?: string, position?: number, until?: string, plugins?: string[],
+ *   message?: string, wokenBy?: Waking[], node?: string, group?: string, step?: string,
+ *   moved?: boolean}} WaitingPod
+ * @typedef {{namespace: string, name: string, source: string, minimum: number | null,
+ *   members: number, placed: number, waiting: number, gated: number, atPermit: number,
+ *   message: string}} Group
+ * @typedef {{name: string, seconds: number}} Step
+ * @typedef {{number: number, namespace: string, name: string, schedulerName: string,
+ *   attempt: number, time: string, seconds: number, outcome: string, node?: string,
+ *   feasible?: number, evaluated?: number, message?: string, victims?: number, steps?: Step[],
+ *   end?: string}} Decision
+ * @typedef {{title: string, rights: string, version: string, csrf: string, acts: string[]}} About
+ * @typedef {{version?: number, whole?: boolean, time?: string, scheduling?: boolean,
+ *   nodes?: Record<string, Node>, gone?: string[], sizes?: Record<string, number>,
+ *   pods?: Record<string, WaitingPod>, left?: string[], groups?: Group[],
+ *   decisions?: Decision[], trouble?: string}} Shown
+ * @typedef {{plugins: string[], reasons: string[], fact: string, nodes: number}} Cause
+ * @typedef {{kind: string, text: string, nodes: number, node: string, patch: object[],
+ *   delete: string, create: object[], evicted: string[]}} WayOut
+ * @typedef {{node: string, rejections: Record<string, string[]>, score: number | null,
+ *   scores: Record<string, number>}} NodeAnswer
+ * @typedef {{namespace: string, name: string, where: string, sentence: string, causes: Cause[],
+ *   waysOut: WayOut[], notes: string[], nodeCount: number, feasible: number,
+ *   nodes: NodeAnswer[]}} Explanation
+ * @typedef {{attempt: number, time: string, seconds: number, outcome: string, node: string,
+ *   feasible: number, evaluated: number, message: string, end: string, victims: string[],
+ *   before: {time: string, what: string, cause: string}[], steps: Step[]}} Attempt
+ */
+export {};

@@ -1,0 +1,162 @@
+"""What fills each node, and what changed since an earlier answer, from the columns of the table.
+
+The table keeps logs of changed rows. The version in an answer is a position in these logs, so the
+scheduler keeps nothing about the callers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from moorage.api.node import Node, Taint
+from moorage.base.clock import Clock, rfc3339_micro
+from moorage.service.core import Core
+from moorage.service.questions.cluster_answers import ClusterAnswer, FilledNode, FillingPod
+from moorage.service.questions.question import Given, Parameter, Question
+from moorage.service.scheduler import Scheduler
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
+
+_TOPOLOGY: Final = "topology."
+_INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
+
+
+def cluster_question(scheduler: Scheduler, clock: Clock) -> Question:
+    """Return the question what fills each node."""
+    born_ns = clock.now_ns()
+
+    async def ask(given: Given) -> ClusterAnswer:
+        return ClusterFill(scheduler.core, born_ns=born_ns).answer(
+            given.get("since", ""),
+            now_ns=clock.now_ns(),
+            scheduling=scheduler.elector is None or scheduler.elector.leading,
+        )
+
+    return Question(
+        path="/cluster",
+        summary="Every node and what fills it: its pods with their requests; or, with since, only "
+        "the nodes that changed",
+        answer=ClusterAnswer,
+        ask=ask,
+        parameters=(
+            Parameter(
+                name="since",
+                description="The version of an earlier answer. Only the nodes that changed since "
+                "then are told, or every node where the changes are no longer known.",
+            ),
+        ),
+    )
+
+
+class ClusterFill:
+    """Reads what fills the nodes.
+
+    Parameters
+    ----------
+    core
+        The state; it is not changed.
+    born_ns
+        Tells this scheduler's versions from those of another one, wall-clock nanoseconds.
+    """
+
+    def __init__(self, core: Core, *, born_ns: int) -> None:
+        self._snapshot = core.snapshot
+        self._table = core.snapshot.table
+        self._groups = core.snapshot.groups
+        self._born = f"{born_ns:x}"
+
+    def answer(self, since: str, *, now_ns: int, scheduling: bool) -> ClusterAnswer:
+        """Return every node, or those that changed since a version.
+
+        Parameters
+        ----------
+        since
+            An earlier version; "" or an unknown version asks for every node.
+        now_ns
+            Wall-clock time, nanoseconds.
+        scheduling
+            Whether this scheduler schedules.
+        """
+        rows = self._changed(since)
+        table = self._table
+        return ClusterAnswer(
+            time=rfc3339_micro(now_ns),
+            scheduling=scheduling,
+            version=self._version(),
+            whole=rows is None,
+            nodes={
+                table.names[row]: self._node(row)
+                for row in (range(len(table.names)) if rows is None else rows)
+            },
+        )
+
+    def _version(self) -> str:
+        table = self._table
+        marks = table.columns.structure, table.node_log.position, table.pod_log.position
+        return ".".join((self._born, *map(str, marks)))
+
+    def _changed(self, since: str) -> Sequence[int] | None:
+        """Return the rows that changed since a version; None where that is not known."""
+        born, _, marks = since.partition(".")
+        positions = marks.split(".")
+        if born != self._born or len(positions) != 3 or not all(map(str.isdecimal, positions)):
+            return None
+        structure, node_position, pod_position = map(int, positions)
+        table = self._table
+        # Rows have other numbers after a change of structure, so the logs say nothing about it.
+        if structure != table.columns.structure:
+            return None
+        nodes, pods = table.node_log.since(node_position), table.pod_log.since(pod_position)
+        if nodes is None or pods is None:
+            return None
+        return sorted({*nodes, *pods})
+
+    def _node(self, row: int) -> FilledNode:
+        node = self._table.nodes[row]
+        return FilledNode(
+            allocatable=self._allocatable(row),
+            domains=_domains(node),
+            unschedulable=node.spec.unschedulable,
+            taints=tuple(map(_taint, node.spec.taints)),
+            pods=tuple(map(self._pod, self._snapshot.pods(row))),
+        )
+
+    def _allocatable(self, row: int) -> dict[str, int]:
+        snapshot = self._snapshot
+        amounts = {name: int(snapshot.allocatable(name)[row]) for name in self._table.exact_limit}
+        found = {name: amount for name, amount in amounts.items() if amount}
+        return {**found, "pods": int(self._table.columns.ensure("allowed_pods")[row])}
+
+    def _pod(self, info: PodInfo) -> FillingPod:
+        group = self._groups.key_of(info.pod)
+        return FillingPod(
+            namespace=info.namespace,
+            name=info.name,
+            uid=info.uid,
+            priority=info.priority,
+            owner=_owner(info),
+            group="" if group is None else group.full_name,
+            requests=info.part(RESOURCES).value.balanced,
+        )
+
+
+def _domains(node: Node) -> dict[str, str]:
+    labels = node.metadata.labels
+    return {
+        key: value
+        for key, value in labels.items()
+        if key.startswith(_TOPOLOGY) or key == _INSTANCE_TYPE
+    }
+
+
+def _taint(taint: Taint) -> str:
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+def _owner(info: PodInfo) -> str:
+    for owner in info.pod.metadata.owner_references:
+        if owner.controller:
+            return f"{owner.kind}/{owner.name}"
+    return ""

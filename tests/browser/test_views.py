@@ -1,0 +1,193 @@
+"""What people do with the page of a sandbox, in a real browser.
+
+One sandbox of twenty nodes with its first thirty pods; one of them, ``giant``, fits no node.
+Left out: large clusters (`test_large`), who gets in (``tests/dashboard/test_guard``).
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.install import Browser
+from tests.sandbox.process import Up
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
+
+VIEWS = ("cluster", "queue", "pod/default/giant", "decisions", "groups", "plugins", "time")
+
+
+def typed(up: Up, *words: str, stdin: str = "") -> str:
+    """Type a command that finds the sandbox."""
+    command = [sys.executable, "-m", "moorage.cli.main", *words]
+    command += ["--kubeconfig", str(up.kubeconfig)]
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, text=True, check=True, timeout=60
+    )
+    return done.stdout
+
+
+def pod(name: str, **spec: Any) -> str:
+    container = {"name": "main", "image": "nginx", "resources": {"requests": {"cpu": "100m"}}}
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"containers": [container], **spec},
+        }
+    )
+
+
+def settle(page: Any) -> None:
+    """Wait until a view has all that it asks for."""
+    page.wait_for_selector("h1")
+    page.locator(".busy").first.wait_for(state="detached")
+
+
+def test_every_node_is_on_the_first_picture(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/cluster")
+    page.wait_for_selector("#tiles[data-painted='20']")
+    page.get_by_text("20 nodes").first.wait_for()
+
+
+def test_a_node_is_chosen_by_keys_and_told_in_full(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/cluster")
+    page.wait_for_selector("#tiles[data-painted]")
+    page.locator("#tiles").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url("**/cluster?node=node-*")
+    page.keyboard.press("ArrowRight")
+    page.locator("aside.detail h2").wait_for()
+    page.keyboard.press("Escape")
+    page.wait_for_url("**/cluster")
+
+
+def test_a_pod_goes_through_the_lanes_to_a_node(page: Any, up: Up) -> None:
+    page.goto(f"{page.moorage_url}/queue")
+    page.wait_for_selector("[data-lane=gated]")
+    gated = pod("traveller", schedulingGates=[{"name": "example.com/wait"}])
+    typed(up, "apply", "-f", "-", stdin=gated)
+    page.locator("[data-lane=gated] [data-pod='default/traveller']").wait_for()
+    typed(up, "delete", "pod", "traveller")
+    typed(up, "apply", "-f", "-", stdin=pod("traveller"))
+    page.locator(".landed [data-pod='default/traveller']").wait_for()
+    page.locator("[data-lane=gated] [data-pod='default/traveller']").wait_for(state="detached")
+
+
+def test_the_page_of_a_pod_that_fits_no_node_tells_cause_and_way_out(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/pod/default/giant")
+    sentence = page.locator(".sentence")
+    sentence.wait_for()
+    assert "never fits here, not even on an empty node, because of cpu" in sentence.inner_text()
+    way = page.locator(".ways li").first
+    assert "cpu instead of 500" in way.inner_text()
+    assert page.locator(".heat .no").count() > 0
+
+
+def test_a_script_in_the_name_of_an_object_stays_text(page: Any, up: Up) -> None:
+    gate = "<img-src=x-onerror=alert(1)>"
+    typed(up, "apply", "-f", "-", stdin=pod("script", priorityClassName="system-node-critical"))
+    reason = '<img src=x onerror="document.body.dataset.hit=1"><script>1</script>'
+    page.goto(f"{page.moorage_url}/queue?find={reason}")
+    page.wait_for_selector("[data-lane=active]")
+    assert page.locator("input[type=search]").input_value() == reason
+    page.goto(f"{page.moorage_url}/pod/default/{gate.replace('<', '%3C').replace('>', '%3E')}")
+    page.locator("h2.name").wait_for()
+    assert page.locator("h2.name").inner_text() == f"default/{gate}"
+    assert page.evaluate("document.body.dataset.hit") is None
+    assert page.locator("main img").count() == 0
+
+
+def test_pods_are_created_by_the_form_of_a_sandbox(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/queue")
+    form = page.get_by_role("form", name="Create pods")
+    form.get_by_label("Pods").fill("3")
+    form.get_by_role("button").click()
+    form.get_by_text("done").wait_for()
+    page.locator(".landed [data-pod^='default/sample-']").first.wait_for()
+
+
+def test_a_node_is_cordoned_and_opened_again(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/cluster?node=node-05")
+    page.get_by_role("button", name="Cordon", exact=True).click()
+    page.locator("aside").get_by_text("cordoned").wait_for()
+    page.get_by_role("button", name="Uncordon").click()
+    page.get_by_role("button", name="Cordon", exact=True).wait_for()
+
+
+def test_the_table_of_nodes_says_what_the_tiles_show(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/cluster?as=table&resource=memory")
+    page.locator("tbody tr").nth(19).wait_for()
+    assert "of 32 GiB" in page.locator("tbody tr").first.inner_text()
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_view_is_wider_than_the_screen(page: Any, view: str, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto(f"{page.moorage_url}/{view}")
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("view", VIEWS)
+def test_no_serious_fault_of_accessibility(
+    page: Any, installed: Browser, view: str, scheme: str
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(f"{page.moorage_url}/{view}")
+    settle(page)
+    # The page lets no script in; the test's own script comes by the debugging protocol.
+    page.evaluate(installed.axe.read_text())
+    found = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    serious = [
+        (each["id"], [node["html"] for node in each["nodes"]][:3])
+        for each in found["violations"]
+        if each["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+
+
+def test_the_way_out_is_applied_and_the_pod_gets_a_node(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/pod/default/giant")
+    page.get_by_role("button", name="Apply").first.click()
+    page.locator(".outcome.bind").first.wait_for()
+    page.goto(f"{page.moorage_url}/queue")
+    page.locator(".landed [data-pod='default/giant']").wait_for()
+
+
+def test_a_lost_connection_is_told_and_comes_back(page: Any) -> None:
+    page.route("**/page/v1/changes*", lambda route: route.abort())
+    page.goto(f"{page.moorage_url}/cluster")
+    banner = page.get_by_role("alert")
+    banner.get_by_text("Not connected").wait_for()
+    page.unroute("**/page/v1/changes*")
+    banner.wait_for(state="detached")
+
+
+SHOTS = (
+    ("page-cluster", "cluster?node=node-12", "light"),
+    ("page-queue", "queue", "light"),
+    ("page-pod", "pod/default/giant", "light"),
+    ("page-decisions", "decisions", "dark"),
+)
+
+
+@pytest.mark.parametrize(("name", "view", "scheme"), SHOTS)
+def test_pictures_of_the_views_are_taken(
+    page: Any, images: Path | None, tmp_path: Path, name: str, view: str, scheme: str
+) -> None:
+    page.emulate_media(color_scheme=scheme)
+    page.goto(f"{page.moorage_url}/{view}")
+    settle(page)
+    page.evaluate("new Promise(requestAnimationFrame)")
+    path = (images or tmp_path) / f"{name}.png"
+    page.screenshot(path=str(path))
+    assert path.read_bytes().startswith(b"\x89PNG")
