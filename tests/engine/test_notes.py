@@ -99,11 +99,20 @@ class NotedWorld(World):
             if isinstance(found, Evaluation) and decision.outcome is not Outcome.ERROR:
                 note = note_of(decision)
                 agrees(note, decision, found)
+                self._draws_as_told(note, found)
                 self.held.append((note, told(note), decision))
                 chosen = decision.node_name
         if chosen:
             self.snapshot.table.add_pod(replica, chosen)
             self.placed.append(replica.uid)
+
+    def _draws_as_told(self, note: AttemptNote, found: Evaluation) -> None:
+        if note.best is None or found.scores is None:
+            return
+        ranking, totals = note.best.ranking(note.looked_at), found.scores.total_n.tolist()
+        rows = {name: self.snapshot.row_of(name) or 0 for name in found.feasible}
+        tied = [n for n, total in zip(found.feasible, totals, strict=True) if total == max(totals)]
+        assert sorted(tied, key=rows.__getitem__).index(ranking.nodes[0]) == ranking.drawn
 
     def still_the_same(self) -> None:
         """Later attempts and changes of rows change no note."""

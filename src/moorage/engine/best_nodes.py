@@ -58,11 +58,14 @@ class Ranking(msgspec.Struct, frozen=True):
         Their totals, extenders included.
     plugins
         The scores of each plugin.
+    drawn
+        The place of the chosen node among the nodes with the greatest total, in the order of rows.
     """
 
     nodes: tuple[str, ...]
     totals: tuple[int, ...]
     plugins: tuple[PluginScore, ...]
+    drawn: int
 
 
 class NearNodes(msgspec.Struct, frozen=True, gc=False):
@@ -78,6 +81,8 @@ class NearNodes(msgspec.Struct, frozen=True, gc=False):
         int64, (plugins, nodes): the cached raw scores; None where a log has them.
     opened
         The scores that depend on the feasible rows, of these nodes.
+    drawn
+        As in `Ranking`: not all nodes with the greatest total are noted.
     """
 
     names: tuple[str, ...]
@@ -85,6 +90,7 @@ class NearNodes(msgspec.Struct, frozen=True, gc=False):
     totals: ScoreArray
     raw_pk: NDArray[np.int64] | None
     opened: tuple[OpenedPart, ...]
+    drawn: int
 
     @property
     def nbytes(self) -> int:
@@ -150,8 +156,10 @@ class BestNodes(msgspec.Struct, frozen=True, gc=False):
         totals: ScoreArray
         if near is None:
             totals = sum((each[1] * each[3] for each in scores), np.zeros(len(rows), np.int64))
+            tied = rows[totals == totals.max()]
+            drawn = int(np.flatnonzero(tied == self.chosen)[0])
         else:
-            totals = near.totals
+            totals, drawn = near.totals, near.drawn
         order = np.lexsort((-totals, rows != self.chosen))[:BEST_MAX]
         if near is not None:
             names = [near.names[each] for each in order.tolist()]
@@ -166,6 +174,7 @@ class BestNodes(msgspec.Struct, frozen=True, gc=False):
                 )
                 for name, weight, raw_k, scores_k in scores
             ),
+            drawn,
         )
 
 

@@ -297,7 +297,7 @@ class Cycle:
             best = found[heap_order(np.flatnonzero(np.isin(found, best)))]
         row, near = self._tie_break(best, self.snapshot.names), None
         if notes is not None and scores is not None and noted is not None:
-            near = notes.near(scores, (rows, total_n), noted, row)
+            near = notes.near(scores, (rows, total_n), noted, chosen=row, tied=tied)
         return self._taken(search, row, ties=len(best), total=top, out_of=len(rows), near=near)
 
     def in_order(self, search: Search, rows: Rows) -> Rows:

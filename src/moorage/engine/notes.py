@@ -116,7 +116,9 @@ class NoteWriter:
         """Return int64: the positions to note, and the positions of the greatest total."""
         return self._top.find(total_n, top)
 
-    def near(self, scores: ScoreNotes, scored: Scored, near: Rows, chosen: int) -> NearNodes:
+    def near(
+        self, scores: ScoreNotes, scored: Scored, near: Rows, *, chosen: int, tied: Rows
+    ) -> NearNodes:
         """Return the nodes near the greatest total, with copies of their scores.
 
         Parameters
@@ -129,6 +131,8 @@ class NoteWriter:
             int64: the positions to note among the scored rows, of `greatest`.
         chosen
             The row that was taken.
+        tied
+            int64: the positions of the greatest total, ascending.
         """
         rows, total_n = scored
         whole = len(rows) == self._snapshot.num_nodes
@@ -144,6 +148,7 @@ class NoteWriter:
             total_n[near],
             None if scores.log is not None or raw_pn is None else raw_pn.take(at, axis=1),
             tuple([_of(each, near) for each in scores.opened]),
+            int(tied.searchsorted(own)) if len(tied) > 1 else 0,
         )
 
     def _own(self, view: NodeView, filtered: FilterPass) -> FilteredNodes | None:

@@ -93,5 +93,5 @@ class ScoreLog:
             assert self._raw_pn is not None, "an ended log is told of no change"
             rows = list(self._open)
             self._rows += rows
-            self._columns.append(self._raw_pn[:, rows])
+            self._columns.append(self._raw_pn.take(rows, axis=1))
             self._open = {}

@@ -61,6 +61,9 @@ PREEMPTION: StateKey[PreemptionReport] = StateKey("preemption")
 TRIED: StateKey[int] = StateKey("nodes tried for preemption")
 """How many nodes were tried out; for benchmarks."""
 
+CHOSEN_BY: StateKey[str] = StateKey("rule of the choice among candidates")
+"""The rule that chose the node and its victims, for people; no decision reads it."""
+
 EXPLAIN: StateKey[bool] = StateKey("explain preemption")
 """True where a report is wanted; scheduling needs none."""
 

@@ -408,6 +408,19 @@ METRICS: Final[tuple[Metric, ...]] = (
         "How long the one among them waits that was first refused the longest ago",
         own=True,
     ),
+    Metric("moorage_attempt_records", "gauge", "Records of attempts that are kept", own=True),
+    Metric(
+        "moorage_attempt_records_bytes",
+        "gauge",
+        "Memory of the records of attempts; the bound is that of --records-bytes",
+        own=True,
+    ),
+    Metric(
+        "moorage_attempt_records_dropped_total",
+        "counter",
+        "Records of attempts that were dropped to stay within the bound",
+        own=True,
+    ),
     Metric(
         "moorage_build_info",
         "gauge",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Literal
 
 from moorage.base.version import __version__
@@ -18,6 +18,8 @@ from moorage.observe.exposition import Exposition, Sample, Source
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.plugin_facts import EVALUATED
 from moorage.observe.queue_facts import QueueFacts
+from moorage.observe.records.recorder import Recorder
+from moorage.observe.records.ring import RecordRing
 from moorage.observe.series import Histogram
 from moorage.service.scheduler import Scheduler
 
@@ -86,6 +88,7 @@ def exposition_of(
         "moorage_pod_group_longest_wait_seconds": lambda: [
             ((), max(_group_waits(scheduler), default=0.0))
         ],
+        **_record_sources(core.recorder),
         "moorage_build_info": lambda: [((__version__,), 1.0)],
     }
     gated = [metric.name for metric in METRICS if metric.gate and not gates(metric.gate)]
@@ -166,6 +169,19 @@ def _group_sources(groups: GroupAttemptFacts) -> dict[str, Source]:
         f"{_S}podgroup_schedule_attempts_total": groups.results.items,
         f"{_S}podgroup_scheduling_attempt_duration_seconds": groups.durations.items,
         f"{_S}podgroup_scheduling_algorithm_duration_seconds": lambda: [((), groups.algorithm)],
+    }
+
+
+def _record_sources(recorder: Recorder | None) -> dict[str, Source]:
+    """Return the numbers of records; without samples where none are kept."""
+
+    def of(number: Callable[[RecordRing], int]) -> Source:
+        return lambda: [] if recorder is None else [((), float(number(recorder.ring)))]
+
+    return {
+        "moorage_attempt_records": of(len),
+        "moorage_attempt_records_bytes": of(lambda ring: ring.nbytes),
+        "moorage_attempt_records_dropped_total": of(lambda ring: ring.dropped),
     }
 
 

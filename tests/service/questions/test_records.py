@@ -48,7 +48,7 @@ def on_cluster(scenario: Callable[[VirtualCluster, Ask], Awaitable[None]]) -> No
 
 def plain(attempt: dict[str, Any]) -> dict[str, Any]:
     """Return a record without times."""
-    left_out = {"time", "seconds", "ended", "uid", "number", "steps", "before", "best"}
+    left_out = {"time", "seconds", "ended", "uid", "number", "steps", "before", "best", "drawn"}
     return {name: value for name, value in attempt.items() if name not in left_out}
 
 
@@ -76,12 +76,14 @@ def test_an_attempt_that_bound_its_pod_has_scores_steps_and_an_end() -> None:
             "message": "",
             "nominatedNode": None,
             "victims": [],
+            "victimsChosenBy": "",
             "preFilterPlugins": [],
             "filterResults": "kept",
             "rejections": [],
             "passed": 3,
             "end": "bound",
         }
+        assert f"n{attempt['drawn']}" == node
         assert attempt["best"][0]["node"] == node
         assert {each["node"] for each in attempt["best"]} == {"n0", "n1", "n2"}
         for each in attempt["best"]:
@@ -179,3 +181,45 @@ def test_members_of_a_group_have_records_of_their_own() -> None:
         recorder.ring.validate()
 
     play(scenario, cluster=nodes(3), config=coscheduling())
+
+
+@pytest.mark.parametrize(
+    ("priorities", "rule"),
+    [
+        pytest.param((1, 2, 3), "lowest priority of the most important victim", id="priority"),
+        pytest.param((1, 1), "by name among candidates equal by every other rule", id="name"),
+        pytest.param((1,), "the only candidate", id="one candidate"),
+    ],
+)
+def test_a_record_tells_the_rule_that_chose_the_victims(priorities, rule) -> None:
+    clock = ManualClock()
+    nodes = [node_manifest(f"n{index}", cpu="2") for index in range(len(priorities))]
+    lows = [f"low-{index}" for index in range(len(priorities))]
+
+    async def main() -> None:
+        async with VirtualCluster(clock, nodes=nodes) as cluster:
+            ask = asking(cluster)
+            for priority in {*priorities, 100}:
+                await cluster.create(
+                    {
+                        "apiVersion": "scheduling.k8s.io/v1",
+                        "kind": "PriorityClass",
+                        "metadata": {"name": f"p{priority}"},
+                        "value": priority,
+                    }
+                )
+            for index, priority in enumerate(priorities):
+                there = {"kubernetes.io/hostname": f"n{index}"}
+                name, klass = f"low-{index}", f"p{priority}"
+                await cluster.create(
+                    pod_manifest(name, cpu="2", priorityClassName=klass, node_selector=there)
+                )
+            await cluster.until(lambda: all(map(cluster.node_of, lows)))
+            await cluster.create(pod_manifest("high", cpu="2", priorityClassName="p100"))
+            await cluster.until(lambda: bool(cluster.node_of("high")))
+            _, found = await ask(pod="default/high", attempt="1")
+            (attempt,) = found["attempts"]
+            assert len(attempt["victims"]) == 1
+            assert attempt["victimsChosenBy"] == rule
+
+    run_virtual(main(), clock)

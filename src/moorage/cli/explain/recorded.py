@@ -144,7 +144,8 @@ def _head(found: ToldAttempt) -> Iterator[str]:
     if found.pre_filter_plugins:
         yield f"  PreFilter restricted the nodes: {', '.join(found.pre_filter_plugins)}"
     if found.nominated_node:
-        victims = f", evicting {', '.join(found.victims)}" if found.victims else ""
+        rule = f" (chosen by: {found.victims_chosen_by})" if found.victims_chosen_by else ""
+        victims = f", evicting {', '.join(found.victims)}{rule}" if found.victims else ""
         yield f"  nominated for {found.nominated_node}{victims}"
     yield from (f"  {each.name}: {each.code}, {each.seconds * 1e3:.2f} ms" for each in found.steps)
     if found.end:

@@ -71,6 +71,8 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
         The node that the pod was nominated for; None where the nomination was left alone.
     victims
         ``namespace/name`` of the pods to evict, most important first.
+    chosen_by
+        The rule that chose the nominated node and its victims; "" where nothing is to be evicted.
     excluded_by
         The plugins whose PreFilter restricted or rejected the nodes.
     filtered
@@ -114,6 +116,7 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     filtered: FilteredNodes | None
     more: tuple[MoreRejections, ...]
     best: BestNodes | None
+    chosen_by: str = ""
     dropped: bool = False
     steps: tuple[Step, ...] = ()
     end: End = ""
@@ -137,6 +140,11 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     def looked_at(self) -> LookedAt | None:
         """The nodes that were looked at, as far as they are kept."""
         return None if self.filtered is None else LookedAt(self.filtered, self.more)
+
+    @property
+    def has_rejections(self) -> bool:
+        """Whether the nodes that Filter rejected are still known."""
+        return not self.dropped and self.filtered is not None and self.filtered.filtered is not None
 
     @property
     def ranks_passed(self) -> bool:

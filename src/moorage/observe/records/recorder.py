@@ -8,6 +8,7 @@ from typing import Final
 from moorage.base.clock import Clock
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.notes import NOTE
+from moorage.framework.preemption import CHOSEN_BY
 from moorage.framework.status import Code
 from moorage.observe.records.record import AttemptRecord, End, Step
 from moorage.observe.records.ring import BYTES_MAX, RecordRing
@@ -102,6 +103,8 @@ class Recorder:
             () if note is None else note.more,
             None if note is None else note.best,
         )
+        if record.victims:
+            record.chosen_by = state.find(CHOSEN_BY) or ""
         self.ring.add(record)
         if node_name:
             self._open[queued.uid] = record

@@ -114,11 +114,16 @@ class RecordRing:
                 self._forget(before)
         filtered, best = record.filtered, record.best
         if filtered is not None:
-            self._holding.append(record)
-            filtered.showing += 1
             filtered.holders += 1
             if filtered.holders == 1:
                 self._hold(filtered)
+            if filtered.filtered is not None:
+                self._holding.append(record)
+                filtered.showing += 1
+            else:  # dropped for all other records before this one was filed
+                record.dropped = True
+                if not record.ranks_passed:
+                    self._release(record, filtered)
         log = None if best is None else best.log
         if log is not None:
             log.holders += 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
+from moorage.engine.best_nodes import Ranking
 from moorage.observe.records.record import AttemptRecord
 
 
@@ -136,12 +137,18 @@ class ToldAttempt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         The nodes that passed Filter, and all nodes that were filtered.
     ties
         The nodes with the greatest total, among which one was drawn.
+    drawn
+        The chosen node's place among these in the order of rows, from 0; null where nothing was
+        scored.
     message
         Why there is no node, or why the binding failed.
     nominated_node
         The node that the pod was nominated for; null where its nomination was left alone.
     victims
         ``namespace/name`` of the pods to evict, most important first.
+    victims_chosen_by
+        The rule that chose this node and its victims among the candidates; empty where nothing is
+        to be evicted, and where another plugin than DefaultPreemption chose.
     pre_filter_plugins
         The plugins whose PreFilter restricted or rejected the nodes.
     filter_results
@@ -176,9 +183,11 @@ class ToldAttempt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     feasible: int
     evaluated: int
     ties: int
+    drawn: int | None = None
     message: str
     nominated_node: str | None
     victims: tuple[str, ...]
+    victims_chosen_by: str = ""
     pre_filter_plugins: tuple[str, ...]
     filter_results: str
     rejections: tuple[ToldRejection, ...] | None
@@ -197,9 +206,11 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
     rejections
         Whether the nodes that Filter rejected are told.
     """
-    looked_at = None if record.dropped else record.looked_at
-    whole = looked_at if rejections else None
-    kept = "kept" if looked_at is not None else "dropped" if record.dropped else "none"
+    known = record.has_rejections
+    whole = record.looked_at if rejections and known else None
+    none = record.filtered is None and not record.dropped
+    kept = "kept" if known else "none" if none else "dropped"
+    ranking = None if record.best is None else record.best.ranking(record.looked_at)
     namespace, name = record.key
     return ToldAttempt(
         number=record.number,
@@ -220,26 +231,25 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
         feasible=record.feasible,
         evaluated=record.evaluated,
         ties=record.ties,
+        drawn=None if ranking is None else ranking.drawn,
         message=record.message,
         nominated_node=record.nominated,
         victims=record.victims,
+        victims_chosen_by=record.chosen_by,
         pre_filter_plugins=tuple(sorted(record.excluded_by)),
         filter_results=kept,
         rejections=None
         if whole is None
         else tuple(ToldRejection(*key, tuple(nodes)) for key, nodes in whole.rejections().items()),
         passed=None if whole is None else len(whole.passed_rows()),
-        best=_ranked(record),
+        best=() if ranking is None else _ranked(ranking),
         steps=tuple(ToldStep(e.name, e.code, e.took_ns / NS_PER_SECOND) for e in record.steps),
         end=record.end,
         ended=rfc3339_micro(record.ended_ns) if record.ended_ns else "",
     )
 
 
-def _ranked(record: AttemptRecord) -> tuple[ToldNode, ...]:
-    if record.best is None:
-        return ()
-    ranking = record.best.ranking(record.looked_at)
+def _ranked(ranking: Ranking) -> tuple[ToldNode, ...]:
     return tuple(
         ToldNode(
             node,

@@ -22,6 +22,7 @@ from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
 from moorage.framework.preemption import (
+    CHOSEN_BY,
     EXPLAIN,
     NARROWING,
     PREEMPTION,
@@ -146,6 +147,7 @@ class Evaluator:
             narrowing.offered = search.candidates()
             return None, unschedulable()
         row = search.chosen(ties)
+        state.write(CHOSEN_BY, search.rule(ties))
         victims = tuple([victim.pod for victim in search.victims(row)])
         return PostFilterResult(self._snapshot.names[row], victims), SUCCESS
 

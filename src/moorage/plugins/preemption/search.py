@@ -9,6 +9,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/preemption/preemption
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +35,17 @@ from moorage.snapshot.pod_info import PodInfo
 _LOOKED_AT = 2
 # Rows tried beyond the missing ones: a guess between one more batch and wasted dry runs.
 _MORE_ROWS = 16
+
+RULES: Final = (
+    "fewest violations of PodDisruptionBudgets",
+    "lowest priority of the most important victim",
+    "lowest sum of the victims' priorities",
+    "fewest victims",
+    "latest start of the most important victim",
+)
+"""The rules of the choice among candidates, in the order of the criteria of costs."""
+BY_NAME: Final = "by name among candidates equal by every other rule"
+ONLY_CANDIDATE: Final = "the only candidate"
 
 IntArray = NDArray[np.int64]
 
@@ -78,6 +90,7 @@ class Search:
         self._all_clean = True
         self._wanted = 0
         self._kept: tuple[IntArray, IntArray] | None = None
+        self._narrowed_by = ""
 
     def run(self, rows: IntArray, first: int, wanted: int) -> None:
         """Try rows until enough are candidates, at least one of them without budget violations.
@@ -161,7 +174,14 @@ class Search:
             least = (of_it == of_it[of_it.argmin()]).nonzero()[0]
             if len(least) < len(rows):
                 rows, costs = rows[least], costs[least]
+                self._narrowed_by = RULES[criterion]
         return rows
+
+    def rule(self, ties: IntArray) -> str:
+        """Return the rule that chose among the candidates, for people."""
+        if len(ties) > 1:
+            return BY_NAME
+        return self._narrowed_by or ONLY_CANDIDATE
 
     def chosen(self, ties: IntArray) -> int:
         """Choose a row among the candidates with the lowest costs: the first by name.
