@@ -10,7 +10,7 @@ from moorage.base import aio
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.from_outside import with_plugins
 from moorage.shadow.comparison import Comparison, Outcome, PluginScores
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from tests.shadow.clusters import Acts, config_of, shadowed
 
@@ -25,6 +25,19 @@ PACKING = """
       plugins:
         multiPoint:
           disabled: [{name: NodeResourcesBalancedAllocation}]
+"""
+SSD_ONLY = """
+    apiVersion: kubescheduler.config.k8s.io/v1
+    kind: KubeSchedulerConfiguration
+    profiles:
+    - schedulerName: default-scheduler
+      pluginConfig:
+      - name: NodeAffinity
+        args:
+          addedAffinity:
+            requiredDuringSchedulingIgnoredDuringExecution:
+              nodeSelectorTerms:
+              - matchExpressions: [{key: disk, operator: In, values: [ssd]}]
 """
 NODES = [node_manifest("n1"), node_manifest("n2")]
 
@@ -119,21 +132,7 @@ def test_a_plugin_that_rejects_the_real_node_is_named(tmp_path: Path) -> None:
 
 
 def test_a_pod_that_no_node_takes_is_told_with_the_filter_that_rejects_the_real_node() -> None:
-    config = config_of("""
-        apiVersion: kubescheduler.config.k8s.io/v1
-        kind: KubeSchedulerConfiguration
-        profiles:
-        - schedulerName: default-scheduler
-          pluginConfig:
-          - name: NodeAffinity
-            args:
-              addedAffinity:
-                requiredDuringSchedulingIgnoredDuringExecution:
-                  nodeSelectorTerms:
-                  - matchExpressions: [{key: disk, operator: In, values: [ssd]}]
-    """)
-
-    seen = shadowed(one_after_another("a"), nodes=NODES[:1], config=config)
+    seen = shadowed(one_after_another("a"), nodes=NODES[:1], config=config_of(SSD_ONLY))
 
     reason = "node(s) didn't match scheduler-enforced node affinity"
     assert without_time(seen.comparisons) == [
@@ -177,3 +176,39 @@ def test_pods_of_other_schedulers_are_not_compared_and_take_room_in_both_courses
     assert courses is not None
     assert courses.real == courses.own
     assert courses.own.pods == 2
+
+
+def waiting_for(seconds: float, *pods: Manifest) -> Acts:
+    """Return acts that create pods and wait."""
+
+    async def acts(cluster: VirtualCluster) -> None:
+        await cluster.create(*pods)
+        await aio.sleep(seconds)
+
+    return acts
+
+
+def test_a_pod_that_waits_really_and_would_be_bound_is_told_once() -> None:
+    acts = waiting_for(90.0, pod_manifest("a", cpu="1"), pod_manifest("giant", cpu="64"))
+
+    seen = shadowed(acts, nodes=NODES[:1], real=config_of(SSD_ONLY))
+
+    assert without_time(seen.comparisons) == [
+        Comparison(
+            time="",
+            pod="default/a",
+            about="pending",
+            outcome=Outcome.PLACED,
+            shadow_node="n1",
+            reason="it waits really, and the configuration would bind it",
+        ),
+        Comparison(time="", pod="default/giant", about="pending", outcome=Outcome.SAME),
+    ]
+
+
+def test_a_pod_that_has_just_been_rejected_is_not_compared() -> None:
+    acts = waiting_for(30.0, pod_manifest("a", cpu="1"))
+
+    seen = shadowed(acts, nodes=NODES[:1], real=config_of(SSD_ONLY))
+
+    assert seen.comparisons == []

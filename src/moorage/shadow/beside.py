@@ -159,6 +159,10 @@ class Beside:
         why = "it had a node when it was first seen"
         self._report(self._not_comparable(pod, pod.spec.node_name, why))
 
+    def since_ns(self, pod: Pod) -> int:
+        """Return when a pod without a node was first seen, wall-clock nanoseconds."""
+        return self._since.get(pod.uid, self.now_ns)
+
     def close(self, *, every: bool = False) -> None:
         """Report the differences that nothing has explained within a moment.
 
@@ -176,7 +180,7 @@ class Beside:
         obstacle = self._obstacle(pod.pod, node)
         if obstacle:
             return self._not_comparable(pod.pod, node, obstacle)
-        held = self._held(pod.pod)
+        held = self.held(pod.pod)
         if held is not None:
             return self._comparison(pod.pod, Outcome.NOT_PLACED, node, why=held)
         decision = self.decider.decide(pod, node)
@@ -225,7 +229,7 @@ class Beside:
                 return f"a {claim[0]} of it was changed before the binding, maybe for its node"
         return ""
 
-    def _held(self, pod: Pod) -> Why | None:
+    def held(self, pod: Pod) -> Why | None:
         """Return why a PreEnqueue plugin keeps a pod out of the queue; None if none does."""
         core = self.filled.core
         if core.queue.lifecycle.state(pod.uid) is not PodState.GATED:

@@ -13,13 +13,15 @@ class Outcome(Enum):
     """How two decisions about a pod compare."""
 
     SAME = "same"
-    """Both take the same node."""
+    """Both take the same node, or both leave the pod pending."""
     EQUAL = "equallyGood"
     """The real node is among the best nodes; a draw or the start of the search decides."""
     OTHER_NODE = "otherNode"
     """The configuration takes another node, though the real one is feasible."""
     NOT_PLACED = "wouldNotPlace"
     """The configuration does not bind the pod that the real scheduler bound."""
+    PLACED = "wouldPlace"
+    """The configuration would bind a pod that the real scheduler leaves pending, or evict pods."""
     NOT_COMPARABLE = "notComparable"
     """The states that the two decided on may differ, so nothing is said about them."""
 
@@ -46,7 +48,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     pod
         ``namespace/name``.
     about
-        ``binding``.
+        ``binding`` or ``pending``.
     outcome
         How the decisions compare.
     real_node, shadow_node

@@ -17,6 +17,7 @@ from moorage.base.errors import DecodeError
 from moorage.shadow.beside import Beside
 from moorage.shadow.comparison import Comparison
 from moorage.shadow.fullness import Fullness, fullness_of
+from moorage.shadow.left_pending import LeftPending
 from moorage.shadow.own_course import OwnCourse
 from moorage.shadow.report import Courses, Report, Tally
 from moorage.what_if.lists import Objects, checked_node
@@ -73,6 +74,7 @@ class Feed:
         self._started_ns = clock.now_ns()
         self.tally = Tally()
         self.beside = Beside(world, self._found)
+        self._left_pending = LeftPending(self.beside, self._found)
         self.course: OwnCourse | None = None
         self.begun = False
         self.pods = PodFeed(self)
@@ -103,6 +105,8 @@ class Feed:
         """Let what is due happen: differences that stay are reported, the own course goes on."""
         self.pass_time()
         self.beside.close()
+        if self.begun:
+            self._left_pending.look()
         if self.course is not None:
             self.course.pass_time(self._clock.now_ns())
 
@@ -110,6 +114,7 @@ class Feed:
         """Return the report; differences that are still open count as differences."""
         self.tick()
         self.beside.close(every=True)
+        self._left_pending.close()
         return self.tally.report(
             started=rfc3339_micro(self._started_ns),
             ended=rfc3339_micro(self._clock.now_ns()),

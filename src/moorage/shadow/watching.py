@@ -62,11 +62,18 @@ class Watch:
         The time.
     streams
         Randomness of the watches.
+
+    Attributes
+    ----------
+    feed
+        As given.
+    transport
+        Lets reading calls out, and refuses every other.
     """
 
     def __init__(self, transport: Transport, feed: Feed, *, clock: Clock, streams: Streams) -> None:
-        self._transport = GuardedTransport(transport, WriteGuard(_no_write))
-        self._feed = feed
+        self.transport = GuardedTransport(transport, WriteGuard(_no_write))
+        self.feed = feed
         self._clock = clock
         self._streams = streams
         self._failures: list[BaseException] = []
@@ -93,7 +100,7 @@ class Watch:
         while not all(each.synced.is_set() for each in self._all.values()):
             self._refuse()
             await aio.sleep(_LOOK_SECONDS)
-        self._feed.begin({name: each.objects for name, each in self._others.items()})
+        self.feed.begin({name: each.objects for name, each in self._others.items()})
 
     async def follow(self, limits: Limits) -> None:
         """Watch until a limit is reached, or until cancelled."""
@@ -103,7 +110,7 @@ class Watch:
             passed += _TICK_SECONDS
             if self._failures:
                 raise self._failures[0]
-            self._feed.tick()
+            self.feed.tick()
 
     async def close(self) -> None:
         """End the watches."""
@@ -112,18 +119,13 @@ class Watch:
     def _ended(self, limits: Limits, passed: float) -> bool:
         if limits.seconds is not None and passed >= limits.seconds:
             return True
-        return (
-            limits.decisions is not None and self._feed.tally.outcomes.total() >= limits.decisions
-        )
+        return limits.decisions is not None and self.feed.tally.outcomes.total() >= limits.decisions
 
     def _refuse(self) -> None:
         """Raise where the server does not let us list."""
         if self._failures:
             raise self._failures[0]
         errors = {name: each.last_error for name, each in self._all.items()}
-        for error in errors.values():
-            if isinstance(error, RefusedError | UnauthorizedError):
-                raise error
         forbidden = [name for name, error in errors.items() if _code(error) == _FORBIDDEN]
         if forbidden:
             names = ", ".join(forbidden)
@@ -131,11 +133,14 @@ class Watch:
                 f"the server forbids to read {names}: shadow needs get, list and watch on them, "
                 "and no other right"
             )
+        for error in errors.values():
+            if isinstance(error, RefusedError | UnauthorizedError):
+                raise error
 
     @property
     def _all(self) -> dict[str, Reflector[Any]]:
         """Every reflector by the plural of its kind: nodes first, so that pods find them."""
-        kinds = self._feed.beside.filled.kinds
+        kinds = self.feed.beside.filled.kinds
         others = {kinds[name].resource.plural: each for name, each in self._others.items()}
         return {resources.NODES.plural: self._nodes, **others, resources.PODS.plural: self._pods}
 
@@ -149,7 +154,7 @@ class Watch:
         optional: bool = False,
     ) -> Reflector[Any]:
         return Reflector(
-            self._transport,
+            self.transport,
             resource,
             type_,
             handler=handler,

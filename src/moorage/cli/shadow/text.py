@@ -18,6 +18,7 @@ _WORDS: Final = {
     Outcome.EQUAL: "equally good: a draw decides",
     Outcome.OTHER_NODE: "another node",
     Outcome.NOT_PLACED: "it would not bind the pod",
+    Outcome.PLACED: "it would bind a pod that waits, or evict for it",
     Outcome.NOT_COMPARABLE: "not comparable",
 }
 
