@@ -29,6 +29,10 @@ from moorage.snapshot.volume_pods import VolumePods
 
 PortSet = frozenset[HostPort]
 
+_Cells = tuple[tuple[memoryview, int], ...]
+_Booking = tuple[_Cells, _Cells]
+"""The cells that a pod changes when it leaves, and when it comes; each with the change."""
+
 _BOOKINGS_MOST: Final = 4096  # distinct requests whose cells are remembered; a guess: a megabyte
 
 
@@ -62,7 +66,7 @@ class NodeTable:
         self._hidden: dict[str, dict[str, PodInfo]] = {}
         self._node_of_pod: dict[str, str] = {}
         # Id of a pod's part of requests -> its changes, cell by cell; dropped with the arrays.
-        self._bookings: dict[int, tuple[tuple[memoryview, int], ...]] = {}
+        self._bookings: dict[int, _Booking] = {}
         self._booked_in = -1
 
     # -- nodes ---------------------------------------------------------------------------------
@@ -279,7 +283,7 @@ class NodeTable:
 
     def _place(self, info: PodInfo, row: int) -> None:
         self.pods_by_row[row][info.uid] = info
-        self._book(info, row, +1)
+        self._book(info, row, adds=True)
         ports = info.part(PORTS).value
         if ports:
             self.ports.set(row, self.ports.at(row) | frozenset(ports))
@@ -294,7 +298,7 @@ class NodeTable:
 
     def _unplace(self, uid: str, row: int) -> None:
         info = self.pods_by_row[row].pop(uid)
-        self._book(info, row, -1)
+        self._book(info, row, adds=False)
         ports = info.part(PORTS).value
         if ports:
             # A set without reference counts, as upstream: if two pods hold the same port and
@@ -307,7 +311,7 @@ class NodeTable:
         if spec.affinity is not None:
             self.terms.remove(info, row)
 
-    def _book(self, info: PodInfo, row: int, sign: int) -> None:
+    def _book(self, info: PodInfo, row: int, *, adds: bool) -> None:
         if self._booked_in != self.columns.structure:  # arrays may have been replaced
             self._bookings.clear()
             self._booked_in = self.columns.structure
@@ -315,16 +319,16 @@ class NodeTable:
         booking = self._bookings.get(requests.id)
         if booking is None:
             booking = self._booking(requests)
-        for cells, amount in booking:
-            total = cells[row] + sign * amount
+        for cells, amount in booking[adds]:
+            total = cells[row] + amount
             try:
                 cells[row] = total
             except ValueError:
                 cells[row] = (total + 2**63) % 2**64 - 2**63  # wraps, as int64 does in Go
         self.pod_log.append(row)
 
-    def _booking(self, requests: Part[PodRequests]) -> tuple[tuple[memoryview, int], ...]:
-        """Return which cells of its row a pod's requests change, and by how much.
+    def _booking(self, requests: Part[PodRequests]) -> _Booking:
+        """Return which cells of its row a pod changes by leaving and by coming, and by how much.
 
         Memory views, because NumPy takes three times as long to change a single cell.
         """
@@ -334,7 +338,8 @@ class NodeTable:
         }
         changes.update({"nonzero_cpu": cpu, "nonzero_memory": memory, "pod_count": 1})
         ensure = self.columns.ensure
-        booking = tuple((ensure(key).data, amount) for key, amount in changes.items() if amount)
+        comes = tuple((ensure(key).data, amount) for key, amount in changes.items() if amount)
+        booking = tuple((cells, -amount) for cells, amount in comes), comes
         if len(self._bookings) >= _BOOKINGS_MOST:
             self._bookings.clear()
         self._bookings[requests.id] = booking

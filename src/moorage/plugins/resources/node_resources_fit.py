@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -86,7 +87,7 @@ _UNRESOLVABLE: Final = int(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 _ANY_AMOUNT: Final = 1 << 62
 
 
-class _Check(NamedTuple):
+class _Check(msgspec.Struct, frozen=True, gc=False):
     """One amount that must fit: of a resource that a pod requests, or the pod itself.
 
     Parameters
