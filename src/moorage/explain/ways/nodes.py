@@ -33,8 +33,7 @@ def more_nodes(trying: Trying) -> Iterator[Found]:
         example = trying.asked.snapshot.node(row)
         new = _like(example)
         with _added(trying.asked.snapshot, new, row) as row_added:
-            rows = trying.rows_of(trying.pod)
-            takes = row_added in rows.tolist()
+            takes = len(trying.rows_of(trying.pod, trying.asked.snapshot.rows([row_added]))) > 0
         if takes:
             amounts = ", ".join(
                 f"{canonical(example.status.allocatable.get(name, 0))} {name}"
@@ -58,7 +57,7 @@ def uncordoned(trying: Trying) -> Iterator[Found]:
     rows = rows[np.argsort(others_n[rows], kind="stable")][:_CORDONED_MOST]
     for name in [snapshot.names[row] for row in rows.tolist()]:
         with _opened(snapshot, name) as row:
-            takes = row in trying.rows_of(trying.pod).tolist()
+            takes = len(trying.rows_of(trying.pod, snapshot.rows([row]))) > 0
         if takes:
             text = f"uncordon node {name}"
             yield Found(UNCORDON, WayOut(kind="uncordon", text=text, nodes=1, node=name))

@@ -13,10 +13,12 @@ from moorage.api.pod import Container, Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import pod_requests, to_units
 from moorage.explain.answer import WayOut
+from moorage.explain.asking import Asked
 from moorage.explain.patches import Operation, escaped, patched, put
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import REQUEST, Found
 from moorage.explain.words import amount_text
+from moorage.framework.subjects import Subject
 from moorage.snapshot.shape import RESOURCES
 
 Rows = NDArray[np.int64]
@@ -32,7 +34,7 @@ def smaller_requests(trying: Trying) -> Iterator[Found]:
     Where no single resource is enough, the only answer lowers every resource that is too large.
     """
     wanted = trying.asked.attempt.pod.part(RESOURCES).value.filter
-    if not any(each for each in wanted.values()):
+    if not any(each for each in wanted.values()) or not _may_be_about_requests(trying.asked):
         return
     found = False
     for resource in sorted(name for name, units in wanted.items() if units):
@@ -48,6 +50,13 @@ def smaller_requests(trying: Trying) -> Iterator[Found]:
             yield from _told(trying, {resource: most}, wanted)
     if not found:
         yield from _told(trying, _all_too_large(trying, wanted), wanted)
+
+
+def _may_be_about_requests(asked: Asked) -> bool:
+    """Whether some rejection is about requests, or does not say what it is about."""
+    if asked.pre_filter.status.rejected:
+        return True
+    return any(asked.subject(plugin) in (None, Subject.RESOURCES) for plugin in asked.rejects)
 
 
 def _all_too_large(trying: Trying, wanted: Mapping[str, int]) -> dict[str, int]:
