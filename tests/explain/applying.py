@@ -21,10 +21,18 @@ def applied(way: WayOut, manifests: list[Manifest]) -> list[Manifest]:
             continue
         if manifest["kind"] == "Pod" and manifest["metadata"]["name"] == "p" and way.patch:
             manifest = changed(before, way)
+        if manifest["kind"] == "ResourceClaim" and _has_devices_of(manifest, way.delete):
+            del manifest["status"]  # as the controller of claims does
         if way.kind == "uncordon" and key == f"None/{way.node}":
             manifest["spec"]["unschedulable"] = False
         found.append(manifest)
     return [*(_identified(each) for each in way.create), *found]
+
+
+def _has_devices_of(claim: Manifest, gone: str) -> bool:
+    """Whether a claim is reserved for a pod, ``namespace/name``."""
+    users = claim.get("status", {}).get("reservedFor", [])
+    return any(f"{claim['metadata']['namespace']}/{user['name']}" == gone for user in users)
 
 
 def changed(pod: Manifest, way: WayOut) -> Manifest:

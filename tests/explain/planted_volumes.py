@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from moorage.testing.builders import Manifest
-from tests.explain.plan import ZONE, Plan
+from tests.explain.plan import ZONE, Plan, closed_node
 
 CSI: Final = "disk.example"
 _BOUND: Final = {"pv.kubernetes.io/bind-completed": "yes"}
@@ -168,7 +168,11 @@ def claim_of_one_pod(plan: Plan) -> tuple[str, str]:
         claim(volumeName="pv", mode="ReadWriteOncePod"),
         volume("pv", of="data", accessModes=["ReadWriteOncePod"]),
     ]
-    plan.on(plan.draw.choice(plan.open), "holder", cpu="10m", volumes=mounted())
+    where = plan.draw.choice(plan.open)
+    if plan.draw.random() < 0.5:  # on a node that takes no other pod
+        where = "closed-holder"
+        plan.objects.append(closed_node(plan.draw, where, zone="a"))
+    plan.on(where, "holder", cpu="10m", volumes=mounted())
     plan.pod["volumes"] = mounted()
     return "would fit on", "its claim data, which only one pod may use and pod default/holder has"
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -27,6 +29,7 @@ from tests.explain.applying import applied, changed
 from tests.explain.clusters import explained, pod_of, world_of
 from tests.explain.plan import Case
 from tests.explain.planted import PLANTED, names_first, planted
+from tests.scenarios.gangs import controllers
 from tests.scenarios.over_https import OverHttps, run_scenario
 
 MANY = int(os.environ.get("PLANTED", str(20 * len(PLANTED))))
@@ -153,7 +156,7 @@ def _binds(case: Case, way: WayOut) -> bool:
     clock = ManualClock()
 
     async def main() -> bool:
-        async with _Started(case, clock) as cluster:
+        async with _Started(case, clock) as cluster, _controllers(cluster, case):
             await _apply(cluster, case, way)
             try:
                 await cluster.until(lambda: bool(cluster.node_of("p")), seconds=_SECONDS)
@@ -162,6 +165,16 @@ def _binds(case: Case, way: WayOut) -> bool:
             return True
 
     return run_virtual(main(), clock)
+
+
+@asynccontextmanager
+async def _controllers(cluster: VirtualCluster, case: Case) -> AsyncIterator[None]:
+    """Run the controllers where claims have devices: they give those of deleted pods back."""
+    if not any(each["kind"] == "ResourceClaim" for each in case.manifests):
+        yield
+        return
+    async with controllers(cluster):
+        yield
 
 
 class _Started:
@@ -176,8 +189,13 @@ class _Started:
 
     async def __aenter__(self) -> VirtualCluster:
         cluster = await self._cluster.__aenter__()
-        for each in self._others:
+        *others, pod = self._others
+        for each in others:
             await _create(cluster, each)
+        for each in others:
+            if each["kind"] == "ResourceClaim" and "status" in each:
+                await _give_devices(cluster, each)
+        await _create(cluster, pod)
         await cluster.until(lambda: cluster.scheduler.core.store.get("default", "p") is not None)
         queue = cluster.scheduler.core.queue
         await cluster.until(lambda: not queue.counts().active and not queue.counts().in_flight)
@@ -188,21 +206,24 @@ class _Started:
 
 
 async def _create(cluster: VirtualCluster, manifest: Manifest) -> None:
-    """Create an object, and write the status of a claim: the server takes none at creation."""
+    """Create an object; the server takes no status."""
     if manifest["kind"] == "ElasticQuota":  # a custom resource
         namespace = manifest["metadata"]["namespace"]
         await cluster.client.create(ELASTIC_QUOTAS, manifest, namespace=namespace)
         return
     await cluster.create(manifest)
-    if manifest["kind"] == "ResourceClaim" and "status" in manifest:
-        await _give_devices(cluster, manifest)
 
 
 async def _give_devices(cluster: VirtualCluster, claim: Manifest) -> None:
+    """Write the status of a claim, with the uids that the server gave to its pods."""
+    users = []
+    for user in claim["status"].get("reservedFor", ()):
+        pod = cluster.pod(user["name"])
+        users.append({**user, "uid": pod["metadata"]["uid"]} if pod else user)
     await cluster.client.patch(
         RESOURCE_CLAIMS,
         claim["metadata"]["name"],
-        patch_body({"status": claim["status"]}),
+        patch_body({"status": {**claim["status"], "reservedFor": users}}),
         namespace=claim["metadata"]["namespace"],
         content_type=MERGE_PATCH,
         subresource="status",

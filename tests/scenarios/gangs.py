@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.resources import PODS
+from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
+from moorage.base.rng import Streams
 from moorage.client.transport import Transport
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
+from moorage.controllers.workloads import WorkloadControllers
 from moorage.framework.registry import Registry
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -167,3 +171,16 @@ def _play(
             live.settled()
 
     run_scenario(main, https=https)
+
+
+@asynccontextmanager
+async def controllers(live: Cluster | VirtualCluster) -> AsyncIterator[None]:
+    """Run the controllers of workloads and claims beside a cluster."""
+    tasks = TaskOwner(lambda _name, _error: None)
+    made = WorkloadControllers(live.client, clock=live.clock, streams=Streams(5))
+    try:
+        tasks.spawn(made.run(), name="controllers")
+        await made.ready.wait()
+        yield
+    finally:
+        await tasks.cancel_all()

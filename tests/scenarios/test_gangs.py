@@ -19,11 +19,8 @@ import pytest
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.resources import CORE_EVENTS
 from moorage.base import aio
-from moorage.base.aio import TaskOwner
-from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.own import LoadedConfiguration
-from moorage.controllers.workloads import WorkloadControllers
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
 from moorage.framework.registry import PluginEntry
@@ -34,6 +31,7 @@ from moorage.testing.builders import Manifest, pod_manifest
 from tests.scenarios.gangs import (
     Cluster,
     Play,
+    controllers,
     coscheduling,
     nodes,
     of_labels,
@@ -64,18 +62,6 @@ def names(name: str, size: int) -> list[str]:
 
 def all_bound(live: Cluster, pods: list[str]) -> bool:
     return live.bound(*pods) == len(pods)
-
-
-@asynccontextmanager
-async def controllers(live: Cluster) -> AsyncIterator[None]:
-    tasks = TaskOwner(lambda _name, _error: None)
-    made = WorkloadControllers(live.client, clock=live.clock, streams=Streams(5))
-    try:
-        tasks.spawn(made.run(), name="controllers")
-        await made.ready.wait()
-        yield
-    finally:
-        await tasks.cancel_all()
 
 
 def status(live: Cluster, name: str = "g") -> Any:

@@ -120,16 +120,23 @@ def _classes(claim: ResourceClaim) -> str:
 @contextmanager
 def released(snapshot: Snapshot, pod: Pod) -> Iterator[bool]:
     """Take the devices off other pods on trial; yields whether any pod has some."""
-    claims = snapshot.listers.resource_claims
     found = [
-        (claim, _unallocated(claim))
-        for claim in claims.all()
+        claim
+        for claim in snapshot.listers.resource_claims.all()
         if claim.status.allocation is not None
         and claim.status.reserved_for
         and all(user.uid != pod.uid for user in claim.status.reserved_for)
     ]
-    with _changed(claims, found):
+    with given_back(snapshot, found):
         yield bool(found)
+
+
+@contextmanager
+def given_back(snapshot: Snapshot, claims: Iterable[ResourceClaim]) -> Iterator[None]:
+    """Take the allocations off some claims on trial."""
+    lister = snapshot.listers.resource_claims
+    with _changed(lister, [(claim, _unallocated(claim)) for claim in claims]):
+        yield
 
 
 def _unallocated(claim: ResourceClaim) -> ResourceClaim:

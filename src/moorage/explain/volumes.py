@@ -14,6 +14,8 @@ from moorage.api.pod import Pod
 from moorage.api.volume import PersistentVolume, PersistentVolumeClaim
 from moorage.explain.asking import Rejection
 from moorage.explain.words import listed, terms_text
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.volume_pods import VOLUMES
 
 _ZONE_LABELS: Final = (
@@ -160,20 +162,31 @@ def _held(rejection: Rejection) -> Iterator[str]:
     """Yield the claims that only one pod may use, with the pods that use them."""
     for _, claim in _claims(rejection):
         if _ONE_POD in claim.spec.access_modes:
-            users = listed(f"pod {name}" for name in users_of(rejection, claim)) or "another pod"
-            yield f"its claim {claim.name}, which only one pod may use and {users} has"
+            users = users_of(rejection.asked.snapshot, claim)
+            has = listed(f"pod {user.key}" for user in users) or "another pod"
+            yield f"its claim {claim.name}, which only one pod may use and {has} has"
 
 
-def users_of(rejection: Rejection, claim: PersistentVolumeClaim) -> list[str]:
-    """Return ``namespace/name`` of the pods on nodes that use a claim."""
-    snapshot = rejection.asked.snapshot
+def users_of_claims(snapshot: Snapshot, pod: PodInfo) -> list[PodInfo]:
+    """Return the pods on nodes that use a claim of a pod which only one pod may use."""
+    found = []
+    for each in pod.part(VOLUMES).value.claims:
+        name = each.name_for(pod.name)
+        claim = snapshot.listers.persistent_volume_claims.get(name, pod.namespace)
+        if claim is not None and _ONE_POD in claim.spec.access_modes:
+            found += users_of(snapshot, claim)
+    return found
+
+
+def users_of(snapshot: Snapshot, claim: PersistentVolumeClaim) -> list[PodInfo]:
+    """Return the pods on nodes that use a claim, by name."""
     found = []
     for node_name in snapshot.volume_pods.nodes_of_claim((claim.namespace, claim.name)):
         for each in snapshot.volume_pods.on_node(node_name).values():
             names = {used.name_for(each.name) for used in each.part(VOLUMES).value.claims}
             if each.namespace == claim.namespace and claim.name in names:
-                found.append(each.key)
-    return sorted(found)
+                found.append(each)
+    return sorted(found, key=lambda each: each.key)
 
 
 def _limit(rejection: Rejection) -> str:

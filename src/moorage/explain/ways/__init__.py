@@ -4,6 +4,7 @@
 - `requests`: request less.
 - `parts`: tolerate a taint; drop a selector, a term, a constraint, a host port.
 - `leaving`: wait for a pod that is leaving, or evict one.
+- `holders`: wait for or evict the pod that has the claim or the devices.
 - `nodes`: one more node of a shape that is there; uncordon a node.
 - `priorities`: a priority with which preemption finds victims.
 - `members`: the members that a group lacks.

@@ -12,6 +12,7 @@ from moorage.explain.groups import Together
 from moorage.explain.patches import patched
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import Found
+from moorage.explain.ways.holders import users_of_data, users_of_devices
 from moorage.explain.ways.leaving import leaving_pods
 from moorage.explain.ways.nodes import more_nodes, uncordoned
 from moorage.explain.ways.parts import relaxations, tolerations
@@ -26,6 +27,8 @@ _KINDS: Final[tuple[Callable[[Trying], Iterator[Found]], ...]] = (
     tolerations,
     relaxations,
     uncordoned,
+    users_of_data,
+    users_of_devices,
     leaving_pods,
     priorities,
     more_nodes,
@@ -49,10 +52,14 @@ def find_ways(trying: Trying, *, preempts: bool) -> tuple[WayOut, ...]:
     found.sort(key=lambda each: (each.size, -each.way.nodes, each.way.text))
     chosen: list[WayOut] = []
     numbers: Counter[str] = Counter()
+    leaving: set[str] = set()  # a pod may be found twice, for itself and for what it has
     for each in found:
+        if each.way.delete in leaving:
+            continue
         if numbers[each.way.kind] < _KIND_MOST and len(chosen) < WAYS_MOST:
             numbers[each.way.kind] += 1
             chosen.append(each.way)
+            leaving |= {each.way.delete} - {""}
     return tuple(chosen)
 
 

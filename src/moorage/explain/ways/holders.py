@@ -1,0 +1,80 @@
+"""Ways out that need the user of a claim to leave: of a claim for one pod, or of devices.
+
+The user may be on any node. It is taken off on trial, its devices are given back, and every node is
+asked about. A controller gives the devices of a deleted pod back in a cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Final
+
+from moorage.api.devices import ResourceClaim
+from moorage.explain.answer import WayOut
+from moorage.explain.devices import given_back
+from moorage.explain.trying import Trying
+from moorage.explain.volumes import users_of_claims
+from moorage.explain.ways.found import EVICT, WAIT, Found
+from moorage.framework.subjects import Subject
+from moorage.snapshot.pod_info import PodInfo
+
+_TRIALS_MOST: Final = 8
+
+
+def users_of_data(trying: Trying) -> Iterator[Found]:
+    """Yield the pod that has a claim of the pod which only one pod may use."""
+    if not trying.asked.rejects_about(Subject.VOLUME_USE).any():
+        return
+    for user in users_of_claims(trying.asked.snapshot, trying.asked.attempt.pod)[:1]:
+        yield from _tried(trying, user, (), has="its claim")
+
+
+def users_of_devices(trying: Trying) -> Iterator[Found]:
+    """Yield the least important pod without whose devices the pod gets its own."""
+    if not trying.asked.rejects_about(Subject.DEVICES).any() or trying.causes.never:
+        return
+    users = sorted(_alone(trying), key=lambda each: (each[0].priority, each[0].key))
+    for user, claims in users[:_TRIALS_MOST]:
+        found = list(_tried(trying, user, claims, has="such devices"))
+        if found:
+            yield found[0]
+            return
+
+
+def _alone(trying: Trying) -> Iterator[tuple[PodInfo, tuple[ResourceClaim, ...]]]:
+    """Yield the pods that alone have some claims with devices, with these claims."""
+    snapshot = trying.asked.snapshot
+    by_user: dict[str, list[ResourceClaim]] = {}
+    for claim in snapshot.listers.resource_claims.all():
+        users = claim.status.reserved_for
+        if claim.status.allocation is not None and len(users) == 1:
+            by_user.setdefault(users[0].uid, []).append(claim)
+    for uid, claims in by_user.items():
+        node_name = snapshot.table.node_of_pod(uid)
+        row = None if node_name is None else snapshot.row_of(node_name)
+        for pod in () if row is None else snapshot.pods(row):
+            if pod.uid == uid:
+                yield pod, tuple(claims)
+
+
+def _tried(
+    trying: Trying, user: PodInfo, claims: tuple[ResourceClaim, ...], *, has: str
+) -> Iterator[Found]:
+    """Yield the user's leaving, if some node takes the pod then."""
+    snapshot = trying.asked.snapshot
+    node_name = snapshot.table.node_of_pod(user.uid)
+    with ExitStack() as undone:
+        undone.enter_context(given_back(snapshot, claims))
+        undone.enter_context(snapshot.trial()).remove_pod(user.uid)
+        rows = trying.rows_of(trying.pod)
+        if not len(rows):
+            return
+        name = trying.first_name(rows)
+    kind, size = "evict", EVICT
+    text = f"evict pod {user.key} (priority {user.priority}) from {node_name}, which has {has}"
+    if user.pod.metadata.deletion_timestamp:
+        kind, size = "wait", WAIT
+        text = f"wait for pod {user.key}, which has {has}, to leave {node_name}: it is terminating"
+    way = WayOut(kind=kind, text=text, nodes=len(rows), node=name, delete=user.key)
+    yield Found(size, way)
