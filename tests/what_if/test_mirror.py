@@ -78,6 +78,26 @@ def test_only_changes_are_told_after_the_first_time() -> None:
     assert run_virtual(main(), clock) == (["a", "n0", "n1", "waits"], [], ["-waits", "b"])
 
 
+def test_a_scheduler_that_has_forgotten_its_changes_tells_everything_again() -> None:
+    """The logs of changes are bounded; a pod that is gone is told even so."""
+    clock = ManualClock()
+
+    async def main() -> list[str]:
+        async with VirtualCluster(clock, nodes=_NODES[:1], seed=3) as cluster:
+            await cluster.create(pod_manifest("a"), pod_manifest("b"))
+            await aio.sleep(5)
+            state, log = _state(cluster, clock), cluster.scheduler.core.store.log
+            mirror = _new_mirror(state)
+            _tell(state, mirror)
+            await cluster.client.delete(PODS, "a", namespace="default")
+            await aio.sleep(40)
+            while log.since(log.position - 1) is None or log.since(0) is not None:
+                log.append(("default", "b"))
+            return sorted(_names(_tell(state, mirror)))
+
+    assert run_virtual(main(), clock) == ["-a", "b"]
+
+
 def test_a_pod_goes_where_the_scheduler_then_binds_it() -> None:
     """The draws and the order on nodes are the scheduler's own, after many updates as well."""
     clock = ManualClock()

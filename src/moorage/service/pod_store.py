@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from moorage.api.pod import Pod
+from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_info import PodInfo, info_of
 
 
@@ -16,6 +17,8 @@ class PodStore:
         self._infos: dict[tuple[str, str], PodInfo] = {}
         # Uid -> (namespace, name) of the pods in `_infos`.
         self._names: dict[str, tuple[str, str]] = {}
+        self.log: KeyLog[tuple[str, str]] = KeyLog()
+        """(namespace, name) of every pod put or removed."""
 
     def get(self, namespace: str, name: str) -> Pod | None:
         """Return a pod, or None."""
@@ -34,7 +37,8 @@ class PodStore:
         """Keep a new version."""
         info = info_of(pod)
         self._infos[info.namespace, info.name] = info
-        self._names[pod.uid] = info.namespace, info.name
+        self._names[pod.uid] = key = info.namespace, info.name
+        self.log.append(key)
 
     def name_of(self, uid: str) -> tuple[str, str] | None:
         """Return the namespace and name of the pod with a uid, or None."""
@@ -46,4 +50,5 @@ class PodStore:
         if found is None:
             return None
         self._names.pop(found.pod.uid, None)
+        self.log.append((found.namespace, found.name))
         return found.pod

@@ -1,13 +1,13 @@
 """The scheduler's side of a mirror: what has changed since the mirror was last told.
 
-Objects are compared by identity, so the scheduler keeps no books about what has changed.
+The logs of changed keys say so (`moorage.snapshot.key_log`), which the listers and the store of
+pods keep. Nodes are compared by identity.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +18,8 @@ from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.config.own import LoadedConfiguration
 from moorage.service.scheduler import Scheduler
+from moorage.snapshot.key_log import KeyLog
+from moorage.snapshot.listers import Lister
 from moorage.what_if.lists import KINDS, Key
 from moorage.what_if.messages import First, Moment, Update
 
@@ -54,11 +56,14 @@ class MirroredState:
         self._forget()
 
     def _forget(self) -> None:
-        # The versions that the mirror has, by kind and key.
-        self._pods: dict[Key, Pod] = {}
+        # What the mirror has: the keys of pods and of other objects, nodes, and assumed pods with
+        # their nodes. Up to which position of each log; None before the first time.
+        self._pods: dict[Key, None] = {}
+        self._pods_at: int | None = None
         self._assumed: dict[Key, str] = {}
         self._nodes: dict[str, Node] = {}
-        self._others: dict[str, dict[Key, ApiObject]] = {name: {} for name in _LISTERS}
+        self._others: dict[str, dict[Key, None]] = {name: {} for name in _LISTERS}
+        self._others_at: dict[str, int | None] = dict.fromkeys(_LISTERS)
 
     def first(self) -> bytes:
         """Return the first frame of a new mirror, which knows nothing yet."""
@@ -68,30 +73,15 @@ class MirroredState:
 
     def updates(self) -> Iterator[bytes]:
         """Yield frames with what has changed, all as of the first frame that is taken."""
-        core = self._scheduler.core
-        assumed = self._assumed_now()
-        pods = {info.key: info for info in core.store.all()}
-        changed = [key for key, pod in pods.items() if self._pods.get(key) is not pod]
-        gone = [key for key in self._pods if key not in pods]
-        other = {**self._assumed, **assumed}
-        moved = [key for key in other if self._assumed.get(key) != assumed.get(key)]
-        known = set(changed)
-        changed += [key for key in moved if key in pods and key not in known]
-        self._pods, self._assumed = pods, assumed
         # Objects are never changed in place, so encoding them later tells the same state.
-        for part in (*self._other_updates(), *self._node_update()):
+        parts = [*self._other_updates(), *self._node_updates(), *self._pod_updates()]
+        for part in parts:
             if isinstance(part, Update):
                 yield msgspec.msgpack.encode(part)
             else:
                 lister, objects = part
                 raw = [msgspec.Raw(msgspec.msgpack.encode(obj)) for obj in objects]
                 yield msgspec.msgpack.encode(Update(others={lister: raw}))
-        if gone:
-            yield msgspec.msgpack.encode(Update(gone_pods=gone))
-        keys = iter(changed)
-        while chunk := list(islice(keys, _CHUNK)):
-            found = [_on_node(pods[key], assumed.get(key, "")) for key in chunk]
-            yield msgspec.msgpack.encode(Update(pods=found))
 
     def moment(self) -> Moment:
         """Return what no object shows, as of now."""
@@ -112,28 +102,59 @@ class MirroredState:
                 found[key] = core.cache.get_pod(uid).spec.node_name
         return found
 
-    def _node_update(self) -> list[Update]:
+    def _pod_updates(self) -> list[Update]:
+        store, assumed = self._scheduler.core.store, self._assumed_now()
+        keys = _changed(store.log, self._pods_at)
+        self._pods_at = store.log.position
+        if keys is None:
+            keys = [*self._pods, *((pod.namespace, pod.name) for pod in store.all())]
+        moved = {**self._assumed, **assumed}
+        keys += [key for key in moved if self._assumed.get(key) != assumed.get(key)]
+        self._assumed = assumed
+        gone, found = list[Key](), list[Pod]()
+        for key in dict.fromkeys(keys):
+            pod = store.get(*key)
+            if pod is not None:
+                found.append(_on_node(pod, assumed.get(key, "")))
+                self._pods[key] = None
+            elif key in self._pods:
+                gone.append(key)
+                del self._pods[key]
+        return [Update(gone_pods=gone), *(Update(pods=part) for part in _chunks(found))]
+
+    def _node_updates(self) -> list[Update]:
         now = {key[1]: node for key, node in self._scheduler.parts.nodes.objects.items()}
         changed = [node for name, node in now.items() if self._nodes.get(name) is not node]
         gone = [name for name in self._nodes if name not in now]
         self._nodes = now
-        parts = _chunks(changed)
-        return [Update(gone_nodes=gone), *(Update(nodes=part) for part in parts)]
+        return [Update(gone_nodes=gone), *(Update(nodes=part) for part in _chunks(changed))]
 
     def _other_updates(self) -> list[Update | tuple[str, list[ApiObject]]]:
         found: list[Update | tuple[str, list[ApiObject]]] = []
-        for lister, before in self._others.items():
-            objects: Iterable[ApiObject] = getattr(
-                self._scheduler.core.snapshot.listers, lister
-            ).all()
-            now = {(obj.namespace, obj.name): obj for obj in objects}
-            changed = [obj for key, obj in now.items() if before.get(key) is not obj]
-            gone = [key for key in before if key not in now]
-            self._others[lister] = now
+        for name, known in self._others.items():
+            lister: Lister[Any] = getattr(self._scheduler.core.snapshot.listers, name)
+            keys = _changed(lister.log, self._others_at[name])
+            self._others_at[name] = lister.log.position
+            if keys is None:
+                keys = [*known, *((obj.namespace, obj.name) for obj in lister.all())]
+            gone, objects = list[Key](), list[ApiObject]()
+            for key in dict.fromkeys(keys):
+                obj = lister.get(key[1], key[0])
+                if obj is not None:
+                    objects.append(obj)
+                    known[key] = None
+                elif key in known:
+                    gone.append(key)
+                    del known[key]
             if gone:
-                found.append(Update(gone_others={lister: gone}))
-            found += [(lister, part) for part in _chunks(changed)]
+                found.append(Update(gone_others={name: gone}))
+            found += [(name, part) for part in _chunks(objects)]
         return found
+
+
+def _changed(log: KeyLog[Key], position: int | None) -> list[Key] | None:
+    """Return the keys that have changed; None if every key has to be looked at."""
+    return None if position is None else log.since(position)
 
 
 def _on_node(pod: Pod, node_name: str) -> Pod:
