@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from moorage.api.pod import Pod
+from moorage.api.resources import POD_GROUPS
 from moorage.base.errors import UsageError
-from moorage.testing.builders import node, pod
+from moorage.config.feature_gates import feature_gates
+from moorage.config.load import parse_config
+from moorage.testing.builders import Manifest, node, node_manifest, pod
 from moorage.what_if.capacity import Kind, nodes_needed, room_for, shapes_of
+from moorage.what_if.change import AddNode
+from moorage.what_if.course import try_steps
+from moorage.what_if.world import World
 from tests.what_if.cluster import bare, world_of
 
 
@@ -70,3 +80,99 @@ def test_nodes_that_differ_only_by_name_have_one_shape() -> None:
     world = world_of(nodes=2)
     world.objects.nodes["big"] = node("big", cpu="64")
     assert [name for name, _manifest in shapes_of(world.objects)] == ["n1", "big"]
+
+
+_PREFIX = "pod-group.scheduling.sigs.k8s.io"
+_COSCHEDULING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      enabled: [{name: Coscheduling}]
+    queueSort:
+      enabled: [{name: Coscheduling}]
+      disabled: [{name: "*"}]
+"""
+
+
+def _grouped(*items: Manifest, nodes: int = 3) -> World:
+    config = parse_config(_COSCHEDULING)
+    return msgspec.structs.replace(world_of(*items, nodes=nodes), config=config)
+
+
+def _member(cpu: str, minimum: int) -> Pod:
+    labels = {f"{_PREFIX}/name": "gang", f"{_PREFIX}/min-available": str(minimum)}
+    return pod("member", cpu=cpu, labels=labels)
+
+
+def test_groups_are_counted_whole() -> None:
+    """Three nodes take two pods of two cores each: one group of four, and no second one."""
+    room = room_for(_grouped(), [Kind(_member("2", 4))], most=100)
+    assert (room.fit, room.pods, room.reached_most) == (1, 4, False)
+    assert sum(room.by_node.values()) == 4
+    assert room.message
+
+
+def test_a_mix_may_have_groups_and_pods() -> None:
+    """One mix takes three nodes of four cores but for three cores; a second finds no room."""
+    mix = [Kind(_member("3", 3)), Kind(pod("small", cpu="1"), 2)]
+    room = room_for(_grouped(), mix, most=100)
+    assert (room.fit, room.pods) == (1, 5)
+
+
+def test_no_pod_is_evicted_for_a_group() -> None:
+    """The group is of higher priority than the pods that fill the nodes."""
+    full = [bare(f"full{number}", f"n{number}", cpu="4", priority=0) for number in (1, 2, 3)]
+    like = _member("2", 2)
+    like = msgspec.structs.replace(like, spec=msgspec.structs.replace(like.spec, priority=100))
+    room = room_for(_grouped(*full), [Kind(like)], most=100)
+    assert (room.fit, room.pods) == (0, 0)
+    assert "evicted" in room.message or "Insufficient cpu" in room.message
+
+
+def test_a_group_of_the_api_is_copied_with_its_object() -> None:
+    """The group's object says how many members it needs; without it nothing can be counted."""
+    group = {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": "g", "namespace": "default", "uid": "g"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 4}}},
+    }
+    config = parse_config(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    )
+    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+    config = msgspec.structs.replace(config, gates=gates)
+    like = pod("member", cpu="2", schedulingGroup={"podGroupName": "g"})
+    found = msgspec.structs.replace(world_of(group), config=config)
+    assert room_for(found, [Kind(like)], most=100).fit == 1
+    with pytest.raises(UsageError, match="the group default/g of pod member does not exist"):
+        room_for(msgspec.structs.replace(world_of(), config=config), [Kind(like)], most=100)
+
+
+def test_more_members_than_the_minimum_are_placed_together() -> None:
+    """A Deployment of five members with a minimum of two."""
+    room = room_for(_grouped(), [Kind(_member("2", 2), 5)], most=100)
+    assert (room.fit, room.pods) == (1, 5)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    waiting=st.lists(st.sampled_from([500, 1000, 2000, 3000]), min_size=1, max_size=12),
+    used=st.lists(st.sampled_from([0, 1, 3, 4]), min_size=1, max_size=3),
+)
+def test_nodes_that_are_needed_suffice_and_one_less_does_not(
+    waiting: list[int], used: list[int]
+) -> None:
+    """The nodes are really added, in one course: then no pod waits."""
+    pods = [bare(f"w{number}", cpu=f"{cpu}m") for number, cpu in enumerate(waiting)]
+    bound = [bare(f"b{n}", f"n{n}", cpu=str(cpu)) for n, cpu in enumerate(used, start=1) if cpu]
+    world = world_of(*pods, *bound, nodes=len(used))
+    found = nodes_needed(world, shapes_of(world.objects)[:1])
+    count = found[0].nodes if found else 0
+    course = try_steps(world, [AddNode(node_manifest(f"x{number}")) for number in range(count)])
+    assert course.still_pending == ()
+    if count:
+        fewer = [AddNode(node_manifest(f"x{number}")) for number in range(count - 1)]
+        assert try_steps(world, fewer).still_pending != ()

@@ -20,6 +20,7 @@ from moorage.base.ids import new_uid
 from moorage.engine.decision import Decision
 from moorage.snapshot.pod_info import PodInfo
 from moorage.what_if.course import scene_of
+from moorage.what_if.group_filling import GroupFilling
 from moorage.what_if.lists import Objects
 from moorage.what_if.live_objects import fresh
 from moorage.what_if.rehearsal import Rehearsal
@@ -63,12 +64,14 @@ def room_in(rehearsal: Rehearsal, mix: Sequence[Kind], *, most: int) -> Room:
     mixes = 0
     while True:
         for kind in mix:
-            for _ in range(kind.count):
+            left = filling.wanted(kind)
+            while left:
                 if filling.placed >= most:
-                    return filling.room(mixes, None)
-                decision = filling.place(kind.pod)
-                if not decision.node_name:
-                    return filling.room(mixes, decision)
+                    return filling.room(mixes, reached_most=True)
+                done = filling.place(kind, left)
+                if not done:
+                    return filling.room(mixes)
+                left -= done
         mixes += 1
 
 
@@ -78,47 +81,64 @@ class _Filling:
     def __init__(self, rehearsal: Rehearsal) -> None:
         self._rehearsal = rehearsal
         self._core = rehearsal.filled.core
+        self._groups = GroupFilling(rehearsal)
         self._uids = rehearsal.names.stream("what-if/capacity")
         self._by_node: dict[str, int] = {}
+        self._last: Decision | None = None
+        self._why_no_group = ""
         self.placed = 0
 
-    def place(self, like: Pod) -> Decision:
+    def wanted(self, kind: Kind) -> int:
+        """Return how many pods of a kind one mix has: of a group, at least its minimum."""
+        if self._groups.key_of(kind.pod) is None:
+            return kind.count
+        return max(kind.count, self._groups.minimum_of(kind.pod))
+
+    def place(self, kind: Kind, count: int) -> int:
+        """Place one more pod, or a whole group of so many; return how many were placed."""
+        if kind.pod.spec.scheduler_name not in self._core.cycles:
+            raise UsageError(
+                f"no profile serves schedulerName {kind.pod.spec.scheduler_name}; "
+                "--running-config names the file of the scheduler's configuration"
+            )
+        if self._groups.key_of(kind.pod) is not None:
+            by_node, self._why_no_group = self._groups.place([kind.pod] * count)
+        else:
+            self._last = self._one(kind.pod)
+            node_name = self._last.node_name
+            by_node = {node_name: 1} if node_name else {}
+        for name, number in by_node.items():
+            self._by_node[name] = self._by_node.get(name, 0) + number
+        self.placed += sum(by_node.values())
+        return sum(by_node.values())
+
+    def _one(self, like: Pod) -> Decision:
         """Decide about one more pod, and put it on its node."""
         name = f"{like.metadata.name or like.metadata.generate_name}-{self.placed}"
         pod = fresh(like, name=name)
         metadata = msgspec.structs.replace(pod.metadata, uid=new_uid(self._uids))
         pod = msgspec.structs.replace(pod, metadata=metadata)
-        cycle = self._core.cycles.get(pod.spec.scheduler_name)
-        if cycle is None:
-            raise UsageError(
-                f"no profile serves schedulerName {pod.spec.scheduler_name}; --running-config "
-                "names the file of the scheduler's configuration"
-            )
-        if self._core.snapshot.groups.key_of(pod) is not None:
-            raise UsageError("the pod belongs to a group; ask about a group by what-if --apply")
-        decision = cycle.decide(PodInfo(pod))
+        decision = self._core.cycles[pod.spec.scheduler_name].decide(PodInfo(pod))
         if decision.node_name:
             spec = msgspec.structs.replace(pod.spec, node_name=decision.node_name)
             self._rehearsal.filled.pods.on_add(msgspec.structs.replace(pod, spec=spec))
-            self.placed += 1
-            self._by_node[decision.node_name] = self._by_node.get(decision.node_name, 0) + 1
         return decision
 
-    def room(self, mixes: int, last: Decision | None) -> Room:
-        """Return what was found; `last` is the decision about the first pod without a node."""
-        diagnosis = None if last is None else last.diagnosis
-        counts: Mapping[str, int] = {} if diagnosis is None else diagnosis.reason_counts
-        if diagnosis is not None and diagnosis.pre_filter_message:
-            counts = {diagnosis.pre_filter_message: diagnosis.num_nodes}
-        message = "" if last is None else last.message
+    def room(self, mixes: int, *, reached_most: bool = False) -> Room:
+        """Return what was found, and why the last pod or group had no place."""
+        message, counts = self._why_no_group, dict[str, int]()
+        diagnosis = None if self._last is None or message else self._last.diagnosis
         if diagnosis is not None:
+            counts = dict(diagnosis.reason_counts)
+            if diagnosis.pre_filter_message:
+                counts = {diagnosis.pre_filter_message: diagnosis.num_nodes}
             # Nothing is evicted here, so what PostFilter says is not told.
             message = msgspec.structs.replace(diagnosis, post_filter_message="").message
         return Room(
             fit=mixes,
             pods=self.placed,
-            reached_most=last is None,
-            message=message,
+            reached_most=reached_most,
+            message="" if reached_most else message,
             reasons=dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))),
             by_node=dict(sorted(self._by_node.items())),
         )
