@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS, ResourceType
@@ -60,6 +61,23 @@ class _Bound:
         raise MoorageError(f"pod {key[1]} cannot be read: {error}")
 
 
+class Beside(Protocol):
+    """Something that happens beside the measurement."""
+
+    @property
+    def flags(self) -> Sequence[str]:
+        """Flags of the scheduler, instead of serving nothing."""
+        ...
+
+    async def before(self) -> None:
+        """Prepare, when the scheduler runs and before pods are created."""
+        ...
+
+    async def during(self) -> None:
+        """Go on while measured pods are created, until cancelled."""
+        ...
+
+
 class ServerRun:
     """One run of one workload through an API server started for it.
 
@@ -74,6 +92,8 @@ class ServerRun:
     config
         Makes the scheduler's configuration file from the kubeconfig of the running server; None
         for the defaults.
+    beside
+        Happens while measured pods are created; None for nothing.
     """
 
     def __init__(
@@ -84,8 +104,10 @@ class ServerRun:
         streams: Streams,
         progress: Progress = lambda line: None,
         config: Callable[[Path], Awaitable[Path]] | None = None,
+        beside: Beside | None = None,
     ) -> None:
         self._config = config
+        self._beside = beside
         self._workload = workload
         self._clock = clock
         self._streams = streams
@@ -103,7 +125,8 @@ class ServerRun:
             place = Path(folder)
             kubeconfig = place / "kubeconfig"
             server = Child("server", _server_flags(kubeconfig), log=place / "server.log")
-            flags = ["run", "--kubeconfig", str(kubeconfig), "--secure-port", "0"]
+            flags = ["run", "--kubeconfig", str(kubeconfig)]
+            flags += ("--secure-port", "0") if self._beside is None else self._beside.flags
             flags += ["--seed", str(self._streams.seed)]
             try:
                 await server.start()
@@ -153,11 +176,17 @@ class ServerRun:
             if not isinstance(op, CreatePods):
                 continue
             self._progress(f"CreatePods {op.count}")
+            if op.measured and self._beside is not None:
+                await self._beside.before()
             before = {child.name: child.processor_seconds() for child in (server, scheduler)}
             have, start = len(bound.nodes), self._clock.monotonic_ns()
             async with asyncio.TaskGroup() as group:
-                group.create_task(_create_all(client, PODS, op, namespace=NAMESPACE))
-                group.create_task(_all_bound(bound, have + op.count, (server, scheduler)))
+                during = self._begun(group) if op.measured else None
+                creating = group.create_task(_create_all(client, PODS, op, namespace=NAMESPACE))
+                await _all_bound(bound, have + op.count, (server, scheduler))
+                await creating
+                if during is not None:
+                    during.cancel()
             seconds = (self._clock.monotonic_ns() - start) / NS_PER_SECOND
             if op.measured:
                 names = sorted(op.template(i)["metadata"]["name"] for i in range(op.count))
@@ -179,6 +208,10 @@ class ServerRun:
                 )
         assert result is not None, f"{self._workload.name} measures nothing"
         return result
+
+    def _begun(self, group: asyncio.TaskGroup) -> asyncio.Task[None] | None:
+        """Begin what happens beside the measurement."""
+        return None if self._beside is None else group.create_task(self._beside.during())
 
 
 def _server_flags(kubeconfig: Path) -> tuple[str, ...]:

@@ -6,10 +6,19 @@ from moorage.cli.bench.api import bench_api, bench_api_client
 from moorage.cli.bench.explain import explain
 from moorage.cli.bench.extender import bench_extender
 from moorage.cli.bench.gang_arrivals import bench_gang_arrivals
+from moorage.cli.bench.questions import bench_questions
 from moorage.cli.bench.soak import soak
 from moorage.cli.bench.workloads import bench
 
 __all__ = ["bench"]
 
-for _benchmark in (soak, explain, bench_api, bench_api_client, bench_extender, bench_gang_arrivals):
+for _benchmark in (
+    soak,
+    explain,
+    bench_api,
+    bench_api_client,
+    bench_extender,
+    bench_gang_arrivals,
+    bench_questions,
+):
     bench.add_command(_benchmark)
