@@ -270,7 +270,9 @@ class Rehearsal(LiveObjects):
         self._deciding.reports.reasons.pop(pod.uid, None)
         self._note_progress()
         spec = msgspec.structs.replace(current.spec, node_name=node_name)
-        status = msgspec.structs.replace(current.status, nominated_node_name="")
+        # Preemption looks at it, and a kubelet says it as soon as it has seen the pod.
+        started = rfc3339(self._clock.now_ns())
+        status = msgspec.structs.replace(current.status, nominated_node_name="", start_time=started)
         self.update_pod(msgspec.structs.replace(current, spec=spec, status=status))
         self._agenda.after(_START_SECONDS, lambda: self._run(current))
         return True
