@@ -1,6 +1,7 @@
 """A Kubernetes scheduler in Python.
 
-`Sandbox` is a cluster of its own for a ``with`` block; the module `moorage.plugin` is for the
+`Sandbox` is a cluster of its own for a ``with`` block. `simulate` places the pods of traces in
+virtual time, and `Cluster` pods in a cluster in memory. The module `moorage.plugin` is for the
 authors of plugins.
 """
 
@@ -8,23 +9,33 @@ from __future__ import annotations
 
 from moorage.base.version import __version__
 
-__all__ = ["Sandbox", "__version__"]
+__all__ = ["Cluster", "Sandbox", "__version__", "simulate"]
 
 # As in typing, whose import takes so long that Ctrl-C may come in it (`cli.entry`).
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from moorage.experiments.cluster import Cluster
+    from moorage.experiments.in_python import simulate
     from moorage.sandbox.in_python import Sandbox
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), "Sandbox"])
+    return sorted([*globals(), "Cluster", "Sandbox", "simulate"])
 
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used: importing the package costs next to nothing."""
-    if name != "Sandbox":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from moorage.sandbox.in_python import Sandbox
+    if name == "Sandbox":
+        from moorage.sandbox.in_python import Sandbox
 
-    return Sandbox
+        return Sandbox
+    if name == "Cluster":
+        from moorage.experiments.cluster import Cluster
+
+        return Cluster
+    if name == "simulate":
+        from moorage.experiments.in_python import simulate
+
+        return simulate
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,5 +12,5 @@ process. Runs take place on `moorage.what_if` in virtual time; no API server tak
 - `sweep`, `progress`, `kept`: all runs, in several processes, resumed where they were interrupted.
 - `statistics`, `results`, `tables`: means and intervals over seeds; tables and files.
 - `plots`, `page`: pictures, and the report as one HTML page.
-- `in_python`: the objects that a Python program uses.
+- `in_python`, `cluster`: the function and the class that a Python program uses.
 """

@@ -70,7 +70,7 @@ def read_sources(scenario: Scenario) -> Read:
     for index, nodes in enumerate(scenario.nodes):
         reading.nodes(nodes, index)
     for file in scenario.objects:
-        reading.found.objects += _manifests(file)
+        reading.found.objects += manifests_of(file)
     for index, pods in enumerate(scenario.pods):
         reading.found.coming.append(reading.pods(pods, f"pods[{index}]"))
     found = reading.found
@@ -102,7 +102,7 @@ class _Reading:
 
     def nodes(self, source: NodeSource, index: int) -> None:
         if source.file:
-            self.found.objects += _manifests(source.file)
+            self.found.objects += manifests_of(source.file)
         elif source.shape:
             shape = msgspec.structs.replace(parse_shape(source.shape), count=None)
             prefix = "node" if index == 0 else f"node-{index}"
@@ -140,7 +140,7 @@ class _Reading:
     def _pods_of_file(self, file: str) -> list[Coming]:
         """Return the pods of a file; everything else in it is there at the start."""
         coming = []
-        for manifest in _manifests(file):
+        for manifest in manifests_of(file):
             pending = not manifest.get("spec", {}).get("nodeName")
             ended = (manifest.get("status") or {}).get("phase") in _ENDED
             if manifest.get("kind") == "Pod" and pending and not ended:
@@ -179,8 +179,13 @@ class _Reading:
         return found
 
 
-def _manifests(file: str) -> list[Manifest]:
+def manifests_of(file: str, *, text: bytes | None = None) -> list[Manifest]:
     """Return the objects of a file as plain values.
+
+    Parameters
+    ----------
+    text
+        Read instead of the file.
 
     Raises
     ------
@@ -188,7 +193,7 @@ def _manifests(file: str) -> list[Manifest]:
         The file cannot be read, or is no text of objects.
     """
     found: list[Manifest] = []
-    for item in items_of(_bytes(file), file):
+    for item in items_of(_bytes(file) if text is None else text, file):
         value = decode_untyped(bytes(item))
         if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
             raise UsageError(f"{file}: an object without a kind")

@@ -21,7 +21,7 @@ _EPILOG = """
 \b
 Examples:
   moorage simulate scenario.yaml
-  moorage simulate scenario.yaml --jobs 2 --out results
+  moorage simulate scenario.yaml --jobs 2 --out results --report report.html
   moorage simulate --nodes nodes.yaml --pods pods.yaml
   moorage simulate --nodes dump.json --pods pods.yaml --config a.yaml --config b.yaml --seeds 10
 
@@ -88,6 +88,21 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     show_default=True,
     help="Format of the tables in --out; parquet needs pyarrow.",
 )
+@click.option(
+    "--report",
+    type=_FILE,
+    default=None,
+    metavar="FILE",
+    help="Write a report with tables and pictures, one .html file; needs matplotlib.",
+)
+@click.option(
+    "--plot",
+    "plots",
+    type=_FILE,
+    multiple=True,
+    metavar="FILE",
+    help="Draw the series; the suffix says the format: .svg, .png or .pdf. Needs matplotlib.",
+)
 @output_option()
 def simulate(  # noqa: PLR0913 - one parameter for each option
     *,
@@ -100,6 +115,8 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
     jobs: int,
     out: Path | None,
     form: Any,
+    report: Path | None,
+    plots: tuple[Path, ...],
     output: Form,
 ) -> None:
     """Place the pods of traces under several configurations, and compare.
@@ -108,34 +125,55 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
     configurations are tried. Everything happens in virtual time, with the queue, the decisions,
     preemption and groups of the scheduler itself; no server takes part.
     """
-    import msgspec
+    from msgspec.structs import replace
 
     from moorage.cli.render import show, show_note
     from moorage.cli.simulate.text import report as text_of
     from moorage.experiments.in_python import simulate as run
-    from moorage.experiments.scenario import read_scenario
+
+    _check(form, report, plots)
+    known = _known(scenario, nodes, pods, configs, plugins)
+    if seeds is not None:
+        known = replace(known, seeds=seeds)
+    found = run(known, jobs=jobs, out=out, on_sweep=_told)
+    for line in found.left_out:
+        show_note(f"{line}; it is left out")
+    _write(found, out, form, report, plots)
+    plain = found.plain() if output in ("json", "yaml") else None
+    show(output, plain, text=lambda: text_of(found))
+
+
+def _check(form: str, report: Path | None, plots: tuple[Path, ...]) -> None:
+    """Refuse what could not be written in the end, before anything is run."""
+    from moorage.experiments.page import check_page
+    from moorage.experiments.plots import check_picture
     from moorage.experiments.tables import arrow
 
     if form == "parquet":
         arrow("--format parquet")
+    if report is not None:
+        check_page(report)
+    for file in plots:
+        check_picture(file)
+
+
+def _known(
+    scenario: Path | None,
+    nodes: tuple[str, ...],
+    pods: tuple[str, ...],
+    configs: tuple[str, ...],
+    plugins: tuple[str, ...],
+) -> Scenario:
+    from moorage.experiments.scenario import read_scenario
+
     if scenario is not None:
         if nodes or pods or configs or plugins:
             raise UsageError(
                 "a scenario says all that --nodes, --pods, --config and --plugin say: write it "
                 "there, or leave the scenario out"
             )
-        known = read_scenario(scenario)
-    else:
-        known = _of_flags(nodes, pods, configs, plugins)
-    if seeds is not None:
-        known = msgspec.structs.replace(known, seeds=seeds)
-    found = run(known, jobs=jobs, out=out, on_sweep=_told)
-    for line in found.left_out:
-        show_note(f"{line}; it is left out")
-    if out is not None:
-        _write(found, out, form)
-    plain = found.plain() if output in ("json", "yaml") else None
-    show(output, plain, text=lambda: text_of(found))
+        return read_scenario(scenario)
+    return _of_flags(nodes, pods, configs, plugins)
 
 
 def _of_flags(
@@ -202,11 +240,22 @@ def _told(sweep: Sweep) -> OnShare:
     return tell
 
 
-def _write(found: Results, out: Path, form: Any) -> None:
+def _write(
+    found: Results, out: Path | None, form: Any, report: Path | None, plots: tuple[Path, ...]
+) -> None:
     from moorage.cli.render import show_note
 
-    try:
-        files = found.write(out, form)
-    except OSError as error:
-        raise UsageError(f"cannot write to {out}: {error.strerror}") from error
-    show_note(f"wrote {', '.join(file.name for file in files)} to {out}")
+    if out is not None:
+        try:
+            files = found.write(out, form)
+        except OSError as error:
+            raise UsageError(f"cannot write to {out}: {error.strerror}") from error
+        show_note(f"wrote {', '.join(file.name for file in files)} to {out}")
+    if report is not None:
+        from moorage.experiments.page import write_page
+
+        write_page(found, report)
+    for file in plots:
+        from moorage.experiments.plots import write_pictures
+
+        write_pictures(found, file)
