@@ -1,6 +1,6 @@
 """A Kubernetes scheduler in Python.
 
-`Sandbox` is a cluster of its own for a ``with`` block. `simulate` places the pods of traces in
+`Sandbox` is a cluster of its own for a ``with`` block. `simulate` places recorded pods in
 virtual time, and `Cluster` pods in a cluster in memory. The module `moorage.plugin` is for the
 authors of plugins.
 """

@@ -1,4 +1,4 @@
-"""The notebook in ``examples`` runs from the first cell to the last, and prints what it shows."""
+"""Each notebook in ``examples`` runs from the first cell to the last, and prints what it shows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,18 @@ from typing import Any
 
 import pytest
 
-NOTEBOOK = Path(__file__).resolve().parents[2] / "examples" / "sandbox.ipynb"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 _BETWEEN = "--- end of a cell ---"
 
 
-@pytest.mark.slow
-def test_each_cell_prints_what_the_notebook_shows(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name", [pytest.param("sandbox.ipynb", marks=pytest.mark.slow), "simulate.ipynb"]
+)
+def test_each_cell_prints_what_the_notebook_shows(name: str, tmp_path: Path) -> None:
     cells: list[dict[str, Any]] = [
-        each for each in json.loads(NOTEBOOK.read_text())["cells"] if each["cell_type"] == "code"
+        each
+        for each in json.loads((EXAMPLES / name).read_text())["cells"]
+        if each["cell_type"] == "code"
     ]
     program = f"\nprint({_BETWEEN!r})\n".join("".join(each["source"]) for each in cells)
     command = [sys.executable, "-c", program]

@@ -55,11 +55,15 @@ class PodRecord:
         self.reason = ""
         self.amounts = amounts_of(pod)
 
+    @property
+    def wait(self) -> float | None:
+        """Seconds from its arrival until it was placed, to the nanosecond; None without a node."""
+        return None if self.placed is None else round(self.placed - self.arrived, 9)
+
     def as_row(self) -> list[Any]:
         """Return the values of the table's columns."""
-        wait = None if self.placed is None else self.placed - self.arrived
         return [
-            self.pod.namespace, self.pod.name, self.node, self.arrived, self.placed, wait,
+            self.pod.namespace, self.pod.name, self.node, self.arrived, self.placed, self.wait,
             self.ended, self.outcome, self.evicted_by, self.reason,
         ]  # fmt: skip
 

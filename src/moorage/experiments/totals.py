@@ -19,7 +19,7 @@ def totals(records: Records, series: Series, attempts: int) -> dict[str, float]:
     """
     outcomes = Counter(each.outcome for each in records.pods.values())
     came = [each for each in records.pods.values() if each.arrived or each.placed != 0.0]
-    waits = sorted(each.placed - each.arrived for each in came if each.placed is not None)
+    waits = sorted(each.wait for each in came if each.wait is not None)
     found: dict[str, float] = {
         "pods": len(records.pods),
         "placed": sum(each.placed is not None for each in records.pods.values()),
@@ -30,7 +30,7 @@ def totals(records: Records, series: Series, attempts: int) -> dict[str, float]:
         "gaveUp": outcomes["gaveUp"],
         "attempts": attempts,
         "nodesUsed": len({each.node for each in records.pods.values() if each.node}),
-        "waitMean": sum(waits) / len(waits) if waits else 0.0,
+        "waitMean": round(sum(waits) / len(waits), 9) if waits else 0.0,
         "waitP50": _percentile(waits, 50),
         "waitP99": _percentile(waits, 99),
         "endSeconds": records.now,

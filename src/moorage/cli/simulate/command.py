@@ -1,4 +1,4 @@
-"""``moorage simulate``: placement policies against traces, in virtual time, without a server."""
+"""``moorage simulate``: configurations against traces, in virtual time, without a server."""
 
 from __future__ import annotations
 

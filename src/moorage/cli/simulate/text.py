@@ -24,11 +24,11 @@ def report(results: Results) -> str:
 
 def _shown(results: Results) -> list[tuple[str, str, Callable[[float], str]]]:
     """Return the metrics that are shown, each with its heading and form."""
-    found: list[tuple[str, str, Callable[[float], str]]] = []
-    for name in _COUNTS:
-        values = [value for c in results.configurations for value in results.values(c, name)]
-        if name in _ALWAYS or any(values):
-            found.append((name, "GAVE UP" if name == "gaveUp" else name.upper(), _count))
+    found: list[tuple[str, str, Callable[[float], str]]] = [
+        (name, "GAVE UP" if name == "gaveUp" else name.upper(), _count)
+        for name in _COUNTS
+        if name in _ALWAYS or _any(results, name)
+    ]
     found += [
         ("nodesUsed", "NODES USED", _count),
         ("waitP50", "WAIT P50", _seconds),
@@ -39,9 +39,16 @@ def _shown(results: Results) -> list[tuple[str, str, Callable[[float], str]]]:
         short = resource.rpartition("/")[2].upper()
         if metric == "utilisationMean":
             found.append((name, f"{short} USED", _percent))
-        elif metric == "fragmentationEnd":
+        elif metric == "utilisationEnd" and _any(results, name):
+            found.append((name, f"{short} AT END", _percent))
+        elif metric == "fragmentationEnd" and _any(results, name):
             found.append((name, f"{short} FRAGMENTED", _percent))
     return found
+
+
+def _any(results: Results, name: str) -> bool:
+    """Whether a figure is not zero in every run."""
+    return any(value for c in results.configurations for value in results.values(c, name))
 
 
 def _figures(results: Results) -> str:
