@@ -95,7 +95,7 @@ class NoteWriter:
         filtered, known, scores, best = search.filtered, search.known, search.notes, None
         more: tuple[MoreRejections, ...] = ()
         shared = None if known is None else known.filtered
-        if shared is None or not search.view.is_all:
+        if shared is None or search.view.rows is not None:
             looked_at = self._own(search.view, filtered)
         elif filtered is shared:
             looked_at = self._shared(shared)
@@ -110,7 +110,7 @@ class NoteWriter:
         if scores is not None and (near is not None or scores.log is not None):
             best = BestNodes(chosen, scores.cached, scores.log, scores.length, near)
         note = AttemptNote(search.pre_filter, looked_at, more, best)
-        search.attempt.state.write(NOTE, note)
+        search.answers.attempt.state.write(NOTE, note)
 
     def greatest(self, total_n: ScoreArray, top: int) -> tuple[Rows, Rows]:
         """Return int64: the positions to note, and the positions of the greatest total."""

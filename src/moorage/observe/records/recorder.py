@@ -20,6 +20,7 @@ OnEnd = Callable[[AttemptRecord], None]
 
 _POPPED: Final = "-> in-flight"
 _FEW: Final = 8
+_BIND: Final = Outcome.BIND.value
 _OUTCOMES: Final = {outcome: outcome.value for outcome in Outcome}
 _NOTHING: Final = frozenset[str]()
 
@@ -88,7 +89,7 @@ class Recorder:
             took_ns,
             before,
             queued.rejectors,
-            _OUTCOMES[decision.outcome],
+            _BIND if node_name else _OUTCOMES[decision.outcome],
             node_name,
             decision.total_score,
             decision.feasible,
