@@ -19,7 +19,16 @@ from tests.sandbox.process import Up
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
-VIEWS = ("cluster", "queue", "pod/default/giant", "decisions", "groups", "plugins", "time")
+VIEWS = (
+    "cluster",
+    "queue",
+    "pod/default/giant",
+    "decisions",
+    "groups",
+    "what-if",
+    "plugins",
+    "time",
+)
 
 
 def typed(up: Up, *words: str, stdin: str = "") -> str:
@@ -161,6 +170,16 @@ def test_the_way_out_is_applied_and_the_pod_gets_a_node(page: Any) -> None:
     page.locator(".outcome.bind").first.wait_for()
     page.goto(f"{page.moorage_url}/queue")
     page.locator(".landed [data-pod='default/giant']").wait_for()
+
+
+def test_what_if_tells_where_pods_would_start(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/what-if")
+    form = page.get_by_role("form", name="What if")
+    form.get_by_label("Change").select_option("nodes")
+    form.get_by_label("Change").select_option("pods")
+    form.get_by_role("button").click()
+    page.locator("#what-if-sum").get_by_text("3 pods would start").wait_for()
+    page.get_by_role("row", name="default/what-if-1").wait_for()
 
 
 def test_a_lost_connection_is_told_and_comes_back(page: Any) -> None:

@@ -36,7 +36,8 @@ class FakeSource:
         self.trouble = ""
         self.asked: list[tuple[str, dict[str, str]]] = []
 
-    async def ask(self, path: str, query: Mapping[str, str]) -> Answered:
+    async def ask(self, path: str, query: Mapping[str, str], body: bytes = b"") -> Answered:
+        del body
         self.asked.append((path, dict(query)))
         if self.trouble:
             raise MoorageError(self.trouble)

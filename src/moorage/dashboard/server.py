@@ -141,6 +141,7 @@ class PageServer:
             web.get("/page/v1/state", self._state),
             web.get("/page/v1/changes", self._changes),
             web.get("/moorage/v1/{question:[a-z-]+}", self._ask),
+            web.post("/moorage/v1/{question:[a-z-]+}", self._ask),
             web.post("/page/v1/acts/{name:[a-z-]+}", self._act),
         ]
 
@@ -226,7 +227,7 @@ class PageServer:
     async def _ask(self, request: web.Request) -> web.Response:
         path = f"/{request.match_info['question']}"
         try:
-            answered = await self._source.ask(path, dict(request.query))
+            answered = await self._source.ask(path, dict(request.query), await request.read())
         except MoorageError as error:
             answered = _status(502, str(error))
         return _told(answered)

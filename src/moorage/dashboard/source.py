@@ -38,7 +38,7 @@ class _Status(msgspec.Struct):
 class Source(Protocol):
     """Answers the questions of ``/moorage/v1``."""
 
-    async def ask(self, path: str, query: Mapping[str, str]) -> Answered:
+    async def ask(self, path: str, query: Mapping[str, str], body: bytes = b"") -> Answered:
         """Ask a question.
 
         Parameters
@@ -47,6 +47,8 @@ class Source(Protocol):
             The path below ``/moorage/v1``, with a slash.
         query
             The parameters.
+        body
+            What a query cannot hold, JSON; for questions that try changes, which write nothing.
 
         Raises
         ------

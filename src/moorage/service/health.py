@@ -121,7 +121,7 @@ class HealthServer:
         self.pages = pages
         self._told = told
         self._queries = {} if queries is None else queries
-        self._bodies = {} if bodies is None else bodies
+        self.bodies = {} if bodies is None else bodies
         self._on_close = on_close
         self._runner: web.AppRunner | None = None
         self.port = 0
@@ -184,7 +184,7 @@ class HealthServer:
         if refused is not None:
             headers = {"Content-Type": refused.content_type}
             return web.Response(status=refused.status, body=refused.body, headers=headers)
-        body = self._bodies.get(request.path)
+        body = self.bodies.get(request.path)
         allowed = _READING if body is None else _ASKING
         if request.method not in allowed:
             return web.Response(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from moorage.dashboard.source import Answered
-from moorage.service.health import QueryPage
+from moorage.service.health import BodyPage, QueryPage
 from moorage.service.questions.pages import refused
 from moorage.service.questions.question import PREFIX
 
@@ -17,16 +17,21 @@ class InProcess:
     ----------
     pages
         The answers by path, as its secure port serves them.
+    bodies
+        The answers to questions with a body, by path.
     """
 
-    def __init__(self, pages: Mapping[str, QueryPage]) -> None:
+    def __init__(self, pages: Mapping[str, QueryPage], bodies: Mapping[str, BodyPage]) -> None:
         self._pages = pages
+        self._bodies = bodies
 
-    async def ask(self, path: str, query: Mapping[str, str]) -> Answered:
+    async def ask(self, path: str, query: Mapping[str, str], body: bytes = b"") -> Answered:
         """Ask a question; an unknown one is answered by a Status."""
-        page = self._pages.get(f"{PREFIX}{path}")
-        if page is None:
-            made = refused(404, "NotFound", f"{PREFIX}{path}: there is no such question")
-        else:
+        page, tried = self._pages.get(f"{PREFIX}{path}"), self._bodies.get(f"{PREFIX}{path}")
+        if body and tried is not None:
+            made = await tried(body)
+        elif page is not None:
             made = await page(query)
+        else:
+            made = refused(404, "NotFound", f"{PREFIX}{path}: there is no such question")
         return Answered(made.body, made.status)

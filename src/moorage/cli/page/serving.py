@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -22,6 +22,7 @@ from moorage.client.kubeconfig import find_access
 from moorage.client.writes import Client
 from moorage.dashboard.acts import Acts
 from moorage.dashboard.server import LOOPBACK, PagePlan, PageServer
+from moorage.service.health import BodyPage
 from moorage.service.scheduler import Scheduler
 from moorage.service.serving.tls import Pair, load_pair
 
@@ -37,6 +38,7 @@ async def show_page(
     clock: Clock,
     *,
     server: str,
+    bodies: Mapping[str, BodyPage],
     on_page: Callable[[str], None] | None,
 ) -> None:
     """Serve the page of a scheduler until cancelled.
@@ -51,6 +53,8 @@ async def show_page(
         The scheduler's time.
     server
         The API server, for people.
+    bodies
+        The answers to questions with a body, by path.
     on_page
         Called with the first login link; every other link is told on standard error.
 
@@ -67,7 +71,7 @@ async def show_page(
         else:
             show_note(f"page at {link} (the link works once)")
 
-    source = InProcess(answers_of(scheduler, clock))
+    source = InProcess(answers_of(scheduler, clock), bodies)
     plan = plan_of(options.page, title=server, rights=_RIGHTS.format(server=server))
     async with _acts(options.page_acts) as acts:
         if acts is not None:

@@ -117,7 +117,7 @@ async def schedule(
             scheduler, access.server, known, seed=streams.seed, records=recording.text
         )
         with watch:
-            shown = partial(_shown, options, scheduler, clock, access.server)
+            shown = partial(_shown, options, begun, clock=clock, title=access.server, server=server)
             await _served(scheduler, server, (line, recording.run()), shown, told)
     finally:
         await transport.close()
@@ -182,16 +182,21 @@ async def _tell(
 
 async def _shown(
     options: SchedulerOptions,
-    scheduler: Scheduler,
-    clock: Clock,
-    server: str,
+    begun: Begun,
     on_page: Callable[[str], None] | None,
+    *,
+    clock: Clock,
+    title: str,
+    server: HealthServer | None,
 ) -> None:
     """Serve the page for as long as the scheduler runs; nothing happens without one."""
     if options.page:
         from moorage.cli.page.serving import show_page
 
-        await show_page(options, scheduler, clock, server=server, on_page=on_page)
+        bodies = {} if server is None else server.bodies
+        await show_page(
+            options, begun.scheduler, clock, server=title, bodies=bodies, on_page=on_page
+        )
 
 
 def configured(options: SchedulerOptions) -> LoadedConfiguration:

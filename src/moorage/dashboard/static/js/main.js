@@ -11,6 +11,7 @@ import { queueView } from "./queue.js";
 import { onRoute, parts } from "./route.js";
 import { connect, onChange, store } from "./store.js";
 import { timeView } from "./time.js";
+import { whatIfView } from "./what_if.js";
 import { clock, count } from "./format.js";
 
 /** @type {Record<string, {title: string, view: () => unknown}>} */
@@ -20,6 +21,7 @@ const VIEWS = {
   pod: { title: "Pod", view: podView },
   decisions: { title: "Decisions", view: decisionsView },
   groups: { title: "Groups", view: groupsView },
+  "what-if": { title: "What if", view: whatIfView },
   plugins: { title: "Plugins", view: pluginsView },
   time: { title: "Time", view: timeView },
 };

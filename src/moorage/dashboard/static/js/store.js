@@ -143,6 +143,19 @@ export async function perform(act, body) {
   );
 }
 
+/**
+ * Tries changes; nothing is written.
+ * @param {string} question
+ * @param {object} body
+ * @returns {Promise<any>}
+ */
+export async function tryOut(question, body) {
+  const headers = { "X-Moorage-Csrf": store.about?.csrf ?? "", "Content-Type": "application/json" };
+  return answered(
+    await fetch(`/moorage/v1/${question}`, { method: "POST", headers, body: JSON.stringify(body) }),
+  );
+}
+
 /** Whether the page may do something. @param {string} act */
 export function can(act) {
   return store.about?.acts.includes(act) ?? false;
