@@ -174,3 +174,25 @@ def test_an_assumed_pod_holds_its_room() -> None:
             return [pod for update in found for pod in update.pods]
 
     assert [(pod.name, pod.spec.node_name) for pod in run_virtual(main(), clock)] == [("a", "n0")]
+
+
+def test_placements_are_the_same_with_and_without_a_mirror() -> None:
+    """Reading the state draws nothing, and changes neither queue nor cache."""
+
+    def course(*, told: bool) -> dict[str, str]:
+        clock = ManualClock()
+
+        async def main() -> dict[str, str]:
+            async with VirtualCluster(clock, nodes=_NODES, seed=5) as cluster:
+                state = _state(cluster, clock)
+                for number in range(30):
+                    await cluster.create(pod_manifest(f"p{number}", cpu="1"))
+                    if told:
+                        assert list(state.updates())
+                        assert state.moment().now_ns == clock.now_ns()
+                await aio.sleep(5)
+                return cluster.placements()
+
+        return run_virtual(main(), clock)
+
+    assert course(told=True) == course(told=False)

@@ -94,6 +94,22 @@ def test_a_pod_is_asked_through_the_api_servers_proxy(
     assert paths[0] == f"{PROXY}/moorage/v1/explain?pod=default%2Fwide&node=node-01"
 
 
+def test_changes_are_tried_through_the_api_servers_proxy(
+    wide: Type, sandbox: Up, tmp_path: Path
+) -> None:
+    """The played server has no Deployments; the question is sent without."""
+    with _proxying(_health(sandbox)) as (address, paths):
+        file = _kubeconfig(tmp_path, address)
+        words = ("--scheduler", "kube-system/moorage-0", "--kubeconfig", file)
+        found = wide("what-if", "--cordon", "node-01", *words, "-o", "json")
+        wrong = wide("what-if", "--drain", "nowhere", *words)
+    answer = json.loads(found.stdout)
+    assert [each["pod"] for each in answer["stillPending"]] == ["default/wide"]
+    assert "kube-system/moorage-0 through" in answer["source"]
+    assert (wrong.exit_code, "there is no node nowhere" in wrong.stderr) == (2, True)
+    assert f"{PROXY}/moorage/v1/what-if" in paths
+
+
 @contextmanager
 def _proxying(scheduler: str) -> Iterator[tuple[str, list[str]]]:
     """Play an API server whose proxy reaches the scheduler; yields its address, and the paths."""
@@ -103,10 +119,16 @@ def _proxying(scheduler: str) -> Iterator[tuple[str, list[str]]]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
+            self.hand_on(None)
+
+        def do_POST(self) -> None:
+            self.hand_on(self.rfile.read(int(self.headers["Content-Length"])))
+
+        def hand_on(self, body: bytes | None) -> None:
             paths.append(self.path)
             url = scheduler + self.path.removeprefix(PROXY)
             try:
-                with urllib.request.urlopen(url, timeout=60, context=trusting) as answer:
+                with urllib.request.urlopen(url, body, timeout=60, context=trusting) as answer:
                     status, body = answer.status, answer.read()
             except urllib.error.HTTPError as refused:
                 status, body = refused.code, refused.read()

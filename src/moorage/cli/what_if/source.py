@@ -15,7 +15,7 @@ import msgspec
 from moorage.api import resources
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType
-from moorage.base.errors import KubeconfigError, MoorageError, UsageError
+from moorage.base.errors import MoorageError, UsageError
 from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
 from moorage.cli.asked_scheduler import AskedScheduler
 from moorage.cli.explain.source import (
@@ -164,7 +164,7 @@ def asked_of_scheduler(
 
 
 def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
-    """Read the owners of pods from the API server; none where no server is known."""
+    """Read the owners of pods from the API server; none where they cannot be read."""
     kinds: dict[ResourceType, None] = dict.fromkeys(_ALWAYS_SENT)
     for owner in owners:
         kinds |= dict.fromkeys(_SENT.get(owner, ()))
@@ -177,8 +177,8 @@ def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
     to = source.to
     try:
         found = run_session(work, kubeconfig=to.kubeconfig, context=to.context)
-    except KubeconfigError:
-        show_note("no kubeconfig: Deployments and their like are not sent along")
+    except MoorageError as error:
+        show_note(f"Deployments and their like are not sent along: {error}")
         return ()
     manifests = (each for known in found.manifests.values() for each in known.values())
     return tuple(_slim(decode_untyped(each)) for each in manifests)
