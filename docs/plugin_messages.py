@@ -308,6 +308,48 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
             "where the namespace is within its `spec.min`, no other namespace borrows."
         ),
     },
+    "GpuFragmentation": {
+        "<plugin> and <plugin> both choose GPUs: enable one of them": (
+            "A profile has at most one policy for GPUs: disable the others."
+        ),
+        "<plugin> scores the GPUs that GpuShare counts: enable GpuShare": (
+            "Enable `GpuShare` at `multiPoint` of the same profile."
+        ),
+    },
+    "GpuShare": {
+        "shares of several GPUs are not supported, ask for one or for whole GPUs": (
+            "Ask for one GPU and a share of it, or for several GPUs of 1000 milli."
+        ),
+        "<n> GPUs of <n> milli: shares of several GPUs are not supported, ask for one or for "
+        "whole GPUs": ("Ask for one GPU and a share of it, or for several GPUs of 1000 milli."),
+        "<resource> <n>: shares of several GPUs are not supported, ask for one or for whole GPUs": (
+            "Ask for at most 1000 of the resource, or for a multiple of 1000."
+        ),
+        'annotation <name> is "<text>", not a whole number': (
+            "Write the number of GPUs as a whole number, quoted."
+        ),
+        'annotation <name> is "<text>", not 1 to 1000': (
+            "Write the share as thousandths of a GPU, quoted."
+        ),
+        "node(s) had fewer GPUs than requested": (
+            "No node of this kind has so many devices: ask for fewer GPUs, or add a larger node."
+        ),
+        "node(s) had no GPU of a requested model": (
+            "Admit more models in the pod's annotation, or add a node of a model it names. The "
+            "model is a label of the node."
+        ),
+        "node(s) didn't have enough wholly free GPUs": (
+            "Every other device is in use, perhaps in part: delete pods, or add a node."
+        ),
+        "node(s) had no GPU with a large enough free share": (
+            "Ask for a smaller share, delete pods, or add a node."
+        ),
+        "the GPUs of the node were taken meanwhile": _RETRIED,
+        "writing the chosen GPUs of pod <pod>: <error>": (
+            "The pod is tried again. If the server forbids the write, allow the scheduler to "
+            "`patch` pods."
+        ),
+    },
     "PreemptionToleration": {
         "No victims found on node <node> for preemptor pod <pod>": (
             "Every pod there has the same priority or a higher one, or a PriorityClass that "

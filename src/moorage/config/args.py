@@ -1,7 +1,7 @@
 """Arguments of in-tree plugins: found by kind, read strictly, checked, defaulted.
 
 Called by `load` for every ``pluginConfig`` entry and by `merge` for plugins configured without
-one. The types themselves are in `plugin_args` and `plugin_args_optional`.
+one. The types themselves are in `plugin_args`, `plugin_args_optional` and `plugin_args_gpu`.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ import msgspec
 
 from moorage.config.past import is_past, with_advice
 from moorage.config.plugin_args import API_VERSION, ARGS_KINDS, Args, ArgsKind, with_defaults
+from moorage.config.plugin_args_gpu import GPU_ARGS_KINDS
 from moorage.config.plugin_args_optional import OPTIONAL_ARGS_KINDS, with_optional_defaults
 from moorage.config.strict import Reader, invalid
 
-_KINDS: Final[Mapping[str, ArgsKind]] = {**ARGS_KINDS, **OPTIONAL_ARGS_KINDS}
+_KINDS: Final[Mapping[str, ArgsKind]] = {**ARGS_KINDS, **OPTIONAL_ARGS_KINDS, **GPU_ARGS_KINDS}
 
 
 def args_type(plugin: str) -> type[Args] | None:

@@ -11,6 +11,7 @@ plugins. Each folder's docstring lists its modules.
 - `resources`: CPU, memory, extended resources, and scores by their use.
 - `volumes`: claims, volumes, storage classes and attach limits.
 - `claims`: devices of dynamic resource allocation.
+- `gpu_share`: whole GPUs and shares of one, and the policies that place them.
 - `spread`: topology spread constraints.
 - `affinity`: affinity and anti-affinity between pods.
 - `preemption`: evicting pods of lower priority.

@@ -20,6 +20,14 @@ from moorage.plugins.gangs.coscheduling import Coscheduling
 from moorage.plugins.gangs.gang_scheduling import GangScheduling
 from moorage.plugins.gangs.pod_group_pods_count import PodGroupPodsCount
 from moorage.plugins.gangs.topology_placement_generator import TopologyPlacementGenerator
+from moorage.plugins.gpu_share.gpu_best_fit import GpuBestFit
+from moorage.plugins.gpu_share.gpu_clustering import GpuClustering
+from moorage.plugins.gpu_share.gpu_dot_product import GpuDotProduct
+from moorage.plugins.gpu_share.gpu_fragmentation import GpuFragmentation
+from moorage.plugins.gpu_share.gpu_lookahead import GpuLookahead
+from moorage.plugins.gpu_share.gpu_packing import GpuPacking
+from moorage.plugins.gpu_share.gpu_random import GpuRandom
+from moorage.plugins.gpu_share.gpu_share import GpuShare
 from moorage.plugins.nodes.image_locality import ImageLocality
 from moorage.plugins.nodes.node_affinity import NodeAffinity
 from moorage.plugins.nodes.node_declared_features import NodeDeclaredFeatures
@@ -99,6 +107,14 @@ OPTIONAL: Final[tuple[PluginEntry, ...]] = tuple(
         NodeResourcesAllocatable,
         CapacityScheduling,
         PreemptionToleration,
+        GpuShare,
+        GpuRandom,
+        GpuDotProduct,
+        GpuClustering,
+        GpuPacking,
+        GpuBestFit,
+        GpuFragmentation,
+        GpuLookahead,
     )
 )
 """In-tree plugins that a profile has only if its configuration enables them."""

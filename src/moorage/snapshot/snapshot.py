@@ -7,7 +7,7 @@ to extenders and after the answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,9 @@ class Snapshot(ResourceColumns):
     ----------
     claims
         Resource claims, including changes not yet in the lister.
+    companions
+        Columns that plugins keep beside the snapshot's own, under keys of theirs: the plugins of
+        all profiles find the same object.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Snapshot(ResourceColumns):
         self.nominations_log = nominations_log
         self.only_nominated = only_nominated
         self._nominated = NominatedRows(self.table)
+        self.companions: dict[Hashable, object] = {}
         self.groups = PodGroups() if groups is None else groups
 
     # -- rows ----------------------------------------------------------------------------------

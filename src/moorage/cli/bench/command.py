@@ -5,6 +5,7 @@ from __future__ import annotations
 from moorage.cli.bench.api import bench_api, bench_api_client
 from moorage.cli.bench.explain import explain
 from moorage.cli.bench.extender import bench_extender
+from moorage.cli.bench.fgd import bench_fgd
 from moorage.cli.bench.gang_arrivals import bench_gang_arrivals
 from moorage.cli.bench.questions import bench_questions
 from moorage.cli.bench.soak import soak
@@ -20,5 +21,6 @@ for _benchmark in (
     bench_extender,
     bench_gang_arrivals,
     bench_questions,
+    bench_fgd,
 ):
     bench.add_command(_benchmark)

@@ -1,0 +1,142 @@
+"""The nodes and the pods of the OpenB traces, read from their CSV files.
+
+Rules: ``data/pod_csv_to_yaml.py`` of kubernetes-scheduler-simulator. Amounts of GPU are
+annotations, so NodeResourcesFit judges CPU and memory alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from moorage.base.errors import UsageError
+from moorage.config.plugin_args_gpu import WHOLE_GPU_MILLI, TypicalPod
+
+TRACES: Final = ("default", "cpu100", "gpushare40", "multigpu20", "gpuspec33")
+"""The traces whose published results are kept with the data."""
+_NODES: Final = "openb_node_list_gpu_node.csv"
+_POPULAR: Final = 0.95  # share of the pods that typical pods stand for, as published
+
+
+class TraceNode(msgspec.Struct, frozen=True):
+    """One node of the trace."""
+
+    name: str
+    cpu_milli: int
+    memory_mib: int
+    gpus: int
+    model: str
+
+
+class TracePod(msgspec.Struct, frozen=True, order=True):
+    """One pod of the trace; ordered by name.
+
+    Parameters
+    ----------
+    spec
+        Admissible models joined by ``|``, as written.
+    """
+
+    name: str
+    cpu_milli: int
+    memory_mib: int
+    gpus: int
+    gpu_milli: int
+    spec: str
+
+    @property
+    def total_milli(self) -> int:
+        """Milli-GPU of all devices together."""
+        return self.gpus * self.gpu_milli
+
+
+def read_nodes(folder: Path) -> tuple[TraceNode, ...]:
+    """Return the nodes, by name.
+
+    Raises
+    ------
+    UsageError
+        The file is missing, or a row cannot be read.
+    """
+    made = (
+        TraceNode(
+            row["sn"],
+            int(row["cpu_milli"]),
+            int(row["memory_mib"]),
+            int(row["gpu"]),
+            row["model"],
+        )
+        for row in _rows(folder / _NODES)
+    )
+    return tuple(sorted(_checked(made, folder / _NODES), key=lambda node: node.name))
+
+
+def read_pods(folder: Path, trace: str) -> tuple[TracePod, ...]:
+    """Return the pods of a trace, by name.
+
+    Raises
+    ------
+    UsageError
+        The file is missing, or a row cannot be read.
+    """
+    plain = folder / f"openb_pod_list_{trace}.csv"
+    path = plain if plain.is_file() else plain.with_name(f"{plain.name}.gz")
+    return tuple(sorted(_checked((_pod(row) for row in _rows(path)), path)))
+
+
+def typical_pods(pods: Sequence[TracePod]) -> tuple[TypicalPod, ...]:
+    """Return the most frequent kinds of pods, which together are 95 % of them.
+
+    Equally frequent kinds come by CPU, milli-GPU, GPUs and models, all descending.
+    """
+    kinds = Counter((pod.cpu_milli, pod.gpu_milli, pod.gpus, pod.spec) for pod in pods)
+    ranked = sorted(((count, *kind) for kind, count in kinds.items()), reverse=True)
+    found, covered = [], 0
+    for count, cpu_milli, gpu_milli, gpus, spec in ranked:
+        if covered >= _POPULAR * len(pods):
+            break
+        covered += count
+        found.append(
+            TypicalPod(
+                cpu_milli=cpu_milli,
+                gpus=gpus,
+                gpu_milli=gpu_milli,
+                models=tuple(model for model in spec.split("|") if model),
+                share=count / len(pods),
+            )
+        )
+    return tuple(found)
+
+
+def _pod(row: Mapping[str, Any]) -> TracePod:
+    gpus = int(row["num_gpu"])
+    return TracePod(
+        row["name"],
+        int(row["cpu_milli"]),
+        int(row.get("memory_mib") or 0),
+        gpus,
+        min(WHOLE_GPU_MILLI, max(0, int(row["gpu_milli"]))) if gpus else 0,
+        (row.get("gpu_spec") or "") if gpus else "",
+    )
+
+
+def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
+    opened = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opened(path, "rt", encoding="utf-8", newline="") as file:
+            yield from csv.DictReader(file)
+    except OSError as problem:
+        raise UsageError(f"{path}: {problem.strerror}: --data names the folder") from problem
+
+
+def _checked(items: Iterator[Any], path: Path) -> Iterator[Any]:
+    try:
+        yield from items
+    except (KeyError, ValueError) as problem:
+        raise UsageError(f"{path}: not a list of the OpenB form: {problem}") from problem

@@ -1,0 +1,192 @@
+"""``moorage bench fgd``: policies that share GPUs, against published experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby, product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moorage.cli.options import output_option
+
+if TYPE_CHECKING:
+    from moorage.bench.fgd.experiment import Run, Trace
+    from moorage.bench.fgd.published import Summary
+    from moorage.cli.render import Form
+
+# The seeds of the published runs.
+_SEEDS = "42-51"
+
+_EPILOG = """
+\b
+Examples:
+  moorage bench fgd --data openb --trace default --policy FGD --seeds 42
+  moorage bench fgd --data openb --jobs 2
+  moorage bench fgd --data openb --policy Lookahead -o json
+
+\b
+DIR has the CSV files of the OpenB traces, as github.com/hkust-adsl/kubernetes-scheduler-simulator
+has them in data/csv, plain or gzipped: openb_node_list_gpu_node.csv and openb_pod_list_TRACE.csv.
+A file expected.csv beside them has the published results; the README of the data says how it is
+made. The exit code is 1 where runs do not agree with it.
+
+\b
+Each experiment places the pods of a trace one after another, until they have asked for 130 % of
+the GPUs. "unallocated" is the part of all GPUs that no pod has when pods have asked for 100 %.
+"""
+
+
+def _names(
+    context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
+    from moorage.bench.fgd.experiment import POLICIES
+
+    del context
+    if parameter.name == "policies":
+        for name in value:
+            if name not in POLICIES:
+                raise click.BadParameter(f"{name!r} is not one of {', '.join(POLICIES)}")
+        return value or tuple(POLICIES)
+    return value
+
+
+def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> list[int]:
+    del context, parameter
+    found: list[int] = []
+    for part in value.split(","):
+        first, dash, last = part.partition("-")
+        numbers = [first, last] if dash else [first]
+        if not all(each.isascii() and each.isdigit() for each in numbers):
+            raise click.BadParameter(f"{value!r} is no list of seeds such as 42,45-51")
+        found += range(int(first), int(last or first) + 1)
+    if not found:
+        raise click.BadParameter(f"{value!r} names no seed")
+    return list(dict.fromkeys(found))
+
+
+@click.command("fgd", epilog=_EPILOG)
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="Folder of the traces.",
+)
+@click.option(
+    "--trace", "traces", multiple=True, metavar="TRACE", help="A trace, repeatable. Default: all."
+)
+@click.option(
+    "--policy",
+    "policies",
+    multiple=True,
+    callback=_names,
+    metavar="POLICY",
+    help="Random, DotProd, GpuClustering, GpuPacking, BestFit, FGD or Lookahead, repeatable. "
+    "Default: all.",
+)
+@click.option(
+    "--seeds",
+    callback=_seeds,
+    default=_SEEDS,
+    show_default=True,
+    metavar="N,N-N",
+    help="Seeds of the order of pods and nodes.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Experiments at a time, each in a process.",
+)
+@output_option()
+@click.pass_context
+def bench_fgd(
+    context: click.Context,
+    *,
+    data: Path,
+    traces: tuple[str, ...],
+    policies: tuple[str, ...],
+    seeds: list[int],
+    jobs: int,
+    output: Form,
+) -> None:
+    """Repeat published experiments on GPU sharing: policy x trace x seed."""
+    from moorage.bench.fgd.experiment import Trace
+    from moorage.bench.fgd.openb import TRACES, read_nodes, read_pods
+    from moorage.bench.fgd.published import read_published, summarize
+    from moorage.cli.render import show
+
+    nodes, published = read_nodes(data), read_published(data)
+    loaded = [Trace(name, nodes, read_pods(data, name)) for name in traces or TRACES]
+    summaries = []
+    runs = _runs(list(product(loaded, policies, seeds)), jobs)
+    for _, group in groupby(runs, key=lambda run: (run.trace, run.policy)):
+        summaries.append(summarize(list(group), published))
+        click.echo(_line(summaries[-1]), err=True)
+    show(output, [each.as_json() for each in summaries], text=_table(summaries))
+    if any(each.agrees is False for each in summaries):
+        context.exit(1)
+
+
+def _runs(work: list[tuple[Trace, str, int]], jobs: int) -> Iterator[Run]:
+    """Yield the runs in order, each as soon as it and those before it are done."""
+    if jobs == 1:
+        yield from map(_run, work)
+        return
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import get_context
+
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(_run, work)
+
+
+def _run(work: tuple[Trace, str, int]) -> Run:
+    from moorage.base.clock import SystemClock
+    from moorage.bench.fgd.experiment import run_experiment
+    from moorage.plugins.in_tree import in_tree_registry
+
+    trace, policy, seed = work
+    return run_experiment(trace, policy, seed, registry=in_tree_registry(), clock=SystemClock())
+
+
+def _line(summary: Summary) -> str:
+    return f"{summary.trace} {summary.policy}: {summary.seconds:.1f} s an experiment"
+
+
+def _table(summaries: list[Summary]) -> str:
+    from moorage.cli.render import Columns
+
+    rows: list[list[str]] = []
+    for each in summaries:
+        theirs = "-"
+        if each.published_mean is not None:
+            theirs = f"{each.published_mean:.2f} +- {each.published_deviation:.2f}"
+        rows.append(
+            [
+                each.trace,
+                each.policy,
+                str(each.runs),
+                f"{each.unallocated_mean:.2f} +- {each.unallocated_deviation:.2f}",
+                theirs,
+                f"{each.columns_equal} of {each.columns}" if each.columns else "-",
+                {True: "yes", False: "no", None: "-"}[each.agrees],
+                f"{each.seconds:.1f}",
+                f"{each.microseconds_a_decision:.0f}",
+            ]
+        )
+    header = [
+        "TRACE",
+        "POLICY",
+        "RUNS",
+        "UNALLOCATED %",
+        "PUBLISHED %",
+        "EQUAL COLUMNS",
+        "AGREES",
+        "SECONDS",
+        "US A DECISION",
+    ]
+    return "\n".join(Columns(header).lines(rows))

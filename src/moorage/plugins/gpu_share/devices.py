@@ -1,0 +1,253 @@
+"""The free part of every GPU, by node: columns kept current by the rows that changed.
+
+A pod holds the devices that Reserve chose for it, or those that its annotation names. Where neither
+is known, as in a trial, the pod counts on the devices that it would get.
+
+All profiles with the same names share these columns, because a device taken by a pod of one profile
+is taken for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.node import Node
+from moorage.api.quantity import parse_quantity
+from moorage.api.requests import to_units
+from moorage.config.plugin_args_gpu import WHOLE_GPU_MILLI
+from moorage.plugins.gpu_share.asking import Asking, GpuAsk
+from moorage.snapshot.key_log import KeyLog
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
+
+ABSENT: Final = -1
+"""Free part of a device that the node does not have."""
+_HELD_MOST: Final = 8192  # held devices before those of pods that have gone are dropped; a guess
+
+IntArray = NDArray[np.int64]
+
+
+def least_room(free: Sequence[int], milli: int) -> int:
+    """Return the device with the least room for a share, the lowest of equals; -1 for none."""
+    fitting = [(left, device) for device, left in enumerate(free) if left >= milli]
+    return min(fitting)[1] if fitting else ABSENT
+
+
+def whole_devices(free: Sequence[int], count: int) -> tuple[int, ...]:
+    """Return the lowest wholly free devices, at most `count` of them."""
+    return tuple(device for device, left in enumerate(free) if left == WHOLE_GPU_MILLI)[:count]
+
+
+class DeviceColumns:
+    """The GPUs of every node.
+
+    Parameters
+    ----------
+    snapshot
+        The cluster.
+    asking
+        Reads what pods ask for.
+
+    Attributes
+    ----------
+    free_nd
+        int64, (n, devices), milli-GPU: the free part of each device; -1 for no device.
+    idle_n
+        int64, (n,), milli-GPU: the sum of the free parts.
+    whole_n
+        int64, (n,): number of wholly free devices.
+    largest_n
+        int64, (n,), milli-GPU: the largest free part; -1 without devices.
+    count_n
+        int64, (n,): number of devices.
+    model_n
+        int64, (n,): index of the node's model in `models`.
+    models
+        Names of models; "" is the model of a node without a label.
+    tags
+        By row, what the GPU pods on it ask for: ``share`` or ``<number>-gpu``.
+    log
+        Rows of which anything changed: node, pods or devices.
+    epoch
+        Rises when rows are renumbered.
+    """
+
+    def __init__(self, snapshot: Snapshot, asking: Asking) -> None:
+        self._snapshot = snapshot
+        self._asking = asking
+        self._table = snapshot.table
+        self._held: dict[str, tuple[int, ...]] = {}
+        self._structure = -1
+        self._logs = (self._table.node_log, self._table.pod_log, self._table.version_log)
+        self._positions = [0, 0, 0]
+        self._purge_at = _HELD_MOST
+        self._model_ids: dict[str, int] = {"": 0}
+        self._node_of_row: list[Node | None] = []
+        self.models: list[str] = [""]
+        self.log: KeyLog[int] = KeyLog()
+        self.epoch = 0
+        self._resize(0, 0)
+
+    # -- following the cluster -----------------------------------------------------------------
+
+    def follow(self) -> None:
+        """Bring the columns up to date with the cluster."""
+        table = self._table
+        if table.columns.structure != self._structure:
+            self._rebuild()
+            return
+        positions = self._positions
+        for at, log in enumerate(self._logs):
+            if log.position != positions[at]:
+                break
+        else:
+            return
+        changed: set[int] = set()
+        for at, log in enumerate(self._logs):
+            rows = log.since(positions[at])
+            if rows is None:
+                self._rebuild()
+                return
+            changed.update(rows)
+            positions[at] = log.position
+        for row in sorted(changed):
+            self._read(row)
+            self.log.append(row)
+
+    def _rebuild(self) -> None:
+        table = self._table
+        self._structure = table.columns.structure
+        self._positions = [log.position for log in self._logs]
+        self._resize(table.columns.n, self.free_nd.shape[1])
+        self.epoch += 1
+        for row in range(table.columns.n):
+            self._read(row)
+
+    def _resize(self, rows: int, width: int) -> None:
+        self.free_nd: IntArray = np.full((rows, width), ABSENT, np.int64)
+        self.idle_n, self.whole_n, self.count_n, self.model_n = np.zeros((4, rows), np.int64)
+        self.largest_n: IntArray = np.full(rows, ABSENT, np.int64)
+        self.tags: list[frozenset[str]] = [frozenset()] * rows
+        self._node_of_row = [None] * rows
+
+    def _read(self, row: int) -> None:
+        node = self._table.nodes[row]
+        if self._node_of_row[row] is not node:
+            self._node_of_row[row] = node
+            self._read_node(row, node)
+        count = self.count_n.item(row)
+        if count == 0:
+            return
+        free, tags = self._free_of(row, count, without="")
+        self.free_nd[row, :count] = free
+        self.idle_n[row] = sum(free)
+        self.whole_n[row] = free.count(WHOLE_GPU_MILLI)
+        self.largest_n[row] = max(free)
+        self.tags[row] = tags
+
+    def _read_node(self, row: int, node: Node) -> None:
+        count = self._count_of(node)
+        if count > self.free_nd.shape[1]:
+            wider = np.full((len(self.free_nd), count), ABSENT, np.int64)
+            wider[:, : self.free_nd.shape[1]] = self.free_nd
+            self.free_nd = wider
+            self.epoch += 1
+        self.free_nd[row] = ABSENT
+        self.idle_n[row] = self.whole_n[row] = 0
+        self.largest_n[row], self.count_n[row] = ABSENT, count
+        self.tags[row] = frozenset()
+        labels = node.metadata.labels
+        named = (labels[name] for name in self._asking.names.model_labels if labels.get(name))
+        self.model_n[row] = self._model_id(next(named, ""))
+
+    def _count_of(self, node: Node) -> int:
+        allocatable = node.status.allocatable
+        for resource in self._asking.names.count_resources:
+            if resource in allocatable:
+                return max(0, to_units(resource, parse_quantity(allocatable[resource])))
+        return 0
+
+    def _model_id(self, model: str) -> int:
+        found = self._model_ids.get(model)
+        if found is None:
+            found = self._model_ids[model] = len(self.models)
+            self.models.append(model)
+        return found
+
+    # -- one row -------------------------------------------------------------------------------
+
+    def free_without(self, row: int, uid: str) -> list[int]:
+        """Return the free part of each device of a row, as if one pod were not on the row."""
+        self.follow()
+        return self._free_of(row, self.count_n.item(row), without=uid)[0]
+
+    def _free_of(self, row: int, count: int, *, without: str) -> tuple[list[int], frozenset[str]]:
+        free = [WHOLE_GPU_MILLI] * count
+        tags: set[str] = set()
+        unknown: list[GpuAsk] = []
+        for uid, info in self._table.pods_by_row[row].items():
+            ask = self._asking.of(info)
+            if ask.gpus == 0 or uid == without:
+                continue
+            tags.add(tag_of(ask))
+            devices = self._devices_of(uid, info)
+            if devices is None:
+                unknown.append(ask)
+                continue
+            for device in devices:
+                if device < count:
+                    free[device] -= ask.milli
+        for ask in unknown:
+            self._take_likely(free, ask)
+        if free and min(free) < 0:  # written by another program, or more pods than devices
+            free = [max(0, left) for left in free]
+        return free, frozenset(tags)
+
+    def _devices_of(self, uid: str, info: PodInfo) -> tuple[int, ...] | None:
+        held = self._held.get(uid)
+        return self._asking.devices_of(info) if held is None else held
+
+    def _take_likely(self, free: list[int], ask: GpuAsk) -> None:
+        """Take the devices that a pod would get if its devices are not known."""
+        if ask.is_share:
+            device = least_room(free, ask.milli)
+            devices: Sequence[int] = () if device < 0 else (device,)
+        else:
+            devices = whole_devices(free, ask.gpus)
+        for device in devices:
+            free[device] -= ask.milli
+
+    # -- reserving -----------------------------------------------------------------------------
+
+    def hold(self, uid: str, node_name: str, devices: tuple[int, ...]) -> None:
+        """Note the devices that were chosen for a pod."""
+        if len(self._held) >= self._purge_at:
+            known = self._table.node_of_pod
+            self._held = {each: held for each, held in self._held.items() if known(each)}
+            self._purge_at = max(_HELD_MOST, 2 * len(self._held))
+        self._held[uid] = devices
+        self._touch(node_name)
+
+    def held(self, uid: str) -> tuple[int, ...] | None:
+        """Return the devices that were chosen for a pod, or None."""
+        return self._held.get(uid)
+
+    def drop(self, uid: str, node_name: str) -> None:
+        """Forget the devices that were chosen for a pod."""
+        if self._held.pop(uid, None) is not None:
+            self._touch(node_name)
+
+    def _touch(self, node_name: str) -> None:
+        row = self._table.row_of(node_name)
+        if row is not None and self._structure == self._table.columns.structure:
+            self._read(row)
+            self.log.append(row)
+
+
+def tag_of(ask: GpuAsk) -> str:
+    """Return the kind of a request for GPUs: ``share`` or ``<number>-gpu``."""
+    return "share" if ask.is_share else f"{ask.gpus}-gpu"

@@ -1,0 +1,72 @@
+"""GpuFragmentation: fragmentation gradient descent (FGD), the node whose fragmentation grows least.
+
+Rules: "Beware of Fragmentation" (Weng et al., USENIX ATC 2023), as in
+``pkg/simulator/plugin/fgd_score.go`` of its simulator. The score is truncated to a whole number
+there, and ties are frequent; ranking by the exact growth places pods differently.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from moorage.base.errors import ConfigError
+from moorage.config.plugin_args_gpu import GpuFragmentationArgs
+from moorage.config.plugin_args_gpu import validate_gpu_fragmentation_args as validate
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
+from moorage.plugins.gpu_share.asking import GpuAsk
+from moorage.plugins.gpu_share.gradient import Kind, Losses
+from moorage.plugins.gpu_share.policy import Policy
+from moorage.plugins.gpu_share.sharing import RowRoom, cpu_of
+from moorage.plugins.gpu_share.typical import FloatArray, TypicalPods
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.view import NodeView
+
+_SLOPE_MILLI: Final = 1000  # growth of the fragmentation at which the score is 26
+
+
+class GpuFragmentation(Policy):
+    """PreScore and Score plugin.
+
+    Parameters
+    ----------
+    args
+        The pods to come.
+    handle
+        Snapshot and profile.
+
+    Raises
+    ------
+    ConfigError
+        The arguments are invalid, or another policy of the profile chooses devices.
+    """
+
+    name = "GpuFragmentation"
+
+    def __init__(self, args: GpuFragmentationArgs, handle: Handle) -> None:
+        faults = validate(args, "")
+        if faults:
+            raise ConfigError(faults, source=self.name)
+        super().__init__(args, handle)
+        self.losses = Losses(TypicalPods(args.typical_pods), handle.snapshot)
+
+    def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
+        """Score 50 where the fragmentation stays, more where it shrinks; 0 without room."""
+        del state
+        loss_n = self.losses.of(Kind(self.ask_of(pod), cpu_of(pod)), self.devices)
+        return _scores(view.take(loss_n))
+
+    def choose(self, ask: GpuAsk, cpu_milli: int, room: RowRoom) -> int:
+        """Return the device with the highest score, the lowest of equals; -1 without room."""
+        models = self.devices.models
+        loss_d = self.losses.choose(ask, cpu_milli, room, models=models)
+        return int(_scores(loss_d).argmax()) if np.isfinite(loss_d).any() else -1
+
+
+def _scores(loss: FloatArray) -> ScoreArray:
+    with np.errstate(over="ignore"):
+        scores = MAX_NODE_SCORE / (1 + np.exp(loss / _SLOPE_MILLI))
+    return np.trunc(scores).astype(np.int64)

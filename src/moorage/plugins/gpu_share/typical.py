@@ -1,0 +1,136 @@
+"""The GPUs of a node that the pods to come can use, and the GPUs that they cannot.
+
+Idle GPU is fragmented for a kind of pods that cannot be placed on the node, and so is the part of
+idle GPU on devices without room for one pod of the kind. The fragmentation of a node is the
+expected fragmented amount for a pod drawn from the typical pods.
+
+Rules: "Beware of Fragmentation" (Weng et al., USENIX ATC 2023), section 3, as in
+``pkg/utils/frag.go`` of its simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.config.plugin_args_gpu import TypicalPod
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class NodeStates(NamedTuple):
+    """What is free on nodes, real or imagined; s counts the states.
+
+    Parameters
+    ----------
+    cpu_s
+        int64, (s,), millicores.
+    free_sd
+        int64, (s, devices), milli-GPU; negative for a device that the node does not have.
+    model_s
+        int64, (s,): index of the model.
+    """
+
+    cpu_s: IntArray
+    free_sd: IntArray
+    model_s: IntArray
+
+
+class TypicalPods:
+    """The pods that are expected.
+
+    Parameters
+    ----------
+    pods
+        Kinds of pods; at least one asks for GPUs.
+    cpu_slack
+        Limits what a kind can use of a node to the GPUs that the node's CPU is expected to serve,
+        in units of the mean of the typical pods. None for no limit.
+    """
+
+    def __init__(self, pods: Sequence[TypicalPod], *, cpu_slack: float | None = None) -> None:
+        total = sum(pod.share for pod in pods)
+        with_gpus = [pod for pod in pods if pod.gpus]
+        self._models = [frozenset(pod.models) for pod in with_gpus]
+        self._share_j = np.array([pod.share for pod in with_gpus]) / total
+        self._cpu_j = np.array([pod.cpu_milli for pod in with_gpus], np.int64)
+        self._gpus_j = np.array([pod.gpus for pod in with_gpus], np.int64)
+        milli_j = np.array([pod.gpu_milli for pod in with_gpus], np.int64)
+        self._milli_u, self._size_j = np.unique(milli_j, return_inverse=True)
+        self._total_j = self._gpus_j * milli_j
+        self._milli_per_cpu = 0.0
+        self._limited = cpu_slack is not None
+        cpu_mean = float((self._share_j * self._cpu_j).sum())
+        if cpu_slack is not None and cpu_mean > 0:
+            self._milli_per_cpu = (
+                cpu_slack * float((self._share_j * self._total_j).sum()) / cpu_mean
+            )
+        else:
+            self._limited = False
+        self._admitted_mj = np.zeros((0, len(with_gpus)))
+
+    def placeable(self, states: NodeStates, models: Sequence[str]) -> FloatArray:
+        """Return float64, (s,), milli-GPU: the idle GPU that a typical pod can use, on average.
+
+        Parameters
+        ----------
+        states
+            The nodes.
+        models
+            Names of the models, by index.
+        """
+        milli_u = self._milli_u[:, None, None]
+        fits_usd = states.free_sd >= milli_u
+        room_us = np.where(fits_usd, states.free_sd, 0).sum(axis=2)
+        count_us = fits_usd.sum(axis=2)
+        spare_js = states.cpu_s - self._cpu_j[:, None]
+        fits_js = (count_us[self._size_j] >= self._gpus_j[:, None]) & (spare_js >= 0)
+        usable_js = room_us[self._size_j] * self._share_j[:, None]
+        if self._limited:
+            served_js = (self._total_j[:, None] + self._milli_per_cpu * spare_js) * self._share_j[
+                :, None
+            ]
+            np.minimum(usable_js, served_js, out=usable_js)
+        usable_js *= fits_js
+        usable_js *= self._admitted(models).T[:, states.model_s]
+        # Row after row: the sum does not depend on the number of states.
+        placeable: FloatArray = np.add.reduce(usable_js, axis=0)
+        return placeable
+
+    def pressure(self, idle_m: IntArray, models: Sequence[str]) -> FloatArray:
+        """Return float64, (models,): the demand for a model for each idle GPU of it.
+
+        The typical pods are scaled so that they ask for all idle GPUs together. Each kind asks the
+        models that it admits in proportion to their idle GPUs. 1 is the mean over all idle GPUs.
+
+        Parameters
+        ----------
+        idle_m
+            int64, (models,), milli-GPU.
+        models
+            Names of the models, by index.
+        """
+        admitted_mj = self._admitted(models)
+        demand_j = self._share_j * self._total_j
+        supply_j = (admitted_mj * idle_m[:, None]).sum(axis=0)
+        scale = float(idle_m.sum()) / float(demand_j.sum())
+        asked_j = np.divide(demand_j, supply_j, out=np.zeros_like(demand_j), where=supply_j > 0)
+        pressure_m: FloatArray = (admitted_mj * asked_j).sum(axis=1) * scale
+        return pressure_m
+
+    @property
+    def names_models(self) -> bool:
+        """Whether any kind of pods admits some models only."""
+        return any(self._models)
+
+    def _admitted(self, models: Sequence[str]) -> FloatArray:
+        """Return float64, (models, kinds): 1 where a kind of pods admits a model."""
+        if len(models) != len(self._admitted_mj):
+            self._admitted_mj = np.array(
+                [[float(not each or model in each) for each in self._models] for model in models]
+            )
+        return self._admitted_mj

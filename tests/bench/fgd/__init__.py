@@ -1,0 +1,1 @@
+"""Tests of the repeated experiments on GPU sharing."""

@@ -1,0 +1,57 @@
+"""``moorage bench fgd``: the table, the JSON, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from moorage.cli.main import main
+
+DATA = Path(__file__).parents[1] / "bench" / "fgd" / "data"
+
+
+def run(*args: str):
+    return CliRunner().invoke(main, ["bench", "fgd", *args])
+
+
+def test_a_run_without_published_results():
+    found = run(
+        "--data", str(DATA), "--trace", "default", "--policy", "BestFit", "--seeds", "1,2", "-o",
+        "json",
+    )  # fmt: skip
+    assert found.exit_code == 0, found.output
+    [summary] = json.loads(found.stdout)
+    assert (summary["trace"], summary["policy"], summary["runs"]) == ("default", "BestFit", 2)
+    assert (summary["agrees"], summary["publishedPercent"]) == (None, None)
+    assert 0 < summary["unallocatedPercent"] < 100
+
+
+def test_a_run_that_does_not_agree_with_published_results_exits_with_1(tmp_path):
+    for file in DATA.glob("*.csv"):
+        shutil.copy(file, tmp_path)
+    text = "trace,policy,seed,allocated_at_100\ndefault,BestFit,42,12.34\n"
+    (tmp_path / "expected.csv").write_text(text)
+    found = run(
+        "--data", str(tmp_path), "--trace", "default", "--policy", "BestFit", "--seeds", "42"
+    )
+    assert found.exit_code == 1
+    assert "87.66 +- 0.00" in found.stdout
+    assert "0 of 1" in found.stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        pytest.param(["--policy", "Best"], "'Best' is not one of Random, DotProd", id="a policy"),
+        pytest.param(["--seeds", "x"], "'x' is no list of seeds such as 42,45-51", id="seeds"),
+        pytest.param(["--trace", "none"], "openb_pod_list_none.csv.gz: No such file", id="a trace"),
+    ],
+)
+def test_unknown_names_are_refused(args, message):
+    found = run("--data", str(DATA), *args)
+    assert found.exit_code != 0
+    assert message in found.output + str(found.exception)

@@ -1,0 +1,1 @@
+"""Tests of the plugins that share GPUs."""
