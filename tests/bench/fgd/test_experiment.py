@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from moorage.base.clock import ManualClock
+from moorage.base.digests import digest
 from moorage.bench.fgd.experiment import Trace, run_experiment
 from moorage.bench.fgd.openb import TracePod, read_nodes, read_pods, typical_pods
 from moorage.bench.fgd.protocol import prepare
-from moorage.bench.report import digest
 from moorage.plugins.in_tree import in_tree_registry
 from tests.plugins.gpu_share import reference as ref
 

@@ -16,11 +16,11 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.yaml_text import write_yaml
 from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.digests import digest
 from moorage.base.rng import Streams
 from moorage.bench.fgd.curves import Curves, Step, curves
 from moorage.bench.fgd.openb import TraceNode, TracePod, typical_pods
 from moorage.bench.fgd.protocol import prepare
-from moorage.bench.report import digest
 from moorage.config.load import parse_config
 from moorage.config.plugin_args_gpu import GpuShareArgs, TypicalPod
 from moorage.framework.registry import Registry
