@@ -1,6 +1,6 @@
 """The columns of one run: allocated and fragmented GPU by the GPU that pods have asked for.
 
-Rules: ``scripts/analysis.py`` and ``experiments/analysis/merge_*.py`` of
+Rules: ``analysis.py`` and ``merge_*.py`` of
 kubernetes-scheduler-simulator. Numbers are rounded half to even, as Python does.
 """
 

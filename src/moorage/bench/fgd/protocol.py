@@ -1,6 +1,6 @@
 """The order of pods and nodes in one experiment, drawn as in the published runs.
 
-Rules: ``experiments/run_scripts/generate_run_scripts.py`` and ``pkg/simulator/{core,simulator}.go``
+Rules: ``generate_run_scripts.py`` and ``pkg/simulator/{core,simulator}.go``
 of kubernetes-scheduler-simulator: tuning ratio 1.3, shuffled.
 """
 
