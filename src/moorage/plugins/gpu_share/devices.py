@@ -81,6 +81,7 @@ class DeviceColumns:
         self._asking = asking
         self._table = snapshot.table
         self._held: dict[str, tuple[int, ...]] = {}
+        self._asks: dict[str, tuple[PodInfo, GpuAsk]] = {}
         self._structure = -1
         self._logs = (self._table.node_log, self._table.pod_log, self._table.version_log)
         self._positions = [0, 0, 0]
@@ -101,6 +102,8 @@ class DeviceColumns:
             self._rebuild()
             return
         positions = self._positions
+        if len(self._asks) > _HELD_MOST + 2 * table.pod_total:
+            self._asks.clear()
         for at, log in enumerate(self._logs):
             if log.position != positions[at]:
                 break
@@ -181,8 +184,10 @@ class DeviceColumns:
     # -- one row -------------------------------------------------------------------------------
 
     def free_without(self, row: int, uid: str) -> list[int]:
-        """Return the free part of each device of a row, as if one pod were not on the row."""
-        self.follow()
+        """Return the free part of each device of a row, as if one pod were not on the row.
+
+        The row is read afresh; the other rows may be older.
+        """
         return self._free_of(row, self.count_n.item(row), without=uid)[0]
 
     def _free_of(self, row: int, count: int, *, without: str) -> tuple[list[int], frozenset[str]]:
@@ -190,7 +195,10 @@ class DeviceColumns:
         tags: set[str] = set()
         unknown: list[GpuAsk] = []
         for uid, info in self._table.pods_by_row[row].items():
-            ask = self._asking.of(info)
+            known = self._asks.get(uid)
+            if known is None or known[0] is not info:
+                known = self._asks[uid] = info, self._asking.of(info)
+            ask = known[1]
             if ask.gpus == 0 or uid == without:
                 continue
             tags.add(tag_of(ask))
@@ -228,6 +236,7 @@ class DeviceColumns:
         if len(self._held) >= self._purge_at:
             known = self._table.node_of_pod
             self._held = {each: held for each, held in self._held.items() if known(each)}
+            self._asks = {each: kept for each, kept in self._asks.items() if known(each)}
             self._purge_at = max(_HELD_MOST, 2 * len(self._held))
         self._held[uid] = devices
         self._touch(node_name)

@@ -39,10 +39,12 @@ class Kind(NamedTuple):
 
 
 class _Kept:
-    __slots__ = ("epoch", "loss_n", "position")
+    """An amount for every node, and how far it has followed the changes."""
 
-    def __init__(self, loss_n: FloatArray, epoch: int, position: int) -> None:
-        self.loss_n, self.epoch, self.position = loss_n, epoch, position
+    __slots__ = ("amount_n", "epoch", "position")
+
+    def __init__(self, amount_n: FloatArray, epoch: int, position: int) -> None:
+        self.amount_n, self.epoch, self.position = amount_n, epoch, position
 
 
 class Losses:
@@ -63,6 +65,8 @@ class Losses:
         self._typical = typical
         self._snapshot = snapshot
         self._kept: OrderedDict[Kind, _Kept] = OrderedDict()
+        self._before: _Kept | None = None
+        """Placeable GPU of every node as it is: the same for every kind of pods."""
 
     def of(self, kind: Kind, devices: DeviceColumns) -> FloatArray:
         """Return float64, (n,), milli-GPU; infinity where the node has no room.
@@ -78,12 +82,12 @@ class Losses:
         if kept is not None and kept.epoch == devices.epoch:
             self._kept.move_to_end(kind)
             if kept.position == devices.log.position:
-                return kept.loss_n
+                return kept.amount_n
             changed = devices.log.since(kept.position)
             if changed is not None:
-                self._renew(kept.loss_n, kind, devices, np.array(sorted(changed), np.int64))
+                self._renew(kept.amount_n, kind, devices, np.array(sorted(changed), np.int64))
                 kept.position = devices.log.position
-                return kept.loss_n
+                return kept.amount_n
         loss_n = np.empty(len(devices.idle_n))
         self._renew(loss_n, kind, devices, np.arange(len(loss_n)))
         self._kept[kind] = _Kept(loss_n, devices.epoch, devices.log.position)
@@ -100,8 +104,25 @@ class Losses:
             np.array([room.free], np.int64),
             np.array([room.model], np.int64),
         )
-        loss_d: FloatArray = self._of_shares(Kind(ask, cpu_milli), states, models)[0]
+        before_s, kind = self._typical.placeable(states, models), Kind(ask, cpu_milli)
+        loss_d: FloatArray = self._of_shares(kind, states, before_s, models=models)[0]
         return loss_d
+
+    def _placeable_before(self, devices: DeviceColumns) -> FloatArray:
+        """Return float64, (n,), milli-GPU: what typical pods can use of each node as it is."""
+        kept, changed = self._before, None
+        if kept is not None and kept.epoch == devices.epoch:
+            changed = devices.log.since(kept.position)
+        if kept is None or changed is None:
+            every = np.arange(len(devices.idle_n))
+            placeable_n = self._typical.placeable(self._states(devices, every), devices.models)
+            kept = self._before = _Kept(placeable_n, devices.epoch, devices.log.position)
+        elif changed:
+            rows = np.array(changed, np.int64)
+            states = self._states(devices, rows)
+            kept.amount_n[rows] = self._typical.placeable(states, devices.models)
+            kept.position = devices.log.position
+        return kept.amount_n
 
     def _states(self, devices: DeviceColumns, rows: IntArray) -> NodeStates:
         snapshot = self._snapshot
@@ -121,13 +142,16 @@ class Losses:
         rows = rows[fits]
         if not len(rows):
             return
-        states = self._states(devices, rows)
+        states, before_s = self._states(devices, rows), self._placeable_before(devices)[rows]
         if ask.is_share:
-            loss_n[rows] = self._of_shares(kind, states, devices.models).min(axis=1)
+            loss_sd = self._of_shares(kind, states, before_s, models=devices.models)
+            loss_n[rows] = loss_sd.min(axis=1)
         else:
-            loss_n[rows] = self._of_whole(kind, states, devices.models)
+            loss_n[rows] = self._of_whole(kind, states, before_s, models=devices.models)
 
-    def _of_whole(self, kind: Kind, states: NodeStates, models: list[str]) -> FloatArray:
+    def _of_whole(
+        self, kind: Kind, states: NodeStates, before_s: FloatArray, *, models: list[str]
+    ) -> FloatArray:
         """Return the loss of placing whole GPUs, or a pod without GPUs, in each state."""
         free_sd = states.free_sd
         if kind.ask.gpus:
@@ -135,10 +159,12 @@ class Losses:
             taken_sd = whole_sd & (whole_sd.cumsum(axis=1) <= kind.ask.gpus)
             free_sd = np.where(taken_sd, 0, free_sd)
         after = NodeStates(states.cpu_s - kind.cpu_milli, free_sd, states.model_s)
-        before = self._typical.placeable(states, models)
-        return _clean(before - self._typical.placeable(after, models) - kind.ask.total_milli)
+        placeable_s = self._typical.placeable(after, models)
+        return _clean(before_s - placeable_s - kind.ask.total_milli)
 
-    def _of_shares(self, kind: Kind, states: NodeStates, models: list[str]) -> FloatArray:
+    def _of_shares(
+        self, kind: Kind, states: NodeStates, before_s: FloatArray, *, models: list[str]
+    ) -> FloatArray:
         """Return float64, (s, devices): the loss by device; infinity without room on it.
 
         Devices of a node that are free to the same part have the same loss. Only the first of
@@ -152,9 +178,9 @@ class Losses:
         after_td = free_sd[at_t]
         after_td[np.arange(len(at_t)), device_t] -= milli
         after = NodeStates(states.cpu_s[at_t] - kind.cpu_milli, after_td, states.model_s[at_t])
-        before = self._typical.placeable(states, models)[at_t]
+        placeable_t = self._typical.placeable(after, models)
         loss_sd = np.full(free_sd.shape, np.inf)
-        loss_sd[at_t, device_t] = _clean(before - self._typical.placeable(after, models) - milli)
+        loss_sd[at_t, device_t] = _clean(before_s[at_t] - placeable_t - milli)
         return loss_sd
 
 
