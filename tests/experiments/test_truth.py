@@ -11,8 +11,8 @@ import pytest
 
 from tests.experiments.truth import Scene, played, simulated
 
-_FEW = 6
-_MANY = 102
+_FEW = 3
+_MANY = 99
 _TOGETHER = 8
 
 
@@ -24,10 +24,10 @@ def test_every_pod_is_on_the_node_where_a_sandbox_puts_it(seed: int, tmp_path: P
 
 def test_the_scenarios_have_pods_that_wait_and_nodes_that_fail(tmp_path: Path) -> None:
     """Otherwise the agreement would say little."""
-    scenes = [Scene(seed) for seed in range(24)]
+    scenes = [Scene(seed) for seed in range(12)]
     waiting = [len(scene.pods) > len(simulated(scene, tmp_path)) for scene in scenes]
-    assert sum(waiting) >= 6
-    assert sum(scene.fails is not None for scene in scenes) >= 3
+    assert sum(waiting) >= 3
+    assert sum(scene.fails is not None for scene in scenes) >= 2
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ process. Runs take place on `moorage.what_if` in virtual time; no API server tak
 - `arrivals`: when pods come, how long they run, and the load they make.
 - `inputs`: everything a run needs, as data that any process can be given.
 - `variants`: the configurations and grids of arguments that are compared.
-- `run`, `records`, `sampling`, `fragmentation`: one run, its pods, its series over time.
+- `run`, `records`, `sampling`, `fragmentation`, `totals`: one run, its pods, its series, figures.
 - `sweep`, `progress`, `kept`: all runs, in several processes, resumed where they were interrupted.
 - `statistics`, `results`, `tables`: means and intervals over seeds; tables and files.
 - `plots`, `page`: pictures, and the report as one HTML page.
