@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
 from moorage.base.clock import ManualClock, SystemClock
 from moorage.dashboard.feed import Feed
 from moorage.dashboard.sessions import Sessions
-from tests.dashboard.fake import FakeSource
+from tests.dashboard.fake import TIME, FakeSource
 
 POD = {"uid": "u1", "queue": "active", "namespace": "default", "name": "a"}
 
@@ -47,6 +48,18 @@ async def test_nothing_is_sent_while_nothing_changes() -> None:
     source.pods = [{**POD, "secondsLeft": 2.0}]
     await feed.look()
     assert feed.version == 1
+
+
+async def test_viewers_are_told_the_time_where_nothing_changes() -> None:
+    feed = Feed(FakeSource(), SystemClock())
+    await feed.look()
+    waiting = asyncio.ensure_future(feed.after(1))  # noqa: TID251 - a viewer beside the test
+    await asyncio.sleep(0)  # noqa: TID251 - lets the viewer begin to wait
+    for _ in range(5):
+        assert not waiting.done()
+        await feed.look()
+    assert await waiting == []
+    assert feed.time == TIME
 
 
 async def test_trouble_is_told_once_and_its_end_too() -> None:

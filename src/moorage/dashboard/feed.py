@@ -23,7 +23,7 @@ _LOOK_SECONDS: Final = 1.0
 # A look at a large cluster takes long, so the next one waits: looks take a twenty-fifth at most.
 _REST_FACTOR: Final = 24
 _KEPT: Final = 60  # changes; a viewer that is further behind begins anew
-_QUIET_LOOKS: Final = 10  # after so many without a change viewers are told that all is well
+_QUIET_LOOKS: Final = 5  # after so many without a change viewers are told the time
 _PODS_OF_A_LANE: Final = "200"
 _DECISIONS: Final = 200
 
@@ -122,6 +122,11 @@ class Feed:
     def version(self) -> int:
         """The number of the newest change."""
         return self._shown.version
+
+    @property
+    def time(self) -> str:
+        """When the source answered last; viewers are told where nothing else changes."""
+        return self._shown.time
 
     @contextmanager
     def viewer(self) -> Iterator[None]:

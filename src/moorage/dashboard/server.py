@@ -218,7 +218,7 @@ class PageServer:
                     await stream.write(b"event: anew\ndata: {}\n\n")
                     return stream
                 if not changes:
-                    await stream.write(b": all is well\n\n")
+                    await stream.write(b"event: time\ndata: %s\n\n" % self._feed.time.encode())
                 for change in changes:
                     version += 1
                     await stream.write(b"id: %d\ndata: %s\n\n" % (version, change))

@@ -83,6 +83,10 @@ function follow() {
     }
   };
   stream.addEventListener("anew", connect);
+  stream.addEventListener("time", (message) => {
+    store.time = message.data;
+    changed();
+  });
   stream.onerror = () => {
     store.cut = "the program that serves this page does not answer";
     changed();
