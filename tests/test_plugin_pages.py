@@ -48,6 +48,26 @@ MODULES = sorted(
     if path.parent.name != "devices"
 )
 NO_MESSAGES = {
+    **dict.fromkeys(
+        (
+            "by name among candidates equal by every other rule",
+            "fewest victims",
+            "fewest violations of PodDisruptionBudgets",
+            "latest start of the most important victim",
+            "lowest priority of the most important victim",
+            "lowest sum of the victims' priorities",
+            "the only candidate",
+        ),
+        "a rule of preemption, told in a record",
+    ),
+    **dict.fromkeys(
+        (
+            "enabled in every profile",
+            "where the configuration enables it",
+            "plugin <> (<>) extends <>: <>",
+        ),
+        "part of a line at start",
+    ),
     "preemption: ": "a prefix",
     "obtaining pod's soft topology spread constraints": "part of a longer message",
     "bindTimeoutSeconds: must not be negative": "stops the program at start",
