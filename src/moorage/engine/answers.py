@@ -17,7 +17,7 @@ from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import run_filters
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.filters.nominated import filter_nominated
-from moorage.engine.score_log import ScoreLog
+from moorage.engine.notes.score_log import ScoreLog
 from moorage.engine.scoring import run_scores
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.points import ScoreArray

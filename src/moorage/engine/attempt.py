@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
@@ -81,6 +82,23 @@ class Attempt(msgspec.Struct, frozen=True):
     def wants_post_filter(self) -> bool:
         """Whether PostFilter is asked when no row is feasible."""
         return self.scope.post_filter and bool(self.profile.post_filters)
+
+    def candidates(self, names: Collection[str] | None) -> NodeView:
+        """Return the rows to filter.
+
+        Parameters
+        ----------
+        names
+            The nodes that PreFilter leaves; None for every node.
+        """
+        within = self.scope.within
+        if names is None:
+            return self.snapshot.all() if within is None else within
+        known = (self.snapshot.row_of(name) for name in names)
+        rows = {row for row in known if row is not None}
+        if within is not None:
+            rows &= {*within.row_numbers().tolist()}
+        return self.snapshot.rows(sorted(rows))
 
     def branch(self, *, metered: bool = True) -> Attempt:
         """Return the same attempt with a copy of the cycle state, for a trial.

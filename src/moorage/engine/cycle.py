@@ -9,21 +9,21 @@ Rules: scheduling spec, cycle sections 2.1 and 3.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from moorage.engine.answers import Answers, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
-from moorage.engine.best_nodes import NearNodes
 from moorage.engine.decision import Decision, Outcome, failed, rejected
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.groups.whole_gangs import with_whole_gangs
-from moorage.engine.notes import NoteWriter
+from moorage.engine.notes.attempt_note import NoteWriter
+from moorage.engine.notes.best_nodes import NearNodes
 from moorage.engine.reuse.answers import Reuse
 from moorage.engine.reuse.shapes import BUDGET_BYTES
 from moorage.engine.sampling import Rotation, Sampler
-from moorage.engine.search import Search, diagnose, with_row
+from moorage.engine.search import Search, diagnose, filter_nominated_node, with_row
 from moorage.engine.select_node import TieBreak, heap_order, positional
 from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
 from moorage.framework.cycle_state import CycleState
@@ -51,13 +51,6 @@ OnScored: TypeAlias = Callable[[Attempt, Rows], None]
 """(attempt, feasible rows): the callable may read both, and changes neither."""
 
 
-class _NominatedNode(NamedTuple):
-    """The pod's own nominated node, and the filter result on it."""
-
-    row: int
-    filtered: FilterPass
-
-
 class Cycle:
     """Decides one pod after another for one profile.
 
@@ -75,17 +68,13 @@ class Cycle:
         Memory for reused answers.
     rotation
         Start of the next search of a part of the nodes; the cycles of a scheduler share one.
+        Also an attribute; None makes a new one.
     meter
         Records the durations of extension points and plugins; None where they are not measured.
     notes
         Writes what attempts found, for their records; None where nothing is recorded.
     on_scored
         Called with the feasible rows once they have scores; None without a reader.
-
-    Attributes
-    ----------
-    rotation
-        As given; a new one where none was.
     """
 
     def __init__(  # noqa: PLR0913 - one keyword for each part it is given
@@ -175,7 +164,7 @@ class Cycle:
         return found
 
     def _filter(self, answers: Answers, outcome: PreFilterOutcome, *, shortcut: bool) -> Search:
-        own = self._filter_nominated_node(answers)
+        own = filter_nominated_node(answers)
         if own is not None and shortcut and own.filtered.passed[0]:
             view = self.snapshot.rows([own.row])
             return Search(answers, outcome, view, own.filtered, nominated_row=own.row)
@@ -196,22 +185,10 @@ class Cycle:
             notes=None if self._notes is None else ScoreNotes(),
         )
 
-    def _filter_nominated_node(self, answers: Answers) -> _NominatedNode | None:
-        """Filter the nominated node alone; None without such a node, or where a plugin breaks."""
-        attempt = answers.attempt
-        name, within = attempt.pod.pod.status.nominated_node_name, attempt.scope.within
-        row = self.snapshot.row_of(name) if name else None
-        if row is None or (within is not None and row not in within.row_numbers()):
-            return None
-        try:
-            return _NominatedNode(row, answers.filter_row(row))
-        except CycleError:  # looking here first is a short cut: the full search reports the error
-            return None
-
     def _filter_candidates(
         self, answers: Answers, outcome: PreFilterOutcome
     ) -> tuple[NodeView, FilterPass]:
-        view = self._candidates(answers.attempt, outcome)
+        view = answers.attempt.candidates(outcome.node_names)
         if not self._sampler.on:
             return view, answers.filter_view(view)
         try:
@@ -219,16 +196,6 @@ class Cycle:
         except CycleError:
             return self._sampler.search(view, answers.filter_view)
         return self._sampler.take(view, filtered)
-
-    def _candidates(self, attempt: Attempt, outcome: PreFilterOutcome) -> NodeView:
-        within = attempt.scope.within
-        if outcome.node_names is None:
-            return self.snapshot.all() if within is None else within
-        known = (self.snapshot.row_of(name) for name in outcome.node_names)
-        rows = {row for row in known if row is not None}
-        if within is not None:
-            rows &= {*within.row_numbers().tolist()}
-        return self.snapshot.rows(sorted(rows))
 
     # -- PostFilter ----------------------------------------------------------------------------
 
@@ -302,7 +269,7 @@ class Cycle:
 
     def in_order(self, search: Search, rows: Rows) -> Rows:
         """Return feasible rows in the order in which the search met them."""
-        candidates = self._candidates(search.attempt, search.pre_filter)
+        candidates = search.attempt.candidates(search.pre_filter.node_names)
         order = self._sampler.order(candidates, search.start)
         return order[np.isin(order, rows)]
 

@@ -101,7 +101,7 @@ def evaluate(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Evaluation:
         diagnosis = diagnose(search)
         found = Evaluation(pre_filter=outcome, diagnosis=diagnosis, state=state)
         return _with_post_filter(found, cycle, search)
-    candidates = _candidates(snapshot, outcome)
+    candidates = attempt.candidates(outcome.node_names)
     full = search.answers.filter_view(candidates)
     feasible = _feasible(search, candidates, full)
     scores = _scores(attempt, feasible)
@@ -130,13 +130,6 @@ def _with_post_filter(found: Evaluation, cycle: Cycle, search: Search) -> Evalua
     return msgspec.structs.replace(
         found, post_filter=cycle.post_filter(search), preemption=state.find(PREEMPTION)
     )
-
-
-def _candidates(snapshot: Snapshot, outcome: PreFilterOutcome) -> NodeView:
-    if outcome.node_names is None:
-        return snapshot.all()
-    rows = (snapshot.row_of(name) for name in outcome.node_names)
-    return snapshot.rows(sorted(row for row in rows if row is not None))
 
 
 def _feasible(search: Search, candidates: NodeView, full: FilterPass) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from moorage.engine.answers import Answers, KnownRows, ScoreNotes
-from moorage.engine.attempt import Attempt
+from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.filter_pass import FilterPass, Tally
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.profile import Profile
@@ -77,6 +77,26 @@ class Search(msgspec.Struct, frozen=True):
             return _UNRESOLVABLE
         names = " ".join(sorted(self.pre_filter.plugins | self.nominated_rejectors))
         return unresolvable(f"node(s) didn't satisfy plugin(s) [{names}]")
+
+
+class NominatedNode(msgspec.Struct, frozen=True, gc=False):
+    """The pod's own nominated node, and the filter result on it."""
+
+    row: int
+    filtered: FilterPass
+
+
+def filter_nominated_node(answers: Answers) -> NominatedNode | None:
+    """Filter the nominated node alone; None without such a node, or where a plugin breaks."""
+    attempt = answers.attempt
+    name, within = attempt.pod.pod.status.nominated_node_name, attempt.scope.within
+    row = attempt.snapshot.row_of(name) if name else None
+    if row is None or (within is not None and row not in within.row_numbers()):
+        return None
+    try:
+        return NominatedNode(row, answers.filter_row(row))
+    except CycleError:  # looking here first is a short cut: the full search reports the error
+        return None
 
 
 def diagnose(search: Search) -> Diagnosis:

@@ -17,7 +17,7 @@ from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.cycle import Cycle
 from moorage.engine.extenders.cycle import ExtendedCycle
-from moorage.engine.notes import NoteWriter
+from moorage.engine.notes.attempt_note import NoteWriter
 from moorage.engine.sampling import Rotation
 from moorage.engine.select_node import TieBreak, seeded
 from moorage.framework.extender import Extender

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from moorage.engine.answers import CachedPart
-from moorage.engine.best_nodes import BestNodes
-from moorage.engine.filtered_nodes import FilteredNodes, NodeNames
 from moorage.engine.filters.filter_pass import FilterPass, RecordedAnswer
-from moorage.engine.score_log import ScoreLog
+from moorage.engine.notes.best_nodes import BestNodes
+from moorage.engine.notes.filtered_nodes import FilteredNodes, NodeNames
+from moorage.engine.notes.score_log import ScoreLog
 from moorage.framework.status import Code, FilterAnswer
 from moorage.observe.records.record import AttemptRecord
 

@@ -9,8 +9,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.engine.filtered_nodes import MoreRejections
-from moorage.engine.score_log import CHANGES_MAX, ScoreLog
+from moorage.engine.notes.filtered_nodes import MoreRejections
+from moorage.engine.notes.score_log import CHANGES_MAX, ScoreLog
 from moorage.observe.records.ring import RecordRing
 from tests.observe.records.build import answered, filtered, log_of, logged, names_of, record
 

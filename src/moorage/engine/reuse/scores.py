@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from moorage.engine.answers import CachedPart, ScoreNotes
 from moorage.engine.attempt import Attempt, CycleError
-from moorage.engine.score_log import CHANGES_MAX, ScoreLog
+from moorage.engine.notes.score_log import CHANGES_MAX, ScoreLog
 from moorage.engine.scoring import ask_score, check_range, normalized
 from moorage.framework.caches import Changes
 from moorage.framework.capabilities import Reads

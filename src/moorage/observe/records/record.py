@@ -6,8 +6,8 @@ from typing import Final, Literal
 
 import msgspec
 
-from moorage.engine.best_nodes import BestNodes
-from moorage.engine.filtered_nodes import FilteredNodes, LookedAt, MoreRejections
+from moorage.engine.notes.best_nodes import BestNodes
+from moorage.engine.notes.filtered_nodes import FilteredNodes, LookedAt, MoreRejections
 from moorage.framework.diagnosis import Diagnosis
 from moorage.state.history import HistoryEntry
 from moorage.state.queued_pod import PodKey

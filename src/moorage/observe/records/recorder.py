@@ -7,7 +7,7 @@ from typing import Final
 
 from moorage.base.clock import Clock
 from moorage.engine.decision import Decision, Outcome
-from moorage.engine.notes import NOTE
+from moorage.engine.notes.attempt_note import NOTE
 from moorage.framework.preemption import CHOSEN_BY
 from moorage.framework.status import Code
 from moorage.observe.records.record import AttemptRecord, End, Step

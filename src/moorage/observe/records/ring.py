@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
-from moorage.engine.filtered_nodes import FilteredNodes, NodeNames
-from moorage.engine.score_log import ScoreLog
+from moorage.engine.notes.filtered_nodes import FilteredNodes, NodeNames
+from moorage.engine.notes.score_log import ScoreLog
 from moorage.observe.records.record import AttemptRecord
 from moorage.state.queued_pod import PodKey
 

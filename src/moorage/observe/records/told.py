@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
-from moorage.engine.best_nodes import Ranking
+from moorage.engine.notes.best_nodes import Ranking
 from moorage.observe.records.record import AttemptRecord
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.engine.score_log import ScoreLog
+from moorage.engine.notes.score_log import ScoreLog
 
 _ROWS = 60
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.engine.best_nodes import BEST_MAX, NearTop
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.evaluation import Evaluation
-from moorage.engine.notes import NOTE, AttemptNote, NoteWriter
+from moorage.engine.notes.attempt_note import NOTE, AttemptNote, NoteWriter
+from moorage.engine.notes.best_nodes import BEST_MAX, NearTop
 from moorage.engine.reuse import scores
 from moorage.engine.select_node import smallest_name
 from moorage.snapshot.pod_info import PodInfo

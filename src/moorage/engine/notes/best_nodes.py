@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.engine.answers import CachedPart, OpenedPart, Rows
-from moorage.engine.score_log import ScoreLog
+from moorage.engine.notes.score_log import ScoreLog
 from moorage.framework.points import ScoreArray
 
 BEST_MAX: Final = 10

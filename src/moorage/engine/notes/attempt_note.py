@@ -13,9 +13,9 @@ from typing import Final, TypeAlias
 import msgspec
 
 from moorage.engine.answers import OpenedPart, Rows, ScoreNotes
-from moorage.engine.best_nodes import BestNodes, NearNodes, NearTop
-from moorage.engine.filtered_nodes import FilteredNodes, LookedAt, MoreRejections, NodeNames
 from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.notes.best_nodes import BestNodes, NearNodes, NearTop
+from moorage.engine.notes.filtered_nodes import FilteredNodes, LookedAt, MoreRejections, NodeNames
 from moorage.engine.search import Search
 from moorage.framework.cycle_state import StateKey
 from moorage.framework.points import ScoreArray
