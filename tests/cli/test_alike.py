@@ -86,6 +86,8 @@ def words_for(command: click.Command) -> list[str]:
             words.append(value_of(each))
     if option(command, "--count"):
         words += ["--count", "1"]
+    if option(command, "--until-pods"):
+        words += ["--for", "1s"]  # it watches until it is told to end
     if option(command, "--grace-period"):
         words += ["pod/a"]
     return words
