@@ -221,7 +221,11 @@ class HttpTransport:
             try:
                 yield _HttpLines(self, call, response)
             finally:
-                # A watch never ends by itself: the connection cannot be reused, drop it.
+                # A watch never ends by itself: the connection cannot be reused, drop it. Aborted,
+                # for a farewell of TLS would outlast the loop of a process that ends.
+                connection = response.connection
+                if connection is not None and connection.transport is not None:
+                    connection.transport.abort()
                 response.close()
 
     def _open(
