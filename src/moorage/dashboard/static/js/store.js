@@ -109,7 +109,7 @@ export function take(shown) {
   for (const [name, node] of Object.entries(shown.nodes ?? {})) store.nodes.set(name, node);
   for (const name of shown.gone ?? []) store.nodes.delete(name);
   for (const [uid, pod] of Object.entries(shown.pods ?? {})) {
-    store.pods.set(uid, { ...pod, moved: store.pods.get(uid)?.queue !== pod.queue });
+    store.pods.set(uid, { ...pod, moved: !shown.whole && store.pods.get(uid)?.queue !== pod.queue });
   }
   for (const uid of shown.left ?? []) store.pods.delete(uid);
   if (shown.sizes) store.sizes = shown.sizes;
