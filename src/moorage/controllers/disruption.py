@@ -21,6 +21,7 @@ from moorage.base.errors import ConflictError, MoorageError, NotFoundError
 from moorage.base.rng import Streams
 from moorage.client.objects import Key
 from moorage.client.reflector import Reflector
+from moorage.client.reflectors import Reflectors
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
 from moorage.controllers.disruption_steps import (
@@ -92,22 +93,15 @@ class DisruptionController:
             A task failed; the others are stopped, too.
         """
         seen = self._scales.seen
+        made = Reflectors(
+            self._client.transport, clock=self._clock, streams=self._streams, prefix="disruption"
+        )
         reflectors: list[Reflector[Any]] = [
-            self._reflector(POD_DISRUPTION_BUDGETS, PodDisruptionBudget, self._budgets),
-            self._reflector(PODS, SeenPod, self._pods),
-            *(self._reflector(each, Scaled, seen[each.kind]) for each in WATCHED),
+            made.of(POD_DISRUPTION_BUDGETS, PodDisruptionBudget, self._budgets),
+            made.of(PODS, SeenPod, self._pods),
+            *(made.of(each, Scaled, seen[each.kind]) for each in WATCHED),
         ]
         await aio.together(*(each.run() for each in reflectors), self._work(reflectors))
-
-    def _reflector(self, resource: ResourceType, kind: type[T], seen: Seen[T]) -> Reflector[T]:
-        return Reflector(
-            self._client.transport,
-            resource,
-            kind,
-            handler=seen,
-            clock=self._clock,
-            rng=self._streams.stream(f"disruption/{resource.plural}"),
-        )
 
     # -- what changed --------------------------------------------------------------------------
 

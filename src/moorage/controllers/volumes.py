@@ -17,7 +17,6 @@ from moorage.api.resources import (
     PERSISTENT_VOLUMES,
     PODS,
     STORAGE_CLASSES,
-    ResourceType,
 )
 from moorage.api.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
 from moorage.base import aio
@@ -31,6 +30,7 @@ from moorage.base.errors import (
 from moorage.base.rng import Streams
 from moorage.client.objects import Key
 from moorage.client.reflector import Reflector
+from moorage.client.reflectors import Reflectors
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
 from moorage.controllers.seen import Seen
@@ -119,22 +119,15 @@ class VolumeControllers:
         await aio.together(*(each.run() for each in reflectors), self._work(reflectors))
 
     def _reflectors(self) -> list[Reflector[Any]]:
-        return [
-            self._reflector(STORAGE_CLASSES, StorageClass, self._classes),
-            self._reflector(PERSISTENT_VOLUMES, PersistentVolume, self._volumes),
-            self._reflector(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim, self._claims),
-            self._reflector(PODS, Pod, self._pods),
-        ]
-
-    def _reflector(self, resource: ResourceType, kind: type[T], seen: Seen[T]) -> Reflector[T]:
-        return Reflector(
-            self._client.transport,
-            resource,
-            kind,
-            handler=seen,
-            clock=self._clock,
-            rng=self._streams.stream(f"controllers/{resource.plural}"),
+        made = Reflectors(
+            self._client.transport, clock=self._clock, streams=self._streams, prefix="controllers"
         )
+        return [
+            made.of(STORAGE_CLASSES, StorageClass, self._classes),
+            made.of(PERSISTENT_VOLUMES, PersistentVolume, self._volumes),
+            made.of(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim, self._claims),
+            made.of(PODS, Pod, self._pods),
+        ]
 
     async def _ensure_default_class(self) -> None:
         if self._classes.objects:

@@ -15,16 +15,14 @@ import msgspec
 from moorage.api import resources
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.api.resources import ResourceType
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.client.events import EventRecorder
 from moorage.client.guard import GuardedTransport, WriteGuard
-from moorage.client.handler import Handler
 from moorage.client.reflector import Reflector
+from moorage.client.reflectors import Reflectors
 from moorage.client.transport import Transport
-from moorage.client.whole import WholeObjects
 from moorage.client.writes import Client
 from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, FeatureGates
 from moorage.config.own import LoadedConfiguration
@@ -306,8 +304,8 @@ def _reflectors(
 ) -> tuple[Reflector[Node], tuple[Reflector[Any], ...]]:
     """Return the reflector of nodes, and the reflectors of pods and every other watched kind."""
     facts = edge.facts
-    nodes: Reflector[Node] = _reflector(
-        edge,
+    made = Reflectors(edge.transport, clock=edge.clock, streams=edge.streams)
+    nodes = made.of(
         resources.NODES,
         Node,
         NodeIngest(core.cache, core.queue, facts),
@@ -323,10 +321,8 @@ def _reflectors(
         waiting=core.waiting,
         announce=gates(GANG_SCHEDULING) or _holds_groups(core),
     )
-    pods = _reflector(
-        edge, resources.PODS, Pod, pod_ingest, fields=POD_FIELDS, whole=edge.extenders.pods
-    )
-    others = [pods]
+    pods = made.of(resources.PODS, Pod, pod_ingest, fields=POD_FIELDS, whole=edge.extenders.pods)
+    others: list[Reflector[Any]] = [pods]
     kinds = watched(
         core.profiles.values(),
         pod_groups=gates(GENERIC_WORKLOAD),
@@ -337,31 +333,8 @@ def _reflectors(
         handler: ListerIngest[Any] = ListerIngest(
             kind.resource.kind, lister, resource=kind.event, queue=core.queue, facts=facts
         )
-        others.append(_reflector(edge, kind.resource, kind.type_, handler, optional=True))
+        others.append(made.of(kind.resource, kind.type_, handler, optional=True))
     return nodes, tuple(others)
-
-
-def _reflector(
-    edge: _Edge,
-    resource: ResourceType,
-    kind: type[Any],
-    handler: Handler[Any],
-    *,
-    fields: str = "",
-    whole: WholeObjects | None = None,
-    optional: bool = False,
-) -> Reflector[Any]:
-    return Reflector(
-        edge.transport,
-        resource,
-        kind,
-        handler=handler,
-        clock=edge.clock,
-        rng=edge.streams.stream(f"reflector/{resource.plural}"),
-        field_selector=fields,
-        whole=whole,
-        optional=optional,
-    )
 
 
 def _preempting(core: Core) -> dict[str, str]:

@@ -12,15 +12,14 @@ import msgspec
 from moorage.api import resources
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.api.resources import ResourceType
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
 from moorage.base.errors import ApiError, MoorageError, RefusedError, UnauthorizedError
 from moorage.base.rng import Streams
 from moorage.client.guard import GuardedTransport, WriteGuard
-from moorage.client.handler import Handler
 from moorage.client.reflector import Reflector
+from moorage.client.reflectors import Reflectors
 from moorage.client.transport import Transport
 from moorage.service.assembly import POD_FIELDS
 from moorage.shadow.feed import Feed
@@ -74,16 +73,15 @@ class Watch:
     def __init__(self, transport: Transport, feed: Feed, *, clock: Clock, streams: Streams) -> None:
         self.transport = GuardedTransport(transport, WriteGuard(_no_write))
         self.feed = feed
-        self._clock = clock
-        self._streams = streams
+        made = Reflectors(self.transport, clock=clock, streams=streams)
         self._failures: list[BaseException] = []
         self._owner = TaskOwner(lambda _name, error: self._failures.append(error))
-        self._nodes = self._reflector(resources.NODES, Node, feed.nodes)
+        self._nodes = made.of(resources.NODES, Node, feed.nodes)
         self._others = {
-            name: self._reflector(kind.resource, kind.type_, feed.others[name], optional=True)
+            name: made.of(kind.resource, kind.type_, feed.others[name], optional=True)
             for name, kind in feed.beside.filled.kinds.items()
         }
-        self._pods = self._reflector(resources.PODS, Pod, feed.pods, fields=POD_FIELDS)
+        self._pods = made.of(resources.PODS, Pod, feed.pods, fields=POD_FIELDS)
 
     async def start(self) -> None:
         """List everything, then begin to compare.
@@ -143,26 +141,6 @@ class Watch:
         kinds = self.feed.beside.filled.kinds
         others = {kinds[name].resource.plural: each for name, each in self._others.items()}
         return {resources.NODES.plural: self._nodes, **others, resources.PODS.plural: self._pods}
-
-    def _reflector(
-        self,
-        resource: ResourceType,
-        type_: type[Any],
-        handler: Handler[Any],
-        *,
-        fields: str = "",
-        optional: bool = False,
-    ) -> Reflector[Any]:
-        return Reflector(
-            self.transport,
-            resource,
-            type_,
-            handler=handler,
-            clock=self._clock,
-            rng=self._streams.stream(f"reflector/{resource.plural}"),
-            field_selector=fields,
-            optional=optional,
-        )
 
 
 def _code(error: MoorageError | None) -> int:
