@@ -22,6 +22,7 @@ from moorage.api.codec import encode
 from moorage.api.yaml_text import write_yaml
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.version import __version__
+from moorage.service.failure_status import failure_status
 from moorage.service.health import Page, PageMaker
 from moorage.service.metrics import PLAYED
 
@@ -166,16 +167,8 @@ def _page(kind: str, text: Callable[[], str], fields: Callable[[], Mapping[str, 
 
 
 def _not_acceptable() -> Page:
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": f"only the following media types are accepted: {_JSON}, {_YAML}, {_TEXT}",
-        "reason": "NotAcceptable",
-        "code": 406,
-    }
-    return Page(encode(status), _JSON, status=406)
+    text = f"only the following media types are accepted: {_JSON}, {_YAML}, {_TEXT}"
+    return Page(failure_status(406, "NotAcceptable", text), _JSON, status=406)
 
 
 def _moment(time_ns: int) -> datetime:

@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
-from moorage.api.codec import encode
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError
 from moorage.observe.access import AccessFacts
+from moorage.service.failure_status import failure_status
 from moorage.service.serving.authentication import Authenticator
 from moorage.service.serving.authorization import Authorizer
 from moorage.service.serving.callers import ANONYMOUS, Caller, Credentials, UnauthenticatedError
@@ -97,14 +97,14 @@ class Gate:
 
 
 def _unauthorized() -> Refused:
-    return _status(401, "Unauthorized", "Unauthorized", {})
+    return Refused(401, failure_status(401, "Unauthorized", "Unauthorized") + b"\n")
 
 
 def _forbidden(caller: Caller, verb: str, path: str, reason: str) -> Refused:
     name = json.dumps(caller.name or ANONYMOUS.name, ensure_ascii=False)
     message = f"forbidden: User {name} cannot {verb} path {json.dumps(path, ensure_ascii=False)}"
     text = f"{message}: {reason}" if reason else message
-    return _status(403, "Forbidden", text, {"details": {}})
+    return Refused(403, failure_status(403, "Forbidden", text, details={}) + b"\n")
 
 
 def _internal_error(path: str, error: MoorageError) -> Refused:
@@ -112,17 +112,3 @@ def _internal_error(path: str, error: MoorageError) -> Refused:
     text = f"Internal Server Error: {json.dumps(path)}: {error}\n"
     safe = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return Refused(500, safe.encode(errors="replace"), "text/plain; charset=utf-8")
-
-
-def _status(code: int, reason: str, message: str, more: dict[str, object]) -> Refused:
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        **more,
-        "code": code,
-    }
-    return Refused(code, encode(status) + b"\n")
