@@ -17,7 +17,7 @@ _YES: Final = "true"
 
 
 class ExplanationAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
-    """Where a pod is, why no node takes it, and which single changes would help.
+    """The place of a pod, the reasons why no node takes it, and single changes that would help.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def explain_question(scheduler: Scheduler, clock: Clock) -> Question:
         found = explain(core, pod, asked_for(node=node, every=every, thorough=False))
         return ExplanationAnswer(
             time=rfc3339_micro(clock.now_ns()),
-            scheduling=scheduler.elector is None or scheduler.elector.leading,
+            scheduling=scheduler.schedules,
             explanation=msgspec.structs.replace(found, source=LIVE),
         )
 

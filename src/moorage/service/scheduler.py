@@ -132,6 +132,11 @@ class Scheduler:
         return self.parts.elector
 
     @property
+    def schedules(self) -> bool:
+        """Whether this scheduler schedules; false for a replica that waits for the lease."""
+        return self.elector is None or self.elector.leading
+
+    @property
     def bindings(self) -> int:
         """Number of bindings on their way to the API server."""
         return self.parts.slots.used

@@ -52,13 +52,12 @@ def tried_questions(
     def asker(path: str) -> Callable[[bytes], Awaitable[bytes]]:
         async def ask(body: bytes) -> bytes:
             def question() -> bytes:
-                elector = scheduler.elector
                 asked = Asked(
                     path=path,
                     body=body,
                     moment=state.moment(),
                     time=rfc3339_micro(clock.now_ns()),
-                    scheduling=elector is None or elector.leading,
+                    scheduling=scheduler.schedules,
                     seconds_most=SECONDS_MOST,
                 )
                 return msgspec.msgpack.encode(asked)

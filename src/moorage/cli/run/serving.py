@@ -206,8 +206,9 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
 
     async def resources(accept: str) -> Page:
         # Only the replica that schedules serves these; otherwise sums over replicas would be wrong.
-        leads = scheduler.elector is None or scheduler.elector.leading
-        return Page(*resources_page(scheduler.core.store.all() if leads else (), accept))
+        return Page(
+            *resources_page(scheduler.core.store.all() if scheduler.schedules else (), accept)
+        )
 
     return {"/metrics": everything, "/metrics/resources": resources}
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
@@ -106,8 +108,8 @@ class ToldStep(msgspec.Struct, frozen=True, rename="camel"):
     seconds: float
 
 
-class ToldAttempt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What one attempt found, and what came of it.
+class AttemptHead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The pod and the attempt, its moment and its outcome.
 
     Parameters
     ----------
@@ -123,12 +125,30 @@ class ToldAttempt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         When the decision was made, RFC 3339 with microseconds.
     seconds
         How long the decision took, seconds; 0 for members of groups, which are decided together.
+    outcome
+        bind, reject or error.
+    """
+
+    number: int
+    namespace: str
+    name: str
+    uid: str
+    scheduler_name: str
+    attempt: int
+    time: str
+    seconds: float
+    outcome: str
+
+
+class ToldAttempt(AttemptHead, frozen=True, kw_only=True, rename="camel"):
+    """The findings of one attempt, and its end.
+
+    Parameters
+    ----------
     before
         What happened to the pod since its last attempt, oldest first.
     waited_for
         The plugins that had rejected the pod before.
-    outcome
-        bind, reject or error.
     node
         The chosen node; empty for none.
     total
@@ -167,17 +187,8 @@ class ToldAttempt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         When the attempt ended; empty before.
     """
 
-    number: int
-    namespace: str
-    name: str
-    uid: str
-    scheduler_name: str
-    attempt: int
-    time: str
-    seconds: float
     before: tuple[ToldCause, ...]
     waited_for: tuple[str, ...]
-    outcome: str
     node: str
     total: int | None
     feasible: int
@@ -198,6 +209,31 @@ class ToldAttempt(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ended: str
 
 
+def head_of(record: AttemptRecord) -> dict[str, Any]:
+    """Return the fields of `AttemptHead`."""
+    namespace, name = record.key
+    return msgspec.structs.asdict(
+        AttemptHead(
+            number=record.number,
+            namespace=namespace,
+            name=name,
+            uid=record.uid,
+            scheduler_name=record.profile,
+            attempt=record.attempt,
+            time=rfc3339_micro(record.at_ns),
+            seconds=record.took_ns / NS_PER_SECOND,
+            outcome=record.outcome,
+        )
+    )
+
+
+def steps_of(record: AttemptRecord) -> tuple[ToldStep, ...]:
+    """Return the steps after the decision."""
+    return tuple(
+        ToldStep(each.name, each.code, each.took_ns / NS_PER_SECOND) for each in record.steps
+    )
+
+
 def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
     """Return a record in words.
 
@@ -211,21 +247,12 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
     none = record.filtered is None and not record.dropped
     kept = "kept" if known else "none" if none else "dropped"
     ranking = None if record.best is None else record.best.ranking(record.looked_at)
-    namespace, name = record.key
     return ToldAttempt(
-        number=record.number,
-        namespace=namespace,
-        name=name,
-        uid=record.uid,
-        scheduler_name=record.profile,
-        attempt=record.attempt,
-        time=rfc3339_micro(record.at_ns),
-        seconds=record.took_ns / NS_PER_SECOND,
+        **head_of(record),
         before=tuple(
             ToldCause(rfc3339_micro(each.at_ns), each.what, each.cause) for each in record.before
         ),
         waited_for=tuple(sorted(record.rejectors)),
-        outcome=record.outcome,
         node=record.node,
         total=record.total,
         feasible=record.feasible,
@@ -243,7 +270,7 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
         else tuple(ToldRejection(*key, tuple(nodes)) for key, nodes in whole.rejections().items()),
         passed=None if whole is None else len(whole.passed_rows()),
         best=() if ranking is None else _ranked(ranking),
-        steps=tuple(ToldStep(e.name, e.code, e.took_ns / NS_PER_SECOND) for e in record.steps),
+        steps=steps_of(record),
         end=record.end,
         ended=rfc3339_micro(record.ended_ns) if record.ended_ns else "",
     )

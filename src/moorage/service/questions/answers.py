@@ -9,7 +9,7 @@ import msgspec
 from moorage.service.questions.question import Answer
 
 Queue = Literal["active", "in-flight", "backoff", "unschedulable", "gated", "permit", "binding"]
-"""Where a pod is between the API and its node."""
+"""The place of a pod between the API and its node."""
 
 
 class WakingEvents(msgspec.Struct, frozen=True, rename="camel"):
@@ -149,7 +149,7 @@ class QueueSizes(msgspec.Struct, frozen=True, kw_only=True, rename={"in_flight":
 
 
 class QueueAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
-    """Where pods wait, and until when.
+    """The pods that wait, where and until when.
 
     Parameters
     ----------

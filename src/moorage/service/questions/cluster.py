@@ -1,4 +1,4 @@
-"""What fills each node, and what changed since an earlier answer, from the columns of the table.
+"""The pods that fill each node, and the changes since an earlier answer, from the table.
 
 The table keeps logs of changed rows. The version in an answer is a position in these logs, so the
 scheduler keeps nothing about the callers.
@@ -30,7 +30,7 @@ def cluster_question(scheduler: Scheduler, clock: Clock) -> Question:
         return ClusterFill(scheduler.core, born_ns=born_ns).answer(
             given.get("since", ""),
             now_ns=clock.now_ns(),
-            scheduling=scheduler.elector is None or scheduler.elector.leading,
+            scheduling=scheduler.schedules,
         )
 
     return Question(

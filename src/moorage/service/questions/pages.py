@@ -8,8 +8,8 @@ from typing import Final
 
 import msgspec
 
-from moorage.api.codec import encode
 from moorage.base.errors import ApiError, UsageError
+from moorage.service.failure_status import failure_status
 from moorage.service.health import BodyPage, Page, QueryPage
 from moorage.service.questions.openapi import openapi
 from moorage.service.questions.question import PREFIX, BodyQuestion, Question
@@ -96,14 +96,4 @@ def _check(question: Question, query: Mapping[str, str]) -> None:
 
 def refused(code: int, reason: str, message: str) -> Page:
     """Return a Status that says why a question is not answered."""
-    status = {
-        "kind": "Status",
-        "apiVersion": "v1",
-        "metadata": {},
-        "status": "Failure",
-        "message": message,
-        "reason": reason,
-        "details": {},
-        "code": code,
-    }
-    return Page(encode(status), _JSON, code)
+    return Page(failure_status(code, reason, message, details={}), _JSON, code)

@@ -1,4 +1,4 @@
-"""Which plugins run where, and what each costs: the answer of ``/moorage/v1/plugins``."""
+"""The plugins, where each runs, and what it costs: the answer of ``/moorage/v1/plugins``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from moorage.service.scheduler import Scheduler
 
 
 class PointCost(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What a plugin cost at one extension point, in the attempts that were timed.
+    """The cost of a plugin at one extension point, in the attempts that were timed.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class RunningProfile(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class PluginsAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
-    """Which plugins run where, and what each costs.
+    """The plugins, where each runs, and what it costs.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def plugins_question(scheduler: Scheduler, clock: Clock) -> Question:
         names = {name for profile in core.profiles.values() for name in profile.plugins}
         return PluginsAnswer(
             time=rfc3339_micro(clock.now_ns()),
-            scheduling=scheduler.elector is None or scheduler.elector.leading,
+            scheduling=scheduler.schedules,
             profiles=tuple(_profile(each) for _, each in sorted(core.profiles.items())),
             plugins=tuple(
                 RunningPlugin(name=name, costs=costs.get(name, ())) for name in sorted(names)

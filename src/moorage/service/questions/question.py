@@ -1,4 +1,4 @@
-"""What a question is: its path, its parameters, and the type of its answer."""
+"""The parts of a question: its path, its parameters, and the type of its answer."""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""Where pods wait and until when: the answer of ``moorage queue``, from the scheduler's state."""
+"""The pods that wait, and until when: the answer of ``moorage queue``, from the scheduler."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
+
+import msgspec
 
 from moorage.api.changes import ClusterEvent, action_names
 from moorage.api.pod import Pod
@@ -38,7 +40,7 @@ def queue_question(scheduler: Scheduler, clock: Clock) -> Question:
             scheduler.core,
             now_ns=clock.now_ns(),
             limit=limit,
-            scheduling=scheduler.elector is None or scheduler.elector.leading,
+            scheduling=scheduler.schedules,
         )
 
     return Question(
@@ -147,13 +149,8 @@ class _Report:
         pod, first_ns = pending.pod, pending.first_queued_ns
         gate = pending.gating_plugin
         rejectors = {*pending.unschedulable_plugins, *pending.pending_plugins}
-        return QueuedPod(
-            queue=queue,
-            namespace=pod.metadata.namespace,
-            name=pod.metadata.name,
-            uid=pod.uid,
-            scheduler_name=pod.spec.scheduler_name,
-            priority=pod.priority,
+        return msgspec.structs.replace(
+            _named(queue, pod),
             attempts=pending.attempts,
             since=rfc3339_micro(pending.since_ns),
             first_queued="" if first_ns is None else rfc3339_micro(first_ns),
@@ -222,13 +219,8 @@ class _Report:
         message: str = "",
     ) -> QueuedPod:
         history = self._core.queue.lifecycle.histories.of(pod.uid)
-        return QueuedPod(
-            queue=queue,
-            namespace=pod.metadata.namespace,
-            name=pod.metadata.name,
-            uid=pod.uid,
-            scheduler_name=pod.spec.scheduler_name,
-            priority=pod.priority,
+        return msgspec.structs.replace(
+            _named(queue, pod),
             since=rfc3339_micro(history[-1].at_ns) if history else "",
             until=rfc3339_micro(until_ns) if until_ns else "",
             seconds_left=self._seconds_to(until_ns) if until_ns else None,
@@ -267,6 +259,18 @@ class _Report:
                 at_permit=sum(uid in held for uid in members.assumed),
                 message=lack_of(key, terms, members),
             )
+
+
+def _named(queue: Queue, pod: Pod) -> QueuedPod:
+    """Return the entry of a pod, with its names only."""
+    return QueuedPod(
+        queue=queue,
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        uid=pod.uid,
+        scheduler_name=pod.spec.scheduler_name,
+        priority=pod.priority,
+    )
 
 
 def _labels(events: Iterable[ClusterEvent]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What attempts found: the answer of ``/moorage/v1/records``, from the scheduler's recorder."""
+"""The findings of attempts: the answer of ``/moorage/v1/records``, from the recorder."""
 
 from __future__ import annotations
 
@@ -59,16 +59,11 @@ def records_question(scheduler: Scheduler, clock: Clock) -> Question:
     """Return the question what the attempts of a pod found."""
 
     async def ask(given: Given) -> RecordsAnswer:
-        recorder = scheduler.core.recorder
-        if recorder is None:
-            raise NotFoundError(
-                404, "NotFound", "this scheduler keeps no records: it runs with --records-bytes=0"
-            )
         return records_answer(
-            recorder,
+            recorder_of(scheduler),
             given,
             now_ns=clock.now_ns(),
-            scheduling=scheduler.elector is None or scheduler.elector.leading,
+            scheduling=scheduler.schedules,
         )
 
     return Question(
@@ -86,6 +81,21 @@ def records_question(scheduler: Scheduler, clock: Clock) -> Question:
             ),
         ),
     )
+
+
+def recorder_of(scheduler: Scheduler) -> Recorder:
+    """Return what keeps the records of a scheduler.
+
+    Raises
+    ------
+    NotFoundError
+        The scheduler keeps no records.
+    """
+    recorder = scheduler.core.recorder
+    if recorder is None:
+        text = "this scheduler keeps no records: it runs with --records-bytes=0"
+        raise NotFoundError(404, "NotFound", text)
+    return recorder
 
 
 def records_answer(
