@@ -18,14 +18,14 @@ class PodResourceClaim(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodResourceClaimStatus(ApiStruct, frozen=True, kw_only=True):
-    """Which claim was made for an entry; None means none was needed."""
+    """The claim that was made for an entry; None where no claim was needed."""
 
     name: str = ""
     resource_claim_name: str | None = None
 
 
 class ContainerExtendedResourceRequest(ApiStruct, frozen=True, kw_only=True):
-    """Which request of the claim serves an extended resource of a container."""
+    """The request of the claim that serves an extended resource of a container."""
 
     container_name: str = ""
     resource_name: str = ""

@@ -155,7 +155,7 @@ class DeviceClassConfiguration(ApiStruct, frozen=True, kw_only=True):
 
 
 class DeviceClassSpec(ApiStruct, frozen=True, kw_only=True):
-    """Which devices belong to the class, and the extended resource name of the class."""
+    """The choice of the class's devices, and the extended resource name of the class."""
 
     selectors: list[DeviceSelector] = []
     config: list[DeviceClassConfiguration] = []

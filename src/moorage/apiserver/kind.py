@@ -105,8 +105,8 @@ def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldErro
 
 
 LayoutForm = Literal["atomic", "object", "keyed", "set"]
-"""How a value is owned: as a whole, field by field, as a list of objects with keys, or as a list of
-scalars with separate owners."""
+"""The ownership of a value: as a whole, field by field, as a list of objects with keys, or as a
+list of scalars with separate owners."""
 
 
 VERBS = frozenset(
@@ -182,7 +182,7 @@ class Layout(Protocol):
 
     @property
     def form(self) -> LayoutForm:
-        """How the value is taken apart into fields."""
+        """The form in which the value is taken apart into fields."""
         ...
 
     @property

@@ -19,9 +19,9 @@ V0: Final = 21
 """Shown always by ``moorage run``: the start, the lease, attempts that took long."""
 V1: Final = logging.INFO
 V2: Final = 19
-"""How each attempt ended."""
+"""The end of each attempt."""
 V3: Final = 18
-"""Where an attempt and a binding begin."""
+"""The beginning of an attempt, and of a binding."""
 V5: Final = 16
 """How many nodes were evaluated and were feasible, and what PostFilter found."""
 V10: Final = 11

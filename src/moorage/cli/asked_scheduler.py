@@ -13,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AskedScheduler(msgspec.Struct, frozen=True, kw_only=True):
-    """Which scheduler is asked, and how it is reached: `scheduler_options`, `kubeconfig_option`.
+    """The scheduler that is asked, and the way to it: `scheduler_options`, `kubeconfig_option`.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ import msgspec
 _GAP = "   "
 
 Form: TypeAlias = Literal["text", "wide", "json", "yaml", "name"]
-"""What a command prints: the value of ``-o``."""
+"""The form in which a command prints: the value of ``-o``."""
 
 
 def show(

@@ -1,4 +1,4 @@
-"""Which Events to write: the first of a kind is created, repeats become a series.
+"""Chooses the Events to write: the first of a kind is created, repeats become a series.
 
 Pure bookkeeping under the recorder (``events``): notes and times in, writes out.
 

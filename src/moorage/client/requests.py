@@ -35,7 +35,7 @@ _LIST_SECONDS_MAX = 120.0  # guess: a full page of the largest objects over a sl
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """Which objects of a type: a namespace ("" for all), label and field selectors."""
+    """A choice of objects of a type: a namespace ("" for all), label and field selectors."""
 
     namespace: str = ""
     label_selector: str = ""

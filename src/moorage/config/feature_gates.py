@@ -139,7 +139,7 @@ _BY_NAME: Final = {gate.name: gate for gate in GATES}
 
 
 class FeatureGates(msgspec.Struct, frozen=True):
-    """Which gates are on.
+    """The feature gates that are on.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ QueueCompat: TypeAlias = Literal["v1.36", "v1.20"]
 """The Kubernetes version of the scheduling queue that is followed."""
 
 GroupMode: TypeAlias = Literal["trial", "permit"]
-"""How the pods of a group get their nodes."""
+"""The way in which the pods of a group get their nodes."""
 
 
 class OwnProfile(

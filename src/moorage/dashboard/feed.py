@@ -48,7 +48,7 @@ class _Decisions(msgspec.Struct):
 
 
 class Shown(msgspec.Struct, rename="camel", omit_defaults=True):
-    """What a viewer is sent: everything, or what changed.
+    """The message to a viewer: everything, or the changes.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class Shown(msgspec.Struct, rename="camel", omit_defaults=True):
 
 
 class Feed:
-    """What the page shows.
+    """The content of the page.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ _BODY_BYTES_MAX: Final = 64 * 1024
 
 
 class PagePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page is about, and where it is served.
+    """The subject of the page, and the address where it is served.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Who may look: login links that work once, and the cookies they are exchanged for."""
+"""The sessions of viewers: login links that work once, and the cookies they are exchanged for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the page's answers come from."""
+"""The source of the page's answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 
 class Answered(msgspec.Struct, frozen=True):
-    """What came back for a question.
+    """The reply to a question.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ _SERIES: Final = ("lastTimestamp", "eventTime", "firstTimestamp")
 
 
 class _Life:
-    """What is known of a pod."""
+    """The moments that are known of a pod."""
 
     __slots__ = ("came", "ended", "started")
 

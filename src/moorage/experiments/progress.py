@@ -1,4 +1,4 @@
-"""How far an experiment is, and how long it still takes, as a line."""
+"""The progress of an experiment, and the time it still takes, as a line."""
 
 from __future__ import annotations
 

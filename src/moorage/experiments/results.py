@@ -17,7 +17,7 @@ TABLES: Final = ("runs", "summary", "comparison", "pods", "series")
 
 
 class Results:
-    """What came of a scenario; the same object in Python and behind the command.
+    """The results of a scenario; the same object in Python and behind the command.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ _RESOURCES_FIRST: Final = ("cpu", "memory")
 
 
 class RunResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one run.
+    """The result of one run.
 
     Parameters
     ----------

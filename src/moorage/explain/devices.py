@@ -1,4 +1,4 @@
-"""What rejections because of devices are about, and whether free devices would help.
+"""The subjects of rejections because of devices, and whether free devices would help.
 
 Nothing here compares devices with requests. The plugin is asked again about a changed cluster:
 without the allocations of other pods, without the taints of devices, or with a claim that asks for

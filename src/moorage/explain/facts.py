@@ -1,4 +1,4 @@
-"""What a rejection is about, in words: amounts, taints, selectors, ports, constraints.
+"""The subject of a rejection in words: amounts, taints, selectors, ports, constraints.
 
 Only words: which plugin rejects which node comes from the plugins. A plugin without words of its
 own is quoted with its reasons.

@@ -1,4 +1,4 @@
-"""Where a pod is on its way: finished, bound, being bound, at Permit, or held before the queue.
+"""The place of a pod on its way: finished, bound, being bound, at Permit, or held before the queue.
 
 Everything is read from the beliefs of the scheduler; no attempt is made here.
 """

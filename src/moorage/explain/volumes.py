@@ -1,4 +1,4 @@
-"""What rejections because of volumes are about: the claim, its volume, its StorageClass.
+"""The subjects of rejections because of volumes: the claim, its volume, its StorageClass.
 
 Which claim it is, is tried: the plugin is asked again about the pod with one volume at a time.
 """

@@ -41,7 +41,7 @@ class Declared(msgspec.Struct, frozen=True):
 
 
 class Form(msgspec.Struct, frozen=True):
-    """How a function becomes a method.
+    """The form of a method that is made of a function.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _decorator(point: str) -> Callable[..., Any]:
 filter: Decorator[FilterFunction] = _decorator("filter")  # noqa: A001 - the point's own name
 """May the pod go to the node? ``(pod, node) -> bool, text, Status or None``."""
 score: Decorator[ScoreFunction] = _decorator("score")
-"""How good is the node for the pod? ``(pod, node) -> number``, 0 to 100."""
+"""The worth of a node for a pod: ``(pod, node) -> number``, 0 to 100."""
 pre_enqueue: Decorator[PodFunction] = _decorator("pre_enqueue")
 """May the pod be scheduled at all, yet? ``(pod) -> bool, text, Status or None``."""
 permit: Decorator[PermitFunction] = _decorator("permit")

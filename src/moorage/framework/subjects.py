@@ -1,4 +1,4 @@
-"""What a plugin's rejections are about, so that they can be explained in words and amounts."""
+"""The subjects of a plugin's rejections, so that words and amounts can explain them."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _BACKLOG: Final = 128
 
 
 class Listening(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the port listens.
+    """The address on which the port listens.
 
     Parameters
     ----------

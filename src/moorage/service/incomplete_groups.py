@@ -18,7 +18,7 @@ from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms, PodG
 
 _LOOK_SECONDS: Final = 1.0
 _MINIMUM: Final = {"": "minCount", CUSTOM_SOURCE: "minMember", LABEL_SOURCE: "min-available"}
-"""What manifests call a group's minimum, by group source."""
+"""The name of a group's minimum in manifests, by group source."""
 
 
 class IncompleteGroups:

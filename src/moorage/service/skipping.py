@@ -1,4 +1,4 @@
-"""Which popped pods need no attempt (scheduling spec, cycle section 1)."""
+"""Finds the popped pods that need no attempt (scheduling spec, cycle section 1)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import msgspec
 
 
 class Outcome(Enum):
-    """How two decisions about a pod compare."""
+    """The result of comparing two decisions about a pod."""
 
     SAME = "same"
     """Both take the same node, or both leave the pod pending."""

@@ -30,7 +30,7 @@ _CLAIMS: Final = {
 
 
 class Feed:
-    """What is seen of a live cluster, and what comes of it.
+    """The changes seen in a live cluster, and the decisions they lead to.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How full a cluster is, from the columns of a snapshot: what pods request of what nodes offer."""
+"""The fullness of a cluster, from a snapshot: what pods request of what nodes offer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Amount(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Fullness(msgspec.Struct, frozen=True, rename="camel"):
-    """How full a cluster is.
+    """The fullness of a cluster.
 
     Parameters
     ----------

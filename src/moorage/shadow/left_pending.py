@@ -31,7 +31,7 @@ _PODS_AT_A_LOOK: Final = 50
 
 
 class _Looked(msgspec.Struct):
-    """What was found about a pod.
+    """The findings about a pod.
 
     Parameters
     ----------

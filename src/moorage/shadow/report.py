@@ -19,7 +19,7 @@ _SHARE_DECIMALS: Final = 4
 
 
 class Courses(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How full the cluster is, really and had the configuration decided.
+    """The fullness of the cluster, really and had the configuration decided.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Courses(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How the configuration compares with the real scheduler.
+    """The comparison of the configuration with the real scheduler.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which keys (names, or rows of a table) changed; a reader remembers a position and catches up."""
+"""A log of changed keys (names, or rows of a table); readers remember a position and catch up."""
 
 from __future__ import annotations
 

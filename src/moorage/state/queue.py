@@ -148,7 +148,7 @@ class SchedulingQueue:
             if group_of is not None and self._wakeups.keeps_events
             else None
         )
-        """Which members of a group were not woken, as one was; None where all are."""
+        """The members of a group that were not woken, as one was; None where all are."""
 
     def __len__(self) -> int:
         """How many pods are queued; pods in flight are not counted."""

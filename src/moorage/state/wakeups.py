@@ -32,7 +32,7 @@ class Requeue(Enum):
 
 
 class Wakeups(Protocol):
-    """Which cluster events and which updates are worth another attempt."""
+    """Tells the cluster events and the updates that are worth another attempt."""
 
     @property
     def keeps_events(self) -> bool:

@@ -50,7 +50,7 @@ class UseChange(msgspec.Struct, frozen=True):
 
 
 class Fullness:
-    """How full every node is at one moment.
+    """The fullness of every node at one moment.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ Change = Callable[[Obj, Obj], list[FieldError]]
 Default = Callable[[Json], None]
 """Fills in defaults, in place."""
 Empty = Literal["refused", "accepted", "required", "absent"]
-"""How an empty text or a missing value counts: as any other text, accepted, a missing required
+"""The meaning of an empty text or a missing value: as any other text, accepted, a missing required
 value; or ``absent``: accepted only where it is missing."""
 
 

@@ -1,4 +1,4 @@
-"""Which container of a pod a call is about, and the stored state of the container."""
+"""The container of a pod that a call is about, and the stored state of the container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the page of a sandbox can change: pods, nodes and the time, as the commands do."""
+"""The changes that the page of a sandbox can make: pods, nodes and the time, as commands do."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import msgspec
 RECORDS_BYTES: Final = 64 * 1024 * 1024
 """`moorage.observe.records.ring.BYTES_MAX`, which takes long to import."""
 PAGE: Final = "127.0.0.1:10270"
-"""Where the page is served unless told otherwise."""
+"""The address of the page unless told otherwise."""
 
 
 class Told(msgspec.Struct, frozen=True):

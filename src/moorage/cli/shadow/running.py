@@ -37,7 +37,7 @@ _DEFAULT: Final = "the default profile"
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What a person asked for; the fields are the options of the command.
+    """The wishes of a person; the fields are the options of the command.
 
     Parameters
     ----------

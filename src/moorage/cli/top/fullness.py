@@ -61,7 +61,7 @@ class Row(msgspec.Struct, frozen=True):
 
 
 class Fullness(msgspec.Struct, frozen=True):
-    """How full a cluster is, and how many nodes it has; pods are counted by phase."""
+    """The fullness of a cluster, and the number of its nodes; pods are counted by phase."""
 
     totals: tuple[Total, ...]
     phases: dict[str, int]

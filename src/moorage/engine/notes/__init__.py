@@ -1,4 +1,4 @@
-"""What an attempt leaves for its record: filter results, the best nodes, and their scores.
+"""The notes of an attempt for its record: filter results, the best nodes, and their scores.
 
 `attempt_note` has the note that the cycle writes. `filtered_nodes` keeps the filter results that
 attempts share. `score_log` keeps the scores of a shape and their changes, and `best_nodes` ranks

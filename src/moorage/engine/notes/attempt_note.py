@@ -32,7 +32,7 @@ _KEPT_MAX: Final = 256
 
 
 class AttemptNote(msgspec.Struct, frozen=True, gc=False):
-    """What an attempt found on its way to a decision.
+    """The findings of an attempt on its way to a decision.
 
     Parameters
     ----------

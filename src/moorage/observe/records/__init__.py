@@ -1,4 +1,4 @@
-"""The records of attempts: what each attempt found, kept for explaining, within a bound of bytes.
+"""The records of attempts: the findings of each, kept for explaining, within a bound of bytes.
 
 `record` says what a record is. `ring` keeps records: the newest, and of each pod the first and the
 last attempt longest. `recorder` makes them as attempts and bindings end; no decision reads them.

@@ -13,7 +13,7 @@ from moorage.state.history import HistoryEntry
 from moorage.state.queued_pod import PodKey
 
 End = Literal["", "bound", "requeued", "gone"]
-"""How an attempt ended: "" while its binding is under way."""
+"""The end of an attempt: "" while its binding is under way."""
 
 _FIXED_BYTES: Final = 1200
 """A record without the sizes below, with its place in the ring; measured with tracemalloc."""
@@ -39,7 +39,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 
 class AttemptRecord(msgspec.Struct, gc=False, eq=False):
-    """What one attempt found, and what came of it.
+    """The findings of one attempt, and its end.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a pod asks for: a number of GPUs, the part of each, and admissible models.
+"""The demand of a pod: a number of GPUs, the part of each, and admissible models.
 
 A pod asks by annotations. A pod without these annotations asks by the resources it requests.
 

@@ -24,7 +24,7 @@ _NOISE: Final = 1e-6  # milli-GPU; sums in another order differ by less, real lo
 
 
 class Kind(NamedTuple):
-    """What the loss depends on of a pod.
+    """The properties of a pod on which the loss depends.
 
     Parameters
     ----------

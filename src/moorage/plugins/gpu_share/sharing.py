@@ -1,4 +1,4 @@
-"""What the GPU plugins of one profile have in common: names, devices, and the choice of devices."""
+"""The parts shared by the GPU plugins of a profile: names, devices, and the choice of devices."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Sharing:
 
     @property
     def asking(self) -> Asking:
-        """What pods ask for; by default names as long as there is no GpuShare."""
+        """The demand of pods; by default names as long as there is no GpuShare."""
         if self._asking is None:
             return Asking(GpuShareArgs())
         return self._asking

@@ -23,7 +23,7 @@ IntArray = NDArray[np.int64]
 
 
 class NodeStates(NamedTuple):
-    """What is free on nodes, real or imagined; s counts the states.
+    """The free resources of nodes, real or imagined; s counts the states.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which pods enter the scheduling queue, and the order in which they leave it.
+"""The plugins that let pods enter the scheduling queue, and the order in which pods leave it.
 
 - `scheduling_gates`: the plugin SchedulingGates.
 - `priority_sort`: the plugin PrioritySort.

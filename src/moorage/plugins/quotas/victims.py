@@ -1,4 +1,4 @@
-"""Which pods may be evicted so that a namespace gets the share of its elastic quota.
+"""Finds the pods that may be evicted so that a namespace gets the share of its elastic quota.
 
 Part of CapacityScheduling: the `VictimRules` of its preemption.
 

@@ -225,7 +225,7 @@ class Layouts:
 
 
 class _OpenNodes(SetAnswers):
-    """Which taint sets some tolerations accept; ``spec.unschedulable`` counts as no taint."""
+    """The taint sets that some tolerations accept; ``spec.unschedulable`` counts as no taint."""
 
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
         def is_open(taints: tuple[Taint, ...]) -> int:

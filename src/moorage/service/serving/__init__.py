@@ -1,4 +1,4 @@
-"""Who may read what on the secure port: TLS, authentication and authorization of callers.
+"""The rights of callers on the secure port: TLS, authentication and authorization.
 
 `tls` presents the certificate, reloads it, and asks callers for theirs; `chain` reads the
 certificate of a connection. `gate` lets a call through or refuses it: `authentication` finds the

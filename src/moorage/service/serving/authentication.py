@@ -1,4 +1,4 @@
-"""Who makes a call: by front proxy, client certificate or bearer token; else nobody in particular.
+"""Finds the caller: by front proxy, client certificate or bearer token; else nobody in particular.
 
 Notes
 -----

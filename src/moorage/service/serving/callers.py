@@ -15,7 +15,7 @@ MASTERS: Final = "system:masters"
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who makes a call.
+    """The caller of a path.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class PeerCertificate(msgspec.Struct, frozen=True):
 
 
 class Credentials(msgspec.Struct, frozen=True):
-    """What a call brings along to identify its caller.
+    """The credentials of a call, which identify its caller.
 
     Parameters
     ----------

@@ -103,7 +103,7 @@ class FilePair:
 
 
 class TlsRules(msgspec.Struct, frozen=True):
-    """What is spoken.
+    """The versions and ciphers of TLS that are spoken.
 
     Parameters
     ----------

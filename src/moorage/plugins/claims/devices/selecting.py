@@ -1,4 +1,4 @@
-"""Which devices a request may use: selectors, taints and constraints."""
+"""Selects the devices that a request may use: selectors, taints and constraints."""
 
 from __future__ import annotations
 
