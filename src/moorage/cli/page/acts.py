@@ -126,15 +126,7 @@ class SandboxActs:
         return tuple(self._acts)
 
     async def perform(self, name: str, body: bytes) -> Answered:
-        """Do one of them.
-
-        Raises
-        ------
-        UsageError
-            The body says nothing that can be done.
-        MoorageError
-            The API server does not do it.
-        """
+        """Perform an act, as `moorage.dashboard.acts.Acts` describes it."""
         return await self._acts[name](body)
 
     async def _create_pods(self, body: bytes) -> Answered:
