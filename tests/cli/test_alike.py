@@ -24,6 +24,7 @@ FORMS = ("text", "wide", "json", "yaml", "name")
 # Commands without a report, and why. They go on until told to end, or write a script.
 NO_REPORT = {
     "moorage completion": "prints a script for the shell",
+    "moorage dashboard": "serves a page until told to end",
     "moorage example-extender": "serves until told to end",
     "moorage nodes": "plays nodes until told to end",
     "moorage run": "schedules until told to end",

@@ -127,7 +127,7 @@ def run_asking(work: Callable[[SchedulerLink], Coroutine[Any, Any, T]], to: Aske
     """
 
     async def main() -> T:
-        access, path, title = _found(to)
+        access, path, title = found_scheduler(to)
         transport = HttpTransport(access, user_agent="moorage-cli")
         try:
             return await work(SchedulerLink(transport, path, title))
@@ -137,8 +137,14 @@ def run_asking(work: Callable[[SchedulerLink], Coroutine[Any, Any, T]], to: Aske
     return run_loop(main())
 
 
-def _found(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
-    """Return the server to call, the path before each question's, and the scheduler in words."""
+def found_scheduler(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
+    """Return the server to call, the path before each question's, and the scheduler in words.
+
+    Raises
+    ------
+    MoorageError
+        There is no scheduler to ask.
+    """
     given = to.scheduler
     if not given:
         if to.token or to.certificate_authority or to.insecure:
@@ -153,10 +159,14 @@ def _found(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
     if named is None:
         raise UsageError(f"--scheduler {given}: write https://ADDRESS:PORT or NAMESPACE/POD[:PORT]")
     access = find_access(to.kubeconfig, context=to.context, clock=SystemClock())
-    port = named["port"] or str(_PORT)
-    name = quote(f"https:{named['pod']}:{port}", safe=":")
-    path = f"/api/v1/namespaces/{named['namespace']}/pods/{name}/proxy"
+    path = proxy_path(named["namespace"], named["pod"], named["port"] or str(_PORT))
     return access, path, f"the scheduler {given} through {access.server}"
+
+
+def proxy_path(namespace: str, pod: str, port: str = str(_PORT)) -> str:
+    """Return the path by which the API server's proxy reaches the secure port of a pod."""
+    name = quote(f"https:{pod}:{port}", safe=":")
+    return f"/api/v1/namespaces/{namespace}/pods/{name}/proxy"
 
 
 def is_sandbox(to: AskedScheduler) -> bool:

@@ -22,6 +22,7 @@ _COMMANDS: Mapping[str, str] = {
     "completion": "moorage.cli.completion:completion",
     "config": "moorage.cli.config:config",
     "conformance": "moorage.cli.conformance:conformance",
+    "dashboard": "moorage.cli.page.command:dashboard",
     "delete": "moorage.cli.delete.command:delete",
     "describe": "moorage.cli.describe.command:describe",
     "down": "moorage.cli.down:down",

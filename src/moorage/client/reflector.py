@@ -138,6 +138,11 @@ class Reflector(Generic[ObjectT]):
         """The last known objects by (namespace, name); read only."""
         return self._objects
 
+    @property
+    def plural(self) -> str:
+        """The plural of the kind, as paths name it."""
+        return self._resource.plural
+
     async def run(self) -> None:
         """List and watch until cancelled."""
         while True:

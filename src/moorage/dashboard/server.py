@@ -37,6 +37,8 @@ class PagePlan(msgspec.Struct, frozen=True, kw_only=True):
         The cluster, for the head of the page.
     rights
         Whose rights the page has, in words; empty in a sandbox.
+    watches
+        Whether the cluster is only watched: another scheduler decides.
     address, port
         Address to listen on; port 0 takes any free one.
     tls
@@ -45,6 +47,7 @@ class PagePlan(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str
     rights: str = ""
+    watches: bool = False
     address: str = LOOPBACK[0]
     port: int = 0
     tls: ssl.SSLContext | None = None
@@ -193,6 +196,7 @@ class PageServer:
         about = {
             "title": plan.title,
             "rights": plan.rights,
+            "watches": plan.watches,
             "version": __version__,
             "csrf": session.csrf,
             "acts": [] if self._acts is None else list(self._acts.names),

@@ -104,12 +104,15 @@ class Scheduler:
         Whether every first list is in.
     ending
         Whether `run` is about to return.
+    only_watches
+        Whether this scheduler keeps the state of the cluster and schedules nothing.
     """
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.synced = False
         self.ending = False
+        self.only_watches = False
 
     @property
     def ready(self) -> asyncio.Event:
@@ -133,8 +136,8 @@ class Scheduler:
 
     @property
     def schedules(self) -> bool:
-        """Whether this scheduler schedules; false for a replica that waits for the lease."""
-        return self.elector is None or self.elector.leading
+        """Whether this scheduler schedules; false for one that waits for the lease, or watches."""
+        return not self.only_watches and (self.elector is None or self.elector.leading)
 
     @property
     def bindings(self) -> int:
@@ -163,6 +166,17 @@ class Scheduler:
                 # Released only now, when no task is left that could write.
                 await parts.elector.release()
 
+    async def watch(self) -> None:
+        """Keep the state of the cluster until cancelled, and schedule nothing.
+
+        Raises
+        ------
+        Exception
+            The failure of one of the scheduler's own tasks, without which it cannot go on.
+        """
+        self.only_watches = True
+        await self.run()
+
     def compare(self) -> Mismatch:
         """Compare the cache's belief with the objects last watched, and log the result.
 
@@ -187,7 +201,7 @@ class Scheduler:
     async def _start(self) -> None:
         """Watch, wait for the lease, schedule; with delayCacheUntilActive watch after the wait."""
         parts = self.parts
-        if parts.waits_to_watch:
+        if parts.waits_to_watch and not self.only_watches:
             await self._lead()
         for reflector in parts.reflectors:
             parts.tasks.spawn(reflector.run(), name=f"reflector {reflector!r}")
@@ -195,6 +209,8 @@ class Scheduler:
             await reflector.synced.wait()
         self.synced = True
         settle_memory()
+        if self.only_watches:
+            return
         if not parts.waits_to_watch:
             await self._lead()
         self._start_scheduling()

@@ -15,8 +15,8 @@ from moorage.api.pod import Pod
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
-from moorage.base.errors import ApiError, MoorageError, RefusedError, UnauthorizedError
 from moorage.base.rng import Streams
+from moorage.client.first_lists import check_first_lists
 from moorage.client.guard import GuardedTransport, WriteGuard
 from moorage.client.reflector import Reflector
 from moorage.client.reflectors import Reflectors
@@ -26,7 +26,6 @@ from moorage.shadow.feed import Feed
 
 _LOOK_SECONDS: Final = 0.1
 _TICK_SECONDS: Final = 0.25
-_FORBIDDEN: Final = 403
 
 
 def _no_write() -> None:
@@ -124,16 +123,7 @@ class Watch:
         if self._failures:
             raise self._failures[0]
         errors = {name: each.last_error for name, each in self._all.items()}
-        forbidden = [name for name, error in errors.items() if _code(error) == _FORBIDDEN]
-        if forbidden:
-            names = ", ".join(forbidden)
-            raise MoorageError(
-                f"the server forbids to read {names}: shadow needs get, list and watch on them, "
-                "and no other right"
-            )
-        for error in errors.values():
-            if isinstance(error, RefusedError | UnauthorizedError):
-                raise error
+        check_first_lists(errors, reader="shadow")
 
     @property
     def _all(self) -> dict[str, Reflector[Any]]:
@@ -141,7 +131,3 @@ class Watch:
         kinds = self.feed.beside.filled.kinds
         others = {kinds[name].resource.plural: each for name, each in self._others.items()}
         return {resources.NODES.plural: self._nodes, **others, resources.PODS.plural: self._pods}
-
-
-def _code(error: MoorageError | None) -> int:
-    return error.code if isinstance(error, ApiError) else 0

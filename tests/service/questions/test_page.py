@@ -110,7 +110,7 @@ def test_plugins_are_told_by_profile_and_point() -> None:
 
 async def test_a_scheduler_without_records_says_so() -> None:
     core = SimpleNamespace(recorder=None)
-    scheduler: Any = SimpleNamespace(core=core, elector=None)
+    scheduler: Any = SimpleNamespace(core=core, only_watches=False)
     pages = question_pages([decisions_question(scheduler, ManualClock())])
     page = await pages["/moorage/v1/decisions"]({})
     assert (page.status, json.loads(page.body)["message"]) == (

@@ -1,4 +1,4 @@
-"""The page of a scheduler that runs in this process."""
+"""Serves a page until its program ends: of a scheduler of this process, or of any source."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from moorage.client.kubeconfig import find_access
 from moorage.client.writes import Client
 from moorage.dashboard.acts import Acts
 from moorage.dashboard.server import LOOPBACK, PagePlan, PageServer
+from moorage.dashboard.source import Source
 from moorage.service.health import BodyPage
 from moorage.service.scheduler import Scheduler
 from moorage.service.serving.tls import Pair, load_pair
@@ -63,6 +64,39 @@ async def show_page(
     UsageError
         The address cannot be used.
     """
+    source = InProcess(answers_of(scheduler, clock), bodies)
+    plan = plan_of(options.page, title=server, rights=_RIGHTS.format(server=server))
+    async with _acts(options.page_acts) as acts:
+        if acts is not None:
+            plan = msgspec.structs.replace(plan, title="sandbox", rights="")
+        await serve_page(plan, source, acts=acts, on_page=on_page)
+
+
+async def serve_page(
+    plan: PagePlan,
+    source: Source,
+    *,
+    acts: Acts | None = None,
+    on_page: Callable[[str], None] | None = None,
+) -> None:
+    """Serve a page until cancelled.
+
+    Parameters
+    ----------
+    plan
+        What the page is about, and where it is served.
+    source
+        Answers the questions.
+    acts
+        The changes that the page of a sandbox offers.
+    on_page
+        Called with the first login link; every other link is told on standard error.
+
+    Raises
+    ------
+    UsageError
+        The address cannot be used.
+    """
     unused = [] if on_page is None else [on_page]
 
     def on_link(link: str) -> None:
@@ -71,15 +105,10 @@ async def show_page(
         else:
             show_note(f"page at {link} (the link works once)")
 
-    source = InProcess(answers_of(scheduler, clock), bodies)
-    plan = plan_of(options.page, title=server, rights=_RIGHTS.format(server=server))
-    async with _acts(options.page_acts) as acts:
-        if acts is not None:
-            plan = msgspec.structs.replace(plan, title="sandbox", rights="")
-        # The page lives in real time, however fast the time of a sandbox is.
-        page = PageServer(plan, source, clock=SystemClock(), acts=acts, on_link=on_link)
-        async with _started(page):
-            await asyncio.Event().wait()
+    # The page lives in real time, however fast the time of a sandbox is.
+    page = PageServer(plan, source, clock=SystemClock(), acts=acts, on_link=on_link)
+    async with _started(page):
+        await asyncio.Event().wait()
 
 
 @asynccontextmanager
@@ -108,7 +137,7 @@ async def _started(page: PageServer) -> AsyncIterator[None]:
         await page.close()
 
 
-def plan_of(address: str, *, title: str, rights: str) -> PagePlan:
+def plan_of(address: str, *, title: str, rights: str, option: str = "--dashboard") -> PagePlan:
     """Return what a page is about, and where it is served.
 
     Parameters
@@ -116,6 +145,8 @@ def plan_of(address: str, *, title: str, rights: str) -> PagePlan:
     address
         ``ADDRESS:PORT``. Elsewhere than on loopback the page is served with TLS, by a certificate
         of its own.
+    option
+        The option that gives the address, for messages.
 
     Raises
     ------
@@ -124,7 +155,7 @@ def plan_of(address: str, *, title: str, rights: str) -> PagePlan:
     """
     host, colon, port = address.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
-        raise UsageError(f"--dashboard {address}: write ADDRESS:PORT, such as 127.0.0.1:10270")
+        raise UsageError(f"{option} {address}: write ADDRESS:PORT, such as 127.0.0.1:10270")
     host = host.strip("[]")
     tls = None if host in LOOPBACK else _own_tls(host)
     return PagePlan(title=title, rights=rights, address=host, port=int(port), tls=tls)

@@ -177,9 +177,7 @@ def health_server(
             ("sched-handler-sync", lambda: scheduler.synced),
         ],
     }
-    state = MirroredState(scheduler, clock, config=begun.given, plugins=begun.plugins)
-    process = AnsweringProcess(CODE, state)
-    tried = tried_questions(scheduler, clock, state, process)
+    tried, process = trying(begun, clock)
     queries = answers_of(scheduler, clock, tried)
     pages = {"/configz": configz, "/metrics/slis": slis, "/version": version, **pages}
     if config.gates(COMPONENT_FLAGZ):
@@ -211,6 +209,13 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
         )
 
     return {"/metrics": everything, "/metrics/resources": resources}
+
+
+def trying(begun: Begun, clock: Clock) -> tuple[list[BodyQuestion], AnsweringProcess]:
+    """Return the questions that try changes, and the process that answers them, to be closed."""
+    state = MirroredState(begun.scheduler, clock, config=begun.given, plugins=begun.plugins)
+    process = AnsweringProcess(CODE, state)
+    return tried_questions(begun.scheduler, clock, state, process), process
 
 
 def answers_of(

@@ -12,15 +12,15 @@ from moorage.api.changes import ClusterEvent, action_names
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339_micro
 from moorage.service.core import Core
-from moorage.service.incomplete_groups import lack_of
 from moorage.service.questions.answers import (
     Queue,
     QueueAnswer,
-    QueuedGroup,
     QueuedPod,
     QueueSizes,
     WakingEvents,
 )
+from moorage.service.questions.groups import incomplete_groups
+from moorage.service.questions.pending import named, pending_answer
 from moorage.service.questions.question import Given, Parameter, Question, whole_number
 from moorage.service.scheduler import Scheduler
 from moorage.state.lifecycle import PodState
@@ -36,6 +36,8 @@ def queue_question(scheduler: Scheduler, clock: Clock) -> Question:
 
     async def ask(given: Given) -> QueueAnswer:
         limit = whole_number(given, "limit", default=LIMIT, least=1, most=LIMIT_MAX)
+        if scheduler.only_watches:
+            return pending_answer(scheduler.core, now_ns=clock.now_ns(), limit=limit)
         return queue_answer(
             scheduler.core,
             now_ns=clock.now_ns(),
@@ -117,7 +119,7 @@ class _Report:
                 binding=len(self._binding),
             ),
             pods=tuple(pods),
-            groups=tuple(self._incomplete_groups()),
+            groups=incomplete_groups(core, held=self._held),
         )
 
     # --- pods in the queue ----------------------------------------------------------------------
@@ -150,7 +152,7 @@ class _Report:
         gate = pending.gating_plugin
         rejectors = {*pending.unschedulable_plugins, *pending.pending_plugins}
         return msgspec.structs.replace(
-            _named(queue, pod),
+            named(queue, pod),
             attempts=pending.attempts,
             since=rfc3339_micro(pending.since_ns),
             first_queued="" if first_ns is None else rfc3339_micro(first_ns),
@@ -220,7 +222,7 @@ class _Report:
     ) -> QueuedPod:
         history = self._core.queue.lifecycle.histories.of(pod.uid)
         return msgspec.structs.replace(
-            _named(queue, pod),
+            named(queue, pod),
             since=rfc3339_micro(history[-1].at_ns) if history else "",
             until=rfc3339_micro(until_ns) if until_ns else "",
             seconds_left=self._seconds_to(until_ns) if until_ns else None,
@@ -238,39 +240,6 @@ class _Report:
             return ""
         placed = self._groups.members(key).placed
         return f"{placed} of {terms.minimum} members of group {key.full_name} have a place"
-
-    # --- groups ---------------------------------------------------------------------------------
-
-    def _incomplete_groups(self) -> Iterator[QueuedGroup]:
-        held = set(self._held)
-        for key, members in sorted(self._groups.all().items()):
-            if len(members.assigned) == len(members.pods):
-                continue
-            terms = self._groups.source.terms_of(key)
-            yield QueuedGroup(
-                namespace=key.namespace,
-                name=key.name,
-                source=key.source,
-                minimum=None if terms is None else terms.minimum,
-                members=len(members.pods),
-                placed=members.placed,
-                waiting=len(members.waiting),
-                gated=len(members.gated),
-                at_permit=sum(uid in held for uid in members.assumed),
-                message=lack_of(key, terms, members),
-            )
-
-
-def _named(queue: Queue, pod: Pod) -> QueuedPod:
-    """Return the entry of a pod, with its names only."""
-    return QueuedPod(
-        queue=queue,
-        namespace=pod.metadata.namespace,
-        name=pod.metadata.name,
-        uid=pod.uid,
-        scheduler_name=pod.spec.scheduler_name,
-        priority=pod.priority,
-    )
 
 
 def _labels(events: Iterable[ClusterEvent]) -> list[str]:

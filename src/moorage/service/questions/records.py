@@ -94,6 +94,8 @@ def recorder_of(scheduler: Scheduler) -> Recorder:
     recorder = scheduler.core.recorder
     if recorder is None:
         text = "this scheduler keeps no records: it runs with --records-bytes=0"
+        if scheduler.only_watches:
+            text = "attempts are not known: another scheduler decides, and this one only watches"
         raise NotFoundError(404, "NotFound", text)
     return recorder
 

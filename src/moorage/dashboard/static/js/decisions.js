@@ -14,7 +14,9 @@ const OUTCOMES = ["all", "bind", "reject", "error"];
 
 export function decisionsView() {
   if (!store.decisions.length) {
-    return html`<p class="empty">No decision yet. A scheduler with --records-bytes=0 tells none.</p>`;
+    return store.about?.watches
+      ? html`<p class="empty">Another scheduler decides here, and its decisions are not known.</p>`
+      : html`<p class="empty">No decision yet. A scheduler with --records-bytes=0 tells none.</p>`;
   }
   const filter = choice("find", "");
   const outcome = choice("outcome", "all");

@@ -88,7 +88,7 @@ function trouble() {
       The scheduler does not answer: ${store.trouble}. What you see may be old.
     </p>`;
   }
-  if (store.loaded && !store.scheduling) {
+  if (store.loaded && !store.scheduling && !store.about?.watches) {
     return html`<p class="banner calm" role="status">
       This scheduler does not schedule: another replica holds the lease.
     </p>`;

@@ -99,7 +99,7 @@ function folded(pods) {
 /** @param {{key: string, pods: WaitingPod[]}} folding */
 function card({ pods }) {
   const [pod] = pods;
-  const why = (pod.plugins ?? []).join(", ");
+  const why = (pod.plugins ?? []).join(", ") || (pod.message ?? "");
   return html`<li class=${pod.moved ? "card moved" : "card"} data-pod="${pod.namespace}/${pod.name}">
     ${
       pods.length > 1

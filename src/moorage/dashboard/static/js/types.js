@@ -19,7 +19,7 @@
  *   attempt: number, time: string, seconds: number, outcome: string, node?: string,
  *   feasible?: number, evaluated?: number, message?: string, victims?: number, steps?: Step[],
  *   end?: string}} Decision
- * @typedef {{title: string, rights: string, version: string, csrf: string, acts: string[]}} About
+ * @typedef {{title: string, rights: string, watches: boolean, version: string, csrf: string, acts: string[]}} About
  * @typedef {{version?: number, whole?: boolean, time?: string, scheduling?: boolean,
  *   nodes?: Record<string, Node>, gone?: string[], sizes?: Record<string, number>,
  *   pods?: Record<string, WaitingPod>, left?: string[], groups?: Group[],

@@ -1,0 +1,121 @@
+"""Serves the page of any cluster: finds what answers, and says whose rights the page has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from moorage.base.clock import Clock, SystemClock
+from moorage.base.errors import UsageError
+from moorage.cli.ask import found_scheduler, is_sandbox
+from moorage.cli.asked_scheduler import AskedScheduler
+from moorage.cli.page.remote import Remote, by_lease
+from moorage.cli.page.serving import plan_of, serve_page
+from moorage.cli.page.watching import watch_and_serve
+from moorage.cli.render import show_note
+from moorage.client.auth import ServerAccess
+from moorage.client.http_transport import HttpTransport
+from moorage.client.kubeconfig import find_access
+from moorage.config.load import load_config
+from moorage.config.own import LoadedConfiguration
+from moorage.dashboard.source import Source
+from moorage.sandbox.process import Ending, run_loop, until_ended
+
+_AGENT: Final = "moorage-dashboard"
+_RIGHTS: Final = (
+    "This page shows everything that {seen}, with the rights of {whose}, to whoever opened its "
+    "login link. It changes nothing."
+)
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """What a person asked for; the fields are the options of the command."""
+
+    address: str
+    config: Path | None
+    plugins: Sequence[str]
+    to: AskedScheduler
+
+
+def show_cluster(wanted: Wanted) -> None:
+    """Serve the page until a signal comes.
+
+    Raises
+    ------
+    UsageError
+        The configuration, a plugin or the address cannot be used.
+    MoorageError
+        The server cannot be reached, or forbids to read.
+    """
+    loaded = LoadedConfiguration() if wanted.config is None else load_config(wanted.config)
+    plan_of(wanted.address, title="", rights="", option="--address")  # a fault is told at once
+    clock = SystemClock()
+
+    async def main() -> None:
+        ending = Ending()
+        ending.listen()
+        await until_ended(_served(wanted, loaded, clock), ending, name="page")
+
+    run_loop(main())
+
+
+async def _served(wanted: Wanted, loaded: LoadedConfiguration, clock: Clock) -> None:
+    to, computed = wanted.to, bool(wanted.config or wanted.plugins)
+    if to.scheduler and computed:
+        raise UsageError(
+            "--scheduler asks a running scheduler; --config and --plugin compute here: leave one "
+            "of them out"
+        )
+    if to.scheduler or (is_sandbox(to) and not computed):
+        await _of_scheduler(wanted)
+        return
+    access = find_access(to.kubeconfig, context=to.context, clock=clock)
+    transport = HttpTransport(access, user_agent=_AGENT)
+    try:
+        lease = loaded.scheduler.leader_election
+        found = None
+        if not computed:
+            found = await by_lease(transport, lease.resource_namespace, lease.resource_name)
+        if found is not None:
+            source, pod = found
+            show_note(f"the scheduler {pod} answers")
+            await _shown(wanted, source, access, f"the scheduler {pod} of {access.server} sees")
+            return
+        seen = f"a scheduler of {access.server} would see"
+        serve = partial(_shown, wanted, access=access, seen=seen, watches=True)
+        await watch_and_serve(transport, (loaded, wanted.plugins), clock, serve)
+    finally:
+        await transport.close()
+
+
+async def _of_scheduler(wanted: Wanted) -> None:
+    """Serve the answers of the scheduler that is named, or of the sandbox's."""
+    access, path, title = found_scheduler(wanted.to)
+    transport = HttpTransport(access, user_agent=_AGENT)
+    try:
+        await _shown(wanted, Remote(transport, path), access, f"{title} sees")
+    finally:
+        await transport.close()
+
+
+async def _shown(
+    wanted: Wanted, source: Source, access: ServerAccess, seen: str, *, watches: bool = False
+) -> None:
+    whose = wanted.to.kubeconfig or "the kubeconfig"
+    rights = _RIGHTS.format(seen=seen, whose=f"the user of {whose}")
+    if wanted.to.scheduler.startswith("http"):
+        rights = _RIGHTS.format(seen=seen, whose="--token")
+    plan = plan_of(wanted.address, title=access.server, rights=rights, option="--address")
+    plan = msgspec.structs.replace(plan, watches=watches)
+    if watches:
+        show_note(f"watching {access.server}: no scheduler of moorage is asked")
+    await serve_page(plan, source, on_page=_told)
+
+
+def _told(link: str) -> None:
+    click.echo(f"page at {link} (the link works once)")

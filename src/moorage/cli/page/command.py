@@ -1,0 +1,58 @@
+"""``moorage dashboard``: the page of any cluster, with read access only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
+from moorage.cli.options import kubeconfig_option, log_from, plugin_option
+from moorage.cli.run.scheduler_options import PAGE
+
+_EPILOG = """
+\b
+Examples:
+  moorage dashboard --kubeconfig prod.kubeconfig     the page of a cluster, on this machine
+  moorage dashboard --address 127.0.0.1:0            on any free port
+  moorage dashboard --scheduler kube-system/moorage-0
+                                                     what this scheduler answers
+
+\b
+A scheduler of moorage answers where there is one: the one that --scheduler names, the
+sandbox's, or the holder of the lease that the configuration names. Otherwise the cluster is
+watched, and explanations are computed by the configuration: only lists and watches are sent.
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.option(
+    "--address",
+    default=PAGE,
+    show_default=True,
+    metavar="ADDRESS:PORT",
+    help="Where to serve the page; port 0 takes any free one. Elsewhere than on loopback with TLS.",
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Configuration of the scheduler, for explanations. Default: the default profile.",
+)
+@plugin_option
+@scheduler_options
+@kubeconfig_option
+def dashboard(*, address: str, config: Path | None, plugins: tuple[str, ...], **asked: Any) -> None:
+    """Serve the page of any cluster, until Ctrl-C; nothing is written.
+
+    The login link is printed; it works once, and then the next one is printed. The page shows what
+    the user of the kubeconfig may see, to whoever opened a link.
+    """
+    import logging
+
+    from moorage.cli.page.any_cluster import Wanted, show_cluster
+
+    log_from(logging.WARNING)
+    show_cluster(Wanted(address, config, plugins, AskedScheduler(**asked)))

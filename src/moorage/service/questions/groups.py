@@ -1,0 +1,42 @@
+"""The pod groups of which not every member is bound, for the answer of ``/moorage/v1/queue``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from moorage.service.core import Core
+from moorage.service.incomplete_groups import lack_of
+from moorage.service.questions.answers import QueuedGroup
+
+
+def incomplete_groups(core: Core, *, held: Iterable[str] = ()) -> tuple[QueuedGroup, ...]:
+    """Return the pod groups of which not every member is bound, by name.
+
+    Parameters
+    ----------
+    core
+        The state; it is not changed.
+    held
+        The uids of the pods that Permit plugins hold.
+    """
+    groups, at_permit = core.snapshot.groups, set(held)
+    found = []
+    for key, members in sorted(groups.all().items()):
+        if len(members.assigned) == len(members.pods):
+            continue
+        terms = groups.source.terms_of(key)
+        found.append(
+            QueuedGroup(
+                namespace=key.namespace,
+                name=key.name,
+                source=key.source,
+                minimum=None if terms is None else terms.minimum,
+                members=len(members.pods),
+                placed=members.placed,
+                waiting=len(members.waiting),
+                gated=len(members.gated),
+                at_permit=sum(uid in at_permit for uid in members.assumed),
+                message=lack_of(key, terms, members),
+            )
+        )
+    return tuple(found)
