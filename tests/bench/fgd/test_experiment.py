@@ -68,7 +68,8 @@ class Reference:
             return RULES[self.policy](node, pod), -ref.fullest(node, pod) if shares else 0
         choices = ref.after_each(node, pod)
         if self.policy == "FGD":
-            return max((ref.fgd_score(ref.loss(node, a, self.typical)), -d) for d, a in choices)
+            growths = [(ref.fgd_growth(node, a, self.typical), d) for d, a in choices]
+            return max((ref.fgd_score(growth), -d) for growth, d in growths)
         press = ref.pressure(self.nodes, self.typical)[node.model]
         if not any(each.models for each in self.typical):
             press = 0.0

@@ -94,6 +94,34 @@ def fragmentation(
     return fragmented
 
 
+def fragmentation_by_category(node: RefNode, typical: Sequence[TypicalPod]) -> float:
+    """The same, in the order of the published program: to the last bit."""
+    sums = dict.fromkeys(("both", "gpu", "cpu", "plain fits", "plain full", "model"), 0.0)
+    idle = sum(node.free)
+    for pod in typical:
+        has_cpu, amount = node.cpu >= pod.cpu_milli, idle
+        if pod.gpus == 0:
+            category = "plain fits" if has_cpu else "plain full"
+        elif pod.models and node.model not in pod.models:
+            category = "model"
+        elif sum(left >= pod.gpu_milli for left in node.free) >= pod.gpus:
+            category = "gpu" if has_cpu else "cpu"
+            if has_cpu:
+                amount = sum(left for left in node.free if left < pod.gpu_milli)
+        else:
+            category = "gpu" if has_cpu else "both"
+        sums[category] += pod.share * amount
+    total = 0.0
+    for each in sums.values():
+        total += each
+    return total
+
+
+def fgd_growth(before: RefNode, after: RefNode, typical: Sequence[TypicalPod]) -> float:
+    was = fragmentation_by_category(before, typical)
+    return fragmentation_by_category(after, typical) - was
+
+
 def loss(before: RefNode, after: RefNode, typical: Sequence[TypicalPod], **how: float) -> float:
     found = fragmentation(after, typical, **how) - fragmentation(before, typical, **how)
     return 0.0 if abs(found) < 1e-6 else found

@@ -21,7 +21,7 @@ from moorage.config.plugin_args_gpu import WHOLE_GPU_MILLI, TypicalPod
 TRACES: Final = ("default", "cpu100", "gpushare40", "multigpu20", "gpuspec33")
 """The traces whose published results are kept with the data."""
 _NODES: Final = "openb_node_list_gpu_node.csv"
-_POPULAR: Final = 0.95  # share of the pods that typical pods stand for, as published
+_POPULAR_PERCENT: Final = 95  # of the pods that typical pods stand for, as published
 
 
 class TraceNode(msgspec.Struct, frozen=True):
@@ -97,21 +97,21 @@ def typical_pods(pods: Sequence[TracePod]) -> tuple[TypicalPod, ...]:
     """
     kinds = Counter((pod.cpu_milli, pod.gpu_milli, pod.gpus, pod.spec) for pod in pods)
     ranked = sorted(((count, *kind) for kind, count in kinds.items()), reverse=True)
-    found, covered = [], 0
-    for count, cpu_milli, gpu_milli, gpus, spec in ranked:
-        if covered >= _POPULAR * len(pods):
-            break
-        covered += count
-        found.append(
-            TypicalPod(
-                cpu_milli=cpu_milli,
-                gpus=gpus,
-                gpu_milli=gpu_milli,
-                models=tuple(model for model in spec.split("|") if model),
-                share=count / len(pods),
-            )
+    chosen, covered = 0, 0
+    while 100 * covered < _POPULAR_PERCENT * len(pods):
+        covered += ranked[chosen][0]
+        chosen += 1
+    return tuple(
+        TypicalPod(
+            cpu_milli=cpu_milli,
+            gpus=gpus,
+            gpu_milli=gpu_milli,
+            models=tuple(model for model in spec.split("|") if model),
+            # The two divisions of the published program; one would differ in the last bit.
+            share=(count / len(pods)) / (covered / len(pods)),
         )
-    return tuple(found)
+        for count, cpu_milli, gpu_milli, gpus, spec in ranked[:chosen]
+    )
 
 
 def _pod(row: Mapping[str, Any]) -> TracePod:

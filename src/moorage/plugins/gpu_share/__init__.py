@@ -17,6 +17,7 @@ without a policy chooses the device that leaves the least.
 - `policy`: the common part of the policies.
 - `sharing`: what the plugins of one profile have in common.
 - `typical`: the GPUs of a node that the pods to come can use.
-- `gradient`: the loss of placing a pod, by node and by device.
+- `categories`: the fragmentation of a node, summed as the published program does.
+- `gradient`: nodes and devices, graded by the loss of placing a pod there.
 - `fragmentation`: the fragmentation of a cluster, pod after pod, for experiments.
 """

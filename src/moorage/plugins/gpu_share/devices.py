@@ -10,7 +10,7 @@ is taken for the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,14 @@ ABSENT: Final = -1
 _HELD_MOST: Final = 8192  # held devices before those of pods that have gone are dropped; a guess
 
 IntArray = NDArray[np.int64]
+
+
+class _Known(NamedTuple):
+    """What a pod on a node asks for; its tag is "" where it asks for no GPU."""
+
+    info: PodInfo
+    ask: GpuAsk
+    tag: str
 
 
 def least_room(free: Sequence[int], milli: int) -> int:
@@ -81,10 +89,12 @@ class DeviceColumns:
         self._asking = asking
         self._table = snapshot.table
         self._held: dict[str, tuple[int, ...]] = {}
-        self._asks: dict[str, tuple[PodInfo, GpuAsk]] = {}
+        self._asks: dict[str, _Known] = {}
         self._structure = -1
         self._logs = (self._table.node_log, self._table.pod_log, self._table.version_log)
         self._positions = [0, 0, 0]
+        self._chosen: set[int] = set()
+        """Rows of which a pod got devices, or lost them, since the columns last followed."""
         self._purge_at = _HELD_MOST
         self._model_ids: dict[str, int] = {"": 0}
         self._node_of_row: list[Node | None] = []
@@ -101,30 +111,29 @@ class DeviceColumns:
         if table.columns.structure != self._structure:
             self._rebuild()
             return
-        positions = self._positions
+        positions, changed = self._positions, self._chosen
         if len(self._asks) > _HELD_MOST + 2 * table.pod_total:
             self._asks.clear()
         for at, log in enumerate(self._logs):
-            if log.position != positions[at]:
-                break
-        else:
-            return
-        changed: set[int] = set()
-        for at, log in enumerate(self._logs):
+            if log.position == positions[at]:
+                continue
             rows = log.since(positions[at])
             if rows is None:
                 self._rebuild()
                 return
             changed.update(rows)
             positions[at] = log.position
-        for row in sorted(changed):
-            self._read(row)
-            self.log.append(row)
+        if changed:
+            self._chosen = set()
+            for row in sorted(changed):
+                self._read(row)
+                self.log.append(row)
 
     def _rebuild(self) -> None:
         table = self._table
         self._structure = table.columns.structure
         self._positions = [log.position for log in self._logs]
+        self._chosen = set()
         self._resize(table.columns.n, self.free_nd.shape[1])
         self.epoch += 1
         for row in range(table.columns.n):
@@ -186,8 +195,15 @@ class DeviceColumns:
     def free_without(self, row: int, uid: str) -> list[int]:
         """Return the free part of each device of a row, as if one pod were not on the row.
 
-        The row is read afresh; the other rows may be older.
+        The row is read afresh. The columns do not follow the changes of pods, so that a pod that
+        was just put on the row is counted with the devices it gets, and not twice.
         """
+        table = self._table
+        if (
+            table.columns.structure != self._structure
+            or table.node_log.position != self._positions[0]
+        ):
+            self.follow()
         return self._free_of(row, self.count_n.item(row), without=uid)[0]
 
     def _free_of(self, row: int, count: int, *, without: str) -> tuple[list[int], frozenset[str]]:
@@ -196,28 +212,28 @@ class DeviceColumns:
         unknown: list[GpuAsk] = []
         for uid, info in self._table.pods_by_row[row].items():
             known = self._asks.get(uid)
-            if known is None or known[0] is not info:
-                known = self._asks[uid] = info, self._asking.of(info)
-            ask = known[1]
-            if ask.gpus == 0 or uid == without:
+            if known is None or known.info is not info:
+                ask = self._asking.of(info)
+                known = self._asks[uid] = _Known(info, ask, tag_of(ask) if ask.gpus else "")
+            _, ask, tag = known
+            if not tag or uid == without:
                 continue
-            tags.add(tag_of(ask))
-            devices = self._devices_of(uid, info)
+            tags.add(tag)
+            devices = self._held.get(uid)
             if devices is None:
-                unknown.append(ask)
-                continue
+                devices = self._asking.devices_of(info)
+                if devices is None:
+                    unknown.append(ask)
+                    continue
+            milli = ask.milli
             for device in devices:
                 if device < count:
-                    free[device] -= ask.milli
+                    free[device] -= milli
         for ask in unknown:
             self._take_likely(free, ask)
         if free and min(free) < 0:  # written by another program, or more pods than devices
             free = [max(0, left) for left in free]
         return free, frozenset(tags)
-
-    def _devices_of(self, uid: str, info: PodInfo) -> tuple[int, ...] | None:
-        held = self._held.get(uid)
-        return self._asking.devices_of(info) if held is None else held
 
     def _take_likely(self, free: list[int], ask: GpuAsk) -> None:
         """Take the devices that a pod would get if its devices are not known."""
@@ -253,8 +269,7 @@ class DeviceColumns:
     def _touch(self, node_name: str) -> None:
         row = self._table.row_of(node_name)
         if row is not None and self._structure == self._table.columns.structure:
-            self._read(row)
-            self.log.append(row)
+            self._chosen.add(row)
 
 
 def tag_of(ask: GpuAsk) -> str:

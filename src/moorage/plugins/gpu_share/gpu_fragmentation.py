@@ -17,18 +17,16 @@ from moorage.config.plugin_args_gpu import validate_gpu_fragmentation_args as va
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
-from moorage.plugins.gpu_share.asking import GpuAsk
-from moorage.plugins.gpu_share.gradient import Kind, Losses
-from moorage.plugins.gpu_share.policy import Policy
-from moorage.plugins.gpu_share.sharing import RowRoom, cpu_of
-from moorage.plugins.gpu_share.typical import FloatArray, TypicalPods
+from moorage.plugins.gpu_share.categories import Fragmentation
+from moorage.plugins.gpu_share.gradient import GradientPolicy
+from moorage.plugins.gpu_share.typical import FloatArray
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
 _SLOPE_MILLI: Final = 1000  # growth of the fragmentation at which the score is 26
 
 
-class GpuFragmentation(Policy):
+class GpuFragmentation(GradientPolicy):
     """PreScore and Score plugin.
 
     Parameters
@@ -50,23 +48,16 @@ class GpuFragmentation(Policy):
         faults = validate(args, "")
         if faults:
             raise ConfigError(faults, source=self.name)
-        super().__init__(args, handle)
-        self.losses = Losses(TypicalPods(args.typical_pods), handle.snapshot)
+        typical = Fragmentation(args.typical_pods)
+        super().__init__(args, handle, unusable=typical.of, grade=_scores)
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
         """Score 50 where the fragmentation stays, more where it shrinks; 0 without room."""
         del state
-        loss_n = self.losses.of(Kind(self.ask_of(pod), cpu_of(pod)), self.devices)
-        return _scores(view.take(loss_n))
-
-    def choose(self, ask: GpuAsk, cpu_milli: int, room: RowRoom) -> int:
-        """Return the device with the highest score, the lowest of equals; -1 without room."""
-        models = self.devices.models
-        loss_d = self.losses.choose(ask, cpu_milli, room, models=models)
-        return int(_scores(loss_d).argmax()) if np.isfinite(loss_d).any() else -1
+        return view.take(self.grades(pod))
 
 
 def _scores(loss: FloatArray) -> ScoreArray:
     with np.errstate(over="ignore"):
         scores = MAX_NODE_SCORE / (1 + np.exp(loss / _SLOPE_MILLI))
-    return np.trunc(scores).astype(np.int64)
+    return scores.astype(np.int64)

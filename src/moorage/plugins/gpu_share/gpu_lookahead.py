@@ -23,20 +23,17 @@ from moorage.config.plugin_args_gpu import validate_gpu_lookahead_args as valida
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE, ScoreArray
-from moorage.plugins.gpu_share.asking import GpuAsk
-from moorage.plugins.gpu_share.gradient import Kind, Losses
-from moorage.plugins.gpu_share.policy import Policy
-from moorage.plugins.gpu_share.sharing import RowRoom, cpu_of
+from moorage.plugins.gpu_share.gradient import GradientPolicy
 from moorage.plugins.gpu_share.typical import FloatArray, TypicalPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
 _PER_MILLI: Final = 10_000  # raw scores count ten-thousandths of a milli-GPU: finer is noise
 _MILLI_A_POINT: Final = 10  # behind the best node, a point of the score is a hundredth of a GPU
-_NO_ROOM: Final = -(1 << 50)
+_NO_ROOM: Final = -float(1 << 50)
 
 
-class GpuLookahead(Policy):
+class GpuLookahead(GradientPolicy):
     """PreScore and Score plugin.
 
     Parameters
@@ -58,22 +55,20 @@ class GpuLookahead(Policy):
         faults = validate(args, "")
         if faults:
             raise ConfigError(faults, source=self.name)
-        super().__init__(args, handle)
         self._typical = TypicalPods(args.typical_pods, cpu_slack=args.cpu_slack)
         self._weight = args.pressure_weight
-        self._losses = Losses(self._typical, handle.snapshot)
+        super().__init__(args, handle, unusable=self._typical.unusable, grade=np.negative)
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
         """Return the negative loss, in ten-thousandths of a milli-GPU."""
         del state
-        ask, devices = self.ask_of(pod), self.devices
-        loss_n = view.take(self._losses.of(Kind(ask, cpu_of(pod)), devices))
+        ask = self.ask_of(pod)
+        gain_n: FloatArray = view.take(self.grades(pod))
         if ask.gpus and self._weight and self._typical.names_models:
-            pressure_m = self._pressure()
-            loss_n = loss_n + pressure_m[view.take(devices.model_n)] * ask.total_milli
-        room_n = np.isfinite(loss_n)
-        raw_n = np.full(len(loss_n), _NO_ROOM, np.int64)
-        raw_n[room_n] = -np.rint(loss_n[room_n] * _PER_MILLI).astype(np.int64)
+            model_n = view.take(self._sharing.devices_before.model_n)
+            gain_n = gain_n - self._pressure()[model_n] * ask.total_milli
+        # Infinity is out of range of whole numbers.
+        raw_n: ScoreArray = np.rint(np.maximum(gain_n * _PER_MILLI, _NO_ROOM)).astype(np.int64)
         return raw_n
 
     def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
@@ -86,13 +81,8 @@ class GpuLookahead(Policy):
         score_n[behind_n == 0] = MAX_NODE_SCORE
         return np.maximum(score_n, np.int64(MIN_NODE_SCORE))
 
-    def choose(self, ask: GpuAsk, cpu_milli: int, room: RowRoom) -> int:
-        """Return the device with the least loss, the lowest of equals; -1 without room."""
-        loss_d = self._losses.choose(ask, cpu_milli, room, models=self.devices.models)
-        return int(loss_d.argmin()) if np.isfinite(loss_d).any() else -1
-
     def _pressure(self) -> FloatArray:
         """Return float64, (models,): weighted demand for each idle GPU of a model."""
-        devices = self.devices
+        devices = self._sharing.devices_before
         idle_m = np.bincount(devices.model_n, devices.idle_n, len(devices.models)).astype(np.int64)
         return self._weight * self._typical.pressure(idle_m, devices.models)

@@ -165,7 +165,7 @@ class GpuShare:
         ask, row = self._asking.of(pod), self._snapshot.row_of(node_name)
         if ask.gpus == 0 or row is None:
             return SUCCESS
-        devices = self._sharing.devices
+        devices = self._sharing.devices_before
         free = devices.free_without(row, pod.uid)
         if ask.is_share:
             device = self._sharing.choose(ask, cpu_of(pod), self._room(pod, row, free))
@@ -213,7 +213,7 @@ class GpuShare:
         left = snapshot.allocatable("cpu").item(row) - snapshot.requested("cpu").item(row)
         if pod.uid in snapshot.table.pods_by_row[row]:  # assumed already
             left += pod.part(RESOURCES).value.balanced.get("cpu", 0)
-        return RowRoom(free, left, self._sharing.devices.model_n.item(row))
+        return RowRoom(row, free, left, self._sharing.devices_before.model_n.item(row))
 
 
 def _admitted(devices: DeviceColumns, ask: GpuAsk) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -1,26 +1,36 @@
-"""Losses of placeable GPU by placing a pod: kept for each kind of pods, renewed by changed rows.
+"""The gradient of fragmentation: nodes and devices graded by what placing a pod there loses.
 
 The policies GpuFragmentation and GpuLookahead both place a pod where the loss is small. The loss of
 a row depends on its free devices, its free CPU and its model alone, so a placed pod changes one
-row.
+row. Grades are kept for each kind of pods, and renewed for changed rows.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage.config.plugin_args_gpu import WHOLE_GPU_MILLI
+from moorage.framework.handle import Handle
 from moorage.plugins.gpu_share.asking import GpuAsk
-from moorage.plugins.gpu_share.devices import DeviceColumns
-from moorage.plugins.gpu_share.sharing import RowRoom
-from moorage.plugins.gpu_share.typical import FloatArray, IntArray, NodeStates, TypicalPods
+from moorage.plugins.gpu_share.devices import ABSENT, DeviceColumns
+from moorage.plugins.gpu_share.policy import Policy
+from moorage.plugins.gpu_share.sharing import RowRoom, cpu_of
+from moorage.plugins.gpu_share.typical import FloatArray, IntArray, NodeStates
+from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
-_KINDS_MOST: Final = 1024  # kinds of pods whose losses are kept; a guess: 20 MB at 1200 nodes
-_NOISE: Final = 1e-6  # milli-GPU; sums in another order differ by less, real losses by more
+_KINDS_MOST: Final = 1024  # kinds of pods whose grades are kept; a guess: 12 MB at 1200 nodes
+
+Grades = NDArray[Any]
+Unusable = Callable[[NodeStates, Sequence[str]], FloatArray]
+"""Of states of nodes and names of models, the idle milli-GPU that pods to come cannot use."""
+Grade = Callable[[FloatArray], Grades]
+"""Of losses in milli-GPU, grades of the same shape: higher is better."""
 
 
 class Kind(NamedTuple):
@@ -39,37 +49,40 @@ class Kind(NamedTuple):
 
 
 class _Kept:
-    """An amount for every node, and how far it has followed the changes."""
+    """A grade and a device for every node, and how far they have followed the changes."""
 
-    __slots__ = ("amount_n", "epoch", "position")
+    __slots__ = ("device_n", "epoch", "grade_n", "position")
 
-    def __init__(self, amount_n: FloatArray, epoch: int, position: int) -> None:
-        self.amount_n, self.epoch, self.position = amount_n, epoch, position
+    def __init__(self, grade_n: Grades, epoch: int) -> None:
+        self.grade_n = grade_n
+        self.device_n = np.full(len(grade_n), ABSENT, np.int8)
+        self.epoch, self.position = epoch, -1
 
 
-class Losses:
-    """The loss of placing a pod on each node.
+class Gradient:
+    """The grades of placing a pod on each node.
 
-    The loss is the growth of the fragmentation, in milli-GPU: idle GPU that the typical pods can
-    use no more, without the GPU that the pod itself takes.
+    The loss is the growth of the idle GPU that the pods to come cannot use.
 
     Parameters
     ----------
-    typical
-        The pods to come.
+    unusable
+        That idle GPU, of states of nodes.
+    grade
+        What a loss is worth. A loss of infinity stands for a node or a device without room.
     snapshot
         The cluster.
     """
 
-    def __init__(self, typical: TypicalPods, snapshot: Snapshot) -> None:
-        self._typical = typical
+    def __init__(self, unusable: Unusable, grade: Grade, snapshot: Snapshot) -> None:
+        self._unusable = unusable
+        self._grade = grade
         self._snapshot = snapshot
         self._kept: OrderedDict[Kind, _Kept] = OrderedDict()
-        self._before: _Kept | None = None
-        """Placeable GPU of every node as it is: the same for every kind of pods."""
+        self._as_is = _AsIs()
 
-    def of(self, kind: Kind, devices: DeviceColumns) -> FloatArray:
-        """Return float64, (n,), milli-GPU; infinity where the node has no room.
+    def of(self, kind: Kind, devices: DeviceColumns) -> Grades:
+        """Return the grade of each node, that of its best device: (n,).
 
         Parameters
         ----------
@@ -78,96 +91,106 @@ class Losses:
         devices
             The devices, up to date.
         """
-        kept = self._kept.get(kind)
+        kept, log = self._kept.get(kind), devices.log
+        changed = None
         if kept is not None and kept.epoch == devices.epoch:
             self._kept.move_to_end(kind)
-            if kept.position == devices.log.position:
-                return kept.amount_n
-            changed = devices.log.since(kept.position)
-            if changed is not None:
-                self._renew(kept.amount_n, kind, devices, np.array(sorted(changed), np.int64))
-                kept.position = devices.log.position
-                return kept.amount_n
-        loss_n = np.empty(len(devices.idle_n))
-        self._renew(loss_n, kind, devices, np.arange(len(loss_n)))
-        self._kept[kind] = _Kept(loss_n, devices.epoch, devices.log.position)
-        if len(self._kept) > _KINDS_MOST:
-            self._kept.popitem(last=False)
-        return loss_n
+            changed = log.since(kept.position)
+        if kept is None or changed is None:
+            none_n = self._grade(np.full(len(devices.idle_n), np.inf))
+            kept = self._kept[kind] = _Kept(none_n, devices.epoch)
+            if len(self._kept) > _KINDS_MOST:
+                self._kept.popitem(last=False)
+            self._renew(kept, kind, devices, np.arange(len(none_n)))
+        elif changed:
+            self._renew(kept, kind, devices, np.array(changed, np.int64))
+        kept.position = log.position
+        return kept.grade_n
 
-    def choose(
-        self, ask: GpuAsk, cpu_milli: int, room: RowRoom, *, models: list[str]
-    ) -> FloatArray:
-        """Return float64, (devices,): the loss of placing a share on each device of one node."""
-        states = NodeStates(
+    def choose(self, kind: Kind, room: RowRoom, devices: DeviceColumns) -> int:
+        """Return the device of one node with the best grade for a share; -1 without room.
+
+        Parameters
+        ----------
+        kind
+            The pod.
+        room
+            The node without the pod.
+        devices
+            The devices; those of the node may be older than `room`.
+        """
+        kept = self._kept.get(kind)
+        if kept is not None and kept.epoch == devices.epoch:
+            is_as_graded = kept.position == self._as_is.position == devices.log.position
+            if is_as_graded and self._as_is.is_like(room, devices):
+                return kept.device_n.item(room.row)
+        state = NodeStates(
             np.array([room.cpu_milli], np.int64),
             np.array([room.free], np.int64),
             np.array([room.model], np.int64),
         )
-        before_s, kind = self._typical.placeable(states, models), Kind(ask, cpu_milli)
-        loss_d: FloatArray = self._of_shares(kind, states, before_s, models=models)[0]
-        return loss_d
+        found = self._of_shares(kind, state, None, models=devices.models)
+        return found[1].item(0)
 
-    def _placeable_before(self, devices: DeviceColumns) -> FloatArray:
-        """Return float64, (n,), milli-GPU: what typical pods can use of each node as it is."""
-        kept, changed = self._before, None
-        if kept is not None and kept.epoch == devices.epoch:
-            changed = devices.log.since(kept.position)
-        if kept is None or changed is None:
-            every = np.arange(len(devices.idle_n))
-            placeable_n = self._typical.placeable(self._states(devices, every), devices.models)
-            kept = self._before = _Kept(placeable_n, devices.epoch, devices.log.position)
-        elif changed:
-            rows = np.array(changed, np.int64)
-            states = self._states(devices, rows)
-            kept.amount_n[rows] = self._typical.placeable(states, devices.models)
-            kept.position = devices.log.position
-        return kept.amount_n
-
-    def _states(self, devices: DeviceColumns, rows: IntArray) -> NodeStates:
-        snapshot = self._snapshot
-        cpu_s = snapshot.allocatable("cpu")[rows] - snapshot.requested("cpu")[rows]
-        return NodeStates(cpu_s, devices.free_nd[rows], devices.model_n[rows])
-
-    def _renew(
-        self, loss_n: FloatArray, kind: Kind, devices: DeviceColumns, rows: IntArray
-    ) -> None:
-        loss_n[rows] = np.inf
-        ask, cpu_n = kind.ask, self._snapshot.allocatable("cpu") - self._snapshot.requested("cpu")
-        fits = cpu_n[rows] >= kind.cpu_milli
+    def _renew(self, kept: _Kept, kind: Kind, devices: DeviceColumns, rows: IntArray) -> None:
+        before_n = self._before(devices)
+        ask, cpu_s = kind.ask, self._as_is.cpu_n[rows]
+        fits = cpu_s >= kind.cpu_milli
         if ask.is_share:
             fits &= devices.largest_n[rows] >= ask.milli
         else:
             fits &= devices.whole_n[rows] >= ask.gpus
-        rows = rows[fits]
+        if not fits.all():
+            kept.grade_n[rows[~fits]] = self._grade(_NO_ROOM)[0]
+            rows, cpu_s = rows[fits], cpu_s[fits]
         if not len(rows):
             return
-        states, before_s = self._states(devices, rows), self._placeable_before(devices)[rows]
+        states = NodeStates(cpu_s, devices.free_nd[rows], devices.model_n[rows])
         if ask.is_share:
-            loss_sd = self._of_shares(kind, states, before_s, models=devices.models)
-            loss_n[rows] = loss_sd.min(axis=1)
+            kept.grade_n[rows], kept.device_n[rows] = self._of_shares(
+                kind, states, before_n[rows], models=devices.models
+            )
         else:
-            loss_n[rows] = self._of_whole(kind, states, before_s, models=devices.models)
+            kept.grade_n[rows] = self._of_whole(kind, states, before_n[rows], models=devices.models)
+
+    def _before(self, devices: DeviceColumns) -> FloatArray:
+        """Return float64, (n,), milli-GPU: what pods to come cannot use of each node as it is."""
+        as_is, changed = self._as_is, None
+        if as_is.epoch == devices.epoch:
+            changed = devices.log.since(as_is.position)
+        if changed is None:
+            rows = np.arange(len(devices.idle_n))
+            as_is.cpu_n, as_is.unusable_n = np.zeros(len(rows), np.int64), np.zeros(len(rows))
+            as_is.epoch = devices.epoch
+        else:
+            rows = np.array(changed, np.int64)
+        if len(rows):
+            snapshot = self._snapshot
+            cpu_s = snapshot.allocatable("cpu")[rows] - snapshot.requested("cpu")[rows]
+            as_is.cpu_n[rows] = cpu_s
+            states = NodeStates(cpu_s, devices.free_nd[rows], devices.model_n[rows])
+            as_is.unusable_n[rows] = self._unusable(states, devices.models)
+        as_is.position = devices.log.position
+        return as_is.unusable_n
 
     def _of_whole(
         self, kind: Kind, states: NodeStates, before_s: FloatArray, *, models: list[str]
-    ) -> FloatArray:
-        """Return the loss of placing whole GPUs, or a pod without GPUs, in each state."""
+    ) -> Grades:
+        """Return the grade of placing whole GPUs, or a pod without GPUs, in each state."""
         free_sd = states.free_sd
         if kind.ask.gpus:
             whole_sd = free_sd == WHOLE_GPU_MILLI
             taken_sd = whole_sd & (whole_sd.cumsum(axis=1) <= kind.ask.gpus)
             free_sd = np.where(taken_sd, 0, free_sd)
         after = NodeStates(states.cpu_s - kind.cpu_milli, free_sd, states.model_s)
-        placeable_s = self._typical.placeable(after, models)
-        return _clean(before_s - placeable_s - kind.ask.total_milli)
+        return self._grade(self._unusable(after, models) - before_s)
 
     def _of_shares(
-        self, kind: Kind, states: NodeStates, before_s: FloatArray, *, models: list[str]
-    ) -> FloatArray:
-        """Return float64, (s, devices): the loss by device; infinity without room on it.
+        self, kind: Kind, states: NodeStates, before_s: FloatArray | None, *, models: list[str]
+    ) -> tuple[Grades, IntArray]:
+        """Return the grade of the best device in each state, and the device; -1 without room.
 
-        Devices of a node that are free to the same part have the same loss. Only the first of
+        Devices of a node that are free to the same part have the same grade. Only the first of
         them is looked at.
         """
         free_sd, milli = states.free_sd, kind.ask.milli
@@ -178,13 +201,63 @@ class Losses:
         after_td = free_sd[at_t]
         after_td[np.arange(len(at_t)), device_t] -= milli
         after = NodeStates(states.cpu_s[at_t] - kind.cpu_milli, after_td, states.model_s[at_t])
-        placeable_t = self._typical.placeable(after, models)
+        if before_s is None:
+            before_s = self._unusable(states, models)
         loss_sd = np.full(free_sd.shape, np.inf)
-        loss_sd[at_t, device_t] = _clean(before_s[at_t] - placeable_t - milli)
-        return loss_sd
+        loss_sd[at_t, device_t] = self._unusable(after, models) - before_s[at_t]
+        grade_sd = self._grade(loss_sd)
+        device_s = grade_sd.argmax(axis=1)
+        best_s = grade_sd[np.arange(len(device_s)), device_s]
+        device_s[~tried_sd.any(axis=1)] = ABSENT
+        return best_s, device_s
 
 
-def _clean(loss: FloatArray) -> FloatArray:
-    """Return losses without the noise of summation: none is exactly 0."""
-    loss[np.abs(loss) < _NOISE] = 0.0
-    return loss
+class _AsIs:
+    """The nodes as they are: the same for every kind of pods."""
+
+    __slots__ = ("cpu_n", "epoch", "position", "unusable_n")
+
+    def __init__(self) -> None:
+        self.cpu_n: IntArray = np.zeros(0, np.int64)
+        self.unusable_n: FloatArray = np.zeros(0)
+        self.epoch = self.position = -1
+
+    def is_like(self, room: RowRoom, devices: DeviceColumns) -> bool:
+        """Whether a node was like this when it was last looked at."""
+        row, count = room.row, len(room.free)
+        return (
+            self.cpu_n.item(row) == room.cpu_milli
+            and devices.model_n.item(row) == room.model
+            and devices.free_nd[row, :count].tolist() == room.free
+        )
+
+
+_NO_ROOM: Final = np.array([np.inf])
+
+
+class GradientPolicy(Policy):
+    """A policy that places a pod where the pods to come lose the least GPU.
+
+    Parameters
+    ----------
+    args
+        Not used here.
+    handle
+        Snapshot and profile.
+    unusable
+        The idle GPU that the pods to come cannot use.
+    grade
+        What a loss is worth.
+    """
+
+    def __init__(self, args: object, handle: Handle, *, unusable: Unusable, grade: Grade) -> None:
+        super().__init__(args, handle)
+        self._gradient = Gradient(unusable, grade, handle.snapshot)
+
+    def grades(self, pod: PodInfo) -> Grades:
+        """Return the grade of each node for a pod: (n,)."""
+        return self._gradient.of(Kind(self.ask_of(pod), cpu_of(pod)), self.devices)
+
+    def choose(self, ask: GpuAsk, cpu_milli: int, room: RowRoom) -> int:
+        """Return the device with the best grade, the lowest of equals; -1 without room."""
+        return self._gradient.choose(Kind(ask, cpu_milli), room, self._sharing.devices_before)

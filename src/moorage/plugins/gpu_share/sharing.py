@@ -25,6 +25,8 @@ class RowRoom(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
+    row
+        Row of the node.
     free
         Free milli-GPU of each device.
     cpu_milli
@@ -33,6 +35,7 @@ class RowRoom(msgspec.Struct, frozen=True):
         Index of the node's model in `DeviceColumns.models`.
     """
 
+    row: int
     free: Sequence[int]
     cpu_milli: int
     model: int
@@ -97,8 +100,14 @@ class Sharing:
     @property
     def devices(self) -> DeviceColumns:
         """The columns of devices, up to date."""
+        found = self.devices_before
+        found.follow()
+        return found
+
+    @property
+    def devices_before(self) -> DeviceColumns:
+        """The columns of devices as they were when they were last asked for."""
         assert self._devices is not None, "the profile has no GpuShare"
-        self._devices.follow()
         return self._devices
 
     def choose(self, ask: GpuAsk, cpu_milli: int, room: RowRoom) -> int:

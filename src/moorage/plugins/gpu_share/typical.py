@@ -10,8 +10,8 @@ Rules: "Beware of Fragmentation" (Weng et al., USENIX ATC 2023), section 3, as i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from moorage.config.plugin_args_gpu import TypicalPod
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+_SUMS_TO_ONE: Final = 1e-9
 
 
 class NodeStates(NamedTuple):
@@ -40,6 +42,29 @@ class NodeStates(NamedTuple):
     model_s: IntArray
 
 
+def shares(pods: Sequence[TypicalPod]) -> FloatArray:
+    """Return float64, (kinds,): how frequent each kind of pods is, summing to 1.
+
+    Shares that sum to 1 already are not divided, so that they stay what they are to the last bit.
+    """
+    given: FloatArray = np.array([pod.share for pod in pods], np.float64)
+    total = sum(pod.share for pod in pods)
+    return given if abs(total - 1) < _SUMS_TO_ONE else given / total
+
+
+def admitted(kinds: Sequence[Collection[str]], models: Sequence[str]) -> FloatArray:
+    """Return float64, (models, kinds): 1 where a kind of pods admits a model.
+
+    Parameters
+    ----------
+    kinds
+        The models that each kind names; none for every model.
+    models
+        Names of the models, by index.
+    """
+    return np.array([[float(not each or model in each) for each in kinds] for model in models])
+
+
 class TypicalPods:
     """The pods that are expected.
 
@@ -53,15 +78,18 @@ class TypicalPods:
     """
 
     def __init__(self, pods: Sequence[TypicalPod], *, cpu_slack: float | None = None) -> None:
-        total = sum(pod.share for pod in pods)
         with_gpus = [pod for pod in pods if pod.gpus]
         self._models = [frozenset(pod.models) for pod in with_gpus]
-        self._share_j = np.array([pod.share for pod in with_gpus]) / total
+        self._share_j = shares(pods)[[pod.gpus > 0 for pod in pods]]
+        self._share_j1 = self._share_j[:, None]
         self._cpu_j = np.array([pod.cpu_milli for pod in with_gpus], np.int64)
-        self._gpus_j = np.array([pod.gpus for pod in with_gpus], np.int64)
+        self._cpu_j1 = self._cpu_j[:, None]
+        self._gpus_j1 = np.array([[pod.gpus] for pod in with_gpus], np.int64)
         milli_j = np.array([pod.gpu_milli for pod in with_gpus], np.int64)
-        self._milli_u, self._size_j = np.unique(milli_j, return_inverse=True)
-        self._total_j = self._gpus_j * milli_j
+        milli_u, self._size_j = np.unique(milli_j, return_inverse=True)
+        self._milli_u11 = milli_u[:, None, None]
+        self._total_j = self._gpus_j1[:, 0] * milli_j
+        self._total_j1 = self._total_j[:, None]
         self._milli_per_cpu = 0.0
         self._limited = cpu_slack is not None
         cpu_mean = float((self._share_j * self._cpu_j).sum())
@@ -71,6 +99,8 @@ class TypicalPods:
             )
         else:
             self._limited = False
+        self.names_models = any(self._models)
+        """Whether any kind of pods admits some models only."""
         self._admitted_mj = np.zeros((0, len(with_gpus)))
 
     def placeable(self, states: NodeStates, models: Sequence[str]) -> FloatArray:
@@ -83,23 +113,33 @@ class TypicalPods:
         models
             Names of the models, by index.
         """
-        milli_u = self._milli_u[:, None, None]
-        fits_usd = states.free_sd >= milli_u
-        room_us = np.where(fits_usd, states.free_sd, 0).sum(axis=2)
-        count_us = fits_usd.sum(axis=2)
-        spare_js = states.cpu_s - self._cpu_j[:, None]
-        fits_js = (count_us[self._size_j] >= self._gpus_j[:, None]) & (spare_js >= 0)
-        usable_js = room_us[self._size_j] * self._share_j[:, None]
+        fits_usd = states.free_sd >= self._milli_u11
+        room_us = np.add.reduce(fits_usd * states.free_sd, axis=2)
+        count_us = np.add.reduce(fits_usd, axis=2)
+        spare_js = states.cpu_s - self._cpu_j1
+        fits_js = (count_us[self._size_j] >= self._gpus_j1) & (spare_js >= 0)
+        usable_js = room_us[self._size_j] * self._share_j1
         if self._limited:
-            served_js = (self._total_j[:, None] + self._milli_per_cpu * spare_js) * self._share_j[
-                :, None
-            ]
+            served_js = (self._total_j1 + self._milli_per_cpu * spare_js) * self._share_j1
             np.minimum(usable_js, served_js, out=usable_js)
         usable_js *= fits_js
-        usable_js *= self._admitted(models).T[:, states.model_s]
-        # Row after row: the sum does not depend on the number of states.
-        placeable: FloatArray = np.add.reduce(usable_js, axis=0)
+        if self.names_models:
+            usable_js *= self._admitted(models).T[:, states.model_s]
+        # One kind after the other: the sum does not depend on the number of states.
+        placeable: FloatArray = np.cumsum(usable_js, axis=0)[-1]
         return placeable
+
+    def unusable(self, states: NodeStates, models: Sequence[str]) -> FloatArray:
+        """Return float64, (s,), milli-GPU: the idle GPU that a typical pod cannot use, on average.
+
+        Parameters
+        ----------
+        states, models
+            As of `placeable`.
+        """
+        idle_s = np.add.reduce(np.maximum(states.free_sd, 0), axis=1)
+        unusable: FloatArray = idle_s - self.placeable(states, models)
+        return unusable
 
     def pressure(self, idle_m: IntArray, models: Sequence[str]) -> FloatArray:
         """Return float64, (models,): the demand for a model for each idle GPU of it.
@@ -122,15 +162,8 @@ class TypicalPods:
         pressure_m: FloatArray = (admitted_mj * asked_j).sum(axis=1) * scale
         return pressure_m
 
-    @property
-    def names_models(self) -> bool:
-        """Whether any kind of pods admits some models only."""
-        return any(self._models)
-
     def _admitted(self, models: Sequence[str]) -> FloatArray:
         """Return float64, (models, kinds): 1 where a kind of pods admits a model."""
         if len(models) != len(self._admitted_mj):
-            self._admitted_mj = np.array(
-                [[float(not each or model in each) for each in self._models] for model in models]
-            )
+            self._admitted_mj = admitted(self._models, models)
         return self._admitted_mj
