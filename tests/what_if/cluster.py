@@ -10,6 +10,19 @@ from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.what_if.lists import read_objects
 from moorage.what_if.world import World
 
+COSCHEDULING = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- plugins:
+    multiPoint:
+      enabled: [{name: Coscheduling}]
+    queueSort:
+      enabled: [{name: Coscheduling}]
+      disabled: [{name: "*"}]
+"""
+"""The configuration of a scheduler that places Coscheduling's groups."""
+
 
 def replica_set(name: str, replicas: int, cpu: str = "2") -> Manifest:
     """Return a ReplicaSet of pods with the label ``app``."""

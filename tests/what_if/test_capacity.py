@@ -17,7 +17,7 @@ from moorage.what_if.capacity import Kind, nodes_needed, room_for, shapes_of
 from moorage.what_if.change import AddNode
 from moorage.what_if.course import try_steps
 from moorage.what_if.world import World
-from tests.what_if.cluster import bare, world_of
+from tests.what_if.cluster import COSCHEDULING, bare, world_of
 
 
 def test_pods_are_counted_until_one_finds_no_node() -> None:
@@ -83,21 +83,10 @@ def test_nodes_that_differ_only_by_name_have_one_shape() -> None:
 
 
 _PREFIX = "pod-group.scheduling.sigs.k8s.io"
-_COSCHEDULING = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- plugins:
-    multiPoint:
-      enabled: [{name: Coscheduling}]
-    queueSort:
-      enabled: [{name: Coscheduling}]
-      disabled: [{name: "*"}]
-"""
 
 
 def _grouped(*items: Manifest, nodes: int = 3) -> World:
-    config = parse_config(_COSCHEDULING)
+    config = parse_config(COSCHEDULING)
     return msgspec.structs.replace(world_of(*items, nodes=nodes), config=config)
 
 

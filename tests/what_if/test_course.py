@@ -26,7 +26,7 @@ from moorage.what_if.change import (
 )
 from moorage.what_if.consequences import Course
 from moorage.what_if.course import Reconfigure, try_steps
-from tests.what_if.cluster import bare, pod_of, replica_set, world_of
+from tests.what_if.cluster import COSCHEDULING, bare, pod_of, replica_set, world_of
 
 _NO_CPU = "0/3 nodes are available: 3 Insufficient cpu."
 
@@ -268,26 +268,13 @@ def test_a_course_can_be_told_to_programs() -> None:
     }
 
 
-_COSCHEDULING = """
-apiVersion: kubescheduler.config.k8s.io/v1
-kind: KubeSchedulerConfiguration
-profiles:
-- plugins:
-    multiPoint:
-      enabled: [{name: Coscheduling}]
-    queueSort:
-      enabled: [{name: Coscheduling}]
-      disabled: [{name: "*"}]
-"""
-
-
 def _member(number: int, minimum: int) -> Apply:
     prefix = "pod-group.scheduling.sigs.k8s.io"
     labels = {f"{prefix}/name": "gang", f"{prefix}/min-available": str(minimum)}
     return Apply(pod_manifest(f"gang-{number}", cpu="3", labels=labels))
 
 
-_AT_PERMIT = f"""{_COSCHEDULING}
+_AT_PERMIT = f"""{COSCHEDULING}
 ---
 apiVersion: moorage.dev/v1alpha1
 kind: MoorageConfiguration
@@ -295,7 +282,7 @@ profiles: [{{schedulerName: default-scheduler, groupMode: permit}}]
 """
 
 
-@pytest.mark.parametrize("config", [_COSCHEDULING, _AT_PERMIT], ids=["on trial", "held at Permit"])
+@pytest.mark.parametrize("config", [COSCHEDULING, _AT_PERMIT], ids=["on trial", "held at Permit"])
 @pytest.mark.parametrize(
     ("members", "said"),
     [

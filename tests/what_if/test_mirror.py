@@ -20,7 +20,7 @@ from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from moorage.what_if.change import Apply, Cordon, Drain
-from moorage.what_if.course import try_on
+from moorage.what_if.course import try_steps
 from moorage.what_if.messages import First, Moment, Update
 from moorage.what_if.mirror import Mirror
 from moorage.what_if.mirrored_state import MirroredState
@@ -116,7 +116,7 @@ def test_a_pod_goes_where_the_scheduler_then_binds_it() -> None:
                 for frame in told:
                     mirror.take(msgspec.msgpack.decode(frame, type=Update))
                 pod = pod_manifest(f"p{number}", cpu="1")
-                course = try_on(mirror.begin(_moment(state)), [Apply(pod)])
+                course = try_steps(mirror.begin(_moment(state)), [Apply(pod)])
                 said += [f"{each.pod} {each.node}" for each in course.starts]
                 await cluster.create(pod)
                 await aio.sleep(5)
@@ -152,7 +152,7 @@ def test_a_pod_without_a_node_is_tried_and_owners_come_with_the_question() -> No
             mirror = _new_mirror(state)
             _tell(state, mirror)
             rehearsal = mirror.begin(_moment(state), [owner])
-            course = try_on(rehearsal, [Cordon("n0"), Drain("n0")])
+            course = try_steps(rehearsal, [Cordon("n0"), Drain("n0")])
             return course, rehearsal.objects.manifest("apps", "ReplicaSet", ("default", "web"))
 
     course, manifest = run_virtual(main(), clock)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -76,6 +77,19 @@ def namespace_option(function: F) -> F:
         metavar="NAME",
         help="Namespace. Default: that of the context, or default.",
         shell_complete=complete_namespaces,
+    )(function)
+
+
+def dump_option(function: F) -> F:
+    """Add ``--from``."""
+    return click.option(
+        "--from",
+        "dump",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=None,
+        metavar="FILE",
+        help="Objects from a file instead of a server: `moorage snapshot save`, or "
+        "`kubectl get ... -A -o json`. - reads standard input.",
     )(function)
 
 

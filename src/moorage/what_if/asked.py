@@ -15,7 +15,7 @@ from moorage.base.errors import UsageError
 from moorage.what_if.capacity import Kind, need_of, room_in, shapes_of
 from moorage.what_if.changes import Scene
 from moorage.what_if.consequences import Course
-from moorage.what_if.course import scene_of, try_on
+from moorage.what_if.course import scene_of, try_steps
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.room import Need, Room
 from moorage.what_if.wire import PODS_MOST, Capacity, CapacityBody, Manifest, WhatIfBody
@@ -33,7 +33,7 @@ def what_if(body: WhatIfBody, rehearsal: Rehearsal) -> Course:
     UsageError
         A change cannot be made.
     """
-    return try_on(rehearsal, body.changes)
+    return try_steps(rehearsal, body.changes)
 
 
 def capacity(body: CapacityBody, branch: Branch) -> Capacity:

@@ -39,21 +39,15 @@ class Reconfigure(msgspec.Struct, frozen=True):
 Step: TypeAlias = Change | Reconfigure
 
 
-def try_steps(world: World, steps: Sequence[Step]) -> Course:
+def try_steps(start: World | Rehearsal, steps: Sequence[Step]) -> Course:
     """Let a world settle as it is, make changes, let it settle again, and compare.
 
-    Raises
-    ------
-    UsageError
-        A change cannot be made: its object is not there, or would be refused.
-    ConfigError
-        A configuration cannot be used.
-    """
-    return try_on(Rehearsal(world), steps)
-
-
-def try_on(rehearsal: Rehearsal, steps: Sequence[Step]) -> Course:
-    """Do the same in a rehearsal that has just begun.
+    Parameters
+    ----------
+    start
+        The world, or a rehearsal in it that has just begun.
+    steps
+        The changes, in order.
 
     Raises
     ------
@@ -62,6 +56,7 @@ def try_on(rehearsal: Rehearsal, steps: Sequence[Step]) -> Course:
     ConfigError
         A configuration cannot be used.
     """
+    rehearsal = start if isinstance(start, Rehearsal) else Rehearsal(start)
     scene = scene_of(rehearsal)
     rehearsal.settle()
     quiet = rehearsal.is_quiet

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
-from moorage.cli.options import kubeconfig_option, namespace_option, output_option
+from moorage.cli.options import output_option
 from moorage.cli.what_if.options import source_options
 
 if TYPE_CHECKING:
@@ -52,41 +50,28 @@ Only free room counts: nothing is evicted. Pods that wait now take their room fi
     metavar="NUMBER",
     help="Count no further than so many pods.",
 )
-@source_options
 @output_option()
-@namespace_option
-@scheduler_options
-@kubeconfig_option
-def capacity(  # noqa: PLR0913 - one parameter for each option
+@source_options
+def capacity(
     *,
     like: str,
     pod_file: str,
     mix: str,
     shapes: tuple[str, ...],
     most: int,
-    dump: Path | None,
-    running_config: Path | None,
-    seed: int | None,
     output: Form,
-    namespace: str,
-    **reached: Any,
+    **given: Any,
 ) -> None:
     """Count how many more pods fit, and the nodes that would place the pods that wait."""
     from moorage.base.errors import UsageError
     from moorage.cli.capacity.asked import body_of, found_out, title_of
     from moorage.cli.capacity.text import report
     from moorage.cli.render import show
-    from moorage.cli.what_if.source import Source
+    from moorage.cli.what_if.source import source_of
 
     if sum(map(bool, (like, pod_file, mix))) > 1:
         raise UsageError("--like, -f and --mix exclude each other")
-    source = Source(
-        to=AskedScheduler(**reached),
-        dump=dump,
-        running_config=running_config,
-        seed=seed,
-        namespace=namespace,
-    )
+    source = source_of(given)
     body = body_of(
         like, pod_file or mix, whole=bool(mix), shapes=shapes, namespace=source.chosen_namespace
     )

@@ -11,6 +11,7 @@ from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.completing import complete_objects
 from moorage.cli.options import (
+    dump_option,
     kubeconfig_option,
     namespace_option,
     output_option,
@@ -52,15 +53,7 @@ def explain() -> None:
     is_flag=True,
     help="Try more, however long it takes; computed afresh, not by the scheduler.",
 )
-@click.option(
-    "--from",
-    "dump",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    metavar="FILE",
-    help="Objects from a file instead of a server: `moorage snapshot save`, or "
-    "`kubectl get ... -A -o json`. - reads standard input.",
-)
+@dump_option
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
-from moorage.cli.options import kubeconfig_option, namespace_option, output_option
+from moorage.cli.options import output_option
 from moorage.cli.what_if.options import source_options
 
 if TYPE_CHECKING:
@@ -68,23 +67,16 @@ def _many(name: str, metavar: str, text: str) -> Callable[[F], F]:
     metavar="FILE",
     help="A scenario: steps in order, before the changes of other options.",
 )
-@source_options
 @output_option()
-@namespace_option
-@scheduler_options
-@kubeconfig_option
+@source_options
 @click.pass_context
 def what_if(
     ctx: click.Context,
     /,
     *,
     scenario: Path | None,
-    dump: Path | None,
-    running_config: Path | None,
-    seed: int | None,
     output: Form,
-    namespace: str,
-    **changes: Any,
+    **given: Any,
 ) -> None:
     """Say which pods would start, move, be evicted or lost, and why others would wait.
 
@@ -95,21 +87,14 @@ def what_if(
     """
     from moorage.cli.render import show
     from moorage.cli.what_if.parsing import Reading, flag_changes, scenario_changes
-    from moorage.cli.what_if.source import Source
+    from moorage.cli.what_if.source import source_of
     from moorage.cli.what_if.text import plain, report
     from moorage.cli.what_if.trying import tried
 
-    reached = {name: changes.pop(name) for name in AskedScheduler.__struct_fields__}
-    source = Source(
-        to=AskedScheduler(**reached),
-        dump=dump,
-        running_config=running_config,
-        seed=seed,
-        namespace=namespace,
-    )
+    source = source_of(given)
     reading = Reading(source.chosen_namespace, source.running())
     steps = [] if scenario is None else scenario_changes(scenario, reading)
-    steps += flag_changes(changes, reading)
+    steps += flag_changes(given, reading)
     course, told = tried(source, steps)
     show(output, plain(course, told), text=lambda: report(course, told))
     if course.worse:

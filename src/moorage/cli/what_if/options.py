@@ -8,11 +8,16 @@ from typing import Any, TypeVar
 
 import click
 
+from moorage.cli.asked_scheduler import scheduler_options
+from moorage.cli.options import dump_option, kubeconfig_option, namespace_option
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 def source_options(function: F) -> F:
-    """Add ``--from``, ``--running-config`` and ``--seed``."""
+    """Add every option that `moorage.cli.what_if.source.source_of` takes."""
+    for option in (kubeconfig_option, scheduler_options, namespace_option):
+        function = option(function)
     function = click.option(
         "--seed",
         type=click.IntRange(min=0),
@@ -28,12 +33,4 @@ def source_options(function: F) -> F:
         metavar="FILE",
         help="The configuration that the scheduler has now. Default: the default profile.",
     )(function)
-    return click.option(
-        "--from",
-        "dump",
-        type=click.Path(path_type=Path, dir_okay=False),
-        default=None,
-        metavar="FILE",
-        help="Objects from a file instead of a server: `moorage snapshot save`, or "
-        "`kubectl get ... -A -o json`. - reads standard input.",
-    )(function)
+    return dump_option(function)

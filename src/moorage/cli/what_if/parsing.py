@@ -17,17 +17,7 @@ from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.nodeagent.shapes import parse_shape, shaped_nodes
 from moorage.plugins.from_outside import with_plugins
-from moorage.what_if.change import (
-    AddNode,
-    AddTaint,
-    Apply,
-    Cordon,
-    Delete,
-    Drain,
-    RemoveNode,
-    Scale,
-    SetPriority,
-)
+from moorage.what_if import change
 from moorage.what_if.course import Reconfigure, Step
 from moorage.what_if.fullness import ZONE
 
@@ -70,9 +60,9 @@ class Reading:
             "scale": self._scale,
             "priority": self._priority,
             "taint": self._taint,
-            "cordon": lambda text: [Cordon(text)],
-            "drain": lambda text: [Drain(text)],
-            "remove": lambda text: [RemoveNode(text)],
+            "cordon": lambda text: [change.Cordon(text)],
+            "drain": lambda text: [change.Drain(text)],
+            "remove": lambda text: [change.RemoveNode(text)],
             "delete": self._delete,
             "config": lambda text: self.reconfigured(text, ()),
             "plugin": lambda text: self.reconfigured("", (text,)),
@@ -114,7 +104,7 @@ class Reading:
             raise UsageError(str(error).replace("--shape", "--add", 1)) from error
         return [self._one_node(each, dict(shape.labels)) for each in templates]
 
-    def _one_node(self, template: Any, own: Mapping[str, str]) -> AddNode:
+    def _one_node(self, template: Any, own: Mapping[str, str]) -> change.AddNode:
         """Return the change that adds a node, in the next zone unless its shape names one."""
         self._added += 1
         name = f"added-{self._added:02d}"
@@ -123,22 +113,22 @@ class Reading:
             labels.pop(ZONE, None)
         metadata = {**template["metadata"], "name": name, "labels": labels}
         turn = None if ZONE in own else self._added - 1
-        return AddNode({**template, "metadata": metadata}, turn)
+        return change.AddNode({**template, "metadata": metadata}, turn)
 
     def _apply(self, text: str) -> Sequence[Step]:
-        return [Apply(each, self._namespace) for each in read_manifests([text])]
+        return [change.Apply(each, self._namespace) for each in read_manifests([text])]
 
     def _scale(self, text: str) -> Sequence[Step]:
         found = _SCALE.fullmatch(text)
         if found is None:
             raise UsageError(f"scale {text}: write KIND/NAME=NUMBER, such as deployment/web=5")
-        return [Scale(_kind(found[1]).kind, self._namespace, found[2], int(found[3]))]
+        return [change.Scale(_kind(found[1]).kind, self._namespace, found[2], int(found[3]))]
 
     def _priority(self, text: str) -> Sequence[Step]:
         found = _PRIORITY.fullmatch(text)
         if found is None:
             raise UsageError(f"priority {text}: write pod=NAME:VALUE, such as pod=web-1:1000")
-        return [SetPriority(self._namespace, found[1], int(found[2]))]
+        return [change.SetPriority(self._namespace, found[1], int(found[2]))]
 
     def _taint(self, text: str) -> Sequence[Step]:
         found = _TAINT.fullmatch(text)
@@ -147,13 +137,13 @@ class Reading:
                 f"taint {text}: write NODE=KEY=VALUE:EFFECT, the effect one of NoSchedule, "
                 "PreferNoSchedule, NoExecute"
             )
-        return [AddTaint(found[1], found[2], found[3] or "", found[4])]
+        return [change.AddTaint(found[1], found[2], found[3] or "", found[4])]
 
     def _delete(self, text: str) -> Sequence[Step]:
         kind, slash, name = text.partition("/")
         if not slash or not name:
             raise UsageError(f"delete {text}: write KIND/NAME, such as deployment/web")
-        return [Delete(_kind(kind).kind, self._namespace, name)]
+        return [change.Delete(_kind(kind).kind, self._namespace, name)]
 
 
 def flag_changes(flags: Mapping[str, Any], reading: Reading) -> list[Step]:

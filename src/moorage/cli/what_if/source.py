@@ -101,6 +101,13 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(name for name, value in given.items() if value is not None)
 
 
+def source_of(given: dict[str, Any]) -> Source:
+    """Take the options of `moorage.cli.what_if.options` out of all that a command was given."""
+    to = AskedScheduler(**{name: given.pop(name) for name in AskedScheduler.__struct_fields__})
+    names = (name for name in Source.__struct_fields__ if name != "to")
+    return Source(to=to, **{name: given.pop(name) for name in names})
+
+
 def asked_of_scheduler(
     source: Source,
     path: str,
