@@ -314,7 +314,7 @@ def _delete(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
     owners = _owners(objects)
     if bare and (rng.random() < 0.5 or not owners):
         name = rng.choice(bare)
-        del objects.pods["default", name]
+        objects.drop_pod(("default", name))
         return [Delete("Pod", "default", name)]
     if not owners:
         return []

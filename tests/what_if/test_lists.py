@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.api.yaml_text import write_yaml
 from moorage.base.errors import UsageError
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.builders import node_manifest, pod, pod_manifest
 from moorage.what_if.lists import Objects, read_objects
 
 _NODE = node_manifest("n1")
@@ -162,7 +163,7 @@ def test_a_copy_does_not_change_with_its_original() -> None:
     first = read_objects(json.dumps(_list(_NODE, _POD, _SERVICE)).encode(), "file")
     second = first.copy()
     second.nodes.clear()
-    second.pods.clear()
+    second.drop_pod(("default", "p"))
     second.lister("services").clear()
     second.manifests["", "Service"].clear()
     assert _names(first) == (
@@ -173,3 +174,27 @@ def test_a_copy_does_not_change_with_its_original() -> None:
     )
     assert second.manifest("", "Service", ("a", "s")) is None
     assert first.manifest("", "Service", ("a", "s")) == _SERVICE
+
+
+def test_pods_are_found_by_their_node() -> None:
+    """A pod that gets a node leaves those without one; a pod that has finished is on no node."""
+    found = Objects()
+    finished = pod("c", node_name="n1")
+    status = msgspec.structs.replace(finished.status, phase="Succeeded")
+    for each in (
+        pod("b", node_name="n1"),
+        pod("a"),
+        msgspec.structs.replace(finished, status=status),
+    ):
+        found.put_pod(each)
+    assert (_found(found, ""), _found(found, "n1")) == (["a"], ["b"])
+    found.put_pod(pod("a", node_name="n1"))
+    assert (_found(found, ""), _found(found, "n1")) == ([], ["b", "a"])
+    found.drop_pod(("default", "b"))
+    found.drop_pod(("default", "unknown"))
+    assert _found(found, "n1") == ["a"]
+    assert list(found.pods) == [("default", "a"), ("default", "c")]
+
+
+def _found(objects: Objects, node_name: str) -> list[str]:
+    return [each.name for each in objects.pods_on(node_name)]

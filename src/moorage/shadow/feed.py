@@ -155,7 +155,8 @@ class Feed:
             core.snapshot.names[row]: core.snapshot.node(row)
             for row in range(core.snapshot.num_nodes)
         }
-        found.pods = {pod.key: pod for pod in core.store.all()}
+        for pod in core.store.all():
+            found.put_pod(pod)
         for name, listed in objects.items():
             found.lister(name).update(listed)
         return World(

@@ -6,12 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from moorage.snapshot.shape import amount_of
 from moorage.snapshot.snapshot import Snapshot
 
 ZONE: Final = "topology.kubernetes.io/zone"
 _BASIC: Final = ("cpu", "memory")
+
+IntArray = NDArray[np.int64]
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -59,50 +63,56 @@ class Fullness:
 
     Attributes
     ----------
-    nodes
-        Number of pods, then for each resource the requested and the allocatable amount in the
-        units of the columns; by node.
+    names
+        The nodes, by row.
     resources
         The resources: cpu, memory, and every extended resource that a node offers.
-    zones
-        The zone of each node that has one.
+    amounts
+        int64, (1 + 2 * resources, nodes): number of pods, then for each resource the requested and
+        the allocatable amount, in the units of the columns.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        count, columns = snapshot.num_nodes, snapshot.table.columns
+        # Whole columns are copied, and no node is looked at: there may be thousands, in a fork
+        # that copies each page it touches.
+        self.names = tuple(snapshot.names)
         self.resources = (*_BASIC, *_extended(snapshot))
-        amounts = [
-            columns.ensure(key)[:count].tolist() if columns.has(key) else [0] * count
-            for resource in self.resources
-            for key in (("requested", resource), ("allocatable", resource))
-        ]
-        pods = columns.ensure("pod_count")[:count].tolist()
-        names = snapshot.names
-        self.nodes: dict[str, tuple[int, ...]] = dict(
-            zip(names, zip(pods, *amounts, strict=True), strict=True)
+        self.amounts = np.array(
+            [
+                snapshot.pod_count,
+                *(
+                    amounts
+                    for resource in self.resources
+                    for amounts in (snapshot.requested(resource), snapshot.allocatable(resource))
+                ),
+            ],
+            np.int64,
         )
-        self.zones: dict[str, str] = {
-            name: zone
-            for row, name in enumerate(names)
-            if (zone := snapshot.node(row).metadata.labels.get(ZONE, ""))
-        }
+        column = snapshot.label_column(ZONE)
+        self._zone_names, self._zone_n = column.values, column.ids.copy()
 
-    def use(self, name: str) -> Use | None:
-        """Return the use of a node, None if there is no such node."""
-        found = self.nodes.get(name)
-        return None if found is None else _use(self.resources, found)
+    def by_node(self) -> dict[str, IntArray]:
+        """Return the column of each node, by its name."""
+        return dict(zip(self.names, self.amounts.T, strict=True))
 
-    def by_zone(self) -> dict[str, tuple[int, ...]]:
-        """Return the sums over the nodes of each zone, in the form of `nodes`."""
-        by_zone: dict[str, list[tuple[int, ...]]] = {}
-        for name, zone in self.zones.items():
-            by_zone.setdefault(zone, []).append(self.nodes[name])
-        return {zone: tuple(map(sum, zip(*rows, strict=True))) for zone, rows in by_zone.items()}
+    def by_zone(self) -> dict[str, IntArray]:
+        """Return the sum of the columns of each zone's nodes, by the zone's name."""
+        found = {}
+        for number, name in enumerate(self._zone_names):
+            in_zone_n = self._zone_n == number
+            if name and in_zone_n.any():
+                found[name] = self.amounts[:, in_zone_n].sum(axis=1)
+        return found
 
 
 def node_changes(before: Fullness, after: Fullness) -> tuple[UseChange, ...]:
     """Return the nodes whose use differs, by name; nodes that come or go are among them."""
-    return tuple(_changes(before, before.nodes, after, after.nodes))
+    if (before.names, before.resources) == (after.names, after.resources):
+        rows = np.flatnonzero((before.amounts != after.amounts).any(axis=0)).tolist()
+        old = {before.names[row]: before.amounts[:, row] for row in rows}
+        new = {after.names[row]: after.amounts[:, row] for row in rows}
+        return tuple(_changes(before, old, after, new))
+    return tuple(_changes(before, before.by_node(), after, after.by_node()))
 
 
 def zone_changes(before: Fullness, after: Fullness) -> tuple[UseChange, ...]:
@@ -112,15 +122,12 @@ def zone_changes(before: Fullness, after: Fullness) -> tuple[UseChange, ...]:
 
 def _changes(
     before: Fullness,
-    old: Mapping[str, tuple[int, ...]],
+    old: Mapping[str, IntArray],
     after: Fullness,
-    new: Mapping[str, tuple[int, ...]],
+    new: Mapping[str, IntArray],
 ) -> Iterator[UseChange]:
-    same = before.resources == after.resources
     for name in sorted({**old, **new}):
         was, now = old.get(name), new.get(name)
-        if was == now and same:
-            continue
         change = UseChange(
             name,
             None if was is None else _use(before.resources, was),
@@ -130,10 +137,11 @@ def _changes(
             yield change
 
 
-def _use(resources: tuple[str, ...], amounts: tuple[int, ...]) -> Use:
-    used, allocatable = amounts[1::2], amounts[2::2]
+def _use(resources: tuple[str, ...], amounts: IntArray) -> Use:
+    pods, *others = amounts.tolist()
+    used, allocatable = others[::2], others[1::2]
     return Use(
-        amounts[0],
+        pods,
         {name: amount_of(name, each) for name, each in zip(resources, used, strict=True)},
         {name: amount_of(name, each) for name, each in zip(resources, allocatable, strict=True)},
     )
@@ -141,6 +149,5 @@ def _use(resources: tuple[str, ...], amounts: tuple[int, ...]) -> Use:
 
 def _extended(snapshot: Snapshot) -> list[str]:
     """Return the extended resources that nodes offer, by name."""
-    offered = (snapshot.node(row).status.allocatable for row in range(snapshot.num_nodes))
-    found = {name for amounts in offered for name in amounts}
-    return sorted(name for name in found if "/" in name)
+    known = (name for name in snapshot.table.exact_limit if "/" in name)
+    return sorted(name for name in known if snapshot.allocatable(name).any())

@@ -7,7 +7,7 @@ that cannot be read is reported by name; the other objects are taken in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -80,8 +80,6 @@ class Objects:
     ----------
     nodes
         By name.
-    pods
-        Every pod, finished ones included.
     watched
         Typed objects of the other watched kinds, by the name of their lister.
     manifests
@@ -92,7 +90,9 @@ class Objects:
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
-        self.pods: dict[Key, Pod] = {}
+        self._pods: dict[Key, Pod] = {}
+        # The keys of pods by the name of their node, "" for no node.
+        self._by_node: dict[str, dict[Key, None]] = {}
         self.watched: dict[str, dict[Key, ApiObject]] = {}
         self.manifests: dict[tuple[str, str], dict[Key, bytes]] = {}
         self.unreadable: list[Unreadable] = []
@@ -100,11 +100,43 @@ class Objects:
     def copy(self) -> Objects:
         """Return a copy that can be changed; the objects themselves are never changed."""
         other = Objects()
-        other.nodes, other.pods = dict(self.nodes), dict(self.pods)
+        other.nodes, other._pods = dict(self.nodes), dict(self._pods)
+        other._by_node = {name: dict(keys) for name, keys in self._by_node.items()}
         other.watched = {name: dict(found) for name, found in self.watched.items()}
         other.manifests = {name: dict(found) for name, found in self.manifests.items()}
         other.unreadable = list(self.unreadable)
         return other
+
+    @property
+    def pods(self) -> Mapping[Key, Pod]:
+        """Every pod, finished ones included; `put_pod` and `drop_pod` change it."""
+        return self._pods
+
+    def put_pod(self, pod: Pod) -> None:
+        """Add a pod, or a new version of it."""
+        old = self._pods.get(pod.key)
+        if old is not None and old.spec.node_name != pod.spec.node_name:
+            self._leave(old)
+        self._pods[pod.key] = pod
+        self._by_node.setdefault(pod.spec.node_name, {})[pod.key] = None
+
+    def drop_pod(self, key: Key) -> Pod | None:
+        """Remove a pod and return it; None if it is not there."""
+        pod = self._pods.pop(key, None)
+        if pod is not None:
+            self._leave(pod)
+        return pod
+
+    def _leave(self, pod: Pod) -> None:
+        there = self._by_node[pod.spec.node_name]
+        del there[pod.key]
+        if not there:
+            del self._by_node[pod.spec.node_name]
+
+    def pods_on(self, node_name: str) -> list[Pod]:
+        """Return the unfinished pods of a node; those without a node for an empty name."""
+        found = (self._pods[key] for key in self._by_node.get(node_name, ()))
+        return [pod for pod in found if not is_finished(pod)]
 
     def manifest(self, group: str, kind: str, key: Key) -> dict[str, Any] | None:
         """Return an object that is neither a node nor a pod, as plain JSON values."""
@@ -123,10 +155,7 @@ class Objects:
     @property
     def pending_pods(self) -> list[Pod]:
         """Pods without a node, the oldest first."""
-        found = [
-            pod for pod in self.pods.values() if not pod.spec.node_name and not is_finished(pod)
-        ]
-        return sorted(found, key=_age)
+        return sorted(self.pods_on(""), key=_age)
 
     def add_json(self, item: bytes | msgspec.Raw) -> None:
         """Take in one object; an object that cannot be read is reported instead."""
@@ -150,7 +179,7 @@ class Objects:
             self.nodes[key[1]] = checked_node(decode(Node, item))
             return
         if (group, head.kind) == ("", "Pod"):
-            self.pods[key] = checked_pod(decode(Pod, item))
+            self.put_pod(checked_pod(decode(Pod, item)))
             return
         known = KINDS.get((group, head.kind))
         if known is not None:

@@ -16,7 +16,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock, rfc3339
 from moorage.base.ids import new_uid
 from moorage.base.rng import Random
-from moorage.what_if.lists import Key, Objects, is_finished
+from moorage.what_if.lists import Key, Objects
 from moorage.what_if.world import Filled
 
 # Larger than the versions of a server, so that changes count as newer.
@@ -79,12 +79,7 @@ class LiveObjects:
 
     def pods_on(self, node_name: str) -> Sequence[Pod]:
         """Return the unfinished pods of a node, by name."""
-        found = [
-            pod
-            for pod in self.objects.pods.values()
-            if pod.spec.node_name == node_name and not is_finished(pod)
-        ]
-        return sorted(found, key=lambda pod: pod.key)
+        return sorted(self.objects.pods_on(node_name), key=lambda pod: pod.key)
 
     def add_pod(self, pod: Pod) -> Pod:
         """Put a new pod; a uid and the time of creation are filled in."""
@@ -95,7 +90,7 @@ class LiveObjects:
             creation_timestamp=rfc3339(self._clock.now_ns()),
         )
         pod = msgspec.structs.replace(pod, metadata=metadata)
-        self.objects.pods[pod.key] = pod
+        self.objects.put_pod(pod)
         self.touched.setdefault(pod.uid, (pod.key, None))
         self._note_progress()
         self.filled.pods.on_add(pod)
@@ -107,7 +102,7 @@ class LiveObjects:
         old = self.objects.pods[pod.key]
         metadata = msgspec.structs.replace(pod.metadata, resource_version=self._next_version())
         new = msgspec.structs.replace(pod, metadata=metadata)
-        self.objects.pods[new.key] = new
+        self.objects.put_pod(new)
         self.touched.setdefault(new.uid, (new.key, old))
         self.filled.pods.on_update(old, new)
         self._tell(new)
@@ -116,7 +111,7 @@ class LiveObjects:
         """Remove a pod, if it is still there."""
         current = self.current(pod)
         if current is not None:
-            del self.objects.pods[pod.key]
+            self.objects.drop_pod(pod.key)
             self.touched.setdefault(pod.uid, (pod.key, current))
             self._note_progress()
             self.filled.pods.on_delete(current, missed=False)

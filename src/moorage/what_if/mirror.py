@@ -18,6 +18,7 @@ from moorage.api.pod import Pod
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
+from moorage.what_if.fullness import Fullness
 from moorage.what_if.lists import KINDS, Objects
 from moorage.what_if.messages import Moment, Update
 from moorage.what_if.rehearsal import Rehearsal
@@ -44,6 +45,9 @@ class Mirror:
     def __init__(self, config: LoadedConfiguration, registry: Registry, *, now_ns: int) -> None:
         world = World(objects=Objects(), registry=registry, config=config, now_ns=now_ns)
         self._rehearsal = Rehearsal(world)
+        # Makes the columns that every answer reads: they follow the nodes from now on, and no fork
+        # has to fill them.
+        Fullness(self._rehearsal.filled.core.snapshot)
 
     def take(self, update: Update) -> None:
         """Take changes in; pods without a node are queued only when a rehearsal begins."""
@@ -58,7 +62,8 @@ class Mirror:
             else:
                 ingest.on_update(old, node)
         for key in update.gone_pods:
-            self._drop_pod(objects.pods.pop(key))
+            self._drop_pod(objects.pods[key])
+            objects.drop_pod(key)
         for pod in update.pods:
             self._put_pod(pod)
         for lister, gone in update.gone_others.items():
@@ -92,7 +97,7 @@ class Mirror:
     def _put_pod(self, pod: Pod) -> None:
         objects, ingest = self._rehearsal.objects, self._rehearsal.filled.pods
         old = objects.pods.get(pod.key)
-        objects.pods[pod.key] = pod
+        objects.put_pod(pod)
         if old is not None and old.uid == pod.uid and _is_bound(old) and _is_bound(pod):
             ingest.on_update(old, pod)
             return

@@ -48,7 +48,7 @@ class WatchedCluster:
                 NODES, Node, self._node_seen, lambda o: objects.nodes.pop(o.name, None)
             ),
             self._reflector(
-                PODS, Pod, self._pod_seen, lambda o: objects.pods.pop(_key(o), None), fields=_FIELDS
+                PODS, Pod, self._pod_seen, lambda o: objects.drop_pod(_key(o)), fields=_FIELDS
             ),
             self._in(DAEMON_SETS, Whole, self.daemon_sets),
             *(self._in(each.resource, each.type_, objects.lister(each.lister)) for each in WATCHED),
@@ -75,9 +75,9 @@ class WatchedCluster:
     def _pod_seen(self, pod: Pod) -> None:
         self.changes += 1
         try:
-            self.objects.pods[_key(pod)] = checked_pod(pod)
+            self.objects.put_pod(checked_pod(pod))
         except ValueError:
-            self.objects.pods.pop(_key(pod), None)
+            self.objects.drop_pod(_key(pod))
 
     def _in(self, resource: ResourceType, kind: type[Any], found: dict[Key, Any]) -> Reflector[Any]:
         def seen(obj: Any) -> None:
