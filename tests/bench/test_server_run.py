@@ -27,7 +27,7 @@ async def test_pods_go_through_server_and_scheduler() -> None:
     result = await run.run()
     assert (result.scheduled, result.mode) == (20, "server")
     assert set(result.memory_peak_mib) == {"server", "scheduler", "client"}
-    assert set(result.seconds_by_part) == {"server cpu", "scheduler cpu"}
+    assert set(result.seconds_by_part) == {"server cpu", "scheduler cpu", "scheduler's own cpu"}
     assert [line for line in told if line.startswith("Create")] == [
         "CreateNodes 5",
         "CreatePods 5",

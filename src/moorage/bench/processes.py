@@ -85,6 +85,10 @@ class Child:
         """Return the processor time used so far by the process and its children; 0 if unknown."""
         return sum(_processor_seconds(pid) for pid in self._tree())
 
+    def own_processor_seconds(self) -> float:
+        """Return the processor time used so far by the process alone; 0 if unknown."""
+        return 0.0 if self._process is None else _processor_seconds(self._process.pid)
+
     def _tree(self) -> Iterator[int]:
         if self._process is None or not _PROC.is_dir():
             return

@@ -29,6 +29,8 @@ from moorage.client.writes import Client
 
 Progress = Callable[[str], None]
 
+OWN_CPU = "scheduler's own cpu"
+"""Name of the scheduler's processor time without that of processes which it has started."""
 _START_SECONDS = 30.0
 _STALL_SECONDS = 60.0
 _CHECK_SECONDS = 0.5  # a process that ended is noticed within this time
@@ -69,8 +71,8 @@ class Beside(Protocol):
         """Flags of the scheduler, instead of serving nothing."""
         ...
 
-    async def before(self) -> None:
-        """Prepare, when the scheduler runs and before pods are created."""
+    async def before(self, scheduler: Child) -> None:
+        """Prepare, when the scheduler runs and before measured pods are created."""
         ...
 
     async def during(self) -> None:
@@ -92,6 +94,8 @@ class ServerRun:
     config
         Makes the scheduler's configuration file from the kubeconfig of the running server; None
         for the defaults.
+    flags
+        Further flags of the scheduler, where nothing happens beside.
     beside
         Happens while measured pods are created; None for nothing.
     """
@@ -104,8 +108,10 @@ class ServerRun:
         streams: Streams,
         progress: Progress = lambda line: None,
         config: Callable[[Path], Awaitable[Path]] | None = None,
+        flags: Sequence[str] = (),
         beside: Beside | None = None,
     ) -> None:
+        self._flags = flags
         self._config = config
         self._beside = beside
         self._workload = workload
@@ -123,10 +129,10 @@ class ServerRun:
         """
         with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
             place = Path(folder)
-            kubeconfig = place / "kubeconfig"
+            kubeconfig, beside = place / "kubeconfig", self._beside
             server = Child("server", _server_flags(kubeconfig), log=place / "server.log")
             flags = ["run", "--kubeconfig", str(kubeconfig)]
-            flags += ("--secure-port", "0") if self._beside is None else self._beside.flags
+            flags += ("--secure-port", "0", *self._flags) if beside is None else beside.flags
             flags += ["--seed", str(self._streams.seed)]
             try:
                 await server.start()
@@ -177,8 +183,9 @@ class ServerRun:
                 continue
             self._progress(f"CreatePods {op.count}")
             if op.measured and self._beside is not None:
-                await self._beside.before()
+                await self._beside.before(scheduler)
             before = {child.name: child.processor_seconds() for child in (server, scheduler)}
+            own_before = scheduler.own_processor_seconds()
             have, start = len(bound.nodes), self._clock.monotonic_ns()
             async with asyncio.TaskGroup() as group:
                 during = self._begun(group) if op.measured else None
@@ -204,7 +211,8 @@ class ServerRun:
                     seconds_by_part={
                         f"{child.name} cpu": child.processor_seconds() - before[child.name]
                         for child in (server, scheduler)
-                    },
+                    }
+                    | {OWN_CPU: scheduler.own_processor_seconds() - own_before},
                 )
         assert result is not None, f"{self._workload.name} measures nothing"
         return result

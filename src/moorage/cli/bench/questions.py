@@ -68,6 +68,14 @@ def _lines(found: QuestionsResult) -> list[str]:
         f"without questions  {', '.join(f'{each:.0f}' for each in found.without)} pods/s",
         f"with questions     {', '.join(f'{each:.0f}' for each in found.asked)} pods/s, "
         f"loss {found.loss_percent:.1f} %",
-        f"{found.answers} answers, median {found.median_ms:.0f} ms; the first, for which the state "
-        f"is copied, {found.first_ms:.0f} ms",
+        f"scheduler's CPU    {_each(found.cpu_without)} ms a pod without, "
+        f"{_each(found.cpu_asked)} with",
+        f"{found.answers} answers meanwhile, median {found.median_ms:.0f} ms; the first, for which "
+        f"the state is copied, {found.first_ms:.0f} ms",
+        f"while no pod comes: one pod {found.quiet_ms:.0f} ms, a gang of 500 "
+        f"{found.gang_ms:.0f} ms; a question takes the scheduler {found.loop_ms:.1f} ms of CPU",
     ]
+
+
+def _each(found: tuple[float, ...]) -> str:
+    return ", ".join(f"{each:.2f}" for each in found)
