@@ -1,8 +1,9 @@
 """Measures explanations: pending pods of several causes on a full cluster, each explained.
 
 The cluster has two shapes of nodes in three zones, a tenth of them with a taint, and the pods of
-several services on every node. Each question is about a pod with another cause; user CPU time
-counts, since the scheduler's loop is busy for that long.
+several services on every node; every node has devices, and some pods have claims. Each question is
+about a pod with another cause; user CPU time counts, since the scheduler's loop is busy for that
+long.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
+from moorage.bench.explain_devices import CLAIMS, claim_name, put_devices
 from moorage.config.own import LoadedConfiguration
 from moorage.explain.explaining import explain
 from moorage.framework.registry import Registry
@@ -97,6 +99,10 @@ CAUSES: Final[Mapping[str, Spec]] = {
     ),
     "more important": _spec("6", priority=10),
     "fits": _spec("1m", "1Mi"),
+    **{
+        cause: _spec("1m", resourceClaims=[{"name": "c", "resourceClaimName": claim_name(cause)}])
+        for cause in CLAIMS
+    },
 }
 """The spec of a pending pod, by its cause."""
 
@@ -152,6 +158,7 @@ def _fill(core: Core, nodes: int, pods_a_node: int, clock: Clock) -> None:
                 spec["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 80}]
             spec["nodeName"] = _name(index)
             pods.on_add(_pod(f"p{index}-{number}", spec, app=app))
+    put_devices(core.snapshot, {f"p{index}-0": _name(index) for index in range(nodes)})
 
 
 def _name(index: int) -> str:
