@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
-import numpy as np
-from numpy.typing import NDArray
 
 from moorage.snapshot.shape import amount_of
 from moorage.snapshot.snapshot import Snapshot
@@ -15,7 +13,8 @@ from moorage.snapshot.snapshot import Snapshot
 ZONE: Final = "topology.kubernetes.io/zone"
 _BASIC: Final = ("cpu", "memory")
 
-IntArray = NDArray[np.int64]
+Amounts = tuple[int, ...]
+"""Number of pods, then for each resource the requested and the allocatable amount, as columns."""
 
 
 class Use(msgspec.Struct, frozen=True):
@@ -68,51 +67,45 @@ class Fullness:
     resources
         The resources: cpu, memory, and every extended resource that a node offers.
     amounts
-        int64, (1 + 2 * resources, nodes): number of pods, then for each resource the requested and
-        the allocatable amount, in the units of the columns.
+        The amounts of each node, by row.
     """
 
     def __init__(self, snapshot: Snapshot) -> None:
-        # Whole columns are copied, and no node is looked at: there may be thousands, in a fork
-        # that copies each page it touches.
+        # Columns are read, and no node is looked at: there may be thousands, in a fork that copies
+        # each page it touches.
         self.names = tuple(snapshot.names)
         self.resources = (*_BASIC, *_extended(snapshot))
-        self.amounts = np.array(
-            [
-                snapshot.pod_count,
-                *(
-                    amounts
-                    for resource in self.resources
-                    for amounts in (snapshot.requested(resource), snapshot.allocatable(resource))
-                ),
-            ],
-            np.int64,
-        )
+        columns = [snapshot.pod_count]
+        for resource in self.resources:
+            columns += [snapshot.requested(resource), snapshot.allocatable(resource)]
+        self.amounts: list[Amounts] = list(zip(*(each.tolist() for each in columns), strict=True))
         column = snapshot.label_column(ZONE)
-        self._zone_names, self._zone_n = column.values, column.ids.copy()
+        self._zones, self._zone_of = column.values, column.ids.tolist()
 
-    def by_node(self) -> dict[str, IntArray]:
-        """Return the column of each node, by its name."""
-        return dict(zip(self.names, self.amounts.T, strict=True))
+    def by_node(self) -> dict[str, Amounts]:
+        """Return the amounts of each node, by its name."""
+        return dict(zip(self.names, self.amounts, strict=True))
 
-    def by_zone(self) -> dict[str, IntArray]:
-        """Return the sum of the columns of each zone's nodes, by the zone's name."""
-        found = {}
-        for number, name in enumerate(self._zone_names):
-            in_zone_n = self._zone_n == number
-            if name and in_zone_n.any():
-                found[name] = self.amounts[:, in_zone_n].sum(axis=1)
-        return found
+    def by_zone(self) -> dict[str, Amounts]:
+        """Return the sums of each zone, by its name."""
+        found: dict[int, list[Amounts]] = {}
+        for zone, amounts in zip(self._zone_of, self.amounts, strict=True):
+            found.setdefault(zone, []).append(amounts)
+        return {
+            self._zones[zone]: tuple(map(sum, zip(*rows, strict=True)))
+            for zone, rows in found.items()
+            if zone >= 0 and self._zones[zone]
+        }
 
 
 def node_changes(before: Fullness, after: Fullness) -> tuple[UseChange, ...]:
     """Return the nodes whose use differs, by name; nodes that come or go are among them."""
-    if (before.names, before.resources) == (after.names, after.resources):
-        rows = np.flatnonzero((before.amounts != after.amounts).any(axis=0)).tolist()
-        old = {before.names[row]: before.amounts[:, row] for row in rows}
-        new = {after.names[row]: after.amounts[:, row] for row in rows}
-        return tuple(_changes(before, old, after, new))
-    return tuple(_changes(before, before.by_node(), after, after.by_node()))
+    old, new = before.by_node(), after.by_node()
+    if before.resources == after.resources:
+        same = {name for name, amounts in old.items() if new.get(name) == amounts}
+        old = {name: amounts for name, amounts in old.items() if name not in same}
+        new = {name: amounts for name, amounts in new.items() if name not in same}
+    return tuple(_changes(before, old, after, new))
 
 
 def zone_changes(before: Fullness, after: Fullness) -> tuple[UseChange, ...]:
@@ -122,9 +115,9 @@ def zone_changes(before: Fullness, after: Fullness) -> tuple[UseChange, ...]:
 
 def _changes(
     before: Fullness,
-    old: Mapping[str, IntArray],
+    old: Mapping[str, Amounts],
     after: Fullness,
-    new: Mapping[str, IntArray],
+    new: Mapping[str, Amounts],
 ) -> Iterator[UseChange]:
     for name in sorted({**old, **new}):
         was, now = old.get(name), new.get(name)
@@ -137,8 +130,8 @@ def _changes(
             yield change
 
 
-def _use(resources: tuple[str, ...], amounts: IntArray) -> Use:
-    pods, *others = amounts.tolist()
+def _use(resources: tuple[str, ...], amounts: Amounts) -> Use:
+    pods, *others = amounts
     used, allocatable = others[::2], others[1::2]
     return Use(
         pods,
