@@ -175,3 +175,10 @@ class TestExpiry:
         for name in ("a", "b", "c", "d"):
             await cluster.ok("POST", NEW, new_event(f"{name}.1", about=name))
         assert await cluster.names(CORE) == ["c.1", "d.1"]
+
+
+async def test_an_event_whose_values_contain_the_separator_of_packed_values_is_selected_by_them():
+    cluster = Cluster()
+    await cluster.ok("POST", CORE, core_event(about="b") | {"reason": "a\0b"})
+    assert await cluster.names(CORE, fieldSelector="reason=a\0b,type=Normal") == ["b.1"]
+    assert await cluster.names(CORE, fieldSelector="reason=a") == []

@@ -1,6 +1,6 @@
 """Mutations of bytes and of values, drawn from a seed.
 
-``FUZZ_RUNS=12000 make test ARGS=tests/attack/test_fuzz.py`` runs each fuzzer for longer, and
+``FUZZ_RUNS=12000 make test ARGS='tests/attack -k random'`` runs each fuzzer for longer, and
 ``FUZZ_SEED=7`` takes other draws. A failure names its seed and run; what it found becomes a case
 of a table in this folder.
 """
@@ -49,13 +49,8 @@ def mutated_bytes(data: bytes, rng: Random) -> bytes:
 def mutated_value(value: Any, rng: Random) -> Any:
     """Return a copy of a value with one place in it replaced, removed or repeated."""
     value = json.loads(json.dumps(value))
-    holder: Any = [value]
-    key: Any = 0
-    while isinstance(holder[key], dict | list) and holder[key] and rng.random() < 0.85:
-        holder = holder[key]
-        key = rng.choice(list(holder) if isinstance(holder, dict) else list(range(len(holder))))
-        if rng.random() < 0.1:
-            break
+    # A walk stops early, so it seldom reaches what is deep inside; a draw of all places does.
+    holder, key = _walked([value], rng) if rng.random() < 0.5 else rng.choice(_places([value]))
     what = rng.randrange(5)
     if what == 0 and isinstance(holder, dict):
         holder[rng.choice(["", "a", "\x00", "metadata", "$patch", "x" * 300])] = holder.pop(key)
@@ -66,3 +61,27 @@ def mutated_value(value: Any, rng: Random) -> Any:
     else:
         holder[key] = rng.choice(ODD_VALUES)
     return value
+
+
+def _walked(holder: Any, rng: Random) -> tuple[Any, Any]:
+    """Return a place found by a walk from the outside, as (dict or list, key in it)."""
+    key: Any = 0
+    while isinstance(holder[key], dict | list) and holder[key] and rng.random() < 0.85:
+        holder = holder[key]
+        key = rng.choice(_keys(holder))
+        if rng.random() < 0.1:
+            break
+    return holder, key
+
+
+def _places(holder: Any) -> list[tuple[Any, Any]]:
+    """Return every place in a value, as (dict or list, key in it)."""
+    found = [(holder, key) for key in _keys(holder)]
+    for key in _keys(holder):
+        if isinstance(holder[key], dict | list):
+            found += _places(holder[key])
+    return found
+
+
+def _keys(holder: Any) -> list[Any]:
+    return list(holder) if isinstance(holder, dict) else list(range(len(holder)))

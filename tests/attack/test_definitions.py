@@ -46,6 +46,19 @@ async def test_a_schema_of_the_wrong_shape_is_refused(wrong: dict[str, Any]):
     assert status in (400, 422), found
 
 
+@pytest.mark.parametrize("wrong", [1.5, 5, True, "x", [1.5], {"properties": 1.5}, {"type": 1.5}])
+@pytest.mark.parametrize("holder", ["doors", "limits"])
+async def test_a_schema_of_the_wrong_type_inside_another_is_refused(holder: str, wrong: Any):
+    made = definition()
+    spec = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    inside = "items" if holder == "doors" else "additionalProperties"
+    schema = spec["properties"][holder]
+    schema[inside] = wrong
+    status, found = await Cluster().call("POST", DEFINITIONS, made)
+    allowed = inside == "additionalProperties" and wrong is True
+    assert (status == 201) if allowed else (status in (400, 422)), found
+
+
 @pytest.mark.parametrize(
     ("pattern", "text", "fits"),
     [

@@ -205,7 +205,9 @@ HEAD = (
 )  # fmt: skip
 
 
-async def test_random_bytes_on_a_connection_do_not_end_the_server(tmp_path: Path):
+async def test_random_bytes_on_a_connection_do_not_end_the_server(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
     async with listening(tmp_path) as wire:
         for run, rng in draws("head"):
             reader, writer = await wire.connect()
@@ -217,3 +219,4 @@ async def test_random_bytes_on_a_connection_do_not_end_the_server(tmp_path: Path
                 assert b" 500 " not in answer[:20], f"seed {SEED}, run {run}: {answer!r}"
             writer.close()
         assert (await wire.send(b"GET /readyz")).body == b"ok"
+    assert [each for each in caplog.records if each.levelname == "ERROR"] == []

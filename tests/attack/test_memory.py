@@ -14,6 +14,7 @@ import pytest
 
 from moorage.apiserver.requests import User
 from tests.apiserver.harness import CONFIG_MAPS, Cluster
+from tests.apiserver.test_events import NEW, new_event
 from tests.attack.test_rights import CLUSTER_ROLES, RBAC, REVIEWS, binding, role, rule
 
 KIB = 1024
@@ -110,3 +111,12 @@ async def test_a_circle_of_aggregated_roles_keeps_no_rule_that_was_revoked():
     await cluster.ok("DELETE", f"{CLUSTER_ROLES}/plain")
     for name in names:
         assert (await cluster.ok("GET", f"{CLUSTER_ROLES}/{name}")).get("rules") == []
+
+
+async def test_a_stored_event_takes_little_more_than_twice_its_bytes():
+    cluster = Cluster()
+    await cluster.ok("POST", NEW, new_event("first.1"))  # what every kind makes once
+    with growth() as found:
+        for number in range(500):
+            await cluster.ok("POST", NEW, new_event(f"web-{number:05}.1", about=f"web-{number:05}"))
+    assert found[0] / 500 < 2000, "as dictionaries the values of field selectors took 1000 bytes"

@@ -25,6 +25,7 @@ from moorage.apiserver.status import StatusError, timed_out, unsupported_encodin
 from moorage.base.aio import real_seconds, sleep
 from moorage.base.authorities import read_when_used
 from moorage.base.errors import UsageError
+from moorage.base.malformed_calls import log_malformed_calls_shortly
 
 with read_when_used():
     from aiohttp import web
@@ -166,6 +167,7 @@ class HttpServer:
         UsageError
             The address cannot be listened on.
         """
+        log_malformed_calls_shortly()
         # Cancelled when the client disconnects, or a quiet watch would outlive its client by an
         # hour.
         listener = _Listener(

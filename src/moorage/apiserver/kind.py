@@ -351,7 +351,7 @@ class Kind(Protocol):
         """Return warnings for a client that writes the object; sent as Warning headers."""
         ...
 
-    def selectable_fields(self, obj: Obj) -> dict[str, str]:
+    def selectable_fields(self, obj: Obj) -> Mapping[str, str]:
         """Values for field selectors, including metadata.name and metadata.namespace.
 
         Must return the same keys for every object, so that an unknown field label can be

@@ -6,7 +6,9 @@ of the memory. Decoding an object again for a write costs twenty microseconds.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 import msgspec
 
@@ -14,6 +16,59 @@ from moorage.apiserver.kind import Obj
 
 _decoder = msgspec.json.Decoder(dict)
 _encode = msgspec.json.Encoder().encode
+# Most objects have no labels: they share one empty mapping, which is only read.
+_NO_LABELS: Final[Mapping[str, str]] = {}
+_BETWEEN: Final = "\0"
+
+
+class PackedFields(Mapping[str, str]):
+    """Values for field selectors in one text: a third of the memory of a dictionary.
+
+    A reader pays half a microsecond for a value. So this is for objects of which there are many and
+    which are rarely selected by a field: Events.
+
+    Parameters
+    ----------
+    names
+        The paths, the same tuple for all objects of a kind.
+    values
+        Their values, joined.
+    """
+
+    __slots__ = ("_names", "_values")
+
+    def __init__(self, names: tuple[str, ...], values: str) -> None:
+        self._names = names
+        self._values = values
+
+    def __getitem__(self, path: str) -> str:
+        try:
+            place = self._names.index(path)
+        except ValueError:
+            raise KeyError(path) from None
+        return self._values.split(_BETWEEN)[place]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def packed(fields: Mapping[str, str], names: tuple[str, ...]) -> Mapping[str, str]:
+    """Return the fields packed, or as they are where a value contains the separator.
+
+    Parameters
+    ----------
+    fields
+        Values by path.
+    names
+        The paths, in any order; the result keeps this tuple.
+    """
+    values = [fields[name] for name in names]
+    if any(_BETWEEN in value for value in values):
+        return fields
+    return PackedFields(names, _BETWEEN.join(values))
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
@@ -59,12 +114,12 @@ def make_record(obj: Obj, version: int, fields: Mapping[str, str]) -> Record:
     meta = obj["metadata"]
     meta["resourceVersion"] = str(version)
     return Record(
-        namespace=meta.get("namespace") or "",
+        namespace=sys.intern(meta.get("namespace") or ""),
         name=meta["name"],
         uid=meta.get("uid") or "",
         version=version,
         data=_encode(obj),
-        labels=meta.get("labels") or {},
+        labels=meta.get("labels") or _NO_LABELS,
         fields=fields,
     )
 

@@ -8,7 +8,7 @@ stored in the version of their definition, and their versions differ only in the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -118,7 +118,7 @@ class Served(msgspec.Struct, frozen=True):
             return record.data
         return _encode(self.from_stored(record.decode()))
 
-    def fields(self, stored: Obj) -> dict[str, str]:
+    def fields(self, stored: Obj) -> Mapping[str, str]:
         """Return the values for field selectors."""
         return self.stored_kind.selectable_fields(stored)
 

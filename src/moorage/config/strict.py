@@ -10,6 +10,7 @@ import difflib
 import json
 import types
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import msgspec
@@ -76,6 +77,12 @@ def _parse_json(text: str, source: str) -> Any:
     return value
 
 
+@cache
+def _fields(type_: type[msgspec.Struct]) -> Mapping[str, msgspec.structs.FieldInfo]:
+    """Return the fields of a struct by their names in files."""
+    return {field.encode_name: field for field in msgspec.structs.fields(type_)}
+
+
 class Reader:
     """Builds structs from plain values and collects faults as Kubernetes field errors."""
 
@@ -120,7 +127,7 @@ class Reader:
     def _read_struct(self, type_: type[msgspec.Struct], value: object, path: str) -> object:
         if not isinstance(value, Mapping):
             return self._fault(path, value, "expected an object")
-        fields = {field.encode_name: field for field in msgspec.structs.fields(type_)}
+        fields = _fields(type_)
         known: dict[str, object] = {}
         whole = True
         for key, item in value.items():

@@ -13,6 +13,7 @@ from aiohttp import web
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError, UsageError
+from moorage.base.malformed_calls import log_malformed_calls_shortly
 from moorage.base.version import __version__
 from moorage.dashboard.acts import Acts
 from moorage.dashboard.feed import Feed
@@ -104,6 +105,7 @@ class PageServer:
         UsageError
             The port is taken.
         """
+        log_malformed_calls_shortly()
         plan = self._plan
         app = web.Application(
             middlewares=[self._guard.middleware()], client_max_size=_BODY_BYTES_MAX

@@ -19,6 +19,7 @@ import msgspec
 
 from moorage.base.authorities import read_when_used
 from moorage.base.errors import UsageError
+from moorage.base.malformed_calls import log_malformed_calls_shortly
 from moorage.observe.slis import HealthFacts
 from moorage.service.serving.access import Access
 from moorage.service.serving.callers import Credentials
@@ -143,6 +144,7 @@ class HealthServer:
             raise
 
     async def _listen(self) -> None:
+        log_malformed_calls_shortly()
         app = web.Application(client_max_size=_BODY_BYTES_MOST)
         app.router.add_route("*", "/{path:.*}", self._answer)
         runner = self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)

@@ -148,7 +148,7 @@ class ServedKind:
     change: Change | None = None
     check: Check = accept_all
     check_status: Check = accept_all
-    fields: Callable[[Obj], dict[str, str]] = name_fields
+    fields: Callable[[Obj], Mapping[str, str]] = name_fields
     name_rule: NameRule = dns_subdomain_faults
     has_status: bool | None = None
     keeps_status: bool = False
@@ -286,7 +286,7 @@ class ServedKind:
         """Return further warnings for a client that writes the object."""
         return self.warn(obj)
 
-    def selectable_fields(self, obj: Obj) -> dict[str, str]:
+    def selectable_fields(self, obj: Obj) -> Mapping[str, str]:
         """Values for field selectors."""
         return self.fields(obj)
 

@@ -18,8 +18,8 @@ import msgspec
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Kind
+from moorage.apiserver.schema.catalog import SCHEMA_PROPS, go_name, kind_definition, short_name
 from moorage.apiserver.schema.catalog import definition as definition_named
-from moorage.apiserver.schema.catalog import go_name, kind_definition, short_name
 from moorage.apiserver.schema.definitions import OPEN, Definition, TypeRef
 from moorage.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 
@@ -206,7 +206,9 @@ def _check_object(
 
 
 def _check_value(type_ref: TypeRef, value: Any, place: _Place, found: list[str]) -> None:
-    if type_ref.shape == "scalar":
+    if type_ref.name in _SCHEMA_OR:
+        _check_schema_or(type_ref, value, place, found)
+    elif type_ref.shape == "scalar":
         fault = _SCALAR_CHECKS[type_ref.name](value)
         if fault is not None:
             # Upstream's own text does not name the field; this message does, for the reader's sake.
@@ -227,6 +229,25 @@ def _check_value(type_ref: TypeRef, value: Any, place: _Place, found: list[str])
                 _check_value(type_ref.element, element, place, found)
     else:
         _check_object(definition_named(type_ref.name), value, f"{place.path}.", found)
+
+
+# What the JSON of a definition's schema may be where a schema is not the only possibility.
+_SCHEMA = TypeRef("object", SCHEMA_PROPS)
+_SCHEMA_OR: Mapping[str, TypeRef] = {
+    "JSONSchemaPropsOrArray": TypeRef("list", of=_SCHEMA),
+    "JSONSchemaPropsOrBool": TypeRef("scalar", "boolean"),
+    "JSONSchemaPropsOrStringArray": TypeRef("list", of=TypeRef("scalar", "string")),
+}
+
+
+def _check_schema_or(type_ref: TypeRef, value: Any, place: _Place, found: list[str]) -> None:
+    """Check a schema, or the other value that its field may have."""
+    other = _SCHEMA_OR[type_ref.name]
+    right = isinstance(value, dict | list if other.shape == "list" else dict | bool)
+    if not right:
+        found.append(_mismatch(type_ref, value, place))
+    else:
+        _check_value(_SCHEMA if isinstance(value, dict) else other, value, place, found)
 
 
 def _mismatch(type_ref: TypeRef, value: Any, place: _Place) -> str:
