@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 
-.PHONY: up venv test test-slow test-pages test-page test-install wheel audit check proof fmt fmt-check lint types imports bench soak docs docs-check lock
+.PHONY: up venv test test-slow test-pages test-page page-check page-fmt test-install wheel audit check proof fmt fmt-check lint types imports bench soak docs docs-check lock
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -31,7 +31,13 @@ test-pages: $(STAMP)  ## run the commands of every page of the documents
 	$(BIN)/python -m pytest -m pages -rs tests/pages $(ARGS)
 
 test-page: $(STAMP)  ## the page in a real browser, which is fetched once
-	$(BIN)/python -m pytest -n 0 -m browser -rs tests/browser $(ARGS)
+	$(BIN)/python -m pytest -n 0 -m browser -rs tests/browser --ignore tests/browser/test_scripts.py $(ARGS)
+
+page-check: $(STAMP)  ## the types, form and faults of the page's scripts; tsc and Biome are fetched once
+	$(BIN)/python -m pytest -n 0 -m browser -rs tests/browser/test_scripts.py $(ARGS)
+
+page-fmt: $(STAMP)  ## write the page's scripts and styles in their form
+	$(BIN)/python -m tests.browser.scripts
 
 test-install: $(STAMP)  ## build wheel and sdist, install each into a clean environment, and use it there
 	$(BIN)/python -m pytest -m install -rs tests/test_install.py tests/test_recipes.py $(ARGS)

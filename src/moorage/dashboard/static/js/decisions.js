@@ -1,8 +1,8 @@
 // @ts-check
 /** The stream of decisions, and how long they took. */
 
-import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { clock, duration, nodeLink, podLink } from "./format.js";
 import { choice, choose } from "./route.js";
 import { store } from "./store.js";
@@ -29,7 +29,9 @@ export function decisionsView() {
     <div class="choices">
       <label
         >Find
-        <input type="search" .value=${filter} placeholder="pod, node or reason" @input=${(/** @type {Event} */ event) => {
+        <input type="search" .value=${filter} placeholder="pod, node or reason" @input=${(
+          /** @type {Event} */ event,
+        ) => {
           if (event.target instanceof HTMLInputElement) choose({ find: event.target.value });
         }}
       /></label>

@@ -4,6 +4,7 @@
 import { html, nothing, render } from "../vendor/lit-html/lit-html.js";
 import { clusterView } from "./cluster.js";
 import { decisionsView } from "./decisions.js";
+import { clock, count } from "./format.js";
 import { groupsView } from "./groups.js";
 import { pluginsView } from "./plugins.js";
 import { podView } from "./pod.js";
@@ -12,7 +13,6 @@ import { onRoute, parts } from "./route.js";
 import { connect, onChange, store } from "./store.js";
 import { timeView } from "./time.js";
 import { whatIfView } from "./what_if.js";
-import { clock, count } from "./format.js";
 
 /** @type {Record<string, {title: string, view: () => unknown}>} */
 const VIEWS = {
@@ -30,7 +30,8 @@ let drawn = 0;
 
 /** Draws the page with the next frame. */
 export function draw() {
-  drawn ||= requestAnimationFrame(() => {
+  if (drawn) return;
+  drawn = requestAnimationFrame(() => {
     drawn = 0;
     const root = document.getElementById("page");
     if (root) render(frame(), root);
@@ -47,8 +48,7 @@ function frame() {
       <p class="brand">moorage <span>${store.about?.title ?? ""}</span></p>
       <nav aria-label="Views">
         ${Object.entries(VIEWS).map(
-          ([each, { title }]) =>
-            html`<a href="/${each}" aria-current=${each === name ? "page" : nothing}>${title}</a>`,
+          ([each, { title }]) => html`<a href="/${each}" aria-current=${each === name ? "page" : nothing}>${title}</a>`,
         )}
       </nav>
       ${stateOf()}

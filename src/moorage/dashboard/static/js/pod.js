@@ -3,7 +3,7 @@
 
 import { html, nothing, svg } from "../vendor/lit-html/lit-html.js";
 import { act, outcome } from "./acting.js";
-import { asked, askAgain } from "./asked.js";
+import { askAgain, asked } from "./asked.js";
 import { clock, count, duration, nodeLink, podLink } from "./format.js";
 import { parts } from "./route.js";
 import { can, store } from "./store.js";

@@ -1,8 +1,8 @@
 // @ts-check
 /** The queue: where pods wait, in lanes, and why. */
 
-import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { repeat } from "../vendor/lit-html/directives/repeat.js";
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { acting } from "./acting.js";
 import { between, count, nodeLink, podLink } from "./format.js";
 import { choice, choose } from "./route.js";

@@ -142,9 +142,7 @@ export async function get(path) {
  */
 export async function perform(act, body) {
   const headers = { "X-Moorage-Csrf": store.about?.csrf ?? "", "Content-Type": "application/json" };
-  return answered(
-    await fetch(`/page/v1/acts/${act}`, { method: "POST", headers, body: JSON.stringify(body) }),
-  );
+  return answered(await fetch(`/page/v1/acts/${act}`, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
 /**
@@ -155,9 +153,7 @@ export async function perform(act, body) {
  */
 export async function tryOut(question, body) {
   const headers = { "X-Moorage-Csrf": store.about?.csrf ?? "", "Content-Type": "application/json" };
-  return answered(
-    await fetch(`/moorage/v1/${question}`, { method: "POST", headers, body: JSON.stringify(body) }),
-  );
+  return answered(await fetch(`/moorage/v1/${question}`, { method: "POST", headers, body: JSON.stringify(body) }));
 }
 
 /** Whether the page may do something. @param {string} act */

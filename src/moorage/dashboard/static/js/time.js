@@ -2,9 +2,9 @@
 /** The time of a sandbox: how fast it runs; stop it, step it. */
 
 import { html } from "../vendor/lit-html/lit-html.js";
+import { clock } from "./format.js";
 import { redraw } from "./redraw.js";
 import { can, perform, said, store } from "./store.js";
-import { clock } from "./format.js";
 
 /** @type {{now?: string, speed?: number} | null} */
 let state = null;
