@@ -92,7 +92,10 @@ def _found() -> Iterator[tidy.Breach]:
             yield from tidy.plugin_name_breaches(name, text, _PLUGIN_NAMES)
     here = [p for p in sorted(ROOT.iterdir()) if p.name not in _SKIPPED]
     top = [p for p in here if p.is_file() and p.suffix in _TEXT]
-    for path in [*top, *_files("src", "tests", "docs", "examples", suffixes=frozenset(_TEXT))]:
+    for path in [
+        *top,
+        *_files("src", "tests", "docs", "examples", "deploy", suffixes=frozenset(_TEXT)),
+    ]:
         yield from tidy.path_breaches(path.relative_to(ROOT).as_posix(), path.read_text())
     modules = _modules()
     yield from tidy.orphan_breaches(modules, _entry_points())

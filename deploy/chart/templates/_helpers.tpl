@@ -1,0 +1,88 @@
+{{- define "moorage.name" -}}
+{{- if eq .Release.Name .Chart.Name -}}{{ .Chart.Name }}{{- else -}}{{ printf "%s-%s" .Release.Name .Chart.Name | trunc 52 | trimSuffix "-" }}{{- end -}}
+{{- end -}}
+
+{{- define "moorage.selector" -}}
+app.kubernetes.io/name: moorage
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "moorage.labels" -}}
+{{ include "moorage.selector" . }}
+app.kubernetes.io/component: scheduler
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{- define "moorage.image" -}}
+{{- if .Values.image.digest -}}
+{{ .Values.image.repository }}@{{ .Values.image.digest }}
+{{- else -}}
+{{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end -}}
+{{- end -}}
+
+{{- define "moorage.schedulerName" -}}
+{{- .Values.schedulerName | default (ternary "default-scheduler" "moorage" (eq .Values.mode "only")) -}}
+{{- end -}}
+
+{{- define "moorage.leaseNamespace" -}}
+{{- .Values.lease.namespace | default (ternary "kube-system" .Release.Namespace (eq .Values.mode "only")) -}}
+{{- end -}}
+
+{{- define "moorage.leaseName" -}}
+{{- .Values.lease.name | default (ternary "kube-scheduler" (include "moorage.name" .) (eq .Values.mode "only")) -}}
+{{- end -}}
+
+{{- define "moorage.priorityClass" -}}
+{{- .Values.priorityClass.name | default (ternary (include "moorage.name" .) "system-cluster-critical" .Values.priorityClass.create) -}}
+{{- end -}}
+
+{{/* The profiles of the configuration. */}}
+{{- define "moorage.profiles" -}}
+{{- if .Values.profiles -}}
+{{ toYaml .Values.profiles }}
+{{- else -}}
+- schedulerName: {{ include "moorage.schedulerName" . }}
+{{- if eq .Values.profile "coscheduling" }}
+  plugins:
+    multiPoint:
+      enabled: [{name: Coscheduling}]
+      disabled: [{name: PrioritySort}]
+{{- else if eq .Values.profile "qos-sort" }}
+  plugins:
+    multiPoint:
+      enabled: [{name: QOSSort}]
+      disabled: [{name: PrioritySort}]
+{{- else if eq .Values.profile "bin-packing" }}
+  plugins:
+    # These two pull towards empty nodes. Only their scores go: hard spread constraints are kept.
+    preScore:
+      disabled: [{name: NodeResourcesBalancedAllocation}, {name: PodTopologySpread}]
+    score:
+      disabled: [{name: NodeResourcesBalancedAllocation}, {name: PodTopologySpread}]
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy:
+        type: MostAllocated
+        resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]
+{{- end }}
+{{- end -}}
+{{- end -}}
+
+{{- define "moorage.configuration" -}}
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection:
+  leaderElect: true
+  resourceNamespace: {{ include "moorage.leaseNamespace" . }}
+  resourceName: {{ include "moorage.leaseName" . }}
+profiles:
+{{ include "moorage.profiles" . }}
+{{- with .Values.moorageConfiguration }}
+---
+apiVersion: moorage.dev/v1alpha1
+kind: MoorageConfiguration
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
