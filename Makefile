@@ -82,6 +82,8 @@ docs-check: $(STAMP)
 
 lock: $(UV)  ## resolve every dependency anew for all platforms and Pythons
 	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --all-extras --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -o requirements.lock pyproject.toml
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -c requirements.lock --extra dra -o deploy/requirements.lock pyproject.toml
+	echo hatchling | $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -c requirements.lock -o deploy/build.lock -
 
 $(UV):
 	$(PYTHON) -m venv .cache/uv && .cache/uv/bin/python -m pip install -q --disable-pip-version-check uv
