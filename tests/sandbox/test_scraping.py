@@ -55,9 +55,9 @@ profiles:
 
 
 @contextmanager
-def scheduler(folder: Path, kubeconfig: Path) -> Iterator[str]:
+def scheduler(folder: Path, kubeconfig: Path, config: str = CONFIG) -> Iterator[str]:
     """Run a scheduler on a free port, with every path closed; yield its address."""
-    (folder / "scheduler.yaml").write_text(CONFIG)
+    (folder / "scheduler.yaml").write_text(config)
     words = ["run", "--end-with-stdin", "--bind-address", "127.0.0.1"]
     for flag in ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"):
         words += [f"--{flag}", str(kubeconfig)]
@@ -79,10 +79,10 @@ def scheduler(folder: Path, kubeconfig: Path) -> Iterator[str]:
             process.terminate()
 
 
-def token_of(name: str, kubeconfig: Path) -> str:
+def token_of(name: str, kubeconfig: Path, *, namespace: str = "default") -> str:
     """Return a token of a service account."""
     body = json.dumps({"spec": {"expirationSeconds": 600}}).encode()
-    path = f"/api/v1/namespaces/default/serviceaccounts/{name}/token"
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
 
     async def ask() -> str:
         transport = HttpTransport(find_access(str(kubeconfig), clock=SystemClock()))
