@@ -1,0 +1,1 @@
+"""Tests of the workload files of scheduler_perf."""
