@@ -85,7 +85,7 @@ class Books:
     def __init__(self, handle: Handle, *, filter_timeout_seconds: float) -> None:
         self._handle = handle
         self._timeout_seconds = filter_timeout_seconds
-        self._features = _features(handle.gates)
+        self._features = features_of(handle.gates)
         self._slices = handle.snapshot.listers.resource_slices
         self._inventory = self._offered()
         self._slices_at = self._slices.log.position
@@ -123,7 +123,8 @@ class Books:
                 self._inventory.put(found)
 
 
-def _features(gates: FeatureGates) -> Features:
+def features_of(gates: FeatureGates) -> Features:
+    """Return the features of the allocator that feature gates switch."""
     return Features(
         admin_access=gates("DRAAdminAccess"),
         consumable_capacity=gates("DRAConsumableCapacity"),

@@ -1,0 +1,168 @@
+"""The clusters that workloads run in: one for each workload, with a scheduler of ours.
+
+`in_process` has server, controllers and scheduler in this process, without a network.
+`over_https` starts a server and a scheduler as processes of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from moorage.apiserver.bootstrap import bootstrap
+from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.server import ApiServer
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import Clock, SystemClock
+from moorage.base.rng import Streams
+from moorage.client.events import EventRecorder
+from moorage.client.transport import Transport
+from moorage.client.writes import Client
+from moorage.config.own import LoadedConfiguration
+from moorage.controllers.controller import Surroundings
+from moorage.controllers.garbage import GarbageCollector
+from moorage.controllers.resource_claims import ClaimMaker, ClaimReleaser
+from moorage.controllers.views import Views
+from moorage.controllers.volumes import VolumeControllers
+from moorage.framework.containment import Containment
+from moorage.framework.registry import Registry
+from moorage.observe.access import AccessFacts
+from moorage.observe.calls import CallFacts
+from moorage.service.metrics import exposition_of
+from moorage.service.plugin_watch import PluginWatch
+from moorage.testing.in_process import InProcessTransport
+from moorage.testing.schedulers import scheduler_over
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """How a cluster is made.
+
+    Parameters
+    ----------
+    config
+        The scheduler's configuration, with its feature gates.
+    registry
+        The known plugins.
+    clock
+        Time of every part.
+    seed
+        Seed of all random choices.
+    latency_seconds
+        Delay of a call without a network, each way.
+    """
+
+    config: LoadedConfiguration
+    registry: Registry
+    clock: Clock
+    seed: int
+    latency_seconds: float = 0.0
+
+
+class Cluster(msgspec.Struct, frozen=True):
+    """A cluster that runs.
+
+    Parameters
+    ----------
+    transport
+        Carries calls to its server.
+    client
+        Verbs over it.
+    metrics
+        Reads the scheduler's page of metrics; None if the scheduler shows none.
+    """
+
+    transport: Transport
+    client: Client
+    metrics: Callable[[], Awaitable[str]] | None
+
+
+@asynccontextmanager
+async def in_process(
+    settings: Settings, failed: Callable[[str, BaseException], None]
+) -> AsyncIterator[Cluster]:
+    """Run a cluster in this process.
+
+    Parameters
+    ----------
+    failed
+        Called with the name and the exception of a part that ends.
+    """
+    clock, streams = settings.clock, Streams(settings.seed)
+    server = ApiServer(all_kinds(), clock=clock, streams=streams)
+    bootstrap(server)
+
+    def connect(name: str) -> InProcessTransport:
+        return InProcessTransport(server, latency_seconds=settings.latency_seconds, user_agent=name)
+
+    scheduler = scheduler_over(
+        connect("moorage-scheduler"),
+        settings.config,
+        settings.registry,
+        clock=clock,
+        streams=Streams(settings.seed),
+        host="bench",
+    )
+    page = exposition_of(
+        scheduler,
+        calls=CallFacts("in-process"),
+        access=AccessFacts(),
+        containment=Containment(PluginWatch(1.0, SystemClock())),
+        gates=settings.config.gates,
+    )
+
+    async def metrics() -> str:
+        return page.text("")[0].decode()
+
+    tasks = TaskOwner(failed)
+    controllers = Client(connect("moorage-controllers"), rng=streams.stream("controllers"))
+    volumes = VolumeControllers(controllers, clock=clock, streams=streams)
+    claims = ClaimControllers(controllers, clock=clock, streams=streams)
+    transport = connect("moorage-bench")
+    try:
+        tasks.spawn(volumes.run(), name="volume controllers")
+        tasks.spawn(claims.run(), name="claim controllers")
+        tasks.spawn(scheduler.run(), name="scheduler")
+        await volumes.ready.wait()
+        await claims.ready.wait()
+        await scheduler.ready.wait()
+        yield Cluster(transport, Client(transport, rng=streams.stream("bench")), metrics)
+    finally:
+        await tasks.cancel_all()
+        server.close()
+
+
+class ClaimControllers:
+    """The controllers that make and release the claims of pods, and remove what they owned.
+
+    The suite runs the same three beside its scheduler.
+
+    Attributes
+    ----------
+    ready
+        Set once everything has been listed.
+    """
+
+    def __init__(self, client: Client, *, clock: Clock, streams: Streams) -> None:
+        self._views = Views(client.transport, clock=clock, streams=streams)
+        rng = streams.stream("controllers/events")
+        self._recorder = EventRecorder(client, host="bench", clock=clock, rng=rng)
+        around = Surroundings(client, self._views, self._recorder, clock, streams)
+        self._controllers = (ClaimMaker(around), ClaimReleaser(around))
+        self._garbage = GarbageCollector(around)
+        self.ready = asyncio.Event()
+
+    async def run(self) -> None:
+        """Run until cancelled."""
+        await aio.together(
+            self._views.run(), self._recorder.run(), self._garbage.run(), self._work()
+        )
+
+    async def _work(self) -> None:
+        await self._views.synced()
+        await self._garbage.ready.wait()
+        self.ready.set()
+        await aio.together(*(each.run() for each in self._controllers))

@@ -1,0 +1,156 @@
+"""One workload: checked and filled in, then carried out in a cluster."""
+
+from __future__ import annotations
+
+import msgspec
+
+from moorage.api.resources import PODS
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import Clock
+from moorage.base.rng import Streams
+from moorage.bench.scheduler_perf.cases import TestCase, Workload
+from moorage.bench.scheduler_perf.clusters import Cluster
+from moorage.bench.scheduler_perf.data_items import DataItem
+from moorage.bench.scheduler_perf.executor import Executor, Progress
+from moorage.bench.scheduler_perf.gates import gates_of
+from moorage.bench.scheduler_perf.objects import NotSupportedError, Objects
+from moorage.bench.scheduler_perf.operations import Operation
+from moorage.bench.scheduler_perf.parameters import resolve
+from moorage.bench.scheduler_perf.pods_seen import PodsSeen, SeenPod
+from moorage.bench.scheduler_perf.scene import Scene
+from moorage.bench.scheduler_perf.templates import Templates
+from moorage.client.reflector import Reflector
+from moorage.config.load import load_config
+from moorage.config.own import LoadedConfiguration
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """A workload that can be run.
+
+    Parameters
+    ----------
+    name
+        ``<test case>/<workload>``.
+    case
+        The test case.
+    operations
+        The operations, with the numbers of the workload.
+    config
+        The scheduler's configuration, with its feature gates.
+    """
+
+    name: str
+    case: TestCase
+    operations: tuple[Operation, ...]
+    config: LoadedConfiguration
+
+
+def plan(case: TestCase, workload: Workload) -> tuple[Planned, list[str]]:
+    """Return a workload that can be run, and notes about it.
+
+    Raises
+    ------
+    NotSupportedError
+        It asks for opcodes, feature gates or fields that moorage does not have; all are named.
+    ConfigError
+        A parameter, or the scheduler's configuration, has faults; all are listed.
+    """
+    gates = gates_of(case.gates(workload))
+    missing = [f"opcode {opcode}" for opcode in dict.fromkeys(case.unknown)]
+    missing += gates.unsupported
+    if case.written.scheduler_api_client_qps:
+        missing.append("field schedulerApiClientQPS")
+    if missing:
+        raise NotSupportedError(*missing)
+    resolved, notes = resolve(case.operations, workload.params), list(gates.notes)
+    if resolved.unused:
+        notes.append(f"no operation uses the parameters {', '.join(resolved.unused)}")
+    config, path = LoadedConfiguration(), case.written.scheduler_config_path
+    if path:
+        config = load_config(Templates(case.folder).path_of(path))
+    planned = Planned(
+        name=f"{case.name}/{workload.name}",
+        case=case,
+        operations=resolved.operations,
+        config=msgspec.structs.replace(config, gates=gates.switched),
+    )
+    return planned, notes
+
+
+class Running:
+    """One run of a workload.
+
+    Parameters
+    ----------
+    planned
+        The workload.
+    clock, streams
+        Time and randomness.
+    wait_seconds
+        How long an operation waits for pods.
+    progress
+        Called with each operation.
+    """
+
+    def __init__(
+        self,
+        planned: Planned,
+        *,
+        clock: Clock,
+        streams: Streams,
+        wait_seconds: float,
+        progress: Progress,
+    ) -> None:
+        self._planned = planned
+        self._clock = clock
+        self._streams = streams
+        self._wait_seconds = wait_seconds
+        self._progress = progress
+
+    async def run(self, cluster: Cluster, items: list[DataItem], messages: list[str]) -> None:
+        """Carry out the operations; add results and messages to the lists, failed or not.
+
+        Raises
+        ------
+        MoorageError
+            An operation failed.
+        """
+        seen, watching = PodsSeen(), TaskOwner()
+        reflector: Reflector[SeenPod] = Reflector(
+            cluster.transport,
+            PODS,
+            SeenPod,
+            handler=seen,
+            clock=self._clock,
+            rng=self._streams.stream("bench/reflector"),
+        )
+        scene = self._scene(cluster, seen)
+        written = self._planned.case.written
+        executor = Executor(
+            scene,
+            metrics=cluster.metrics,
+            collected=written.metrics_collector_config,
+            gates=self._planned.config.gates,
+            name=self._planned.name,
+            progress=self._progress,
+        )
+        watching.spawn(reflector.run(), name="watch pods")
+        try:
+            await reflector.synced.wait()
+            await executor.run(self._planned.operations)
+        finally:
+            items += executor.items
+            messages += scene.complaints
+            await watching.cancel_all()
+
+    def _scene(self, cluster: Cluster, seen: PodsSeen) -> Scene:
+        case = self._planned.case
+        return Scene(
+            Objects(cluster.client),
+            seen,
+            Templates(case.folder),
+            default_pod=case.written.default_pod_template_path,
+            clock=self._clock,
+            rng=self._streams.stream("bench/scheduler-perf"),
+            wait_seconds=self._wait_seconds,
+        )
