@@ -8,6 +8,7 @@ from moorage.cli.bench.extender import bench_extender
 from moorage.cli.bench.fgd import bench_fgd
 from moorage.cli.bench.gang_arrivals import bench_gang_arrivals
 from moorage.cli.bench.questions import bench_questions
+from moorage.cli.bench.scheduler_perf import bench_scheduler_perf
 from moorage.cli.bench.soak import soak
 from moorage.cli.bench.workloads import bench
 
@@ -21,6 +22,7 @@ for _benchmark in (
     bench_extender,
     bench_gang_arrivals,
     bench_questions,
+    bench_scheduler_perf,
     bench_fgd,
 ):
     bench.add_command(_benchmark)

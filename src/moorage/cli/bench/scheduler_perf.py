@@ -1,0 +1,122 @@
+"""``moorage bench scheduler-perf``: runs workload files of Kubernetes' scheduler_perf."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from moorage.cli.options import output_option, repeated_seed_option
+
+if TYPE_CHECKING:
+    from moorage.cli.render import Form
+
+_EPILOG = """
+\b
+Examples:
+  moorage bench scheduler-perf                                    our own files, all of them
+  moorage bench scheduler-perf --labels short                     their small workloads
+  moorage bench scheduler-perf misc/performance-config.yaml --labels integration-test
+  moorage bench scheduler-perf test/integration/scheduler_perf --filter SchedulingBasic/5000Nodes
+  moorage bench scheduler-perf dra --data-items-dir results -o json
+
+FILE is a workload file, and a folder stands for every performance-config.yaml below it. Each
+workload runs in a cluster of its own. A workload that asks for an opcode, a feature gate or a kind
+that moorage does not have is reported as not supported, by name.
+
+\b
+Exit codes: 0 nothing failed, 1 a workload failed or missed its threshold, 2 a file has faults.
+"""
+
+
+@click.command("scheduler-perf", epilog=_EPILOG)
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@click.option(
+    "--filter",
+    "names",
+    default="",
+    metavar="CASE[/WORKLOAD]",
+    help="Run only workloads with these names; both are regular expressions.",
+)
+@click.option(
+    "--labels",
+    default="",
+    metavar="LABELS",
+    help="Run only workloads with these labels, joined by commas; -LABEL excludes.",
+)
+@click.option(
+    "--topic",
+    default="",
+    metavar="NAME",
+    help="Name of the thresholds to use, where a workload has several.",
+)
+@click.option(
+    "--data-items-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Write the results there, in a file as scheduler_perf names it.",
+)
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0, min_open=True),
+    default=600.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long an operation waits for pods.",
+)
+@output_option()
+@repeated_seed_option
+@click.pass_context
+def bench_scheduler_perf(ctx: click.Context, /, output: Form, **given: Any) -> None:
+    """Run workload files in the format of Kubernetes' scheduler_perf, unmodified."""
+    from moorage.bench.scheduler_perf.files import OWN, read_files
+    from moorage.cli.render import show
+    from moorage.sandbox.process import run_loop
+
+    files = read_files(given["file"] or OWN)
+    report = run_loop(_suite(given).run(files))
+    show(output, report.as_json(), text="\n".join(report.as_lines()))
+    if given["data_items_dir"] is not None:
+        _write(given["data_items_dir"], report.items)
+    if report.malformed:
+        ctx.exit(2)
+    if any(each.has_failed for each in report.workloads):
+        ctx.exit(1)
+
+
+def _suite(given: dict[str, Any]) -> Any:
+    from moorage.base.clock import SystemClock
+    from moorage.base.rng import Streams
+    from moorage.bench.scheduler_perf.clusters import Settings, in_process
+    from moorage.bench.scheduler_perf.run_suite import Suite
+    from moorage.plugins.in_tree import in_tree_registry
+
+    clock, registry = SystemClock(), in_tree_registry()
+
+    def opened(config: Any, failed: Any) -> Any:
+        settings = Settings(config=config, registry=registry, clock=clock, seed=given["seed"])
+        return in_process(settings, failed)
+
+    return Suite(
+        opened,
+        clock=clock,
+        streams=Streams(given["seed"]),
+        names=given["names"],
+        labels=given["labels"],
+        topic=given["topic"],
+        wait_seconds=given["wait"],
+        progress=lambda line: click.echo(line, err=True),
+    )
+
+
+def _write(folder: Path, items: Any) -> None:
+    from moorage.base.clock import SystemClock, rfc3339
+    from moorage.bench.scheduler_perf.data_items import document
+    from moorage.cli.render import json_text
+
+    folder.mkdir(parents=True, exist_ok=True)
+    moment = rfc3339(SystemClock().now_ns())
+    path = folder / f"BenchmarkPerfScheduling_benchmark_{moment}.json"
+    path.write_text(json_text(document(items)), encoding="utf-8")
+    click.echo(f"results written to {path}", err=True)
