@@ -18,6 +18,7 @@ from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
+from moorage.base.memory import settle_memory
 from moorage.base.rng import Streams
 from moorage.bench.explain_devices import CLAIMS, claim_name, put_devices
 from moorage.config.own import LoadedConfiguration
@@ -134,6 +135,7 @@ def measure_explanations(
     core = build_core(LoadedConfiguration(), registry, clock=clock, streams=Streams(1))
     progress(f"{nodes} nodes, {nodes * pods_a_node} pods")
     _fill(core, nodes, pods_a_node, clock)
+    settle_memory()  # as a running scheduler does
     times: dict[str, list[float]] = {name: [] for name in CAUSES}
     ways = 0
     for number in range(rounds):

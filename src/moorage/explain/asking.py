@@ -6,12 +6,14 @@ without sampling and without the answers that a cycle has cached.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
 from moorage.engine.answers import Answers
 from moorage.engine.attempt import Attempt, CycleError
@@ -19,14 +21,17 @@ from moorage.engine.filters.asking import ask_filter
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.search import Search
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.forms import FilterForms
+from moorage.framework.given_back import GIVEN_BACK
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
-from moorage.framework.status import FilterAnswer
+from moorage.framework.status import FilterAnswer, Status
 from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
 BoolArray = NDArray[np.bool_]
+Returned: TypeAlias = Callable[[ResourceClaim], bool] | None
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -140,18 +145,40 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
         tuple of str
             Its reasons where it still rejects every row; empty where it takes one.
         """
-        at = self.asked.attempt
-        attempt = Attempt(at.profile, at.snapshot, CycleState(), PodInfo(pod or self.pod))
-        outcome = Answers(attempt).pre_filter()
-        if not outcome.status.ok:
-            return outcome.status.reasons
-        forms = next((each for each in at.profile.filter_forms if each.name == self.plugin), None)
-        if forms is None or self.plugin in attempt.state.skip_filter:
-            return ()
-        answer = ask_filter(attempt, forms, at.snapshot.rows(self.rows))
+        status, answer = ask_again(self.asked, self.plugin, self.rows, pod or self.pod)
+        if not status.ok:
+            return status.reasons
         if answer is None or not answer.failed_n.all():
             return ()
-        return at.profile.handle.reasons.reasons(int(answer.reason_n[0]))
+        return self.asked.attempt.profile.handle.reasons.reasons(int(answer.reason_n[0]))
+
+
+def ask_again(
+    asked: Asked, plugin: str, rows: NDArray[np.int64], pod: Pod, *, given_back: Returned = None
+) -> tuple[Status, FilterAnswer | None]:
+    """Ask one plugin about some rows again, for a changed pod or a changed cluster.
+
+    Parameters
+    ----------
+    given_back
+        The claims whose devices count as free (`GIVEN_BACK`).
+
+    Returns
+    -------
+    tuple
+        The status of PreFilter. The plugin's answer about the rows; None where it takes them all,
+        or PreFilter rejects the pod.
+    """
+    at = asked.attempt
+    state = CycleState()
+    if given_back is not None:
+        state.write(GIVEN_BACK, given_back)
+    attempt = Attempt(at.profile, at.snapshot, state, PodInfo(pod))
+    status = Answers(attempt).pre_filter().status
+    forms = next((each for each in at.profile.filter_forms if each.name == plugin), None)
+    if not status.ok or forms is None or plugin in attempt.state.skip_filter:
+        return status, None
+    return status, ask_filter(attempt, forms, at.snapshot.rows(rows))
 
 
 def ask(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Asked:
@@ -175,14 +202,14 @@ def ask(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Asked:
 
 
 def _every_filter(search: Search) -> Asked:
-    attempt, view = search.answers.attempt, search.view
+    attempt = search.answers.attempt
     restricted = search.pre_filter.restricted_by
     found: dict[str, FilterAnswer] = {}
     rejects: dict[str, BoolArray] = {}
     for forms in attempt.profile.filter_forms:
         rejected_n = search.filtered.plugin_n == forms.index
         if forms.name not in attempt.state.skip_filter:
-            answer = ask_filter(attempt, forms, view)
+            answer = _about_all(search, forms)
             if answer is not None:
                 found[forms.name] = answer
                 rejected_n |= answer.failed_n
@@ -195,6 +222,24 @@ def _every_filter(search: Search) -> Asked:
         if plugin not in rejects and outside_n.any():
             rejects[plugin] = outside_n
     return Asked(search, found, rejects)
+
+
+def _about_all(search: Search, forms: FilterForms) -> FilterAnswer | None:
+    """Ask a plugin about every row; None where it takes them all.
+
+    A plugin that costs a call for each row is asked only about rows that the search did not ask it
+    about: those that an earlier plugin failed.
+    """
+    attempt, filtered = search.answers.attempt, search.filtered
+    if not forms.row_by_row or len(filtered.plugin_n) != len(search.view):
+        return ask_filter(attempt, forms, search.view)
+    own_n = filtered.plugin_n == forms.index
+    code_n, reason_n = filtered.code_n * own_n, filtered.reason_n * own_n
+    unasked = np.flatnonzero(filtered.plugin_n < forms.index)
+    answer = ask_filter(attempt, forms, attempt.snapshot.rows(unasked)) if len(unasked) else None
+    if answer is not None:
+        code_n[unasked], reason_n[unasked] = answer.code_n, answer.reason_n
+    return FilterAnswer(code_n, reason_n) if code_n.any() else None
 
 
 def _outside(snapshot: Snapshot, names: frozenset[str]) -> BoolArray:

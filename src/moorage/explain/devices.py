@@ -7,20 +7,29 @@ less. The first change with which it takes a node is the fact.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 import msgspec
 
-from moorage.api.devices import DeviceRequest, DeviceTaint, ResourceClaim, ResourceSlice
+from moorage.api.devices import (
+    DeviceRequest,
+    DeviceRequestAllocationResult,
+    DeviceTaint,
+    ResourceClaim,
+    ResourceSlice,
+)
 from moorage.api.pod import Pod
 from moorage.explain.asking import Rejection
 from moorage.explain.words import listed, terms_text
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
 
 _KEEPING_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
+_Pool = tuple[str, str]
+"""Driver and name of a pool."""
 _ROWS_MOST: Final = 32
 """Nodes that are asked about again, at most: each costs a search for devices."""
 
@@ -75,9 +84,11 @@ def _fact(rejection: Rejection, claim: ResourceClaim, *, wanting: Pod) -> str:
     if not rejection.never:
         return f"{its}, whose devices on these nodes other pods have"
     snapshot = rejection.asked.snapshot
-    with released(snapshot, rejection.pod):
-        taints = _taints_told(rejection)
-        with _untainted(snapshot):
+    slices = _slices_of(rejection)
+    pools = {_pool_of(each) for each in slices}
+    with given_back(snapshot, _released(snapshot, rejection.pod, pools)):
+        taints = _taints_told(slices)
+        with _untainted(snapshot, slices):
             if taints and not rejection.again(wanting):
                 return f"{its}, which does not tolerate {taints} of devices"
         for change, text in _CHANGES:
@@ -117,18 +128,24 @@ def _classes(claim: ResourceClaim) -> str:
 # --- changes that are tried -----------------------------------------------------------------------
 
 
-@contextmanager
-def released(snapshot: Snapshot, pod: Pod) -> Iterator[bool]:
-    """Take the devices off other pods on trial; yields whether any pod has some."""
-    found = [
+def of_others(pod: Pod, claim: ResourceClaim) -> bool:
+    """Whether other pods have the devices of a claim."""
+    users = claim.status.reserved_for
+    return (
+        claim.status.allocation is not None
+        and bool(users)
+        and all(user.uid != pod.uid for user in users)
+    )
+
+
+def _released(snapshot: Snapshot, pod: Pod, pools: Collection[_Pool]) -> list[ResourceClaim]:
+    """Return the claims by which other pods have devices of some pools."""
+    return [
         claim
         for claim in snapshot.listers.resource_claims.all()
-        if claim.status.allocation is not None
-        and claim.status.reserved_for
-        and all(user.uid != pod.uid for user in claim.status.reserved_for)
+        if any((each.driver, each.pool) in pools for each in _devices_of(claim))
+        and of_others(pod, claim)
     ]
-    with given_back(snapshot, found):
-        yield bool(found)
 
 
 @contextmanager
@@ -145,11 +162,11 @@ def _unallocated(claim: ResourceClaim) -> ResourceClaim:
 
 
 @contextmanager
-def _untainted(snapshot: Snapshot) -> Iterator[None]:
-    """Take the taints off all devices on trial."""
-    slices = snapshot.listers.resource_slices
-    tainted = [each for each in slices.all() if any(device.taints for device in each.spec.devices)]
-    with _changed(slices, [(each, _without_taints(each)) for each in tainted]):
+def _untainted(snapshot: Snapshot, slices: Iterable[ResourceSlice]) -> Iterator[None]:
+    """Take the taints off the devices of some slices on trial."""
+    tainted = [each for each in slices if any(device.taints for device in each.spec.devices)]
+    changes = [(each, _without_taints(each)) for each in tainted]
+    with _changed(snapshot.listers.resource_slices, changes):
         yield
 
 
@@ -173,13 +190,37 @@ def _changed(
             lister.put(known)  # type: ignore[arg-type]
 
 
-def _taints_told(rejection: Rejection) -> str:
-    """Return the taints that keep pods off devices of these nodes; "" for none."""
-    names = {rejection.asked.snapshot.names[row] for row in rejection.rows.tolist()}
+def _slices_of(rejection: Rejection) -> list[ResourceSlice]:
+    """Return the slices that the rejected rows may see: their own, and those of many nodes."""
+    snapshot = rejection.asked.snapshot
+    names = {"", *(snapshot.names[row] for row in rejection.rows.tolist())}
+    return [each for each in snapshot.listers.resource_slices.all() if each.spec.node_name in names]
+
+
+def rows_near(snapshot: Snapshot, claims: Iterable[ResourceClaim]) -> NodeView:
+    """Return the rows that may see the devices of some claims."""
+    pools = {(each.driver, each.pool) for claim in claims for each in _devices_of(claim)}
+    slices = [each for each in snapshot.listers.resource_slices.all() if _pool_of(each) in pools]
+    rows = [snapshot.row_of(each.spec.node_name) for each in slices if each.spec.node_name]
+    if len(rows) < len(slices):
+        return snapshot.all()  # devices of many nodes
+    return snapshot.rows(sorted({row for row in rows if row is not None}))
+
+
+def _pool_of(each: ResourceSlice) -> _Pool:
+    return each.spec.driver, each.spec.pool.name
+
+
+def _devices_of(claim: ResourceClaim) -> Sequence[DeviceRequestAllocationResult]:
+    allocation = claim.status.allocation
+    return () if allocation is None else allocation.devices.results
+
+
+def _taints_told(slices: Iterable[ResourceSlice]) -> str:
+    """Return the taints that keep pods off devices of some slices; "" for none."""
     found = dict.fromkeys(
         _taint_text(taint)
-        for each in rejection.asked.snapshot.listers.resource_slices.all()
-        if not each.spec.node_name or each.spec.node_name in names
+        for each in slices
         for device in each.spec.devices
         for taint in device.taints
         if taint.effect in _KEEPING_OFF

@@ -10,6 +10,7 @@ nothing about the pods of others.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -17,8 +18,8 @@ import numpy as np
 
 from moorage.engine.filters.asking import ask_filter
 from moorage.engine.filters.moving import take_off_row
-from moorage.explain.asking import Asked, BoolArray, ask
-from moorage.explain.devices import released
+from moorage.explain.asking import Asked, BoolArray, ask_again
+from moorage.explain.devices import claims_of, given_back, of_others
 from moorage.framework.capabilities import Reads
 from moorage.framework.forms import FilterForms
 from moorage.framework.status import Code, FilterAnswer
@@ -73,7 +74,7 @@ def empty_nodes(asked: Asked, *, rows_most: int) -> Emptied:
     for plugin, rejected_n in asked.rejects.items():
         own = forms.get(plugin)
         if asked.subject(plugin) is Subject.DEVICES:
-            found[plugin] = rejected_n & _without_allocations(asked, plugin)
+            found[plugin] = _without_allocations(asked, plugin)
         elif own is None or own.by_node or plugin in asked.pre_filter.restricted_by:
             found[plugin] = rejected_n
         elif own.sees_sums:
@@ -97,12 +98,17 @@ def _without_sums(asked: Asked, forms: FilterForms) -> BoolArray:
 
 
 def _without_allocations(asked: Asked, plugin: str) -> BoolArray:
-    """Return bool, (nodes,): the rows that a Filter rejects where no other pod has devices."""
-    with released(asked.snapshot, asked.attempt.pod.pod) as any_released:
-        if not any_released:
-            return asked.rejects[plugin]
-        again = ask(asked.attempt.profile, asked.snapshot, asked.attempt.pod)
-    return again.rejects.get(plugin, np.zeros(asked.snapshot.num_nodes, np.bool_))
+    """Return bool, (nodes,): the rows that a Filter rejects also where no other pod has devices."""
+    rejected_n = asked.rejects[plugin].copy()
+    rows, pod = np.flatnonzero(rejected_n), asked.attempt.pod.pod
+    if not any(of_others(pod, claim) for claim in asked.snapshot.listers.resource_claims.all()):
+        return rejected_n
+    # The lister says what the pod's own claims have; the devices of all others are thousands.
+    own = [claim for claim in claims_of(pod, asked.snapshot) if of_others(pod, claim)]
+    with given_back(asked.snapshot, own):
+        _status, answer = ask_again(asked, plugin, rows, pod, given_back=partial(of_others, pod))
+    rejected_n[rows] = _failed(answer, len(rows))
+    return rejected_n
 
 
 def _failed(answer: FilterAnswer | None, n: int) -> BoolArray:

@@ -21,6 +21,7 @@ from moorage.explain.emptied import Emptied
 from moorage.explain.groups import Together
 from moorage.explain.patches import Operation, patched
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
 
@@ -70,14 +71,14 @@ class Trying:
         pod
             The pod.
         view
-            The rows; None for every row, which counts as a try.
+            The rows; None for every row that may take it, which counts as a try.
         """
         at = self.asked.attempt
         if view is None:
             if self.tries_left <= 0:
                 return None
             self.tries_left -= 1
-            view = at.snapshot.all()
+            view = self._open_view(pod)
         attempt = Attempt(at.profile, at.snapshot, CycleState(), PodInfo(pod))
         answers = Answers(attempt)
         try:
@@ -103,8 +104,26 @@ class Trying:
         """Return int64: the rows that take the pod with a patch."""
         return self.rows_of(patched(self.pod, operations))
 
+    def _open_view(self, pod: Pod) -> NodeView:
+        """Return the rows that may take a pod.
+
+        Where nothing has changed that devices are chosen by, rows without devices for the pod stay
+        without, and are not asked about again: each would cost a search for devices.
+        """
+        without_n = self.asked.rejects_about(Subject.DEVICES)
+        if not without_n.any() or _devices_wanted(pod) != _devices_wanted(self.pod):
+            return self.asked.snapshot.all()
+        return self.asked.snapshot.rows(np.flatnonzero(~without_n))
+
     def first_name(self, rows: Rows) -> str:
         """Return the name of the first of some rows, in the order of names."""
         names = self.asked.snapshot.names
         found: list[int] = rows.tolist()
         return min(names[row] for row in found)
+
+
+def _devices_wanted(pod: Pod) -> object:
+    """Return what devices are chosen by: claims, and requests of extended resources."""
+    spec = pod.spec
+    asking = (*spec.containers, *spec.init_containers)
+    return spec.resource_claims, spec.resources, [each.resources for each in asking]

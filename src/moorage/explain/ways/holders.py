@@ -12,7 +12,7 @@ from typing import Final
 
 from moorage.api.devices import ResourceClaim
 from moorage.explain.answer import WayOut
-from moorage.explain.devices import given_back
+from moorage.explain.devices import given_back, rows_near
 from moorage.explain.trying import Trying
 from moorage.explain.volumes import users_of_claims
 from moorage.explain.ways.found import EVICT, WAIT, Found
@@ -64,10 +64,11 @@ def _tried(
     """Yield the user's leaving, if some node takes the pod then."""
     snapshot = trying.asked.snapshot
     node_name = snapshot.table.node_of_pod(user.uid)
+    near = rows_near(snapshot, claims) if claims else None
     with ExitStack() as undone:
         undone.enter_context(given_back(snapshot, claims))
         undone.enter_context(snapshot.trial()).remove_pod(user.uid)
-        rows = trying.rows_of(trying.pod)
+        rows = trying.rows_of(trying.pod, near)
         if not len(rows):
             return
         name = trying.first_name(rows)

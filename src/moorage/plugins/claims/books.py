@@ -5,7 +5,9 @@ The records are built for the first pod with claims, so a cluster without claims
 
 from __future__ import annotations
 
-from moorage.api.devices import AllocationResult
+from collections.abc import Callable
+
+from moorage.api.devices import AllocationResult, ResourceClaim
 from moorage.config.feature_gates import FeatureGates
 from moorage.framework.handle import Handle
 from moorage.plugins.claims.devices.allocated import AllocatedState
@@ -36,7 +38,23 @@ class Holdings:
     def now(self) -> AllocatedState:
         """Return the currently allocated devices; the caller may add to the result."""
         self._follow()
-        held = self._held.copy()
+        return self._with_under_way(self._held.copy())
+
+    def without(self, given_back: Callable[[ResourceClaim], bool]) -> AllocatedState:
+        """Return the allocated devices but for those of some claims.
+
+        Parameters
+        ----------
+        given_back
+            Whether the devices of a claim do not count.
+        """
+        held = self._empty()
+        for claim in self._claims.all():
+            if claim.status.allocation is not None and not given_back(claim):
+                held.add(claim.status.allocation)
+        return self._with_under_way(held)
+
+    def _with_under_way(self, held: AllocatedState) -> AllocatedState:
         for under_way in self._claims.under_way():
             # An allocation that is written, and not yet shown by the watch, counts once.
             written = self._claims.get(under_way.namespace, under_way.name)
@@ -93,11 +111,18 @@ class Books:
         self._holdings = Holdings(handle.snapshot.claims, consumable_capacity=by_capacity)
         self._rng = handle.streams.stream("shares of devices")
 
-    def allocator(self) -> Allocator:
-        """Return an allocator for one cycle."""
+    def allocator(self, given_back: Callable[[ResourceClaim], bool] | None = None) -> Allocator:
+        """Return an allocator for one cycle.
+
+        Parameters
+        ----------
+        given_back
+            Whether the devices of a claim do not count as allocated; None where all count.
+        """
         self._follow_slices()
+        holdings = self._holdings
         return Allocator(
-            self._holdings.now(),
+            holdings.now() if given_back is None else holdings.without(given_back),
             self._inventory,
             self._handle.snapshot.listers.device_classes.get,
             rng=self._rng,

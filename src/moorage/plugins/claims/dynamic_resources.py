@@ -8,12 +8,13 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresour
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import ConfigError
@@ -22,6 +23,7 @@ from moorage.config.feature_gates import FeatureGates
 from moorage.config.plugin_args import DynamicResourcesArgs, validate_dynamic_resources_args
 from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey, StateMissingError
+from moorage.framework.given_back import GIVEN_BACK
 from moorage.framework.group import GROUP_PHASE, ON_TRIAL
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
@@ -145,7 +147,7 @@ class DynamicResources:
         state.write(CLAIMS, attempt)
         if not attempt.claims:
             return None, SKIP
-        attempt.search = self._search(attempt)
+        attempt.search = self._search(attempt, state.find(GIVEN_BACK))
         return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
@@ -286,7 +288,9 @@ class DynamicResources:
 
     # The modules below are imported for the first pod with claims: most clusters have none.
 
-    def _search(self, attempt: Attempt) -> Search:
+    def _search(
+        self, attempt: Attempt, given_back: Callable[[ResourceClaim], bool] | None
+    ) -> Search:
         """Return the search that judges nodes for an attempt."""
         from moorage.plugins.claims.books import Books
         from moorage.plugins.claims.searching import DeviceSearch
@@ -294,7 +298,7 @@ class DynamicResources:
         if self._books is None:
             timeout = self._filter_timeout_seconds
             self._books = Books(self._handle, filter_timeout_seconds=timeout)
-        allocator = self._books.allocator() if attempt.unallocated else None
+        allocator = self._books.allocator(given_back) if attempt.unallocated else None
         timeout_ns = self._binding_timeout_ns
         return DeviceSearch(attempt, allocator, clock=self._handle.clock, timeout_ns=timeout_ns)
 

@@ -118,6 +118,7 @@ class DeviceSearch:
             for node in nodes:
                 attempt.by_node[node.name] = OnNode(None, special)
             return [SUCCESS] * len(nodes)
+        without = unresolvable(NOT_ALLOCATED)  # one object for all: there are thousands of nodes
         facts = [NodeFacts(node.name, node.metadata.labels) for node in nodes]
         statuses = []
         for node, found in zip(nodes, self._allocator.allocate_nodes(facts, claims), strict=True):
@@ -126,5 +127,5 @@ class DeviceSearch:
                 statuses.append(SUCCESS)
             else:
                 attempt.by_node.pop(node.name, None)
-                statuses.append(unresolvable(found.reason or NOT_ALLOCATED))
+                statuses.append(unresolvable(found.reason) if found.reason else without)
         return statuses
