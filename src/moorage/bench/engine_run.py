@@ -95,6 +95,7 @@ class EngineRun:
         self._core: Core = build_core(
             loaded, registry, clock=clock, streams=streams, surroundings=around
         )
+        self._histories = self._core.queue.lifecycle.histories
         facts, core = Facts(clock), self._core
         self._nodes = NodeIngest(core.cache, core.queue, facts)
         self._pods = PodIngest(
@@ -183,11 +184,10 @@ class EngineRun:
         assert queued is not None, f"{pod.full_name} was just added and is not in the queue"
         popped = now()
         decision = core.cycles[_PROFILE].decide(queued.info)
+        decided = now()
         recorder = self._recorder
         if recorder is not None:
-            histories = core.queue.lifecycle.histories
-            recorder.decided(queued, decision, histories, took_ns=now() - popped)
-        decided = now()
+            recorder.decided(queued, decision, self._histories, took_ns=decided - popped)
         if not decision.node_name:
             raise UsageError(f"the workload does not fit: {pod.full_name}: {decision.message}")
         core.cache.assume_pod(queued.pod, decision.node_name)

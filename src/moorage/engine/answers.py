@@ -58,7 +58,8 @@ class ScoreNotes(msgspec.Struct):
     cached
         The plugins with cached scores, in the order of `raw_pn`.
     log, length
-        The log of the cached raw scores, and its length now; None and 0 where none is written.
+        The log of the cached raw scores, and its length now; None and 0 where none is written. The
+        length is -1 before the nodes are scored.
     raw_pn
         int64, (cached plugins, n): the cached raw scores where no log is written. They are changed
         after the attempt.
@@ -70,15 +71,10 @@ class ScoreNotes(msgspec.Struct):
 
     cached: tuple[CachedPart, ...] = ()
     log: ScoreLog | None = None
-    length: int = 0
+    length: int = -1
     raw_pn: NDArray[np.int64] | None = None
     opened: tuple[OpenedPart, ...] = ()
     extended: bool = False
-
-    @property
-    def wants_near(self) -> bool:
-        """Whether the nodes near the greatest total have to be noted: the log does not suffice."""
-        return self.log is None or self.extended or bool(self.opened)
 
 
 class KnownRows(Protocol):
@@ -171,6 +167,7 @@ class Answers:
         """
         table = run_scores(self.attempt, self.view_of(rows))
         if notes is not None:
+            notes.length = 0
             notes.opened = tuple(
                 [
                     (name, each.weight, each.raw_n, each.normalized_n)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+import msgspec
 import numpy as np
 
 from moorage.engine.answers import Answers, Rejection, Rows, ScoreNotes
@@ -225,9 +226,10 @@ class Cycle:
             groups, below = self.snapshot.groups, attempt.pod.priority
             victims, spared = with_whole_gangs(groups, victims, below=below)
         evaluated = len(search.view)
-        if self._notes is not None:
-            self._notes.note(search)
-        return rejected(attempt, found, victims=victims, spared=spared, evaluated=evaluated)
+        decision = rejected(attempt, found, victims=victims, spared=spared, evaluated=evaluated)
+        if self._notes is None:
+            return decision
+        return msgspec.structs.replace(decision, note=self._notes.note(search))
 
     # -- PreScore, Score, NormalizeScore, select -----------------------------------------------
 
@@ -254,10 +256,12 @@ class Cycle:
         # By position: NumPy's reductions take three times as long.
         top = total_n.item(total_n.argmax())
         notes, scores, noted = self._notes, search.notes, None
-        if notes is None or scores is None or not scores.wants_near:
-            tied = (total_n == top).nonzero()[0]
-        else:
+        # The nodes near the greatest total are noted where the log of scores does not suffice.
+        if scores is not None and (scores.log is None or scores.opened or scores.extended):
+            assert notes is not None, "scores are noted for notes alone"
             noted, tied = notes.greatest(total_n, top)
+        else:
+            tied = (total_n == top).nonzero()[0]
         best: Rows = rows[tied]
         if self._tie_break is positional and len(best) > 1:
             found = self.in_order(search, rows)
@@ -283,9 +287,7 @@ class Cycle:
         out_of: int = 1,
         near: NearNodes | None = None,
     ) -> Decision:
-        attempt = search.attempt
-        if self._notes is not None:
-            self._notes.note(search, row, near)
+        attempt, notes = search.answers.attempt, self._notes
         return Decision(
             outcome=Outcome.BIND,
             pod=attempt.pod,
@@ -296,4 +298,5 @@ class Cycle:
             feasible=out_of,
             evaluated=len(search.view),
             ties=ties,
+            note=None if notes is None else notes.note(search, row, near),
         )

@@ -9,6 +9,7 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.engine.answers import Rejection
 from moorage.engine.attempt import Attempt
+from moorage.engine.notes.attempt_note import AttemptNote
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import Status, unschedulable
@@ -64,6 +65,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
         Change to the pod's nomination; None leaves it alone.
     victims
         Pods to evict from the nominated node, most important first.
+    note
+        The findings of the attempt for its record; None where nothing is recorded, or found.
     """
 
     outcome: Outcome
@@ -78,6 +81,7 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     diagnosis: Diagnosis | None = None
     nomination: Nomination | None = None
     victims: tuple[Pod, ...] = ()
+    note: AttemptNote | None = None
 
     @property
     def message(self) -> str:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.evaluation import Evaluation
-from moorage.engine.notes.attempt_note import NOTE, AttemptNote, NoteWriter
+from moorage.engine.notes.attempt_note import AttemptNote, NoteWriter
 from moorage.engine.notes.best_nodes import BEST_MAX, NearTop
 from moorage.engine.reuse import scores
 from moorage.engine.select_node import smallest_name
@@ -35,9 +35,8 @@ from tests.snapshot.builders import cluster, node, pod
 
 
 def note_of(decision: Decision) -> AttemptNote:
-    found = decision.state.find(NOTE)
-    assert found is not None
-    return found
+    assert decision.note is not None
+    return decision.note
 
 
 def noting(world: World, *, reuse: bool) -> Cycle:
@@ -216,8 +215,11 @@ def test_notes_between_two_changes_share_their_filter_results() -> None:
     for index in range(6):
         replica = PodInfo(pod(f"p{index}", requests={"cpu": "1"}))
         decision = cycle.decide(replica)
-        found.append(note_of(decision).filtered)
+        shape = note_of(decision).shape
+        assert shape is not None
+        found.append(shape)
         snapshot.table.add_pod(replica, decision.node_name)
     assert found[0] is found[1]
-    names = {id(each.names) for each in found if each is not None}
-    assert len(names) == 1
+    assert found[4] is found[5], "and the log of scores, which begins with the fourth"
+    assert found[0].filtered is found[5].filtered
+    assert found[5].log is not None

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.engine.notes.score_log import ScoreLog
+from moorage.engine.notes.score_log import UNNOTED_MAX, ScoreLog
 
 _ROWS = 60
 
@@ -21,8 +21,9 @@ def test_scores_of_every_moment_are_told_after_all_changes(changes, asked, ended
     log = ScoreLog(raw_pn)
     moments = [(log.length, raw_pn.copy())]
     for step, rows in enumerate(changes, 1):
-        log.change(sorted(rows))
+        assert log.change(sorted(rows))
         raw_pn[:, sorted(rows)] += step
+        log.noted = log.length
         moments.append((log.length, raw_pn.copy()))
         if step in asked:
             assert (log.at(log.length) == raw_pn).all()
@@ -31,3 +32,11 @@ def test_scores_of_every_moment_are_told_after_all_changes(changes, asked, ended
         raw_pn += 1000
     for length, expected in moments:
         assert (log.at(length) == expected).all()
+
+
+def test_a_log_takes_in_a_bounded_number_of_changes_between_two_notes() -> None:
+    log = ScoreLog(np.zeros((1, 99), np.int64))
+    assert log.change(list(range(UNNOTED_MAX)))
+    log.noted = log.length
+    assert log.change([5])
+    assert not log.change(list(range(UNNOTED_MAX)))

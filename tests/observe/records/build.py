@@ -8,8 +8,8 @@ import numpy as np
 
 from moorage.engine.answers import CachedPart
 from moorage.engine.filters.filter_pass import FilterPass, RecordedAnswer
-from moorage.engine.notes.best_nodes import BestNodes
-from moorage.engine.notes.filtered_nodes import FilteredNodes, NodeNames
+from moorage.engine.notes.attempt_note import AttemptNote, ShapeNote
+from moorage.engine.notes.filtered_nodes import FilteredNodes, MoreRejections, NodeNames
 from moorage.engine.notes.score_log import ScoreLog
 from moorage.framework.status import Code, FilterAnswer
 from moorage.observe.records.record import AttemptRecord
@@ -40,10 +40,16 @@ def log_of(names: NodeNames) -> ScoreLog:
     return ScoreLog(np.zeros((3, len(names.names)), np.int64))
 
 
-def logged(log: ScoreLog) -> BestNodes:
-    """Best nodes that are looked for when somebody asks."""
+def shaped(filtered: FilteredNodes, log: ScoreLog | None = None) -> ShapeNote:
+    """What the notes of a shape share."""
     parts = tuple(CachedPart(name, 1, True, None) for name in ("A", "B", "C"))
-    return BestNodes(0, parts, log, log.length, None)
+    return ShapeNote(filtered, () if log is None else parts, log)
+
+
+def noted(shape: ShapeNote, more: tuple[MoreRejections, ...] = ()) -> AttemptNote:
+    """A note as of now; its best nodes are looked for when somebody asks."""
+    length = -1 if shape.log is None else shape.log.length
+    return AttemptNote(frozenset(), shape, more, 0, length, None)
 
 
 def record(number: int, pod: str = "p", *, attempt: int = 1, **fields: Any) -> AttemptRecord:
@@ -57,19 +63,13 @@ def record(number: int, pod: str = "p", *, attempt: int = 1, **fields: Any) -> A
         "took_ns": 7,
         "before": (),
         "rejectors": frozenset(),
-        "outcome": "reject",
         "node": "",
         "total": None,
         "feasible": 0,
         "evaluated": 100,
         "ties": 0,
+        "note": None,
+        "outcome": "reject",
         "message": "no room",
-        "diagnosis": None,
-        "nominated": None,
-        "victims": (),
-        "excluded_by": frozenset(),
-        "filtered": None,
-        "more": (),
-        "best": None,
     }
     return AttemptRecord(**{**given, **fields})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
@@ -12,7 +11,8 @@ from hypothesis import strategies as st
 from moorage.engine.notes.filtered_nodes import MoreRejections
 from moorage.engine.notes.score_log import CHANGES_MAX, ScoreLog
 from moorage.observe.records.ring import RecordRing
-from tests.observe.records.build import answered, filtered, log_of, logged, names_of, record
+from moorage.observe.records.told import told
+from tests.observe.records.build import answered, filtered, log_of, names_of, noted, record, shaped
 
 SIZE = record(1).own_bytes
 
@@ -59,19 +59,20 @@ def test_a_last_attempt_that_is_no_longer_the_last_is_dropped() -> None:
 
 
 def test_filter_results_that_records_share_count_once_and_are_dropped_before_the_records() -> None:
-    shared, names = filtered(), names_of(5000)
+    shared, again, names = filtered(), filtered(), names_of(5000)
+    kept, used_again = shaped(shared), shaped(again)
     ring = RecordRing(2000 * SIZE)
     for number in range(1, 6):
-        ring.add(record(number, f"p{number}", filtered=shared))
+        ring.add(record(number, f"p{number}", note=noted(kept)))
     once = ring.nbytes - 5 * SIZE
     assert once == shared.nbytes + shared.names.nbytes
     for number in range(6, 800):
-        ring.add(record(number, f"p{number}", filtered=filtered(names)))
+        shape = used_again if number % 10 == 6 else shaped(filtered(names))
+        ring.add(record(number, f"p{number}", note=noted(shape)))
         ring.validate()
-    found = ring.of_pod(("default", "p1"))
-    assert [(each.filtered, each.dropped) for each in found] == [(None, True)]
-    newest = ring.of_pod(("default", "p799"))
-    assert newest[0].filtered is not None
+    found = [ring.of_pod(("default", f"p{number}"))[0] for number in (1, 6, 7, 799)]
+    assert [each.has_rejections for each in found] == [False, True, False, True]
+    assert (shared.filtered, shared.passed_bits) == (None, None)
 
 
 @settings(max_examples=60, deadline=None)
@@ -88,18 +89,18 @@ def test_every_invariant_holds_whatever_is_added(steps, room) -> None:
     attempts: dict[str, int] = {}
     names = names_of(3)
     share, logs = filtered(names), [log_of(names) for _ in range(9)]
+    shapes = [shaped(share), *(shaped(share, log) for log in logs)]
     for number, (pod, fresh, holds, score) in enumerate(steps, 1):
         name = f"p{pod}"
         uid = f"uid-{name}" if number % 40 else f"uid-{name}-again"
         attempts[name] = attempts.get(name, 0) + 1
-        results = None if not holds else filtered(names) if fresh else share
-        best = logged(logs[number // 20]) if results is not None and score else None
-        given: dict[str, Any] = {"uid": uid, "filtered": results, "best": best}
-        ring.add(record(number, name, attempt=attempts[name], **given))
+        log = logs[number // 20] if score else None
+        shape = shapes[1 + number // 20 if score else 0]
+        note = None if not holds else noted(shaped(filtered(names), log) if fresh else shape)
+        ring.add(record(number, name, attempt=attempts[name], uid=uid, note=note))
         if score == 2:  # until then, records wait to be filed
             continue
         ring.validate()
-        assert all(each.has_rejections or each.dropped or not each.filtered for each in ring)
         assert [each.number for each in ring][-1] == number, "the newest record is kept"
 
 
@@ -108,26 +109,52 @@ def test_dropped_filter_results_leave_the_ranking_of_a_record() -> None:
     ring, log = RecordRing(2000 * SIZE), log_of(names)
     for number in range(1, 100):
         log.change([number])
-        ring.add(record(number, f"p{number}", filtered=filtered(names), best=logged(log)))
+        ring.add(record(number, f"p{number}", note=noted(shaped(filtered(names), log))))
         ring.validate()
     first = ring.of_pod(("default", "p1"))[0]
-    assert first.dropped
-    assert first.best is not None
-    assert first.best.ranking(first.looked_at).nodes == tuple(f"n{row}" for row in range(10))
-    assert first.filtered is not None
-    assert first.filtered.filtered is None, "only one bit for each node is kept"
+    note, shape = first.note, first.shape
+    assert not first.has_rejections
+    assert note is not None
+    assert note.best is not None
+    assert note.best.ranking(note.looked_at).nodes == tuple(f"n{row}" for row in range(10))
+    assert shape is not None
+    assert shape.filtered.filtered is None, "only one bit for each node is kept"
 
 
 def test_a_record_that_comes_after_its_filter_results_were_dropped_says_so() -> None:
-    ring = RecordRing(40 * SIZE)
+    ring = RecordRing(200 * SIZE)
     shared = filtered(names_of(2000))
-    ring.add(record(1, "p1", filtered=shared))
-    ring.add(record(2, "p2", filtered=shared))
+    first, second = shaped(shared), shaped(shared)
+    ring.add(record(1, "p1", note=noted(first)))
+    ring.add(record(2, "p2", note=noted(first)))
     ring.validate()
-    ring.add(record(3, "p3", filtered=shared))
-    (found,) = ring.of_pod(("default", "p3"))
-    assert (found.filtered, found.dropped, found.has_rejections) == (None, True, False)
+    ring.add(record(3, "p3", note=noted(first)))
+    ring.add(record(4, "p4", note=noted(second)))
+    found = [ring.of_pod(("default", f"p{number}"))[0] for number in (1, 3, 4)]
+    assert [told(each).filter_results for each in found] == ["dropped"] * 3
     ring.validate()
+
+
+def test_what_all_records_gave_up_is_counted_again_with_the_next_record() -> None:
+    ring, shape = RecordRing(8 * SIZE), shaped(filtered(names_of(3)))
+    for number in range(1, 60):
+        note = noted(shape) if number in (1, 59) else None
+        ring.add(record(number, f"p{number}", note=note))
+        ring.validate()
+        assert shape.holders == (number < 5 or number == 59)
+    (found,) = ring.of_pod(("default", "p59"))
+    assert found.shape is shape
+
+
+def test_the_attempts_of_a_pod_that_came_again_under_its_name_are_told_alone() -> None:
+    ring = RecordRing(40 * SIZE)
+    for number in range(1, 4):
+        ring.add(record(number, "p", attempt=number, uid="old"))
+    for number in range(4, 6):
+        ring.add(record(number, "p", attempt=number - 3, uid="new"))
+    ring.validate()
+    assert [each.number for each in ring.of_pod(("default", "p"))] == [4, 5]
+    assert [each.number for each in ring] == [1, 2, 3, 4, 5]
 
 
 def test_records_take_no_more_memory_than_is_told() -> None:
@@ -137,7 +164,7 @@ def test_records_take_no_more_memory_than_is_told() -> None:
         before = tracemalloc.get_traced_memory()[0]
         for number in range(5000):
             message = f"no room for {number}"
-            ring.add(record(number, f"p{number}", message=message, filtered=None))
+            ring.add(record(number, f"p{number}", message=message))
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
@@ -150,18 +177,19 @@ def test_logs_of_scores_take_no_more_memory_than_is_told() -> None:
     raw_pn = np.zeros((3, 1000), np.int64)
     tracemalloc.start()
     try:
-        ring, shared = RecordRing(2**30), filtered(names)
+        ring = RecordRing(2**30)
         before = tracemalloc.get_traced_memory()[0]
         number = 0
         for _ in range(4):
-            log = ScoreLog(raw_pn)
+            log, shared = ScoreLog(raw_pn), filtered(names)
+            shape = shaped(shared, log)
             for row in range(CHANGES_MAX):
                 number += 1
                 log.change([row % 1000])
-                own = filtered(names) if number % 50 == 0 else shared
+                if number % 50 == 0:
+                    shape = shaped(filtered(names), log)
                 more = (MoreRejections.of(answered(1000)),)
-                given: dict[str, Any] = {"filtered": own, "best": logged(log), "more": more}
-                ring.add(record(number, f"p{number}", **given))
+                ring.add(record(number, f"p{number}", note=noted(shape, more)))
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

@@ -1,9 +1,8 @@
 """Notes of an attempt for its record: the filter results, the best nodes and their scores.
 
-The cycle writes a note into the attempt's cycle state when it has found a node, or none. Whoever
-carries the decision out may read it there (`NOTE`); no decision reads a note. A note refers to
-arrays instead of copying them: filter results that are reused from pod to pod are shared by the
-notes of all attempts between two changes.
+The cycle writes a note and hands it out with its decision; no decision reads a note. A note refers
+to arrays instead of copying them. What the attempts of a shape share from pod to pod is one object,
+`ShapeNote`, until a row or the log of scores changes.
 """
 
 from __future__ import annotations
@@ -12,52 +11,87 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from moorage.engine.answers import OpenedPart, Rows, ScoreNotes
+from moorage.engine.answers import CachedPart, OpenedPart, Rows, ScoreNotes
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.notes.best_nodes import BestNodes, NearNodes, NearTop
 from moorage.engine.notes.filtered_nodes import FilteredNodes, LookedAt, MoreRejections, NodeNames
+from moorage.engine.notes.score_log import ScoreLog
 from moorage.engine.search import Search
-from moorage.framework.cycle_state import StateKey
 from moorage.framework.points import ScoreArray
 from moorage.framework.profile import Profile
-from moorage.framework.runner import PreFilterOutcome
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 Scored: TypeAlias = tuple[Rows, ScoreArray]
 """(scored rows, ascending; their totals), both int64."""
 
-# Filter results that are shared at once, one for each shape of pods; a guess.
+# Shape notes that are shared at once, one for each shape of pods; a guess.
 _KEPT_MAX: Final = 256
+_NOT_SCORED: Final = ScoreNotes()
 
 
-class AttemptNote(msgspec.Struct, frozen=True, gc=False):
+class ShapeNote(msgspec.Struct, gc=False, eq=False):
+    """The part of a note that the attempts of a shape share.
+
+    Parameters
+    ----------
+    filtered
+        The filter results.
+    cached
+        The plugins with cached scores.
+    log
+        The cached scores over time; None where no log is written.
+    holders
+        How many records hold this; kept by their ring.
+    dropped
+        Whether the ring gave up the rejections.
+    """
+
+    filtered: FilteredNodes
+    cached: tuple[CachedPart, ...]
+    log: ScoreLog | None
+    holders: int = 0
+    dropped: bool = False
+
+
+class AttemptNote(msgspec.Struct, frozen=True, gc=False, eq=False):
     """The findings of an attempt on its way to a decision.
 
     Parameters
     ----------
-    pre_filter
-        The outcome of PreFilter.
-    filtered
-        The filter results; None where PreFilter rejected the pod.
+    excluded_by
+        The plugins whose PreFilter restricted or rejected the nodes.
+    shape
+        What the attempt shares with others; None where PreFilter left no node.
     more
         What Filters that were asked afresh rejected besides.
-    best
-        The best nodes; None where no node was scored.
+    chosen
+        The row that was taken; -1 for none.
+    length
+        The length of the shape's log of scores; -1 where no node was scored.
+    near
+        The nodes near the greatest total; None where the log suffices to find them.
     """
 
-    pre_filter: PreFilterOutcome
-    filtered: FilteredNodes | None
+    excluded_by: frozenset[str]
+    shape: ShapeNote | None
     more: tuple[MoreRejections, ...]
-    best: BestNodes | None
+    chosen: int
+    length: int
+    near: NearNodes | None
 
     @property
     def looked_at(self) -> LookedAt | None:
         """The nodes that the attempt looked at."""
-        return None if self.filtered is None else LookedAt(self.filtered, self.more)
+        return None if self.shape is None else LookedAt(self.shape.filtered, self.more)
 
-
-NOTE: StateKey[AttemptNote] = StateKey("note of the attempt")
+    @property
+    def best(self) -> BestNodes | None:
+        """The best nodes; None where no node was scored."""
+        shape = self.shape
+        if shape is None or self.length < 0:
+            return None
+        return BestNodes(self.chosen, shape.cached, shape.log, self.length, self.near)
 
 
 class NoteWriter:
@@ -76,12 +110,12 @@ class NoteWriter:
         self._snapshot = snapshot
         self._structure = -1
         self._names = NodeNames(())
-        # Filter results that notes share, by identity.
-        self._kept: dict[int, FilteredNodes] = {}
+        # What notes share, by identity of the frozen filter result.
+        self._kept: dict[int, ShapeNote] = {}
         self._top = NearTop()
 
-    def note(self, search: Search, chosen: int = -1, near: NearNodes | None = None) -> None:
-        """Write the note of an attempt that has searched.
+    def note(self, search: Search, chosen: int = -1, near: NearNodes | None = None) -> AttemptNote:
+        """Return the note of an attempt that has searched.
 
         Parameters
         ----------
@@ -92,25 +126,23 @@ class NoteWriter:
         near
             The nodes near the greatest total, where `near` found some.
         """
-        filtered, known, scores, best = search.filtered, search.known, search.notes, None
-        more: tuple[MoreRejections, ...] = ()
-        shared = None if known is None else known.filtered
-        if shared is None or search.view.rows is not None:
-            looked_at = self._own(search.view, filtered)
-        elif filtered is shared:
-            looked_at = self._shared(shared)
+        filtered, known, scores = search.filtered, search.known, search.notes or _NOT_SCORED
+        shared = None if known is None or search.view.rows is not None else known.filtered
+        more = () if filtered is shared else _recorded(filtered, shared)
+        if shared is None or more is None:
+            shape, more = self._own(search.view, filtered, scores), ()
         else:
-            recorded = filtered.recorded_since(shared)
-            if recorded is None:
-                looked_at = self._own(search.view, filtered)
-            else:
-                looked_at = self._shared(shared)
-                if recorded:
-                    more = tuple([MoreRejections.of(each) for each in recorded])
-        if scores is not None and (near is not None or scores.log is not None):
-            best = BestNodes(chosen, scores.cached, scores.log, scores.length, near)
-        note = AttemptNote(search.pre_filter, looked_at, more, best)
-        search.answers.attempt.state.write(NOTE, note)
+            frozen = shared.frozen()
+            found = self._kept.get(id(frozen))
+            if (
+                found is None
+                or found.filtered.filtered is not frozen
+                or found.log is not scores.log
+                or found.cached is not scores.cached
+            ):
+                found = self._shared(frozen, scores)
+            shape = found
+        return AttemptNote(search.pre_filter.plugins, shape, more, chosen, scores.length, near)
 
     def greatest(self, total_n: ScoreArray, top: int) -> tuple[Rows, Rows]:
         """Return int64: the positions to note, and the positions of the greatest total."""
@@ -151,22 +183,24 @@ class NoteWriter:
             int(tied.searchsorted(own)) if len(tied) > 1 else 0,
         )
 
-    def _own(self, view: NodeView, filtered: FilterPass) -> FilteredNodes | None:
-        """Return the filter result of this attempt alone; None where PreFilter left no node."""
+    def _own(self, view: NodeView, filtered: FilterPass, scores: ScoreNotes) -> ShapeNote | None:
+        """Return what this attempt alone has; None where PreFilter left no node."""
         if not len(view):
             return None
-        return FilteredNodes(self._names_by_row(), view.rows, filtered, self._profile)
+        own = FilteredNodes(self._names_by_row(), view.rows, filtered, self._profile)
+        return ShapeNote(own, scores.cached, scores.log)
 
-    def _shared(self, filtered: FilterPass) -> FilteredNodes:
-        """Return the cached filter results as they are now; the same object until a row changes."""
-        frozen = filtered.frozen()
+    def _shared(self, frozen: FilterPass, scores: ScoreNotes) -> ShapeNote:
+        """Return what attempts share from now on: until a row changes, or the log of scores."""
         found = self._kept.get(id(frozen))
-        if found is None or found.filtered is not frozen:
+        if found is not None and found.filtered.filtered is frozen:
+            filtered = found.filtered
+        else:
             if len(self._kept) >= _KEPT_MAX:
                 self._kept.clear()
-            names = self._names_by_row()
-            found = self._kept[id(frozen)] = FilteredNodes(names, None, frozen, self._profile)
-        return found
+            filtered = FilteredNodes(self._names_by_row(), None, frozen, self._profile)
+        made = self._kept[id(frozen)] = ShapeNote(filtered, scores.cached, scores.log)
+        return made
 
     def _names_by_row(self) -> NodeNames:
         """Return the names of all nodes; the same object until a node comes or goes."""
@@ -180,3 +214,9 @@ def _of(opened: OpenedPart, positions: Rows) -> OpenedPart:
     """Return a copy of the scores at some positions."""
     name, weight, raw_n, scores_n = opened
     return name, weight, None if raw_n is None else raw_n[positions], scores_n[positions]
+
+
+def _recorded(filtered: FilterPass, shared: FilterPass | None) -> tuple[MoreRejections, ...] | None:
+    """Return what was rejected besides a shared filter result; None where more has changed."""
+    recorded = None if shared is None else filtered.recorded_since(shared)
+    return None if recorded is None else tuple([MoreRejections.of(each) for each in recorded])

@@ -34,7 +34,7 @@ class NodeNames(msgspec.Struct, gc=False):
     names
         The names.
     holders
-        How many records hold this; kept by their ring.
+        How many filter results hold this; kept by the ring of records.
     """
 
     names: tuple[str, ...]
@@ -60,9 +60,12 @@ class FilteredNodes(msgspec.Struct, gc=False):
     profile
         Tells the names of plugins, and the texts of reasons.
     passed_bits
-        Whether each row passed; None before `shrink`.
+        Whether each row passed; None before `shrink`, and where no ranking needs it.
     holders, showing
-        How many records hold this, and how many of them tell the rejections; kept by their ring.
+        How many shape notes hold this, and how many of them tell the rejections; kept by the ring
+        of records.
+    ranked
+        Whether any of them ranks the nodes that passed; kept by the ring.
     """
 
     names: NodeNames
@@ -72,17 +75,15 @@ class FilteredNodes(msgspec.Struct, gc=False):
     passed_bits: Bits | None = None
     holders: int = 0
     showing: int = 0
+    ranked: bool = False
 
     @property
     def nbytes(self) -> int:
         """Memory of the arrays, bytes, without the names."""
-        if self.filtered is None:
-            return (
-                _EMPTY_BYTES if self.passed_bits is None else _EMPTY_BYTES + len(self.passed_bits)
-            )
-        own = 0 if self.rows is None else self.rows.nbytes
-        rows = len(self.filtered.plugin_n)
-        return _EMPTY_BYTES + rows * _ROW_BYTES * self.filtered.held + own
+        size = _EMPTY_BYTES if self.rows is None else _EMPTY_BYTES + self.rows.nbytes
+        if self.filtered is not None:
+            return size + len(self.filtered.plugin_n) * _ROW_BYTES * self.filtered.held
+        return size if self.passed_bits is None else size + len(self.passed_bits)
 
     @property
     def count(self) -> int:
@@ -90,9 +91,12 @@ class FilteredNodes(msgspec.Struct, gc=False):
         return len(self.names.names if self.rows is None else self.rows)
 
     def shrink(self) -> None:
-        """Keep only which nodes passed, to rank them; the rejections are lost."""
+        """Drop the rejections; what nodes passed stays only where a ranking needs it."""
         if self.filtered is not None:
-            self.passed_bits = np.packbits(self.filtered.passed)
+            if self.ranked:
+                self.passed_bits = np.packbits(self.filtered.passed)
+            else:
+                self.rows = None
             self.filtered = None
 
     def passed(self) -> NDArray[np.bool_]:

@@ -5,7 +5,7 @@ copies all scores once, and later the scores of the rows that changed. A moment 
 log; the scores of that moment are the copy with the changes up to there.
 
 The log is told of rows before they change. It copies the scores of a changed row when the row is to
-change again, or when some dozens of rows have changed. Until then the cache has these scores.
+change again, or when somebody asks. Until then the cache has these scores.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ Scores = NDArray[np.int64]
 
 CHANGES_MAX: Final = 1024
 """Changes in one log. The next log begins with a new copy, so a look back stays short; a guess."""
-# Changed rows whose scores may still be in the cache alone; a guess.
-_OPEN_MAX: Final = 48
+UNNOTED_MAX: Final = 16
+"""Rows that may change between two notes. If more change, each note has copies; a guess."""
 # Row and scores of a change in their lists, without the scores themselves.
 _CHANGE_BYTES: Final = 56
 _SCORE_BYTES: Final = 8
@@ -37,13 +37,13 @@ class ScoreLog:
 
     Attributes
     ----------
-    length
-        The number of changes so far.
+    length, noted
+        The number of changes so far, and at the last note.
     holders
         How many records hold this; kept by their ring.
     """
 
-    __slots__ = ("_begin_pn", "_columns", "_open", "_raw_pn", "_rows", "holders", "length")
+    __slots__ = ("_begin_pn", "_columns", "_open", "_raw_pn", "_rows", "holders", "length", "noted")
 
     def __init__(self, raw_pn: Scores) -> None:
         self._begin_pn = raw_pn.copy()
@@ -53,7 +53,7 @@ class ScoreLog:
         self._columns: list[Scores] = []
         # Changed rows whose scores are not copied yet, in order. Values are unused.
         self._open: dict[int, None] = {}
-        self.length = 0
+        self.length = self.noted = 0
         self.holders = 0
 
     @property
@@ -62,15 +62,19 @@ class ScoreLog:
         each = _CHANGE_BYTES + _SCORE_BYTES * len(self._begin_pn)
         return _EMPTY_BYTES + 2 * self._begin_pn.nbytes + CHANGES_MAX * each
 
-    def change(self, rows: list[int]) -> None:
-        """Note that rows are about to change; each row once."""
-        opened = self._open
-        if len(opened) >= _OPEN_MAX or not opened.keys().isdisjoint(rows):
+    def change(self, rows: list[int]) -> bool:
+        """Take note that rows are about to change, each row once; False where they are too many.
+
+        Then the log is of no use any more.
+        """
+        self.length = length = self.length + len(rows)
+        if length - self.noted > UNNOTED_MAX:
+            return False
+        if not self._open.keys().isdisjoint(rows):
             self._copy()
-            opened = self._open
         for row in rows:
-            opened[row] = None
-        self.length += len(rows)
+            self._open[row] = None
+        return True
 
     def end(self) -> None:
         """Give up the owner's scores: later changes are not told any more."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from moorage.engine.answers import CachedPart, ScoreNotes
 from moorage.engine.attempt import Attempt, CycleError
-from moorage.engine.notes.score_log import CHANGES_MAX, ScoreLog
+from moorage.engine.notes.score_log import CHANGES_MAX, UNNOTED_MAX, ScoreLog
 from moorage.engine.scoring import ask_score, check_range, normalized
 from moorage.framework.caches import Changes
 from moorage.framework.capabilities import Reads
@@ -31,8 +31,6 @@ from moorage.snapshot.view import NodeView
 
 # A log of scores begins with the copy of all of them: it pays from some notes on; a guess.
 _NOTED_MIN: Final = 4
-# Rows that may change between two notes of a log. If more change, each note has copies; a guess.
-_UNLOGGED_MAX: Final = 16
 
 
 class ScorePlugins:
@@ -114,8 +112,8 @@ class ScoreCache:
         # The arrays of `raw` are the rows of this one, in the order of `_cached`.
         self._raw_pn: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._cached: tuple[CachedPart, ...] = ()
-        # The log for notes of attempts, the rows that changed since the last note, and the notes in
-        # a row between which few rows changed.
+        # The log for notes of attempts. Without a log: the rows that changed since the last note,
+        # and the notes in a row between which few rows changed.
         self._log: ScoreLog | None = None
         self._unlogged = 0
         self._noted = 0
@@ -201,12 +199,13 @@ class ScoreCache:
             self._flat_total = self._flat_part(attempt)
         total_n += self._flat_total
         if notes is not None:
-            self._unlogged, log = 0, self._log
+            log = self._log
             if log is None or log.length >= CHANGES_MAX:
                 log = self._begin_log()
+            notes.log, notes.cached, notes.raw_pn = log, self._cached, self._raw_pn
+            notes.length = 0
             if log is not None:
-                notes.log, notes.length = log, log.length
-            notes.cached, notes.raw_pn = self._cached, self._raw_pn
+                notes.length = log.noted = log.length
         return total_n
 
     def _begin_log(self) -> ScoreLog | None:
@@ -214,7 +213,7 @@ class ScoreCache:
 
         A log pays for a shape of many pods, between which few rows change.
         """
-        self._noted += 1
+        self._noted, self._unlogged = self._noted + 1, 0
         if self._log is not None:
             self._log.end()
             self._log = None
@@ -222,17 +221,14 @@ class ScoreCache:
             self._log = ScoreLog(self._raw_pn)
         return self._log
 
-    def _tell_log(self, rows: list[int]) -> None:
-        """Tell the log of rows that are about to change, or end it where they are too many."""
+    def _unlog(self, rows: list[int]) -> None:
+        """Count changing rows while there is no log; end a log for which they are too many."""
         self._unlogged += len(rows)
-        if self._unlogged > _UNLOGGED_MAX:
-            self._noted = 0
         if self._log is not None:
-            if self._noted:
-                self._log.change(rows)
-            else:
-                self._log.end()
-                self._log = None
+            self._log.end()
+            self._log, self._noted = None, 0
+        elif self._unlogged > UNNOTED_MAX:
+            self._noted = 0
 
     def _prepare(self, attempt: Attempt, feasible: NodeView) -> None:
         """Run PreScore of the plugins that are asked afresh."""
@@ -286,7 +282,9 @@ class ScoreCache:
         if not self._known:
             return
         if self._noted:
-            self._tell_log(changes.rows)
+            log = self._log
+            if log is None or not log.change(changes.rows):
+                self._unlog(changes.rows)
         try:
             if changes.are_few:
                 for forms in self._plugins.by_pods:

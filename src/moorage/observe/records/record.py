@@ -6,8 +6,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from moorage.engine.notes.best_nodes import BestNodes
-from moorage.engine.notes.filtered_nodes import FilteredNodes, LookedAt, MoreRejections
+from moorage.engine.notes.attempt_note import AttemptNote, ShapeNote
 from moorage.framework.diagnosis import Diagnosis
 from moorage.state.history import HistoryEntry
 from moorage.state.queued_pod import PodKey
@@ -57,12 +56,14 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
         The pod's history since its last attempt, oldest first: what woke it.
     rejectors
         The plugins that the pod waited for before the attempt.
-    outcome
-        bind, reject or error.
     node
         The chosen node; "" for none.
     total, feasible, evaluated, ties
         As of the decision.
+    note
+        The filter results and the best nodes; None where nothing was searched.
+    outcome
+        bind, reject or error.
     message
         Why there is no node; later, why the binding failed.
     diagnosis
@@ -73,16 +74,6 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
         ``namespace/name`` of the pods to evict, most important first.
     chosen_by
         The rule that chose the nominated node and its victims; "" where nothing is to be evicted.
-    excluded_by
-        The plugins whose PreFilter restricted or rejected the nodes.
-    filtered
-        The filter results, or the nodes that passed where `dropped`; None where neither is kept.
-    more
-        What Filters that were asked afresh rejected besides.
-    best
-        The best nodes with their scores; None where no node was scored.
-    dropped
-        Whether the rejections were dropped to stay within the bound.
     steps
         The steps after the decision.
     end
@@ -91,6 +82,8 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
         When it ended, wall-clock nanoseconds; 0 before.
     size
         Memory of the record when it was added, bytes; kept by the ring. 0: not in the ring.
+    earlier
+        The record before this one of the same pod, as far as it is kept; kept by the ring.
     """
 
     number: int
@@ -102,51 +95,44 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     took_ns: int
     before: tuple[HistoryEntry, ...]
     rejectors: frozenset[str]
-    outcome: str
     node: str
     total: int | None
     feasible: int
     evaluated: int
     ties: int
-    message: str
-    diagnosis: Diagnosis | None
-    nominated: str | None
-    victims: tuple[str, ...]
-    excluded_by: frozenset[str]
-    filtered: FilteredNodes | None
-    more: tuple[MoreRejections, ...]
-    best: BestNodes | None
+    note: AttemptNote | None
+    outcome: str = "bind"
+    message: str = ""
+    diagnosis: Diagnosis | None = None
+    nominated: str | None = None
+    victims: tuple[str, ...] = ()
     chosen_by: str = ""
-    dropped: bool = False
     steps: tuple[Step, ...] = ()
     end: End = ""
     ended_ns: int = 0
     size: int = 0
+    earlier: AttemptRecord | None = None
 
     @property
     def own_bytes(self) -> int:
-        """Memory of the record without its filter results, bytes; a little more than it takes."""
-        size = _FIXED_BYTES + _ENTRY_BYTES * len(self.before)
-        best = self.best
-        if best is not None and best.near is not None:
-            size += best.near.nbytes
-        if self.more:
-            size += sum([each.nbytes for each in self.more])
+        """Memory of the record without what it shares, bytes; a little more than it takes."""
+        size, note = _FIXED_BYTES + _ENTRY_BYTES * len(self.before), self.note
+        if note is not None:
+            if note.near is not None:
+                size += note.near.nbytes
+            if note.more:
+                size += sum([each.nbytes for each in note.more])
         if not self.node:
             size += 2 * len(self.message) + _ENTRY_BYTES * len(self.victims)
         return size
 
     @property
-    def looked_at(self) -> LookedAt | None:
-        """The nodes that were looked at, as far as they are kept."""
-        return None if self.filtered is None else LookedAt(self.filtered, self.more)
+    def shape(self) -> ShapeNote | None:
+        """The part of the note that other records share; None where no node was looked at."""
+        return None if self.note is None else self.note.shape
 
     @property
     def has_rejections(self) -> bool:
         """Whether the nodes that Filter rejected are still known."""
-        return not self.dropped and self.filtered is not None and self.filtered.filtered is not None
-
-    @property
-    def ranks_passed(self) -> bool:
-        """Whether the best nodes are looked for among the nodes that passed Filter."""
-        return self.best is not None and self.best.near is None
+        shape = self.shape
+        return shape is not None and not shape.dropped

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from moorage.base.clock import Clock
-from moorage.engine.decision import Decision, Outcome
-from moorage.engine.notes.attempt_note import NOTE
+from moorage.engine.decision import Decision
 from moorage.framework.preemption import CHOSEN_BY
 from moorage.framework.status import Code
 from moorage.observe.records.record import AttemptRecord, End, Step
@@ -20,9 +19,6 @@ OnEnd = Callable[[AttemptRecord], None]
 
 _POPPED: Final = "-> in-flight"
 _FEW: Final = 8
-_BIND: Final = Outcome.BIND.value
-_OUTCOMES: Final = {outcome: outcome.value for outcome in Outcome}
-_NOTHING: Final = frozenset[str]()
 
 
 class Recorder:
@@ -70,8 +66,7 @@ class Recorder:
             How long the decision took, nanoseconds.
         """
         self._number += 1
-        state, nomination, node_name = decision.state, decision.nomination, decision.node_name
-        note = state.take(NOTE)  # the binding keeps the state; the ring alone keeps the note
+        node_name = decision.node_name
         history = histories.get(queued.uid)
         if history is None:
             before: tuple[HistoryEntry, ...] = ()
@@ -83,34 +78,24 @@ class Recorder:
             self._number,
             queued.uid,
             queued.key,
-            decision.pod.pod.spec.scheduler_name,
+            queued.pod.spec.scheduler_name,
             queued.attempts,
             self._now_ns(),
             took_ns,
             before,
             queued.rejectors,
-            _BIND if node_name else _OUTCOMES[decision.outcome],
             node_name,
             decision.total_score,
             decision.feasible,
             decision.evaluated,
             decision.ties,
-            "" if node_name else decision.message,
-            decision.diagnosis,
-            None if nomination is None else nomination.node_name,
-            tuple([each.full_name for each in decision.victims]) if decision.victims else (),
-            _NOTHING if note is None else note.pre_filter.plugins,
-            None if note is None else note.filtered,
-            () if note is None else note.more,
-            None if note is None else note.best,
+            decision.note,
         )
-        if record.victims:
-            record.chosen_by = state.find(CHOSEN_BY) or ""
         self.ring.add(record)
-        if node_name:
-            self._open[queued.uid] = record
-        else:
-            self._end(record, "requeued")
+        self._open[queued.uid] = record
+        if not node_name:
+            _tell_rejection(record, decision)
+            self.ended(queued.uid, "requeued")
 
     def stepped(self, uid: str, name: str, code: Code, *, took_ns: int) -> None:
         """Add a step to the attempt of a pod whose binding is under way."""
@@ -122,14 +107,22 @@ class Recorder:
         """Note how the binding of a pod ended; nothing happens for any other pod."""
         record = self._open.pop(uid, None)
         if record is not None:
+            record.end, record.ended_ns = end, self._now_ns()
             if message:
                 record.message = message
-            self._end(record, end)
+            if self._on_end is not None:
+                self._on_end(record)
 
-    def _end(self, record: AttemptRecord, end: End) -> None:
-        record.end, record.ended_ns = end, self._now_ns()
-        if self._on_end is not None:
-            self._on_end(record)
+
+def _tell_rejection(record: AttemptRecord, decision: Decision) -> None:
+    """Add to a record why no node was chosen, and what follows from it."""
+    record.outcome, record.message = decision.outcome.value, decision.message
+    record.diagnosis = decision.diagnosis
+    if decision.nomination is not None:
+        record.nominated = decision.nomination.node_name
+    if decision.victims:
+        record.victims = tuple([each.full_name for each in decision.victims])
+        record.chosen_by = decision.state.find(CHOSEN_BY) or ""
 
 
 def _since_last_attempt(kept: list[HistoryEntry]) -> tuple[HistoryEntry, ...]:

@@ -1,18 +1,20 @@
 """Keeps records within a bound of bytes: the newest; of each pod the first and the last longest.
 
-The bound is parted in two. One half is for the filter results on every node, and for the logs of
-scores. Many records share one of these, which counts once. The oldest filter results are dropped
-first, and their records stay; a log is dropped with its last record. The other half is for the
-records themselves. Of that, at least half again belongs to the newest records. The rest belongs to
-the first and the last record of each pod, which outlive the pod's other records.
+The bound is parted in two. One half is for what records share: the filter results on every node,
+and the logs of scores. Each of these counts once. The filter results that were not used for the
+longest time are dropped first, and their records stay; a log is dropped with its last record. The
+other half is for the records themselves. Of that, at least half again belongs to the newest
+records. The rest belongs to the first and the last record of each pod, which outlive the pod's
+other records.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator
 from typing import Final
 
+from moorage.engine.notes.attempt_note import ShapeNote
 from moorage.engine.notes.filtered_nodes import FilteredNodes, NodeNames
 from moorage.engine.notes.score_log import ScoreLog
 from moorage.observe.records.record import AttemptRecord
@@ -36,14 +38,14 @@ class RecordRing:
 
     Attributes
     ----------
-    added, dropped
-        How many records were added, and how many of them were dropped.
+    dropped
+        How many records were dropped.
     """
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self.bytes_max = bytes_max
-        self.added = 0
         self.dropped = 0
+        self._filed = 0
         # The newest records, and older ones that are the first or the last of their pod, by age.
         self._newest: deque[AttemptRecord] = deque()
         self._newest_bytes = 0
@@ -51,17 +53,23 @@ class RecordRing:
         self._edges_bytes = 0
         # Records that are not filed yet.
         self._arrived: list[AttemptRecord] = []
-        # The records of the newest pod of each name, oldest first.
-        self._by_pod: dict[PodKey, tuple[AttemptRecord, ...]] = {}
-        # Records that hold filter results, by age.
-        self._holding: deque[AttemptRecord] = deque()
-        self._array_bytes = 0
+        # The last record of the newest pod of each name; `earlier` leads to the others.
+        self._by_pod: dict[PodKey, AttemptRecord] = {}
+        # What records share and tells rejections, by identity; the last used ones come last.
+        self._telling: dict[int, ShapeNote] = {}
+        self._last_used: ShapeNote | None = None
+        self._shared_bytes = 0
         self._left_behind = 0
         self._half = bytes_max // 2
 
+    @property
+    def added(self) -> int:
+        """How many records were added."""
+        return self._filed + len(self._arrived)
+
     def __len__(self) -> int:
         self._settle()
-        return self.added - self.dropped
+        return self._filed - self.dropped
 
     def __iter__(self) -> Iterator[AttemptRecord]:
         """Iterate over all records, oldest first."""
@@ -74,6 +82,15 @@ class RecordRing:
         self._settle()
         return reversed(self._newest)
 
+    def of_pod(self, key: PodKey) -> list[AttemptRecord]:
+        """Return the records of the newest pod of a name, oldest first."""
+        self._settle()
+        found, each = [], self._by_pod.get(key)
+        while each is not None:
+            found.append(each)
+            each = each.earlier
+        return found[::-1]
+
     @property
     def nbytes(self) -> int:
         """Memory of all records, bytes; a little more than it takes."""
@@ -82,114 +99,116 @@ class RecordRing:
 
     @property
     def _filed_bytes(self) -> int:
-        return self._newest_bytes + self._edges_bytes + self._array_bytes
+        return self._newest_bytes + self._edges_bytes + self._shared_bytes
+
+    # -- filing --------------------------------------------------------------------------------
 
     def add(self, record: AttemptRecord) -> None:
         """Add the record of the newest attempt, and drop others beyond the bound."""
-        self.added += 1
-        self._arrived.append(record)
-        if len(self._arrived) >= _ARRIVED_MAX:
+        arrived = self._arrived
+        arrived.append(record)
+        if len(arrived) >= _ARRIVED_MAX:
             self._settle()
 
     def _settle(self) -> None:
         """File the records that arrived: many at once cost half of one by one."""
         arrived, self._arrived = self._arrived, []
+        by_pod, arrived_bytes = self._by_pod, 0
+        self._filed += len(arrived)
+        self._newest.extend(arrived)
         for record in arrived:
-            self._file(record)
-            if self._filed_bytes > self._half:
-                self._drop_beyond_bound()
+            record.size = size = record.own_bytes
+            arrived_bytes += size
+            key, note = record.key, record.note
+            before = by_pod.get(key)
+            if before is not None:
+                self._follow(before, record)
+            by_pod[key] = record
+            shape = None if note is None else note.shape
+            if shape is not None:
+                shape.holders += 1
+                if shape is not self._last_used:
+                    self._use(shape)
+        self._newest_bytes += arrived_bytes
+        if self._filed_bytes > self._half:
+            self._drop_beyond_bound()
 
-    def _file(self, record: AttemptRecord) -> None:
-        record.size = size = record.own_bytes
-        self._newest.append(record)
-        self._newest_bytes += size
-        of_pod = self._by_pod.get(record.key)
-        if of_pod is None or of_pod[0].uid != record.uid:
-            self._by_pod[record.key] = (record,)
-        else:
-            self._by_pod[record.key] = (*of_pod, record)
-            before = of_pod[-1]
-            if len(of_pod) > 1 and before.number < self._newest[0].number:
+    def _follow(self, before: AttemptRecord, record: AttemptRecord) -> None:
+        """File a record behind the last record of its name."""
+        if before.uid == record.uid:
+            record.earlier = before
+            if before.earlier is not None and before.number < self._newest[0].number:
                 self._edges_bytes -= before.size  # it was kept as the last one of its pod
-                self._forget(before)
-        filtered, best = record.filtered, record.best
-        if filtered is not None:
-            filtered.holders += 1
-            if filtered.holders == 1:
-                self._hold(filtered)
-            if filtered.filtered is not None:
-                self._holding.append(record)
-                filtered.showing += 1
-            else:  # dropped for all other records before this one was filed
-                record.dropped = True
-                if not record.ranks_passed:
-                    self._release(record, filtered)
-        log = None if best is None else best.log
+                self._forget(before, record)
+            return
+        each: AttemptRecord | None = before
+        while each is not None:  # the records of an older pod of the name are not looked up
+            each.earlier, each = None, each.earlier
+
+    # -- what records share --------------------------------------------------------------------
+
+    def _use(self, shape: ShapeNote) -> None:
+        """Note that the newest record holds what others may hold as well."""
+        self._last_used = shape
+        if shape.holders == 1:
+            self._hold(shape)
+        if not shape.dropped:
+            self._telling.pop(id(shape), None)
+            self._telling[id(shape)] = shape
+
+    def _hold(self, shape: ShapeNote) -> None:
+        """Count what the first record holds."""
+        filtered, log = shape.filtered, shape.log
+        filtered.holders += 1
+        if filtered.holders == 1:
+            self._shared_bytes += filtered.nbytes
+            filtered.names.holders += 1
+            if filtered.names.holders == 1:
+                self._shared_bytes += filtered.names.nbytes
         if log is not None:
+            filtered.ranked = True
             log.holders += 1
             if log.holders == 1:
-                self._array_bytes += log.nbytes
+                self._shared_bytes += log.nbytes
+        shape.dropped = filtered.filtered is None  # dropped for all other records before
+        if not shape.dropped:
+            filtered.showing += 1
 
-    def of_pod(self, key: PodKey) -> list[AttemptRecord]:
-        """Return the records of the newest pod of a name, oldest first."""
-        self._settle()
-        return list(self._by_pod.get(key, ()))
-
-    # -- filter results and logs of scores, which records share --------------------------------
-
-    def _hold(self, filtered: FilteredNodes) -> None:
-        """Count filter results that the first record holds."""
-        self._array_bytes += filtered.nbytes
-        filtered.names.holders += 1
-        if filtered.names.holders == 1:
-            self._array_bytes += filtered.names.nbytes
-
-    def _drop_rejections(self, record: AttemptRecord) -> None:
-        """Drop the rejections of a record; the nodes that passed stay where the ranking needs them.
-
-        Nothing happens where the record has none.
-        """
-        filtered = record.filtered
-        if filtered is None or record.dropped:
-            return
-        record.dropped = True
+    def _drop_rejections(self, shape: ShapeNote) -> None:
+        """Drop the rejections; the nodes that passed stay where a ranking needs them."""
+        del self._telling[id(shape)]
+        shape.dropped = True
+        filtered = shape.filtered
         filtered.showing -= 1
-        if not filtered.showing and filtered.filtered is not None:
-            self._array_bytes -= filtered.nbytes
+        if not filtered.showing:
+            self._shared_bytes -= filtered.nbytes
             filtered.shrink()
-            self._array_bytes += filtered.nbytes
-        if not record.ranks_passed:
-            self._release(record, filtered)
+            self._shared_bytes += filtered.nbytes
 
-    def _release(self, record: AttemptRecord, filtered: FilteredNodes) -> None:
-        record.filtered = None
+    def _let_go(self, shape: ShapeNote) -> None:
+        """Give up what the last record held."""
+        if not shape.dropped:
+            self._drop_rejections(shape)
+        if shape is self._last_used:
+            self._last_used = None
+        filtered, log = shape.filtered, shape.log
         filtered.holders -= 1
-        if filtered.holders:
-            return
-        self._array_bytes -= filtered.nbytes
-        filtered.names.holders -= 1
-        if not filtered.names.holders:
-            self._array_bytes -= filtered.names.nbytes
-
-    def _let_go(self, record: AttemptRecord) -> None:
-        """Give up what a record shares with others."""
-        self._drop_rejections(record)
-        if record.filtered is not None:
-            self._release(record, record.filtered)
-        best = record.best
-        log = None if best is None else best.log
+        if not filtered.holders:
+            self._shared_bytes -= filtered.nbytes
+            filtered.names.holders -= 1
+            if not filtered.names.holders:
+                self._shared_bytes -= filtered.names.nbytes
         if log is not None:
             log.holders -= 1
             if not log.holders:
-                self._array_bytes -= log.nbytes
-        record.best = None
+                self._shared_bytes -= log.nbytes
 
     # -- staying within the bound --------------------------------------------------------------
 
     def _drop_beyond_bound(self) -> None:
-        half = self._half
-        while self._array_bytes > half and self._holding:
-            self._drop_rejections(self._holding.popleft())
+        half, telling = self._half, self._telling
+        while self._shared_bytes > half and telling:
+            self._drop_rejections(next(iter(telling.values())))
         while self._newest_bytes + self._edges_bytes > half or self._filed_bytes > self.bytes_max:
             if self._edges and self._newest_bytes <= half // 2:
                 record = self._edges.popleft()
@@ -204,33 +223,49 @@ class RecordRing:
     def _retire(self, record: AttemptRecord) -> None:
         """Keep the oldest of the newest records on as an edge of its pod, or drop it."""
         self._newest_bytes -= record.size
-        of_pod = self._by_pod.get(record.key, (record,))
-        if record is of_pod[0] or record is of_pod[-1]:
+        last = self._by_pod.get(record.key)
+        if last is None or last is record or (last.uid == record.uid and record.earlier is None):
             self._edges.append(record)
             self._edges_bytes += record.size
         else:
             self._forget(record)
 
-    def _forget(self, record: AttemptRecord) -> None:
-        """Drop a record; its place among the edges stays behind until its turn comes."""
-        self._let_go(record)
+    def _forget(self, record: AttemptRecord, later: AttemptRecord | None = None) -> None:
+        """Drop a record; its place among the edges stays behind until its turn comes.
+
+        Parameters
+        ----------
+        record
+            The record.
+        later
+            The record behind it, where that is known.
+        """
+        self._unlink(record, self._by_pod.get(record.key) if later is None else later)
+        note, record.note = record.note, None
         record.size = 0
         self.dropped += 1
         self._left_behind += 1
-        if self._left_behind > self.added - self.dropped + _LEFT_BEHIND_MIN:
-            self._sweep()
-        of_pod = self._by_pod.get(record.key, ())
-        left = tuple([each for each in of_pod if each is not record])
-        if left:
-            self._by_pod[record.key] = left
-        elif of_pod:  # otherwise it is of an older pod of the same name
-            del self._by_pod[record.key]
+        if self._left_behind > self._filed - self.dropped + _LEFT_BEHIND_MIN:
+            self._left_behind = 0
+            self._edges = deque(each for each in self._edges if each.size)
+        if note is not None and note.shape is not None:
+            note.shape.holders -= 1
+            if not note.shape.holders:
+                self._let_go(note.shape)
 
-    def _sweep(self) -> None:
-        """Drop the places of records that are gone."""
-        self._left_behind = 0
-        self._edges = deque(each for each in self._edges if each.size)
-        self._holding = deque(each for each in self._holding if each.size and not each.dropped)
+    def _unlink(self, record: AttemptRecord, later: AttemptRecord | None) -> None:
+        """Take a record out of the records of its pod, given a later one of the name."""
+        earlier, record.earlier = record.earlier, None
+        if later is record:
+            if earlier is None:
+                del self._by_pod[record.key]
+            else:
+                self._by_pod[record.key] = earlier
+            return
+        while later is not None and later.earlier is not record:
+            later = later.earlier
+        if later is not None:  # otherwise the record is of an older pod of the name
+            later.earlier = earlier
 
     def validate(self) -> None:
         """Check every invariant; for tests."""
@@ -238,16 +273,19 @@ class RecordRing:
         assert len(kept) == len(self), "records are miscounted"
         assert all(each.size for each in kept), "a dropped record is listed"
         numbers = [each.number for each in kept]
-        filed = sorted(each.number for found in self._by_pod.values() for each in found)
-        assert set(filed) <= set(numbers), "a dropped record is filed under its pod"
+        filed = {each.number for key in self._by_pod for each in self.of_pod(key)}
+        assert filed <= set(numbers), "a dropped record is filed under its pod"
         assert self._edges_bytes == sum(each.size for each in self._edges)
         assert self._newest_bytes == sum(each.size for each in self._newest)
-        held = {id(each.filtered): each.filtered for each in kept if each.filtered is not None}
-        names = {id(each.names): each.names for each in held.values()}
-        written = [each.best.log for each in kept if each.best is not None]
-        logs = {id(log): log for log in written if log is not None}
+        holders = Counter(id(each.shape) for each in kept if each.shape is not None)
+        shapes = {id(each.shape): each.shape for each in kept if each.shape is not None}
+        assert holders == {at: each.holders for at, each in shapes.items()}
+        assert self._telling == {at: each for at, each in shapes.items() if not each.dropped}
+        filtered = {id(each.filtered): each.filtered for each in shapes.values()}
+        names = {id(each.names): each.names for each in filtered.values()}
+        logs = {id(each.log): each.log for each in shapes.values() if each.log is not None}
         parts: tuple[FilteredNodes | NodeNames | ScoreLog, ...]
-        parts = (*held.values(), *names.values(), *logs.values())
+        parts = (*filtered.values(), *names.values(), *logs.values())
         size = sum(each.nbytes for each in parts)
-        assert self._array_bytes == size, "arrays are miscounted"
+        assert self._shared_bytes == size, "what records share is miscounted"
         assert self.nbytes <= self.bytes_max or len(kept) == 1, "beyond the bound"

@@ -242,11 +242,11 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
     rejections
         Whether the nodes that Filter rejected are told.
     """
-    known = record.has_rejections
-    whole = record.looked_at if rejections and known else None
-    none = record.filtered is None and not record.dropped
-    kept = "kept" if known else "none" if none else "dropped"
-    ranking = None if record.best is None else record.best.ranking(record.looked_at)
+    note, known = record.note, record.has_rejections
+    looked_at = None if note is None else note.looked_at
+    whole = looked_at if rejections and known else None
+    best = None if note is None else note.best
+    ranking = None if best is None else best.ranking(looked_at)
     return ToldAttempt(
         **head_of(record),
         before=tuple(
@@ -263,8 +263,8 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
         nominated_node=record.nominated,
         victims=record.victims,
         victims_chosen_by=record.chosen_by,
-        pre_filter_plugins=tuple(sorted(record.excluded_by)),
-        filter_results=kept,
+        pre_filter_plugins=() if note is None else tuple(sorted(note.excluded_by)),
+        filter_results="kept" if known else "none" if looked_at is None else "dropped",
         rejections=None
         if whole is None
         else tuple(ToldRejection(*key, tuple(nodes)) for key, nodes in whole.rejections().items()),
