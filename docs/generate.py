@@ -24,6 +24,8 @@ from docs.kinds_page import kinds_page
 from docs.metrics_page import metrics_page
 from docs.plugin_pages import Costs, plugin_pages, read_costs
 from docs.plugin_points_page import plugin_points_page
+from docs.watching.dashboards import dashboard_files
+from docs.watching.rules_file import alerts_page, rules_file
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 PLUGINS = REFERENCE / "plugins"
@@ -31,6 +33,8 @@ COSTS = PLUGINS / "costs.json"
 """What ``moorage bench plugins -o json`` measured; left out of the pages while it is missing."""
 CLI_MODULE = "moorage.cli.main"
 COLUMNS = 88
+WATCHING = REFERENCE.parents[1] / "deploy" / "chart" / "watching"
+"""The rules of Prometheus and the dashboards of Grafana, which the chart brings along."""
 _CLI_HEADER = """# Command line
 
 <!-- Written by `make docs` from the program's own help. Do not edit. -->
@@ -85,6 +89,9 @@ def pages() -> dict[Path, str]:
     found[REFERENCE / "flags.md"] = flags_page()
     found[REFERENCE / "kinds.md"] = kinds_page()
     found[REFERENCE / "metrics.md"] = metrics_page()
+    found[REFERENCE / "alerts.md"] = alerts_page()
+    found[WATCHING / "rules.yaml"] = rules_file()
+    found |= {WATCHING / "dashboards" / name: text for name, text in dashboard_files().items()}
     return {REFERENCE / "cli.md": cli_page(root_command()), **found} if has_cli() else found
 
 

