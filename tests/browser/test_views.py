@@ -41,8 +41,8 @@ def typed(up: Up, *words: str, stdin: str = "") -> str:
     return done.stdout
 
 
-def pod(name: str, **spec: Any) -> str:
-    container = {"name": "main", "image": "nginx", "resources": {"requests": {"cpu": "100m"}}}
+def pod(name: str, *, cpu: str = "100m", **spec: Any) -> str:
+    container = {"name": "main", "image": "nginx", "resources": {"requests": {"cpu": cpu}}}
     return json.dumps(
         {
             "apiVersion": "v1",
@@ -119,10 +119,9 @@ def test_the_page_of_a_pod_that_fits_no_node_tells_cause_and_way_out(page: Any) 
 def test_a_script_in_the_name_of_an_object_stays_text(page: Any, up: Up) -> None:
     gate = "<img-src=x-onerror=alert(1)>"
     typed(up, "apply", "-f", "-", stdin=pod("script", priorityClassName="system-node-critical"))
-    reason = '<img src=x onerror="document.body.dataset.hit=1"><script>1</script>'
-    page.goto(f"{page.moorage_url}/queue?find={reason}")
+    page.goto(f"{page.moorage_url}/queue?find={SCRIPT}")
     page.wait_for_selector("[data-lane=active]")
-    assert page.locator("input[type=search]").input_value() == reason
+    assert page.locator("input[type=search]").input_value() == SCRIPT
     page.goto(f"{page.moorage_url}/pod/default/{gate.replace('<', '%3C').replace('>', '%3E')}")
     page.locator("h2.name").wait_for()
     assert page.locator("h2.name").inner_text() == f"default/{gate}"
@@ -198,6 +197,61 @@ def test_what_if_tells_where_pods_would_start(page: Any) -> None:
     form.get_by_role("button").click()
     page.locator("#what-if-sum").get_by_text("3 pods would start").wait_for()
     page.get_by_role("row", name="default/what-if-1").wait_for()
+
+
+def test_three_nodes_are_tried_and_then_what_was_told_happens(page: Any, up: Up) -> None:
+    for name in ("wide-1", "wide-2"):
+        typed(up, "apply", "-f", "-", stdin=pod(name, cpu="12"))
+    page.goto(f"{page.moorage_url}/queue")
+    for name in ("wide-1", "wide-2"):
+        page.locator(f"[data-lane=unschedulable] [data-pod='default/{name}']").wait_for()
+    page.goto(f"{page.moorage_url}/what-if")
+    form = page.get_by_role("form", name="What if")
+    form.get_by_label("Change").select_option("nodes")
+    form.get_by_label("How many").fill("3")
+    form.get_by_label("cpu of each").fill("16")
+    form.get_by_role("button").click()
+    page.locator("#what-if-sum").get_by_text("2 pods would start").wait_for()
+    page.get_by_role("row", name="default/wide-1").get_by_text("starts").wait_for()
+    page.get_by_role("button", name="Carry it out").click()
+    page.goto(f"{page.moorage_url}/cluster")
+    page.wait_for_selector("#tiles[data-painted='23']")
+    for name in ("wide-1", "wide-2"):
+        page.goto(f"{page.moorage_url}/pod/default/{name}")
+        page.locator(".sentence").get_by_text("bound to node-2").wait_for()
+
+
+SCRIPT = '<img src=x onerror="document.body.dataset.hit=1"><script>1</script>'
+
+
+def test_a_script_in_an_event_stays_text(page: Any, up: Up) -> None:
+    event = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": "script", "namespace": "default"},
+        "involvedObject": {"kind": "Pod", "namespace": "default", "name": "giant"},
+        "reason": "Tried",
+        "message": SCRIPT,
+        "lastTimestamp": "2026-01-01T00:00:00Z",
+    }
+    typed(up, "apply", "-f", "-", stdin=json.dumps(event))
+    page.goto(f"{page.moorage_url}/pod/default/giant")
+    page.locator(".events .reason").get_by_text(SCRIPT).wait_for()
+    assert page.evaluate("document.body.dataset.hit") is None
+    assert page.locator("main img").count() == 0
+
+
+def test_the_quota_of_a_namespace_is_told(page: Any, up: Up) -> None:
+    quota = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "bounds", "namespace": "kube-public"},
+        "spec": {"hard": {"pods": "7"}},
+    }
+    typed(up, "apply", "-f", "-", stdin=json.dumps(quota))
+    page.goto(f"{page.moorage_url}/groups")
+    row = page.locator(".quotas").get_by_role("row", name="kube-public/bounds")
+    row.get_by_text("7", exact=True).wait_for()
 
 
 def test_a_lost_connection_is_told_and_comes_back(page: Any) -> None:

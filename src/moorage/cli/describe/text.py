@@ -11,13 +11,14 @@ from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
 from moorage.api.quantity import NANO, milli, value
 from moorage.api.requests import pod_requests
-from moorage.api.resources import CORE_EVENTS, NODES, PODS, ResourceType
+from moorage.api.resources import NODES, PODS, ResourceType
 from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339
 from moorage.base.errors import UsageError
 from moorage.cli.apply.patch import LAST_APPLIED
 from moorage.cli.kinds import named_kind
 from moorage.cli.render import Columns, yaml_text
 from moorage.cli.session import Session
+from moorage.cli.told_events import events_about, told
 from moorage.client.requests import Selection
 
 _LABEL_WIDTH = 18
@@ -89,14 +90,13 @@ async def _describe(session: Session, kind: ResourceType, obj: Obj) -> Described
 async def _events(session: Session, kind: ResourceType, obj: Obj) -> list[Obj]:
     metadata = obj["metadata"]
     # The uid of a node's Events may be its name (kubelet); the name identifies it as well.
-    wanted = [f"involvedObject.name={metadata['name']}", f"involvedObject.kind={kind.kind}"]
-    if kind is not NODES and metadata.get("uid"):
-        wanted.append(f"involvedObject.uid={metadata['uid']}")
-    namespace = metadata.get("namespace", "") if kind.namespaced else ""
-    listed: Any = await session.client.list(
-        CORE_EVENTS, Selection(namespace, field_selector=",".join(wanted))
+    return await events_about(
+        session.client,
+        kind.kind,
+        metadata["name"],
+        namespace=metadata.get("namespace", "") if kind.namespaced else "",
+        uid="" if kind is NODES else str(metadata.get("uid") or ""),
     )
-    return sorted(listed["items"], key=_last_seen)
 
 
 def pod_lines(pod: Obj) -> list[str]:
@@ -190,19 +190,10 @@ def event_lines(events: Sequence[Obj], clock: Clock) -> list[str]:
         return [_line("Events", "<none>")]
     rows = []
     for event in events:
-        series = event.get("series") or {}
-        count = max(int(series.get("count") or 0), int(event.get("count") or 0), 1)
-        age = _age(_last_seen(event), clock)
-        source = event.get("reportingComponent") or (event.get("source") or {}).get("component", "")
-        rows.append(
-            [
-                event.get("type", ""),
-                event.get("reason", ""),
-                f"{age} (x{count})" if count > 1 else age,
-                source,
-                str(event.get("message", "")).strip(),
-            ]
-        )
+        found = told(event)
+        age = _age(found.last, clock)
+        seen = f"{age} (x{found.count})" if found.count > 1 else age
+        rows.append([found.type, found.reason, seen, found.source, found.message])
     headings = ["Type", "Reason", "Age", "From", "Message"]
     return ["Events:", *_indented(Columns(headings).lines(rows))]
 
@@ -300,17 +291,6 @@ def _amount(nano: int, name: str) -> str:
         if whole and whole % size == 0:
             return f"{whole // size}{unit}"
     return str(whole)
-
-
-def _last_seen(event: Obj) -> str:
-    series = event.get("series") or {}
-    return str(
-        series.get("lastObservedTime")
-        or event.get("lastTimestamp")
-        or event.get("eventTime")
-        or event["metadata"].get("creationTimestamp")
-        or ""
-    )
 
 
 def _age(text: str, clock: Clock) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import jsonpatch
 import msgspec
 
+from moorage.api.quantity import parse_quantity
 from moorage.api.resources import NODES, PODS, ResourceType, by_kind
 from moorage.base.errors import UsageError
 from moorage.client.requests import MERGE_PATCH
@@ -15,6 +16,8 @@ from moorage.client.status import error_from_answer
 from moorage.client.transport import Call, Transport
 from moorage.client.writes import Client
 from moorage.dashboard.source import Answered
+from moorage.nodeagent.shapes import Shape
+from moorage.nodeagent.templates import DEFAULT_RESOURCES
 from moorage.sandbox.scaling.new_nodes import highest_number, new_nodes
 from moorage.sandbox.scaling.resize import create_nodes, list_nodes
 
@@ -61,9 +64,19 @@ class Cordon(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class NewNodes(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """How many nodes to add."""
+    """Nodes to add, all alike.
+
+    Parameters
+    ----------
+    count
+        How many.
+    cpu, memory
+        What each has, as quantities; "" for what a node of a sandbox has.
+    """
 
     count: int = 1
+    cpu: str = ""
+    memory: str = ""
 
 
 class WayOut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -166,7 +179,10 @@ class SandboxActs:
         _check_count(wanted.count)
         nodes = await list_nodes(self._client)
         first = highest_number(node.name for node in nodes) + 1
-        names = await create_nodes(self._client, new_nodes((), wanted.count, first=first))
+        given = {"cpu": wanted.cpu, "memory": wanted.memory}
+        resources = {**DEFAULT_RESOURCES, **{name: each for name, each in given.items() if each}}
+        shapes = (Shape(resources=_checked(resources)),)
+        names = await create_nodes(self._client, new_nodes(shapes, wanted.count, first=first))
         return _told({"added": names})
 
     async def _apply_way_out(self, body: bytes) -> Answered:
@@ -217,6 +233,15 @@ def _read(body: bytes, kind: type[T]) -> T:
 def _check_count(count: int) -> None:
     if not 1 <= count <= _COUNT_MAX:
         raise UsageError(f"count: {count}: write a whole number from 1 to {_COUNT_MAX}")
+
+
+def _checked(resources: dict[str, str]) -> dict[str, str]:
+    for name, amount in resources.items():
+        try:
+            parse_quantity(amount)
+        except ValueError as error:
+            raise UsageError(f"{name}: {error}") from error
+    return resources
 
 
 def _name(made: dict[str, Any]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
@@ -11,9 +11,11 @@ import click
 import msgspec
 
 from moorage.base.clock import Clock, SystemClock
-from moorage.base.errors import UsageError
+from moorage.base.errors import KubeconfigError, UsageError
+from moorage.base.rng import Streams
 from moorage.cli.ask import found_scheduler, is_sandbox
 from moorage.cli.asked_scheduler import AskedScheduler
+from moorage.cli.page.objects import WithObjects
 from moorage.cli.page.remote import Remote, by_lease
 from moorage.cli.page.serving import plan_of, serve_page
 from moorage.cli.page.watching import watch_and_serve
@@ -21,6 +23,8 @@ from moorage.cli.render import show_note
 from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
+from moorage.client.transport import Transport
+from moorage.client.writes import Client
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.dashboard.source import Source
@@ -84,10 +88,15 @@ async def _served(wanted: Wanted, loaded: LoadedConfiguration, clock: Clock) -> 
         if found is not None:
             source, pod = found
             show_note(f"the scheduler {pod} answers")
-            await _shown(wanted, source, access, f"the scheduler {pod} of {access.server} sees")
+            seen = f"the scheduler {pod} of {access.server} sees"
+            await _shown(wanted, _with_objects(source, transport), access, seen)
             return
         seen = f"a scheduler of {access.server} would see"
-        serve = partial(_shown, wanted, access=access, seen=seen, watches=True)
+
+        async def serve(source: Source) -> None:
+            objects = _with_objects(source, transport)
+            await _shown(wanted, objects, access, seen, watches=True)
+
         await watch_and_serve(transport, (loaded, wanted.plugins), clock, serve)
     finally:
         await transport.close()
@@ -98,9 +107,33 @@ async def _of_scheduler(wanted: Wanted) -> None:
     access, path, title = found_scheduler(wanted.to)
     transport = HttpTransport(access, user_agent=_AGENT)
     try:
-        await _shown(wanted, Remote(transport, path), access, f"{title} sees")
+        async with _api_server(wanted.to) as server:
+            source: Source = Remote(transport, path)
+            if server is not None:
+                source = _with_objects(source, server)
+            await _shown(wanted, source, access, f"{title} sees")
     finally:
         await transport.close()
+
+
+@asynccontextmanager
+async def _api_server(to: AskedScheduler) -> AsyncIterator[Transport | None]:
+    """Open the way to the API server; None where no kubeconfig is found."""
+    clock = SystemClock()
+    try:
+        access = find_access(to.kubeconfig, context=to.context, clock=clock)
+    except KubeconfigError:
+        yield None
+        return
+    transport = HttpTransport(access, user_agent=_AGENT)
+    try:
+        yield transport
+    finally:
+        await transport.close()
+
+
+def _with_objects(source: Source, transport: Transport) -> WithObjects:
+    return WithObjects(source, Client(transport, rng=Streams().stream("page")))
 
 
 async def _shown(

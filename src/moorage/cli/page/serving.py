@@ -14,11 +14,13 @@ from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.cli.page.in_process import InProcess
+from moorage.cli.page.objects import WithObjects
 from moorage.cli.render import show_note
 from moorage.cli.run.scheduler_options import SchedulerOptions
 from moorage.cli.run.serving import answers_of
 from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
+from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.dashboard.acts import Acts
 from moorage.dashboard.server import LOOPBACK, PagePlan, PageServer
@@ -40,6 +42,7 @@ async def show_page(
     *,
     server: str,
     bodies: Mapping[str, BodyPage],
+    transport: Transport,
     on_page: Callable[[str], None] | None,
 ) -> None:
     """Serve the page of a scheduler until cancelled.
@@ -56,6 +59,8 @@ async def show_page(
         The API server, for people.
     bodies
         The answers to questions with a body, by path.
+    transport
+        The scheduler's way to the API server, which Events and quotas are read by.
     on_page
         Called with the first login link; every other link is told on standard error.
 
@@ -64,12 +69,17 @@ async def show_page(
     UsageError
         The address cannot be used.
     """
-    source = InProcess(answers_of(scheduler, clock), bodies)
+    answers = InProcess(answers_of(scheduler, clock), bodies)
     plan = plan_of(options.page, title=server, rights=_RIGHTS.format(server=server))
-    async with _acts(options.page_acts) as acts:
-        if acts is not None:
+    async with _administrator(options.page_acts) as its_transport:
+        client = Client(its_transport or transport, rng=Streams().stream("page"))
+        acts: Acts | None = None
+        if its_transport is not None:
+            from moorage.cli.page.acts import SandboxActs
+
+            acts = SandboxActs(its_transport, client)
             plan = msgspec.structs.replace(plan, title="sandbox", rights="")
-        await serve_page(plan, source, acts=acts, on_page=on_page)
+        await serve_page(plan, WithObjects(answers, client), acts=acts, on_page=on_page)
 
 
 async def serve_page(
@@ -112,18 +122,16 @@ async def serve_page(
 
 
 @asynccontextmanager
-async def _acts(kubeconfig: str) -> AsyncIterator[Acts | None]:
-    """Offer the acts of a sandbox as the administrator of a kubeconfig; none without one."""
+async def _administrator(kubeconfig: str) -> AsyncIterator[Transport | None]:
+    """Open the way of a sandbox's administrator to its API server; None without a kubeconfig."""
     if not kubeconfig:
         yield None
         return
-    from moorage.cli.page.acts import SandboxActs
-
     clock = SystemClock()
     access = find_access(kubeconfig, context="", clock=clock)
     transport = open_transport(access, clock=clock, user_agent="moorage-page")
     try:
-        yield SandboxActs(transport, Client(transport, rng=Streams().stream("page")))
+        yield transport
     finally:
         await transport.close()
 

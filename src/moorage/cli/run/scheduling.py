@@ -117,7 +117,9 @@ async def schedule(
             scheduler, access.server, known, seed=streams.seed, records=recording.text
         )
         with watch:
-            shown = partial(_shown, options, begun, clock=clock, title=access.server, server=server)
+            shown = partial(
+                _shown, options, begun, clock=clock, where=(access.server, transport), server=server
+            )
             await _served(scheduler, server, (line, recording.run()), shown, told)
     finally:
         await transport.close()
@@ -186,7 +188,7 @@ async def _shown(
     on_page: Callable[[str], None] | None,
     *,
     clock: Clock,
-    title: str,
+    where: tuple[str, Transport],
     server: HealthServer | None,
 ) -> None:
     """Serve the page for as long as the scheduler runs; nothing happens without one."""
@@ -194,8 +196,15 @@ async def _shown(
         from moorage.cli.page.serving import show_page
 
         bodies = {} if server is None else server.bodies
+        title, transport = where
         await show_page(
-            options, begun.scheduler, clock, server=title, bodies=bodies, on_page=on_page
+            options,
+            begun.scheduler,
+            clock,
+            server=title,
+            bodies=bodies,
+            transport=transport,
+            on_page=on_page,
         )
 
 

@@ -15,7 +15,7 @@ const OUTCOMES = ["all", "bind", "reject", "error"];
 export function decisionsView() {
   if (!store.decisions.length) {
     return store.about?.watches
-      ? html`<p class="empty">Another scheduler decides here, and its decisions are not known.</p>`
+      ? html`<p class="empty">Another scheduler decides here, and its decisions are not known. Its Events are in each pod's view.</p>`
       : html`<p class="empty">No decision yet. A scheduler with --records-bytes=0 tells none.</p>`;
   }
   const filter = choice("find", "");

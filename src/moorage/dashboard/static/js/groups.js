@@ -1,11 +1,50 @@
 // @ts-check
-/** Pod groups of which not every member is bound. */
+/** Pod groups of which not every member is bound, and the quotas of namespaces. */
 
-import { html } from "../vendor/lit-html/lit-html.js";
+import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { asked } from "./asked.js";
 import { bar } from "./cluster.js";
 import { store } from "./store.js";
 
 export function groupsView() {
+  return html`${groups()} ${quotas()}`;
+}
+
+function quotas() {
+  const told = asked("/moorage/v1/quotas");
+  if (told.trouble) return html`<h2>Quotas</h2><p class="quiet">${told.trouble}</p>`;
+  if (!told.body) return html`<p class="quiet busy" role="status">Asking for the quotas ...</p>`;
+  /** @type {import("./types.js").Quota[]} */
+  const found = told.body.quotas;
+  if (!found.length) return html`<h2>Quotas</h2><p class="empty">No namespace has a quota.</p>`;
+  return html`<h2>Quotas</h2>
+    <div class="scroll" tabindex="0" role="region" aria-label="Quotas">
+      <table class="quotas">
+        <caption>
+          What the pods of a namespace may take together
+        </caption>
+        <thead>
+          <tr>${["Quota", "Kind", "Resource", "Used", "Most", "Guaranteed"].map((each) => html`<th scope="col">${each}</th>`)}</tr>
+        </thead>
+        <tbody>
+          ${found.flatMap((quota) =>
+            quota.amounts.map(
+              (each, index) => html`<tr>
+                <th scope="row">${index ? html`<span class="hidden">${quota.namespace}/${quota.name}</span>` : `${quota.namespace}/${quota.name}`}</th>
+                <td>${index ? nothing : quota.kind}</td>
+                <td>${each.resource}</td>
+                <td>${each.part === null ? nothing : bar(each.part, 1)} ${each.used || "-"}</td>
+                <td>${each.most || "-"}</td>
+                <td>${each.guaranteed || "-"}</td>
+              </tr>`,
+            ),
+          )}
+        </tbody>
+      </table>
+    </div>`;
+}
+
+function groups() {
   if (!store.groups.length) {
     return html`<p class="empty">Every pod group is complete, or there is none.</p>`;
   }

@@ -20,7 +20,7 @@ const VIEWS = {
   queue: { title: "Queue", view: queueView },
   pod: { title: "Pod", view: podView },
   decisions: { title: "Decisions", view: decisionsView },
-  groups: { title: "Groups", view: groupsView },
+  groups: { title: "Groups and quotas", view: groupsView },
   "what-if": { title: "What if", view: whatIfView },
   plugins: { title: "Plugins", view: pluginsView },
   time: { title: "Time", view: timeView },

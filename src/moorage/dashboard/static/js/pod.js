@@ -27,6 +27,7 @@ export function podView() {
     ${told.body ? explained(told.body.explanation, path) : nothing}
     ${told.trouble ? html`<p class="empty" role="status">${told.trouble}. <a href="/pod">Other pods</a></p>` : nothing}
     ${told.body || told.trouble ? nothing : html`<p class="empty busy" role="status">Asking the scheduler ...</p>`}
+    ${told.body ? eventsOf(key, stamp) : nothing}
     ${records.body ? attempts(records.body.attempts) : html`<p class="quiet">${records.trouble}</p>`}
   `;
 }
@@ -153,6 +154,37 @@ function heatMap(told) {
 function scoreCell(score, most) {
   if (score === undefined) return html`<td></td>`;
   return html`<td class="score-${Math.round((4 * score) / most)}">${score}</td>`;
+}
+
+/** What components reported about the pod. @param {string} key @param {string} stamp */
+function eventsOf(key, stamp) {
+  const told = asked(`/moorage/v1/events?pod=${key}`, stamp);
+  if (told.trouble) return html`<p class="quiet">Events: ${told.trouble}</p>`;
+  /** @type {import("./types.js").ToldEvent[]} */
+  const found = told.body?.events ?? [];
+  if (!found.length) return nothing;
+  return html`<h3>Events</h3>
+    <div class="scroll" tabindex="0" role="region" aria-label="Events">
+      <table class="events">
+        <caption>
+          Newest first
+        </caption>
+        <thead>
+          <tr>${["Last", "Reason", "Message", "From", "Times"].map((each) => html`<th scope="col">${each}</th>`)}</tr>
+        </thead>
+        <tbody>
+          ${found.map(
+            (each) => html`<tr>
+              <td><time>${clock(each.last)}</time></td>
+              <td class=${each.type === "Warning" ? "failed" : ""}>${each.reason}</td>
+              <td class="reason">${each.message}</td>
+              <td>${each.source}</td>
+              <td>${each.count}</td>
+            </tr>`,
+          )}
+        </tbody>
+      </table>
+    </div>`;
 }
 
 /** @param {Attempt[]} found */

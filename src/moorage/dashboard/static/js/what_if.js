@@ -2,9 +2,10 @@
 /** What changes would do: a form, and before and after side by side. Nothing is changed. */
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
+import { act, outcome as cameOfIt } from "./acting.js";
 import { count, nodeLink } from "./format.js";
 import { redraw } from "./redraw.js";
-import { said, store, tryOut } from "./store.js";
+import { can, said, store, tryOut } from "./store.js";
 import { byNumber } from "./tiles.js";
 
 /**
@@ -30,6 +31,8 @@ let busy = false;
 let trouble = "";
 /** @type {{course: Course, worse: string[]} | null} */
 let found = null;
+/** @type {{act: string, body: object} | null} the act that does what was tried, in a sandbox */
+let deed = null;
 
 export function whatIfView() {
   const many = kind === "pods" || kind === "nodes";
@@ -56,8 +59,17 @@ export function whatIfView() {
       <button ?disabled=${busy}>Try it</button>
       <span class="quiet" role="status">${busy ? "trying ..." : "nothing is changed"}</span>
     </form>
-    ${trouble ? html`<p class="empty" role="status">${trouble}</p>` : nothing} ${found ? outcome(found) : nothing}
+    ${trouble ? html`<p class="empty" role="status">${trouble}</p>` : nothing} ${found ? outcome(found) : nothing} ${found ? carryingOut() : nothing}
   `;
+}
+
+/** What was tried can be done, where the page of a sandbox has an act for it. */
+function carryingOut() {
+  const wanted = deed;
+  if (!wanted || !can(wanted.act)) return nothing;
+  return html`<p>
+    <button @click=${() => act(wanted.act, wanted.body)}>Carry it out</button> ${cameOfIt(wanted.act)}
+  </p>`;
 }
 
 /** @param {Event} event */
@@ -74,6 +86,7 @@ async function submit(event) {
   busy = true;
   trouble = "";
   redraw();
+  deed = deedOf(given);
   try {
     found = await tryOut("what-if", { changes: changesOf(given) });
   } catch (error) {
@@ -93,6 +106,15 @@ function changesOf(given) {
     return numbers.map((each) => ({ change: "addNode", manifest: nodeOf(each, amounts), zoneTurn: each }));
   }
   return [{ change: given.kind, name: given.node }];
+}
+
+/** @param {Record<string, FormDataEntryValue>} given */
+function deedOf(given) {
+  const many = { count: Number(given.count ?? 0), cpu: given.cpu, memory: given.memory };
+  if (given.kind === "pods") return { act: "create-pods", body: { ...many, name: "what-if" } };
+  if (given.kind === "nodes") return { act: "add-nodes", body: many };
+  if (given.kind === "cordon") return { act: "cordon", body: { node: given.node, on: true } };
+  return null;
 }
 
 /** @param {number} number @param {Record<string, string>} requests */
