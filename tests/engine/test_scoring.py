@@ -145,7 +145,7 @@ def test_a_plugin_that_breaks_scoring_ends_the_attempt(reads, by_node, more, tex
     given = profile(scorer("A", by_node, reads, **more), snapshot=snapshot)
     decision = decide(given, snapshot, POD)
     assert summary(decision) == ("error", "", text)
-    assert decision.status == error(text)
+    assert decision.status == error(text).by("A")
 
 
 @pytest.mark.parametrize("reads", EVERY_READS)

@@ -370,7 +370,7 @@ def test_a_wait_without_usable_seconds_is_an_error(seconds: Any) -> None:
 def test_reserve_names_the_plugin_and_unreserve_is_contained() -> None:
     made, containment = profile(reserve=BOOM, unreserve=BOOM)
     status = run_reserve(made, CycleState(), POD, "a")
-    assert status == error('running Reserve plugin "Mine": boom')
+    assert status == error('running Reserve plugin "Mine": boom').by("Mine")
     assert containment.failures == {("Mine", "Reserve", RAISED): 1}
 
 

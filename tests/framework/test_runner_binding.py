@@ -73,12 +73,16 @@ both = pytest.mark.parametrize(
         pytest.param(
             {"A": SUCCESS, "B": BROKEN},
             "",
-            error('running PreBind plugin "B": boom'),
+            error('running PreBind plugin "B": boom').by("B"),
             "AB",
             id="an error says where",
         ),
         pytest.param(
-            {"A": SKIP}, "", error('running PreBind plugin "A": '), "A", id="Skip is an error"
+            {"A": SKIP},
+            "",
+            error('running PreBind plugin "A": ').by("A"),
+            "A",
+            id="Skip is an error",
         ),
     ],
 )
@@ -158,7 +162,7 @@ async def test_a_group_that_fails_is_the_last():
         pytest.param({"A": PENDING, "B": SUCCESS}, PENDING.by("A"), "A", id="a rejection is final"),
         pytest.param(
             {"A": BROKEN, "B": SUCCESS},
-            error('running Bind plugin "A": boom'),
+            error('running Bind plugin "A": boom').by("A"),
             "A",
             id="an error is final",
         ),
@@ -188,17 +192,19 @@ async def test_every_post_bind_is_told(awaitable, caplog):
         pytest.param([SKIP, None], SUCCESS, {"0"}, id="a plugin without pre-flight may have work"),
         pytest.param(
             [SKIP, error("bad")],
-            error('running PreBindPreFlight "1": bad'),
+            error('running PreBindPreFlight "1": bad').by("1"),
             set(),
             id="an error says where",
         ),
-        pytest.param([BROKEN], error('running PreBindPreFlight "0": boom'), set(), id="raising"),
+        pytest.param(
+            [BROKEN], error('running PreBindPreFlight "0": boom').by("0"), set(), id="raising"
+        ),
         pytest.param(
             [unschedulable("no")],
             error(
                 'PreBindPreFlight 0 returned "Unschedulable", which is unsupported. It is '
                 "supposed to return Success, Skip, or Error status"
-            ),
+            ).by("0"),
             set(),
             id="any other answer is an error",
         ),

@@ -202,7 +202,7 @@ def names(*given: str) -> frozenset[str]:
         pytest.param(
             {"A": said(PENDING), "B": said(SUCCESS)},
             PreFilterOutcome(
-                error('running PreFilter plugin "A": soon'), results={"A": PENDING.by("A")}
+                error('running PreFilter plugin "A": soon').by("A"), results={"A": PENDING.by("A")}
             ),
             "A",
             names(),
@@ -211,7 +211,8 @@ def names(*given: str) -> frozenset[str]:
         pytest.param(
             {"A": BROKEN, "B": said(SUCCESS)},
             PreFilterOutcome(
-                error('running PreFilter plugin "A": boom'), results={"A": error("boom").by("A")}
+                error('running PreFilter plugin "A": boom').by("A"),
+                results={"A": error("boom").by("A")},
             ),
             "A",
             names(),
@@ -300,7 +301,7 @@ def test_post_filter(plugins, outcome, asked):
         pytest.param(
             {"A": SKIP, "B": unschedulable("no"), "C": SUCCESS},
             None,
-            error('running PreScore plugin "B": no'),
+            error('running PreScore plugin "B": no').by("B"),
             "AB",
             names(),
             id="any other status ends the cycle",
@@ -308,7 +309,7 @@ def test_post_filter(plugins, outcome, asked):
         pytest.param(
             {"A": BROKEN},
             None,
-            error('running PreScore plugin "A": boom'),
+            error('running PreScore plugin "A": boom').by("A"),
             "A",
             names(),
             id="an exception of a plugin is contained",
@@ -345,12 +346,15 @@ def test_pre_score(plugins, only, status, asked, skipped):
         ),
         pytest.param(
             {"A": BROKEN, "B": SUCCESS},
-            error('running Reserve plugin "A": boom'),
+            error('running Reserve plugin "A": boom').by("A"),
             "A",
             id="an error says where",
         ),
         pytest.param(
-            {"A": WAIT}, error('running Reserve plugin "A": slow'), "A", id="Wait is an error here"
+            {"A": WAIT},
+            error('running Reserve plugin "A": slow').by("A"),
+            "A",
+            id="Wait is an error here",
         ),
     ],
 )
@@ -413,7 +417,7 @@ ASKED_TO_WAIT = "one or more plugins asked to wait and no plugin rejected pod"
         ),
         pytest.param(
             {"A": BROKEN, "B": (SUCCESS, 0.0)},
-            PermitOutcome(error('running Permit plugin "A": boom')),
+            PermitOutcome(error('running Permit plugin "A": boom').by("A")),
             "A",
             id="an error ends the point",
         ),
@@ -430,7 +434,7 @@ def test_reading_state_nobody_wrote_is_an_error_without_a_traceback(caplog):
     plugin = Fake("A", reserve=lambda state, info, node: state.read(key))
     with caplog.at_level(logging.ERROR):
         status = run_reserve(profile(plugin), CycleState(), POD, "n1")
-    assert status == error('running Reserve plugin "A": not found')
+    assert status == error('running Reserve plugin "A": not found').by("A")
     assert caplog.records == []
 
 

@@ -110,6 +110,13 @@ def test_the_attempt_fails_and_the_scheduler_goes_on(
             await cluster.until(lambda: message in cluster.condition_of("bad")[2])
             assert cluster.node_of("bad") == ""
             assert cluster.condition_of("bad")[1] == "SchedulerError"
+            recorder = cluster.scheduler.core.recorder
+            assert recorder is not None
+            records = {each.key[1]: each for each in recorder.ring if each.attempt == 1}
+            assert {name: each.broken_by for name, each in records.items()} == {
+                "bad": "Mine",
+                "good": "",
+            }
 
     run_virtual(main(), clock)
     kind = RAISED if isinstance(answer, Exception) else WRONG_ANSWER

@@ -26,7 +26,8 @@ from moorage.conformance.recordings import Json, Scenario
 from moorage.conformance.world import World
 from moorage.engine.answers import Answers, Rows
 from moorage.engine.decision import Decision, Outcome
-from moorage.engine.extenders.cycle import ExtendedCycle, Heard
+from moorage.engine.extenders.cycle import ExtendedCycle
+from moorage.engine.extenders.heard import Heard
 from moorage.engine.search import Search
 from moorage.engine.select_node import smallest_name
 from moorage.framework.extender import in_order

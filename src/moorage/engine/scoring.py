@@ -104,7 +104,7 @@ def normalized(attempt: Attempt, forms: ScoreForms, raw_n: ScoreArray) -> ScoreA
             message = (
                 f'running Normalize on Score plugins: plugin "{forms.name}" failed with: {text}'
             )
-            raise CycleError(error(message)) from problem
+            raise CycleError(error(message).by(forms.name)) from problem
         state.ended(forms.name, NORMALIZE, Code.SUCCESS, since_ns=began_ns)
     check_range(forms.plugin, scores_n)
     return scores_n
@@ -125,8 +125,8 @@ def check_range(plugin: ScorePlugin, scores_n: ScoreArray) -> None:
             f"invalid score {value}, it should in the range of [{MIN_NODE_SCORE}, "
             f"{MAX_NODE_SCORE}] after normalizing"
         )
-        raise CycleError(error(text))
+        raise CycleError(error(text).by(plugin.name))
 
 
 def _failed(name: str, text: str) -> Status:
-    return error(f'running Score plugins: plugin "{name}" failed with: {text}')
+    return error(f'running Score plugins: plugin "{name}" failed with: {text}').by(name)

@@ -143,7 +143,9 @@ def _pre_filtered(profile: Profile, ask: AskPreFilter, skipped: set[str]) -> Pre
             remembered = status
         elif not status.ok:
             text = f'running PreFilter plugin "{plugin.name}": {status.message}'
-            return PreFilterOutcome(error(text), None, frozenset(), results, restricted)
+            return PreFilterOutcome(
+                error(text).by(plugin.name), None, frozenset(), results, restricted
+            )
         elif result is not None and result.node_names is not None:
             restricted[plugin.name] = result.node_names
             names = result.node_names if names is None else names & result.node_names
@@ -276,7 +278,8 @@ def run_pre_score(
         if status.code is Code.SKIP:
             skipped.add(plugin.name)
         elif not status.ok:
-            return error(f'running PreScore plugin "{plugin.name}": {status.message}')
+            text = f'running PreScore plugin "{plugin.name}": {status.message}'
+            return error(text).by(plugin.name)
     state.skip_score = frozenset(skipped)
     return SUCCESS
 
@@ -293,7 +296,8 @@ def run_reserve(profile: Profile, state: CycleState, pod: PodInfo, node_name: st
         if status.rejected:
             return status
         if not status.ok:
-            return error(f'running Reserve plugin "{plugin.name}": {status.message}')
+            text = f'running Reserve plugin "{plugin.name}": {status.message}'
+            return error(text).by(plugin.name)
     return SUCCESS
 
 
@@ -338,7 +342,7 @@ def run_permit(profile: Profile, state: CycleState, pod: PodInfo, node_name: str
             reasons = status.reasons
         elif not status.ok:
             text = f'running Permit plugin "{plugin.name}": {status.message}'
-            return PermitOutcome(error(text))
+            return PermitOutcome(error(text).by(plugin.name))
     if not waits:
         return PermitOutcome(SUCCESS)
     return PermitOutcome(Status(Code.WAIT, (*reasons, _WAITING)), waits)

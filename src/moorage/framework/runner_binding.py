@@ -44,12 +44,14 @@ def run_pre_bind_pre_flight(
         if status.code is Code.SKIP:
             skipped.add(plugin.name)
         elif status.code is Code.ERROR:
-            return error(f'running PreBindPreFlight "{plugin.name}": {status.message}')
+            text = f'running PreBindPreFlight "{plugin.name}": {status.message}'
+            return error(text).by(plugin.name)
         elif not status.ok:
-            return error(
+            text = (
                 f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is '
                 "unsupported. It is supposed to return Success, Skip, or Error status"
             )
+            return error(text).by(plugin.name)
     state.skip_pre_bind = frozenset(skipped)
     return SUCCESS if len(skipped) < len(profile.pre_binds) else Status(Code.SKIP)
 
@@ -102,7 +104,7 @@ async def _pre_bind(
     status = await _awaited(plugin, "PreBind", plugin.pre_bind, (state, pod, node_name))
     if status.ok or status.rejected:
         return status
-    return error(f'running PreBind plugin "{plugin.name}": {status.message}')
+    return error(f'running PreBind plugin "{plugin.name}": {status.message}').by(plugin.name)
 
 
 async def run_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -127,7 +129,7 @@ async def run_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name:
             continue
         if status.ok or status.rejected:
             return status
-        return error(f'running Bind plugin "{plugin.name}": {status.message}')
+        return error(f'running Bind plugin "{plugin.name}": {status.message}').by(plugin.name)
     return Status(Code.SKIP)
 
 

@@ -42,9 +42,11 @@ class GroupAttemptFacts:
         """Return the time to hand in as the beginning, monotonic nanoseconds."""
         return self._clock.monotonic_ns()
 
-    def decided(self, *, since_ns: int) -> None:
-        """Note that the deciding part of an attempt is over."""
-        self.algorithm.observe(self._seconds(since_ns))
+    def decided(self, *, since_ns: int) -> int:
+        """Note that the deciding part of an attempt is over; return how long it took, ns."""
+        took_ns = self.now_ns() - since_ns
+        self.algorithm.observe(took_ns / NS_PER_SECOND)
+        return took_ns
 
     def ended(self, result: str, profile: str, *, since_ns: int) -> None:
         """Note that an attempt is over.

@@ -183,7 +183,7 @@ class BindingCycles:
         points = self._facts.points
         points.ran(point, status.code.text, profile.name, since_ns=began_ns)
         if self._records is not None and uid:
-            self._records.stepped(uid, point, status.code, took_ns=points.now_ns() - began_ns)
+            self._records.stepped(uid, point, status, took_ns=points.now_ns() - began_ns)
 
     def _activate(self, decision: Decision) -> None:
         """Activate the pods that plugins put into the cycle state."""
@@ -252,7 +252,7 @@ class BindingCycles:
             points.waited(status.code.text, since_ns=began_ns)
             if self._records is not None:
                 took_ns = points.now_ns() - began_ns
-                self._records.stepped(uid, "WaitOnPermit", status.code, took_ns=took_ns)
+                self._records.stepped(uid, "WaitOnPermit", status, took_ns=took_ns)
             if not status.ok:
                 return status, _diagnosis(decision, status)
             self._goes_on(binding)
@@ -380,7 +380,7 @@ class BindingCycles:
     ) -> None:
         message = diagnosis.message if diagnosis is not None else status.message
         if self._records is not None:
-            self._records.ended(queued.uid, "requeued", message)
+            self._records.ended(queued.uid, "requeued", message, status=status)
         self._failures.handle(
             queued, status, diagnosis, message=message, nomination=Nomination(keeps)
         )

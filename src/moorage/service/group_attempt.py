@@ -205,10 +205,10 @@ class GroupAttempts:
         entries = sorted(entries, key=lambda each: ranks.get(each.uid, len(ranks)))
         told, pods = self._facts.group_attempts, [entry.info for entry in entries]
         profile = self._core.profiles[entries[0].profile]
-        told.decided(since_ns=began_ns)
+        took_ns = told.decided(since_ns=began_ns)
         self._facts.groups.attempted(key, placed=found.outcome is GroupOutcome.PLACED)
         self._evict(key, found, entries)
-        self._carry_out(profile, entries, pods, found)
+        self._carry_out(profile, entries, pods, found, took_ns=took_ns)
         self._all_or_none(key)
         if self._backfill is not None:
             self._backfill.attempted(key, entries, found.outcome)
@@ -319,7 +319,7 @@ class GroupAttempts:
                 terms.uid, [entry.pod for entry in entries], found.victims
             )
 
-    def _record(self, entries: Sequence[QueuedPod], found: GroupDecision) -> None:
+    def _record(self, entries: Sequence[QueuedPod], found: GroupDecision, *, took_ns: int) -> None:
         """Record the attempt of each member; a member of a rejected group is requeued."""
         recorder, histories = self._core.recorder, self._queue.lifecycle.histories
         if recorder is None:
@@ -328,7 +328,7 @@ class GroupAttempts:
         for entry in entries:
             decision = members.get(entry.uid)
             if decision is not None:
-                recorder.decided(entry, decision, histories)
+                recorder.decided(entry, decision, histories, took_ns=took_ns)
                 if found.outcome is not GroupOutcome.PLACED:
                     recorder.ended(entry.uid, "requeued", found.status.message)
 
@@ -338,10 +338,12 @@ class GroupAttempts:
         entries: Sequence[QueuedPod],
         pods: Sequence[PodInfo],
         found: GroupDecision,
+        *,
+        took_ns: int,
     ) -> None:
         outcomes = list(zip(entries, found.outcomes(pods), strict=True))
         why = found.explanation(pods)
-        self._record(entries, found)
+        self._record(entries, found, took_ns=took_ns)
         for entry, outcome in outcomes:
             if outcome.decision is not None:
                 self._facts.note(outcome.decision)

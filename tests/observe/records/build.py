@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from moorage.engine.answers import CachedPart
+from moorage.engine.answers import CachedPart, ScoreNotes
 from moorage.engine.filters.filter_pass import FilterPass, RecordedAnswer
 from moorage.engine.notes.attempt_note import AttemptNote, ShapeNote
 from moorage.engine.notes.filtered_nodes import FilteredNodes, MoreRejections, NodeNames
@@ -43,7 +43,7 @@ def log_of(names: NodeNames) -> ScoreLog:
 def shaped(filtered: FilteredNodes, log: ScoreLog | None = None) -> ShapeNote:
     """What the notes of a shape share."""
     parts = tuple(CachedPart(name, 1, True, None) for name in ("A", "B", "C"))
-    return ShapeNote(filtered, () if log is None else parts, log)
+    return ShapeNote.of(filtered, ScoreNotes(() if log is None else parts, log))
 
 
 def noted(shape: ShapeNote, more: tuple[MoreRejections, ...] = ()) -> AttemptNote:

@@ -135,6 +135,22 @@ def test_a_record_that_comes_after_its_filter_results_were_dropped_says_so() -> 
     ring.validate()
 
 
+def test_nodes_are_ranked_though_their_filter_results_were_dropped_before_the_record_came() -> None:
+    names = names_of(2000)
+    ring, shared = RecordRing(200 * SIZE), filtered(names)
+    plain, ranked = shaped(shared), shaped(shared, log_of(names_of(20)))
+    ring.add(record(1, "p1", note=noted(plain)))
+    ring.validate()
+    assert plain.dropped
+    ring.add(record(2, "p2", note=noted(ranked)))
+    ring.validate()
+    (found,) = ring.of_pod(("default", "p2"))
+    assert not found.has_rejections
+    assert found.note is not None
+    assert found.note.looked_at is not None
+    assert len(found.note.looked_at.passed_rows()) == 2000
+
+
 def test_what_all_records_gave_up_is_counted_again_with_the_next_record() -> None:
     ring, shape = RecordRing(8 * SIZE), shaped(filtered(names_of(3)))
     for number in range(1, 60):

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from moorage.base.clock import ManualClock
+from moorage.observe.group_attempts import GroupAttemptFacts
+from moorage.service.facts import Facts
 from moorage.service.questions.pages import OPENAPI_PATH, question_pages
 from moorage.service.questions.records import records_question
 from moorage.testing.builders import node_manifest, pod_manifest
@@ -81,6 +83,8 @@ def test_an_attempt_that_bound_its_pod_has_scores_steps_and_an_end() -> None:
             "filterResults": "kept",
             "rejections": [],
             "passed": 3,
+            "extenders": [],
+            "brokenBy": "",
             "end": "bound",
         }
         assert f"n{attempt['drawn']}" == node
@@ -90,7 +94,11 @@ def test_an_attempt_that_bound_its_pod_has_scores_steps_and_an_end() -> None:
             assert each["total"] == sum(score["weighted"] for score in each["scores"])
             for score in each["scores"]:
                 assert score["weighted"] == score["weight"] * score["normalized"]
-        assert [each["name"] for each in attempt["steps"]] == ["Reserve", "Permit", "Bind"]
+        assert [(each["name"], each["plugin"]) for each in attempt["steps"]] == [
+            ("Reserve", ""),
+            ("Permit", ""),
+            ("Bind", "DefaultBinder"),
+        ]
         assert [(each["what"], each["cause"]) for each in attempt["before"]] == [
             ("-> active", "UnschedulablePodAdd"),
             ("-> in-flight", "pop"),
@@ -181,6 +189,33 @@ def test_members_of_a_group_have_records_of_their_own() -> None:
         recorder.ring.validate()
 
     play(scenario, cluster=nodes(3), config=coscheduling())
+
+
+class _Slow(GroupAttemptFacts):
+    """Facts by which each decision about a group takes seven milliseconds."""
+
+    def decided(self, *, since_ns: int) -> int:
+        super().decided(since_ns=since_ns)
+        return 7_000_000
+
+
+def test_the_record_of_a_member_tells_how_long_the_decision_about_its_group_took() -> None:
+    clock = ManualClock()
+
+    async def main() -> None:
+        facts = Facts(clock, group_attempts=_Slow(clock))
+        config = coscheduling()
+        async with Cluster(clock, nodes=nodes(3), config=config, facts=facts) as live:
+            await live.create(
+                pod_group("g", least=2), of_object("a", of="g"), of_object("b", of="g")
+            )
+            await live.until(lambda: live.bound("a", "b") == 2)
+            recorder = live.scheduler.core.recorder
+            assert recorder is not None
+            took_ns = {each.key[1]: each.took_ns for each in recorder.ring if each.node}
+            assert took_ns == {"a": 7_000_000, "b": 7_000_000}
+
+    run_virtual(main(), clock)
 
 
 @pytest.mark.parametrize(

@@ -123,6 +123,7 @@ def record_text(found: ToldAttempt, *, node: str, every: bool, wide: bool) -> st
     if best:
         lines += ["", *_scores(best, wide=wide)]
     lines += _rejected(found, node, every=every)
+    lines += _extenders(found, node, every=every)
     if node and not best and len(lines) == len(head):
         lines += ["", f"Nothing is on record about node {node}: it is none of the ten best nodes."]
     return "\n".join(lines)
@@ -138,6 +139,8 @@ def _head(found: ToldAttempt) -> Iterator[str]:
         yield f"{pod}: {found.outcome}: {found.message}"
     took = f"{found.seconds * 1e3:.2f} ms"
     yield f"  {found.feasible} of {found.evaluated} nodes were feasible; {took}"
+    if found.broken_by:
+        yield f"  broken by plugin {found.broken_by}"
     if found.waited_for:
         yield f"  before, it waited for: {', '.join(found.waited_for)}"
     yield from (f"  {each.time} {each.what} ({each.cause})" for each in found.before)
@@ -147,7 +150,10 @@ def _head(found: ToldAttempt) -> Iterator[str]:
         rule = f" (chosen by: {found.victims_chosen_by})" if found.victims_chosen_by else ""
         victims = f", evicting {', '.join(found.victims)}{rule}" if found.victims else ""
         yield f"  nominated for {found.nominated_node}{victims}"
-    yield from (f"  {each.name}: {each.code}, {each.seconds * 1e3:.2f} ms" for each in found.steps)
+    yield from (
+        f"  {each.name}: {each.code}, {each.seconds * 1e3:.2f} ms{_by(each.plugin)}"
+        for each in found.steps
+    )
     if found.end:
         told = f": {found.message}" if found.node and found.message else ""
         yield f"  {found.end} {found.ended}{told}"
@@ -171,11 +177,34 @@ def _rejected(found: ToldAttempt, node: str, *, every: bool) -> Iterator[str]:
         yield ""
         yield "The rejected nodes are not on record any more, to stay within --records-bytes."
     for each in found.rejections or ():
-        nodes = [name for name in each.nodes if not node or name == node]
-        if not nodes:
-            continue
-        shown = nodes if every else nodes[:_NODES_MAX]
-        more = f" and {len(nodes) - len(shown)} more" if len(shown) < len(nodes) else ""
+        head = f"{each.plugin or 'extender'}: {each.code}: {', '.join(each.reasons)}"
+        lines = _alike(head, each.nodes, node, every=every)
+        yield from ("", *lines) if lines else ()
+
+
+def _extenders(found: ToldAttempt, node: str, *, every: bool) -> Iterator[str]:
+    for each in found.extenders:
         yield ""
-        yield f"{each.plugin or 'extender'}: {each.code}: {', '.join(each.reasons)}"
-        yield f"  {len(nodes)} nodes: {', '.join(shown)}{more}"
+        yield f"extender {each.extender}"
+        yield from (f"  failed: {text}" for text in each.errors)
+        scores = [score for score in each.scores if not node or score.node == node]
+        if scores:
+            told = ", ".join(f"{score.node} {score.score} > {score.weighted}" for score in scores)
+            yield f"  scores, alone > in the total: {told}"
+        for alike in each.rejections:
+            head = f"  {alike.code}: {', '.join(alike.reasons) or 'no reason given'}"
+            yield from _alike(head, alike.nodes, node, every=every)
+
+
+def _alike(head: str, names: Sequence[str], node: str, *, every: bool) -> list[str]:
+    """Return lines about nodes that were rejected alike; none where no node is to be shown."""
+    nodes = [name for name in names if not node or name == node]
+    if not nodes:
+        return []
+    shown = nodes if every else nodes[:_NODES_MAX]
+    more = f" and {len(nodes) - len(shown)} more" if len(shown) < len(nodes) else ""
+    return [head, f"  {len(nodes)} nodes: {', '.join(shown)}{more}"]
+
+
+def _by(plugin: str) -> str:
+    return f", by {plugin}" if plugin else ""

@@ -27,6 +27,8 @@ from moorage.engine.answers import Rejection, Rows
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, failed
+from moorage.engine.extenders.heard import Heard
+from moorage.engine.notes.attempt_note import NOTHING_FOUND
 from moorage.engine.search import Search, diagnose
 from moorage.framework.diagnosis import NO_NODES
 from moorage.framework.extender import EXTENDER, SCORE_FACTOR, Extender, Victims, take_part
@@ -35,7 +37,6 @@ from moorage.framework.preemption import NARROWING, Candidate, Narrowing
 from moorage.framework.runner import PostFilterAnswer, PostFilterOutcome, post_filter_one
 from moorage.framework.status import Code, Status, error, unresolvable, unschedulable
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.table import NodeTable
 
 _log = logging.getLogger(__name__)
 
@@ -43,59 +44,6 @@ _ROUNDS: Final = 3
 """How often extenders are asked again because the nodes they accepted are gone. A guess."""
 
 _MOVED: Final = "the nodes changed while extenders were asked about them"
-
-# Farther from zero, sums of extenders' scores are not told apart; plugins stay far below.
-_SCORE_BOUND: Final = 2**61
-
-
-class Heard:
-    """The answers of the extenders in one round.
-
-    Attributes
-    ----------
-    asked
-        Names of the nodes that passed the Filters.
-    passed
-        Names of the nodes that every extender accepted, in the order asked.
-    statuses
-        Node to the status with which an extender rejected the node; may lack rejected nodes, and
-        may name any node.
-    scores
-        Node to the sum that extenders add to the node's total.
-    only
-        The nominated node, where no other node was considered.
-    """
-
-    def __init__(self) -> None:
-        self.asked: tuple[str, ...] = ()
-        self.passed: tuple[str, ...] = ()
-        self.statuses: dict[str, Status] = {}
-        self.scores: dict[str, int] = {}
-        self.only = ""
-        self._rows: tuple[tuple[str, ...], int, list[int]] = ((), -1, [])
-
-    def rows_of(self, names: tuple[str, ...], table: NodeTable) -> list[int]:
-        """Return the rows of the nodes that exist; not to be changed.
-
-        The same names are looked up for filters, for scores and for the choice, so the last rows
-        are kept until a node comes or goes.
-        """
-        known, at, rows = self._rows
-        if known is not names or at != table.columns.structure:
-            rows = table.rows_of(names)
-            self._rows = names, table.columns.structure, rows
-        return rows
-
-    def add_scores(self, scores: Mapping[str, int], factor: int) -> None:
-        """Add an extender's scores, each multiplied; sums stay within `_SCORE_BOUND`."""
-        known = self.scores
-        more = {name: score * factor for name, score in scores.items() if score}
-        if known:
-            more = {**known, **{name: add + known.get(name, 0) for name, add in more.items()}}
-        low, high = min(more.values(), default=0), max(more.values(), default=0)
-        if low < -_SCORE_BOUND or high > _SCORE_BOUND:
-            more = {n: max(-_SCORE_BOUND, min(sum_, _SCORE_BOUND)) for n, sum_ in more.items()}
-        self.scores = more
 
 
 class ExtendedCycle(Cycle):
@@ -116,30 +64,41 @@ class ExtendedCycle(Cycle):
 
     async def decide_asking(self, pod: PodInfo, scope: Scope = WHOLE) -> Decision:
         """Choose a node that the extenders accept, or say why there is no such node."""
+        heard = Heard()
         try:
             for _ in range(_ROUNDS):
                 if self.snapshot.num_nodes == 0:
                     return failed(self.begin(pod, scope), unresolvable(NO_NODES))
                 start = self._sampler.rotation.start
-                heard = await self._ask(pod, scope)
+                heard = Heard()
+                await self._ask(pod, scope, heard)
                 # From here on nothing is awaited while there is a node to choose.
                 self._sampler.rotation.start = start
                 search = self.search(self.begin(pod, scope), shortcut=bool(heard.only))
                 rows = search.answers.feasible(search.view, search.filtered)
                 kept = self._accepted(rows, heard)
                 if len(kept):
-                    return self.choose(search, kept, heard)
+                    return self._noted(self.choose(search, kept, heard), heard)
                 if not len(rows) or not self._moved(rows, heard):
-                    return await self._turned_away(search, heard)
-            return failed(self.begin(pod, scope), error(_MOVED))
+                    return self._noted(await self._turned_away(search, heard), heard)
+            return self._noted(failed(self.begin(pod, scope), error(_MOVED)), heard)
         except CycleError as broken:
-            return failed(self.begin(pod, scope), broken.status)
+            return self._noted(failed(self.begin(pod, scope), broken.status), heard)
+
+    def _noted(self, decision: Decision, heard: Heard) -> Decision:
+        """Return a decision whose note has the extenders' answers, if notes are written."""
+        if self._notes is None:
+            return decision
+        note = NOTHING_FOUND if decision.note is None else decision.note
+        nodes = (decision.node_name,) if note.near is None else note.near.names
+        answers = tuple([each.answer(nodes) for each in heard.answers.values()])
+        note = msgspec.structs.replace(note, extenders=answers)
+        return msgspec.structs.replace(decision, note=note)
 
     # -- asking --------------------------------------------------------------------------------
 
-    async def _ask(self, pod: PodInfo, scope: Scope) -> Heard:
+    async def _ask(self, pod: PodInfo, scope: Scope, heard: Heard) -> None:
         """Search, and ask the extenders about the feasible nodes: the nominated node first."""
-        heard = Heard()
         search = self.search(self.begin(pod, scope))
         if search.nominated_row is not None:
             name = self.snapshot.names[search.nominated_row]
@@ -150,7 +109,7 @@ class ExtendedCycle(Cycle):
                 _log.info("%s cannot go to its nominated node %s: %s", pod.key, name, problem)
             if heard.passed:
                 heard.only = name
-                return heard
+                return
             search = self.search(self.begin(pod, scope), shortcut=False)
         rows = self.in_order(search, search.answers.feasible(search.view, search.filtered))
         heard.asked = tuple(map(self.snapshot.names.__getitem__, rows.tolist()))
@@ -160,7 +119,6 @@ class ExtendedCycle(Cycle):
             raise CycleError(error(str(problem))) from problem
         if len(heard.passed) > 1:
             await self._ask_scores(pod.pod, heard)
-        return heard
 
     async def _ask_filters(self, pod: Pod, names: Sequence[str], heard: Heard) -> tuple[str, ...]:
         """Ask one extender after another, each about the nodes the previous extender accepted."""
@@ -171,9 +129,11 @@ class ExtendedCycle(Cycle):
                 break
             if not (extender.filters and extender.interested(pod)):
                 continue
+            asked = heard.of(extender)
             try:
                 passed, failed, unresolved = await extender.filter(pod, nodes)
             except ExtenderError as problem:
+                asked.failed(str(problem))
                 if not extender.ignorable:
                     raise
                 _log.info("extender %s is left out of filtering: %s", extender.name, problem)
@@ -184,6 +144,8 @@ class ExtendedCycle(Cycle):
                 heard.statuses[name] = unresolvable(text)
             accepted = frozenset(passed)
             if len(accepted) < len(left):  # an extender accepts no node it was not asked about
+                if self._notes is not None:
+                    asked.filtered(left, accepted, heard.statuses)
                 left = tuple(name for name in left if name in accepted)
         return left
 
@@ -195,8 +157,10 @@ class ExtendedCycle(Cycle):
             try:
                 scores = await extender.prioritize(pod, nodes)
             except ExtenderError as problem:
+                heard.of(extender).failed(str(problem))
                 _log.info("extender %s is left out of scoring: %s", extender.name, problem)
                 return
+            heard.of(extender).scored(scores)
             heard.add_scores(scores, extender.weight * SCORE_FACTOR)
 
         scoring = [e for e in self.profile.extenders if e.prioritizes and e.interested(pod)]
@@ -252,7 +216,7 @@ class ExtendedCycle(Cycle):
             diagnosis = msgspec.structs.replace(diagnosis, unschedulable_plugins=rejectors)
         after: PostFilterOutcome | None = None
         if search.attempt.wants_post_filter:
-            after = await self._post_filter_asking(diagnosed)
+            after = await self._post_filter_asking(diagnosed, heard)
         return self.decision_of(diagnosed, Rejection(diagnosis, after))
 
     def _with_statuses(self, search: Search, heard: Heard) -> Search:
@@ -275,7 +239,7 @@ class ExtendedCycle(Cycle):
 
     # -- preemption ----------------------------------------------------------------------------
 
-    async def _post_filter_asking(self, search: Search) -> PostFilterOutcome:
+    async def _post_filter_asking(self, search: Search, heard: Heard) -> PostFilterOutcome:
         """Run PostFilter; where it finds candidates, let the extenders narrow them down.
 
         The plugin that finds them is asked twice, every other one at most once.
@@ -290,12 +254,14 @@ class ExtendedCycle(Cycle):
         plugins = _AskedTwice(attempt, narrowing)
         outcome = self.post_filter(search, ask=plugins.until_offered)
         if narrowing.offered:
-            await self._narrow(pod, narrowing, asking)
+            await self._narrow(pod, narrowing, asking, heard)
             outcome = self.post_filter(search, ask=plugins.afterwards)
         state.delete(NARROWING)
         return outcome
 
-    async def _narrow(self, pod: Pod, narrowing: Narrowing, asking: Sequence[Extender]) -> None:
+    async def _narrow(
+        self, pod: Pod, narrowing: Narrowing, asking: Sequence[Extender], heard: Heard
+    ) -> None:
         victims: Victims = {
             each.node_name: (tuple(info.pod for info in each.victims), each.violations)
             for each in narrowing.offered
@@ -307,6 +273,7 @@ class ExtendedCycle(Cycle):
                 kept = await extender.preempt(pod, victims, on_node=self._pods_on)
                 victims = _with_victims(extender, kept)
             except ExtenderError as problem:
+                heard.of(extender).failed(str(problem))
                 if not extender.ignorable:
                     narrowing.answer(failure=str(problem))
                     return

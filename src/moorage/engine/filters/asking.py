@@ -113,4 +113,5 @@ def raise_first_error(profile: Profile, filtered: FilterPass) -> None:
 
 def broken_filter(status: Status) -> Status:
     """Return the Error of an attempt in which a Filter's answer is no Success and no rejection."""
-    return error(f'running "{status.plugin}" filter plugin: {status.message}')
+    text = f'running "{status.plugin}" filter plugin: {status.message}'
+    return error(text).by(status.plugin)

@@ -51,6 +51,5 @@ def _follow(name: str, point: str, call: Callable[[], None]) -> None:
         call()
     except Exception as problem:
         text = contained(name, point, problem).message
-        raise CycleError(
-            error(f'running {point} on PreFilter plugin "{name}": {text}')
-        ) from problem
+        message = f'running {point} on PreFilter plugin "{name}": {text}'
+        raise CycleError(error(message).by(name)) from problem

@@ -2,5 +2,5 @@
 
 `attempt_note` has the note that the cycle writes. `filtered_nodes` keeps the filter results that
 attempts share. `score_log` keeps the scores of a shape and their changes, and `best_nodes` ranks
-the ten best nodes from them when somebody asks.
+the ten best nodes from them when somebody asks. `extender_answers` takes down what extenders said.
 """

@@ -14,6 +14,7 @@ import msgspec
 from moorage.engine.answers import CachedPart, OpenedPart, Rows, ScoreNotes
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.notes.best_nodes import BestNodes, NearNodes, NearTop
+from moorage.engine.notes.extender_answers import ExtenderAnswer
 from moorage.engine.notes.filtered_nodes import FilteredNodes, LookedAt, MoreRejections, NodeNames
 from moorage.engine.notes.score_log import ScoreLog
 from moorage.engine.search import Search
@@ -53,6 +54,13 @@ class ShapeNote(msgspec.Struct, gc=False, eq=False):
     holders: int = 0
     dropped: bool = False
 
+    @classmethod
+    def of(cls, filtered: FilteredNodes, scores: ScoreNotes) -> ShapeNote:
+        """Return what attempts with these filter results and scores share."""
+        if scores.log is not None:
+            filtered.ranked = True
+        return cls(filtered, scores.cached, scores.log)
+
 
 class AttemptNote(msgspec.Struct, frozen=True, gc=False, eq=False):
     """The findings of an attempt on its way to a decision.
@@ -71,6 +79,8 @@ class AttemptNote(msgspec.Struct, frozen=True, gc=False, eq=False):
         The length of the shape's log of scores; -1 where no node was scored.
     near
         The nodes near the greatest total; None where the log suffices to find them.
+    extenders
+        The answers of the extenders that took part.
     """
 
     excluded_by: frozenset[str]
@@ -79,6 +89,7 @@ class AttemptNote(msgspec.Struct, frozen=True, gc=False, eq=False):
     chosen: int
     length: int
     near: NearNodes | None
+    extenders: tuple[ExtenderAnswer, ...] = ()
 
     @property
     def looked_at(self) -> LookedAt | None:
@@ -92,6 +103,10 @@ class AttemptNote(msgspec.Struct, frozen=True, gc=False, eq=False):
         if shape is None or self.length < 0:
             return None
         return BestNodes(self.chosen, shape.cached, shape.log, self.length, self.near)
+
+
+NOTHING_FOUND: Final = AttemptNote(frozenset(), None, (), -1, -1, None)
+"""The note of an attempt that ended before it had looked at a node."""
 
 
 class NoteWriter:
@@ -188,7 +203,7 @@ class NoteWriter:
         if not len(view):
             return None
         own = FilteredNodes(self._names_by_row(), view.rows, filtered, self._profile)
-        return ShapeNote(own, scores.cached, scores.log)
+        return ShapeNote.of(own, scores)
 
     def _shared(self, frozen: FilterPass, scores: ScoreNotes) -> ShapeNote:
         """Return what attempts share from now on: until a row changes, or the log of scores."""
@@ -199,7 +214,7 @@ class NoteWriter:
             if len(self._kept) >= _KEPT_MAX:
                 self._kept.clear()
             filtered = FilteredNodes(self._names_by_row(), None, frozen, self._profile)
-        made = self._kept[id(frozen)] = ShapeNote(filtered, scores.cached, scores.log)
+        made = self._kept[id(frozen)] = ShapeNote.of(filtered, scores)
         return made
 
     def _names_by_row(self) -> NodeNames:

@@ -65,7 +65,7 @@ class FilteredNodes(msgspec.Struct, gc=False):
         How many shape notes hold this, and how many of them tell the rejections; kept by the ring
         of records.
     ranked
-        Whether any of them ranks the nodes that passed; kept by the ring.
+        Whether any of them ranks the nodes that passed.
     """
 
     names: NodeNames

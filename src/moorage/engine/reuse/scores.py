@@ -255,7 +255,7 @@ class ScoreCache:
                 skipped.add(plugin.name)
             elif not status.ok:
                 text = f'running PreScore plugin "{plugin.name}": {status.message}'
-                raise CycleError(error(text))
+                raise CycleError(error(text).by(plugin.name))
         return frozenset(skipped)
 
     def _scoring(self) -> list[ScoreForms]:

@@ -30,11 +30,14 @@ class Step(msgspec.Struct, frozen=True, gc=False):
         The status code it ended with.
     took_ns
         How long it took, nanoseconds.
+    plugin
+        The plugin that gave this code; "" for all of them.
     """
 
     name: str
     code: str
     took_ns: int
+    plugin: str = ""
 
 
 class AttemptRecord(msgspec.Struct, gc=False, eq=False):
@@ -66,6 +69,8 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
         bind, reject or error.
     message
         Why there is no node; later, why the binding failed.
+    broken_by
+        The plugin whose failure ended the attempt; "" for none.
     diagnosis
         The reasons of the rejection; None for a pod that got a node, and after an error.
     nominated
@@ -103,6 +108,7 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     note: AttemptNote | None
     outcome: str = "bind"
     message: str = ""
+    broken_by: str = ""
     diagnosis: Diagnosis | None = None
     nominated: str | None = None
     victims: tuple[str, ...] = ()
@@ -122,6 +128,8 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
                 size += note.near.nbytes
             if note.more:
                 size += sum([each.nbytes for each in note.more])
+            if note.extenders:
+                size += sum([each.nbytes for each in note.extenders])
         if not self.node:
             size += 2 * len(self.message) + _ENTRY_BYTES * len(self.victims)
         return size

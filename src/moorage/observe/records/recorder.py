@@ -8,7 +8,7 @@ from typing import Final
 from moorage.base.clock import Clock
 from moorage.engine.decision import Decision
 from moorage.framework.preemption import CHOSEN_BY
-from moorage.framework.status import Code
+from moorage.framework.status import SUCCESS, Code, Status
 from moorage.observe.records.record import AttemptRecord, End, Step
 from moorage.observe.records.ring import BYTES_MAX, RecordRing
 from moorage.state.history import Histories, HistoryEntry
@@ -97,27 +97,40 @@ class Recorder:
             _tell_rejection(record, decision)
             self.ended(queued.uid, "requeued")
 
-    def stepped(self, uid: str, name: str, code: Code, *, took_ns: int) -> None:
+    def stepped(self, uid: str, name: str, status: Status, *, took_ns: int) -> None:
         """Add a step to the attempt of a pod whose binding is under way."""
         record = self._open.get(uid)
         if record is not None:
-            record.steps += (Step(name, code.text, took_ns),)
+            record.steps += (Step(name, status.code.text, took_ns, status.plugin),)
 
-    def ended(self, uid: str, end: End, message: str = "") -> None:
-        """Note how the binding of a pod ended; nothing happens for any other pod."""
+    def ended(self, uid: str, end: End, message: str = "", *, status: Status = SUCCESS) -> None:
+        """Note how the binding of a pod ended; nothing happens for any other pod.
+
+        Parameters
+        ----------
+        uid, end
+            The pod, and the end.
+        message, status
+            Why it is not bound, and the status that tells the plugin whose failure is the cause.
+        """
         record = self._open.pop(uid, None)
         if record is not None:
             record.end, record.ended_ns = end, self._now_ns()
             if message:
-                record.message = message
+                record.message, record.broken_by = message, _broken_by(status)
             if self._on_end is not None:
                 self._on_end(record)
+
+
+def _broken_by(status: Status) -> str:
+    """Return the plugin whose failure a status tells; "" for any other status."""
+    return status.plugin if status.code is Code.ERROR else ""
 
 
 def _tell_rejection(record: AttemptRecord, decision: Decision) -> None:
     """Add to a record why no node was chosen, and what follows from it."""
     record.outcome, record.message = decision.outcome.value, decision.message
-    record.diagnosis = decision.diagnosis
+    record.diagnosis, record.broken_by = decision.diagnosis, _broken_by(decision.status)
     if decision.nomination is not None:
         record.nominated = decision.nomination.node_name
     if decision.victims:

@@ -166,7 +166,6 @@ class RecordRing:
             if filtered.names.holders == 1:
                 self._shared_bytes += filtered.names.nbytes
         if log is not None:
-            filtered.ranked = True
             log.holders += 1
             if log.holders == 1:
                 self._shared_bytes += log.nbytes

@@ -8,6 +8,8 @@ import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
 from moorage.engine.notes.best_nodes import Ranking
+from moorage.engine.notes.extender_answers import ExtenderAnswer
+from moorage.framework.extender import SCORE_FACTOR
 from moorage.observe.records.record import AttemptRecord
 
 
@@ -90,6 +92,59 @@ class ToldNode(msgspec.Struct, frozen=True, rename="camel"):
     scores: tuple[ToldScore, ...]
 
 
+class ToldExtenderScore(msgspec.Struct, frozen=True, rename="camel"):
+    """The score that one extender gave one node.
+
+    Parameters
+    ----------
+    node
+        The node.
+    score, weighted
+        The score, and its part of the total.
+    """
+
+    node: str
+    score: int
+    weighted: int
+
+
+class ToldExtenderRejection(msgspec.Struct, frozen=True, rename="camel"):
+    """Nodes that an extender rejected alike.
+
+    Parameters
+    ----------
+    code, reasons
+        The status code, and the extender's reasons.
+    nodes
+        The nodes.
+    """
+
+    code: str
+    reasons: tuple[str, ...]
+    nodes: tuple[str, ...]
+
+
+class ToldExtender(msgspec.Struct, frozen=True, rename="camel"):
+    """The answers of one extender in an attempt.
+
+    Parameters
+    ----------
+    extender
+        Its URL.
+    rejections
+        The nodes that it rejected.
+    scores
+        Its scores of the best nodes.
+    errors
+        The texts of its calls that failed.
+    """
+
+    extender: str
+    rejections: tuple[ToldExtenderRejection, ...]
+    scores: tuple[ToldExtenderScore, ...]
+    errors: tuple[str, ...]
+
+
 class ToldStep(msgspec.Struct, frozen=True, rename="camel"):
     """A step of an attempt after its decision.
 
@@ -101,11 +156,14 @@ class ToldStep(msgspec.Struct, frozen=True, rename="camel"):
         The status code it ended with.
     seconds
         How long it took, seconds.
+    plugin
+        The plugin that gave this code; empty where it is the answer of all plugins.
     """
 
     name: str
     code: str
     seconds: float
+    plugin: str = ""
 
 
 class AttemptHead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -124,7 +182,7 @@ class AttemptHead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     time
         When the decision was made, RFC 3339 with microseconds.
     seconds
-        How long the decision took, seconds; 0 for members of groups, which are decided together.
+        How long the decision took, seconds; for a member of a group, the decision about the group.
     outcome
         bind, reject or error.
     """
@@ -179,6 +237,10 @@ class ToldAttempt(AttemptHead, frozen=True, kw_only=True, rename="camel"):
         The number of nodes that passed Filter; null as `rejections`.
     best
         The ten best nodes, the chosen one first, the others by total.
+    extenders
+        The answers of the extenders that were asked.
+    broken_by
+        The plugin whose failure ended the attempt; empty for none.
     steps
         The steps after the decision.
     end
@@ -204,6 +266,8 @@ class ToldAttempt(AttemptHead, frozen=True, kw_only=True, rename="camel"):
     rejections: tuple[ToldRejection, ...] | None
     passed: int | None
     best: tuple[ToldNode, ...]
+    extenders: tuple[ToldExtender, ...] = ()
+    broken_by: str = ""
     steps: tuple[ToldStep, ...]
     end: str
     ended: str
@@ -230,7 +294,8 @@ def head_of(record: AttemptRecord) -> dict[str, Any]:
 def steps_of(record: AttemptRecord) -> tuple[ToldStep, ...]:
     """Return the steps after the decision."""
     return tuple(
-        ToldStep(each.name, each.code, each.took_ns / NS_PER_SECOND) for each in record.steps
+        ToldStep(each.name, each.code, each.took_ns / NS_PER_SECOND, each.plugin)
+        for each in record.steps
     )
 
 
@@ -270,6 +335,8 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
         else tuple(ToldRejection(*key, tuple(nodes)) for key, nodes in whole.rejections().items()),
         passed=None if whole is None else len(whole.passed_rows()),
         best=() if ranking is None else _ranked(ranking),
+        extenders=() if note is None else tuple(map(_extender, note.extenders)),
+        broken_by=record.broken_by,
         steps=steps_of(record),
         end=record.end,
         ended=rfc3339_micro(record.ended_ns) if record.ended_ns else "",
@@ -293,4 +360,14 @@ def _ranked(ranking: Ranking) -> tuple[ToldNode, ...]:
             ),
         )
         for rank, (node, total) in enumerate(zip(ranking.nodes, ranking.totals, strict=True))
+    )
+
+
+def _extender(answer: ExtenderAnswer) -> ToldExtender:
+    factor = answer.weight * SCORE_FACTOR
+    return ToldExtender(
+        answer.extender,
+        tuple(ToldExtenderRejection(*each) for each in answer.rejected),
+        tuple(ToldExtenderScore(node, score, score * factor) for node, score in answer.scores),
+        answer.errors,
     )
