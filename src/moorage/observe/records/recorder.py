@@ -59,7 +59,7 @@ class Recorder:
         queued
             The pod's entry in the queue, with the rejectors of its last attempt.
         decision
-            The decision; its cycle state may hold the note of the attempt.
+            The decision, with the note of the attempt.
         histories
             What happened to each pod before.
         took_ns
@@ -91,10 +91,11 @@ class Recorder:
             decision.ties,
             decision.note,
         )
+        if not node_name:
+            _tell_rejection(record, decision)  # before the ring counts its bytes
         self.ring.add(record)
         self._open[queued.uid] = record
         if not node_name:
-            _tell_rejection(record, decision)
             self.ended(queued.uid, "requeued")
 
     def stepped(self, uid: str, name: str, status: Status, *, took_ns: int) -> None:
