@@ -146,6 +146,16 @@ def test_more_members_than_the_minimum_are_placed_together() -> None:
     assert (room.fit, room.pods) == (1, 5)
 
 
+def test_nodes_are_added_until_a_group_fits_that_needs_several() -> None:
+    """A pod that fits nowhere waits as well; each member of the group needs a node of its own."""
+    labels = {f"{_PREFIX}/name": "gang", f"{_PREFIX}/min-available": "3"}
+    members = [bare(f"m{number}", cpu="3", labels=labels) for number in range(3)]
+    world = _grouped(bare("huge", cpu="64"), *members, bare("a", "n1", cpu="4"), nodes=1)
+    (need,) = nodes_needed(world, shapes_of(world.objects))
+    assert (need.nodes, need.placed, need.left) == (3, 3, 1)
+    assert "Insufficient cpu" in need.reason
+
+
 @settings(max_examples=25, deadline=None)
 @given(
     waiting=st.lists(st.sampled_from([500, 1000, 2000, 3000]), min_size=1, max_size=12),

@@ -30,6 +30,8 @@ from moorage.what_if.world import World
 _HOSTNAME: Final = "kubernetes.io/hostname"
 # More nodes than a user adds at once, and few enough to try.
 _NODES_MOST: Final = 1_000
+# Nodes without effect after which no further one is tried, even for a larger group. A guess.
+_NODES_AT_ONCE_MOST: Final = 64
 
 
 class Kind(msgspec.Struct, frozen=True):
@@ -145,7 +147,7 @@ class _Filling:
 
 
 def nodes_needed(world: World, shapes: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Need]:
-    """Add nodes of each shape, one after another, until no pod waits or a node takes none.
+    """Add nodes of each shape, one after another, until no pod waits or nodes take none.
 
     Parameters
     ----------
@@ -169,18 +171,29 @@ def need_of(rehearsal: Rehearsal, shape: tuple[str, Mapping[str, Any]]) -> Need 
     first = left = _waiting(rehearsal)
     if not first:
         return None
-    nodes = 0
-    while left and nodes < _NODES_MOST:
-        rehearsal.put_node(_node(manifest, f"added-{nodes + 1}"))
+    nodes = added = 0
+    while left and added < _NODES_MOST and added - nodes < _nodes_at_once(rehearsal, left):
+        added += 1
+        rehearsal.put_node(_node(manifest, f"added-{added}"))
         scene.workloads.nodes_changed()
         rehearsal.settle()
         now = _waiting(rehearsal)
-        if len(now) >= len(left):
-            break
-        nodes, left = nodes + 1, now
+        if len(now) < len(left):
+            nodes, left = added, now
     reason = rehearsal.reasons().get(left[0].uid, "") if left else ""
     amounts = {k: str(v) for k, v in (manifest["status"].get("allocatable") or {}).items()}
     return Need(like, amounts, nodes, len(first) - len(left), len(left), reason)
+
+
+def _nodes_at_once(rehearsal: Rehearsal, waiting: Sequence[Pod]) -> int:
+    """Return how many nodes may have to come before one more pod is placed.
+
+    A group is placed as a whole, and each of its members may need a node of its own.
+    """
+    groups = rehearsal.filled.core.snapshot.groups
+    terms = [groups.terms_of(pod) for pod in waiting]
+    minima = [each.minimum for each in terms if each is not None and each.gang]
+    return min(max(minima, default=1), _NODES_AT_ONCE_MOST)
 
 
 def shapes_of(objects: Objects) -> list[tuple[str, Mapping[str, Any]]]:
