@@ -12,10 +12,13 @@ from tests.scenarios.gangs import coscheduling, nodes, of_labels
 
 
 def test_a_member_at_permit_is_told_how_many_have_a_place() -> None:
-    """Two of three members hold their nodes for the third, which fits no node yet."""
+    """Two of three members hold their nodes for the third, which fits no node yet.
+
+    The table has every node, and the node of the member with its score, the member taken off.
+    """
     clock = ManualClock()
 
-    async def main() -> list[tuple[Where, str]]:
+    async def main() -> list[tuple[Where, str, int, list[bool]]]:
         args = "{permitWaitingTimeSeconds: 60, podGroupRejectPercentage: 100}"
         config = coscheduling("permit", args=args)
         async with VirtualCluster(clock, nodes=nodes(3), config=config) as cluster:
@@ -32,11 +35,15 @@ def test_a_member_at_permit_is_told_how_many_have_a_place() -> None:
                 pod = core.store.get("default", name)
                 assert pod is not None
                 answer = explain(core, pod)
-                found.append((answer.where, answer.sentence.split("; ")[0]))
+                own = answer.sentence.rpartition(" ")[2]
+                tables = [each.score is not None for each in answer.nodes if each.node == own]
+                found.append(
+                    (answer.where, answer.sentence.split("; ")[0], len(answer.nodes), tables)
+                )
             return found
 
     expected = "waits at Permit of Coscheduling with 2 of 3 of its group default/g"
-    assert run_virtual(main(), clock) == [(Where.PERMIT, expected)] * 2
+    assert run_virtual(main(), clock) == [(Where.PERMIT, expected, 3, [True])] * 2
 
 
 def test_a_pod_that_is_being_bound_is_told_its_node() -> None:

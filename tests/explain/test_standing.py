@@ -92,3 +92,12 @@ def _nominated(pod: Manifest) -> Manifest:
 def test_where_the_pod_is(manifests: list[Manifest], where: Where, sentence: str) -> None:
     found = explained(*manifests)
     assert (found.where, found.sentence) == (where, sentence)
+
+
+def test_a_held_pod_is_told_the_nodes_that_would_take_it() -> None:
+    """The full node is told with its rejection, the free one with its score."""
+    full = [node_manifest("m"), bound("v", "m", cpu="4")]
+    found = explained(NODE, *full, waiting("p", cpu="1", gates=["example.com/quota"]))
+    assert (found.feasible, [each.node for each in found.nodes]) == (1, ["n", "m"])
+    assert found.nodes[0].score is not None
+    assert found.nodes[1].rejections == {"NodeResourcesFit": ("Insufficient cpu",)}

@@ -39,6 +39,8 @@ NOT_ASKED: Final = (
     "scheduler."
 )
 _OTHERS_MOST: Final = 2
+_WITH_NODES: Final = frozenset({Where.HELD, Where.PERMIT, Where.BINDING})
+"""The places for which no node is sought any more, or not yet, and whose nodes are told."""
 
 
 class Effort(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,9 +90,9 @@ def explain(core: Core, pod: Pod, effort: Effort = QUICK) -> Explanation:
     profile = core.profiles.get(pod.spec.scheduler_name)
     if found is not None and found.where is not Where.BOUND:
         told = _told(core, pod, found.where, found.sentence)
-        if found.where is not Where.HELD or profile is None or not effort.ways:
+        if profile is None or found.where not in _WITH_NODES:
             return told
-        return msgspec.structs.replace(told, ways_out=_completing(core, profile, pod))
+        return _with_nodes(core, profile, pod, told, effort)
     if profile is None:
         return _told(core, pod, Where.BOUND, f"bound to {pod.spec.node_name}")
     try:
@@ -98,6 +100,23 @@ def explain(core: Core, pod: Pod, effort: Effort = QUICK) -> Explanation:
             return _bound(core, pod, effort) if found is not None else _pending(core, pod, effort)
     except CycleError as broken:
         return _told(core, pod, Where.BROKEN, f"cannot be decided: {broken.status.message}")
+
+
+def _with_nodes(
+    core: Core, profile: Profile, pod: Pod, told: Explanation, effort: Effort
+) -> Explanation:
+    """Add the answers about nodes, as if the pod were tried now, and what a group lacks."""
+    own = core.cache.get_pod(pod.uid).spec.node_name if told.where is not Where.HELD else ""
+    try:
+        with profile.handle.streams.undrawn(), without(core.snapshot, pod) as free:
+            asked = ask(profile, core.snapshot, PodInfo(free))
+            nodes = best_nodes(asked, most=effort.nodes, named=(own, effort.node))
+    except CycleError:
+        return told  # what holds the pod is known, though a plugin fails about nodes
+    told = msgspec.structs.replace(told, feasible=int(asked.fits_n.sum()), nodes=nodes)
+    if told.where is not Where.HELD or not effort.ways:
+        return told
+    return msgspec.structs.replace(told, ways_out=_completing(core, profile, pod))
 
 
 def _completing(core: Core, profile: Profile, pod: Pod) -> tuple[WayOut, ...]:
@@ -143,7 +162,8 @@ def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
     group = together(core.profiles[pod.spec.scheduler_name], core.snapshot, pod)
     if feasible and group is not None and not group.fits():
         told = _told(core, pod, Where.REJECTED, _apart(group, feasible))
-        return msgspec.structs.replace(told, feasible=feasible, nodes=nodes)
+        ways = tuple(each.way for each in missing_members(group)) if effort.ways else ()
+        return msgspec.structs.replace(told, feasible=feasible, nodes=nodes, ways_out=ways)
     if feasible:
         found, notes = fitting(core, pod, feasible)
         told = _told(core, pod, found.where, found.sentence)
@@ -154,10 +174,16 @@ def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
 
 def _apart(group: Together, feasible: int) -> str:
     """Return that a pod fits alone and its group does not."""
-    found, minimum = group.decide(), group.terms.minimum
+    minimum, known = group.terms.minimum, group.snapshot.groups.members(group.terms.key)
+    if group.lacking:
+        return (
+            f"would fit on {_nodes(feasible)} alone, but its group {group.terms.key.full_name} has "
+            f"{len(known.pods)} of the {minimum} pods it needs"
+        )
+    found = group.decide()
     placed = sum(bool(each.node_name) for each in found.members)
     key = group.terms.key.full_name
-    there = len(group.snapshot.groups.members(group.terms.key).placed_uids())
+    there = len(known.placed_uids())
     return (
         f"would fit on {_nodes(feasible)} alone, but its group {key} needs {minimum} pods with a "
         f"place, and only {placed + there} fit together"
