@@ -17,7 +17,7 @@ from moorage.base.rng import Streams
 from moorage.bench.scheduler_perf.clusters import Cluster, Settings, in_process
 from moorage.bench.scheduler_perf.files import OWN, read_files
 from moorage.bench.scheduler_perf.run_suite import Suite, SuiteReport, WorkloadReport
-from moorage.config.own import LoadedConfiguration
+from moorage.bench.scheduler_perf.run_workload import Planned
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.testing.virtual_loop import run_virtual
 
@@ -54,10 +54,10 @@ def run(path: Path, names: str = "", *, labels: str = "", wait_seconds: float = 
     clock, registry = ManualClock(), in_tree_registry()
 
     def opened(
-        config: LoadedConfiguration, failed: Callable[[str, BaseException], None]
+        planned: Planned, failed: Callable[[str, BaseException], None]
     ) -> AbstractAsyncContextManager[Cluster]:
         settings = Settings(
-            config=config, registry=registry, clock=clock, seed=1, latency_seconds=0.001
+            config=planned.config, registry=registry, clock=clock, seed=1, latency_seconds=0.001
         )
         return in_process(settings, failed)
 

@@ -1,7 +1,6 @@
-"""The clusters that workloads run in: one for each workload, with a scheduler of ours.
+"""A cluster for one workload in this process: server, controllers and scheduler, no network.
 
-`in_process` has server, controllers and scheduler in this process, without a network.
-`over_https` starts a server and a scheduler as processes of their own.
+`processes` has the clusters whose scheduler is a process of its own.
 """
 
 from __future__ import annotations
@@ -73,11 +72,14 @@ class Cluster(msgspec.Struct, frozen=True):
         Verbs over it.
     metrics
         Reads the scheduler's page of metrics; None if the scheduler shows none.
+    shared
+        Whether the cluster goes on after the workload, so that objects have to be removed.
     """
 
     transport: Transport
     client: Client
     metrics: Callable[[], Awaitable[str]] | None
+    shared: bool = False
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Final, Literal
@@ -19,11 +20,10 @@ from moorage.bench.scheduler_perf.files import WorkloadFile
 from moorage.bench.scheduler_perf.objects import NotSupportedError
 from moorage.bench.scheduler_perf.run_workload import Planned, Running, plan
 from moorage.bench.scheduler_perf.selecting import NameFilter, has_labels
-from moorage.config.own import LoadedConfiguration
 
 Outcome = Literal["done", "below threshold", "failed", "not supported"]
 Failed = Callable[[str, BaseException], None]
-Open = Callable[[LoadedConfiguration, Failed], AbstractAsyncContextManager[Cluster]]
+Open = Callable[[Planned, Failed], AbstractAsyncContextManager[Cluster]]
 
 WAIT_SECONDS: Final = 600.0
 """How long an operation waits for pods, as in the suite."""
@@ -102,7 +102,7 @@ class Suite:
     Parameters
     ----------
     open_cluster
-        Starts a cluster for a scheduler's configuration.
+        Starts a cluster for a workload; a part of it that ends is reported by a callback.
     clock, streams
         Time and randomness.
     names, labels
@@ -189,8 +189,12 @@ class Suite:
         messages: list[str] = []
         items: list[DataItem] = []
 
+        work: asyncio.Task[None] | None = None
+
         def failed(part: str, error: BaseException) -> None:
             messages.append(f"{part}: {error}")
+            if work is not None:
+                work.cancel()
 
         run = Running(
             planned,
@@ -200,10 +204,21 @@ class Suite:
             progress=self._progress,
         )
         try:
-            async with self._open(planned.config, failed) as cluster:
-                await run.run(cluster, items, messages)
+            async with self._open(planned, failed) as cluster:
+                work = asyncio.get_running_loop().create_task(run.run(cluster, items, messages))
+                await _ended(work, messages)
         except NotSupportedError as error:
             return "not supported", [*error.what, *messages], items
         except MoorageError as error:
             messages.append(str(error))
         return ("failed" if messages else "done"), messages, items
+
+
+async def _ended(work: asyncio.Task[None], messages: Sequence[str]) -> None:
+    """Wait for a run; a run that was cancelled because a part failed has ended, too."""
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not work.cancelled() or not messages:
+            work.cancel()
+            raise

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 
 from moorage.api.resources import PODS
@@ -9,6 +11,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.bench.scheduler_perf.cases import TestCase, Workload
+from moorage.bench.scheduler_perf.cleaning import remove_all
 from moorage.bench.scheduler_perf.clusters import Cluster
 from moorage.bench.scheduler_perf.data_items import DataItem
 from moorage.bench.scheduler_perf.executor import Executor, Progress
@@ -35,14 +38,15 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         The test case.
     operations
         The operations, with the numbers of the workload.
-    config
-        The scheduler's configuration, with its feature gates.
+    config, config_path
+        The scheduler's configuration, with its feature gates, and its file if it has one.
     """
 
     name: str
     case: TestCase
     operations: tuple[Operation, ...]
     config: LoadedConfiguration
+    config_path: Path | None = None
 
 
 def plan(case: TestCase, workload: Workload) -> tuple[Planned, list[str]]:
@@ -65,14 +69,16 @@ def plan(case: TestCase, workload: Workload) -> tuple[Planned, list[str]]:
     resolved, notes = resolve(case.operations, workload.params), list(gates.notes)
     if resolved.unused:
         notes.append(f"no operation uses the parameters {', '.join(resolved.unused)}")
-    config, path = LoadedConfiguration(), case.written.scheduler_config_path
-    if path:
-        config = load_config(Templates(case.folder).path_of(path))
+    config, path = LoadedConfiguration(), None
+    if case.written.scheduler_config_path:
+        path = Templates(case.folder).path_of(case.written.scheduler_config_path)
+        config = load_config(path)
     planned = Planned(
         name=f"{case.name}/{workload.name}",
         case=case,
         operations=resolved.operations,
         config=msgspec.structs.replace(config, gates=gates.switched),
+        config_path=path,
     )
     return planned, notes
 
@@ -141,6 +147,8 @@ class Running:
         finally:
             items += executor.items
             messages += scene.complaints
+            if cluster.shared:
+                messages += await remove_all(scene.objects, seen)
             await watching.cancel_all()
 
     def _scene(self, cluster: Cluster, seen: PodsSeen) -> Scene:

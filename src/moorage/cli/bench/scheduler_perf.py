@@ -10,6 +10,14 @@ import click
 from moorage.cli.options import output_option, repeated_seed_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from moorage.base.clock import Clock
+    from moorage.bench.scheduler_perf.clusters import Cluster
+    from moorage.bench.scheduler_perf.data_items import DataItem
+    from moorage.bench.scheduler_perf.run_suite import Failed, Open, Suite
+    from moorage.bench.scheduler_perf.run_workload import Planned
     from moorage.cli.render import Form
 
 _EPILOG = """
@@ -52,6 +60,29 @@ Exit codes: 0 nothing failed, 1 a workload failed or missed its threshold, 2 a f
     help="Name of the thresholds to use, where a workload has several.",
 )
 @click.option(
+    "--mode",
+    type=click.Choice(["engine", "server"]),
+    default="engine",
+    show_default=True,
+    help="engine: everything in this process, no network. server: our API server over HTTPS.",
+)
+@click.option(
+    "--kubeconfig",
+    default="",
+    metavar="FILE",
+    help="Run at this API server instead, and remove the objects afterwards.",
+)
+@click.option(
+    "--no-scheduler",
+    is_flag=True,
+    help="With --kubeconfig: leave the pods to the scheduler that runs there.",
+)
+@click.option(
+    "--with-nodes",
+    is_flag=True,
+    help="With --kubeconfig: go on although the cluster has nodes.",
+)
+@click.option(
     "--data-items-dir",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
@@ -74,6 +105,8 @@ def bench_scheduler_perf(ctx: click.Context, /, output: Form, **given: Any) -> N
     from moorage.cli.render import show
     from moorage.sandbox.process import run_loop
 
+    if not given["kubeconfig"] and (given["no_scheduler"] or given["with_nodes"]):
+        raise click.UsageError("--no-scheduler and --with-nodes need --kubeconfig")
     files = read_files(given["file"] or OWN)
     report = run_loop(_suite(given).run(files))
     show(output, report.as_json(), text="\n".join(report.as_lines()))
@@ -85,21 +118,14 @@ def bench_scheduler_perf(ctx: click.Context, /, output: Form, **given: Any) -> N
         ctx.exit(1)
 
 
-def _suite(given: dict[str, Any]) -> Any:
+def _suite(given: dict[str, Any]) -> Suite:
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
-    from moorage.bench.scheduler_perf.clusters import Settings, in_process
     from moorage.bench.scheduler_perf.run_suite import Suite
-    from moorage.plugins.in_tree import in_tree_registry
 
-    clock, registry = SystemClock(), in_tree_registry()
-
-    def opened(config: Any, failed: Any) -> Any:
-        settings = Settings(config=config, registry=registry, clock=clock, seed=given["seed"])
-        return in_process(settings, failed)
-
+    clock = SystemClock()
     return Suite(
-        opened,
+        _opener(given, clock),
         clock=clock,
         streams=Streams(given["seed"]),
         names=given["names"],
@@ -110,7 +136,44 @@ def _suite(given: dict[str, Any]) -> Any:
     )
 
 
-def _write(folder: Path, items: Any) -> None:
+def _opener(given: dict[str, Any], clock: Clock) -> Open:
+    """Return the function that starts a cluster for a workload."""
+    from moorage.bench.scheduler_perf.clusters import Settings, in_process
+    from moorage.bench.scheduler_perf.processes import (
+        SchedulerProcess,
+        at_kubeconfig,
+        over_https,
+    )
+    from moorage.plugins.in_tree import in_tree_registry
+
+    registry = in_tree_registry()
+
+    def opened(planned: Planned, failed: Failed) -> AbstractAsyncContextManager[Cluster]:
+        if given["mode"] == "engine" and not given["kubeconfig"]:
+            settings = Settings(
+                config=planned.config, registry=registry, clock=clock, seed=given["seed"]
+            )
+            return in_process(settings, failed)
+        process = SchedulerProcess(
+            config=planned.config_path,
+            gates=planned.config.gates,
+            seed=given["seed"],
+            clock=clock,
+        )
+        if not given["kubeconfig"]:
+            return over_https(process, failed)
+        return at_kubeconfig(
+            given["kubeconfig"],
+            None if given["no_scheduler"] else process,
+            failed,
+            clock=clock,
+            with_nodes=given["with_nodes"],
+        )
+
+    return opened
+
+
+def _write(folder: Path, items: Sequence[DataItem]) -> None:
     from moorage.base.clock import SystemClock, rfc3339
     from moorage.bench.scheduler_perf.data_items import document
     from moorage.cli.render import json_text

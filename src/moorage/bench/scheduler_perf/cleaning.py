@@ -1,0 +1,68 @@
+"""Removes the objects of a workload from a cluster that goes on after it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from moorage.api.meta import ObjectReference
+from moorage.api.resources import NAMESPACES, ResourceType
+from moorage.base import aio
+from moorage.base.errors import MoorageError, NotFoundError
+from moorage.bench.scheduler_perf.objects import Objects, several
+from moorage.bench.scheduler_perf.pods_seen import PodsSeen, SeenPod
+
+_GONE_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.2
+
+
+async def remove_all(objects: Objects, seen: PodsSeen) -> list[str]:
+    """Delete pods, then everything that belongs to no namespace, namespaces last.
+
+    Objects in a namespace go with it. Objects with finalizers may stay for a while.
+
+    Returns
+    -------
+    list[str]
+        A sentence for each object that could not be deleted.
+    """
+    left: list[str] = []
+    client = objects.client
+    namespaces = [name for resource, name in objects.made if resource == NAMESPACES]
+    pods = [pod for namespace in namespaces for pod in seen.pods(namespace, {})]
+
+    async def delete_pod(pod: SeenPod) -> None:
+        key = ObjectReference(namespace=pod.namespace, name=pod.name)
+        try:
+            await client.delete_pod(key, grace_seconds=0)
+        except MoorageError as error:
+            left.append(f"pod {pod.namespace}/{pod.name} is still there: {error}")
+
+    async def delete(made: tuple[ResourceType, str]) -> None:
+        resource, name = made
+        try:
+            await client.delete(resource, name)
+        except NotFoundError:
+            return
+        except MoorageError as error:
+            left.append(f"{resource.kind} {name} is still there: {error}")
+
+    await several(pods, delete_pod)
+    others = [made for made in objects.made if made[0] != NAMESPACES]
+    await several(reversed(others), delete)
+    await several(((NAMESPACES, name) for name in namespaces), delete)
+    staying = [name for name in namespaces if not await _is_gone(objects, name)]
+    return [*left, *(f"namespace {name} is still there, with objects" for name in staying)]
+
+
+async def _is_gone(objects: Objects, namespace: str) -> bool:
+    """Wait for the end of a namespace, because the next workload may create it again."""
+    try:
+        async with asyncio.timeout(_GONE_SECONDS):
+            while True:
+                await objects.client.get(NAMESPACES, namespace)
+                await aio.sleep(_LOOK_SECONDS)
+    except NotFoundError:
+        return True
+    except TimeoutError:
+        return False
