@@ -9,7 +9,12 @@ import pytest
 from moorage.base.errors import UsageError
 from moorage.bench.scheduler_perf.cases import ThresholdMetric
 from moorage.bench.scheduler_perf.files import OWN, read_files
-from moorage.bench.scheduler_perf.operations import OPERATIONS, CreateNodes, CreatePods
+from moorage.bench.scheduler_perf.operations import (
+    OPERATIONS,
+    CreateNodes,
+    CreatePods,
+    CreatePodSets,
+)
 
 WHOLE = """
 - name: Basic
@@ -233,6 +238,28 @@ def test_an_unknown_opcode_is_no_fault_of_the_file(tmp_path: Path) -> None:
     )
     (file,) = read_files(path)
     assert (file.faults, file.cases[0].unknown) == ((), ("paintNodes",))
+
+
+def test_fields_are_read_in_any_case(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(
+        "- Name: a\n  Workloads: [{name: w}]\n"
+        "  WorkloadTemplate: [{Opcode: createPods, CountParam: $n, collectmetrics: true},"
+        " {opcode: createPodSets, namespacePrefix: ns,"
+        " CreatePodsOp: {Opcode: createPods, Count: 2}}]"
+    )
+    (file,) = read_files(path)
+    assert file.faults == ()
+    pods, sets = file.cases[0].operations
+    assert isinstance(pods, CreatePods)
+    assert isinstance(sets, CreatePodSets)
+    assert (pods.count_param, pods.collect_metrics) == ("$n", True)
+    assert sets.create_pods_op.count == 2
+
+
+def test_a_field_in_two_spellings_is_a_fault(tmp_path: Path) -> None:
+    text = "- {name: a, Name: b, workloads: [{name: w}], workloadTemplate: [{opcode: paint}]}"
+    assert read(text, tmp_path) == ('unknown field "[0].Name" (did you mean "name"?)',)
 
 
 def test_a_folder_stands_for_every_workload_file_below_it(tmp_path: Path) -> None:

@@ -87,7 +87,7 @@ def _read_cases(documents: Sequence[Any], folder: Path, faults: list[str]) -> li
     cases = []
     for index, value in enumerate(documents[0]):
         reader = Reader()
-        written = reader.read(WrittenCase, value, path=f"[{index}]")
+        written = reader.read(WrittenCase, as_spelt(WrittenCase, value), path=f"[{index}]")
         faults += reader.faults
         if written is not None:
             cases.append(_read_case(written, folder, f"[{index}]", faults))
@@ -100,7 +100,7 @@ def _read_case(written: WrittenCase, folder: Path, path: str, faults: list[str])
     unknown: list[str] = []
     for number, value in enumerate(written.workload_template):
         place = f"{join(path, 'workloadTemplate')}[{number}]"
-        opcode = value.get("opcode")
+        opcode = as_spelt(Operation, value).get("opcode")
         type_ = OPERATIONS.get(opcode) if isinstance(opcode, str) else None
         if type_ is None:
             if isinstance(opcode, str) and opcode:
@@ -109,7 +109,7 @@ def _read_case(written: WrittenCase, folder: Path, path: str, faults: list[str])
                 faults.append(f"{place}.opcode: Required value")
             continue
         reader = Reader()
-        op = reader.read(type_, value, path=place)
+        op = reader.read(type_, as_spelt(type_, value), path=place)
         faults += reader.faults
         if op is not None:
             faults += faults_of(op, place)
@@ -119,6 +119,25 @@ def _read_case(written: WrittenCase, folder: Path, path: str, faults: list[str])
     )
     faults += _faults_of_case(case, path)
     return case
+
+
+def as_spelt(type_: type[msgspec.Struct], value: Any) -> Any:
+    """Return a mapping with the spelling of its fields; Go reads them in any case.
+
+    Some files of the suite write ``ConditionTypeParam``. Two spellings of one field stay two keys,
+    so that they are told as a fault.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    names = {
+        field.encode_name.lower(): field.encode_name for field in msgspec.structs.fields(type_)
+    }
+    spelt: dict[str, Any] = {}
+    for key, item in value.items():
+        name = names.get(str(key).lower(), str(key))
+        inner = name == "createPodsOp"
+        spelt[str(key) if name in spelt else name] = as_spelt(CreatePods, item) if inner else item
+    return spelt
 
 
 def _faults_of_case(case: TestCase, path: str) -> Iterator[str]:
