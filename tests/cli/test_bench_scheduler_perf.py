@@ -1,0 +1,84 @@
+"""``moorage bench scheduler-perf``: exit codes, output and the file of results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from moorage.cli.main import main
+
+CASES = """
+- name: Basic
+  workloadTemplate:
+  - {opcode: createNodes, count: 1}
+  - {opcode: createPods, count: 2, collectMetrics: true}
+  workloads:
+  - {name: good}
+  - {name: slow, threshold: 1000000}
+  - {name: gated, featureGates: {PaintedNodes: true}}
+"""
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Return a workload file."""
+    file = tmp_path / "cases.yaml"
+    file.write_text(CASES)
+    return file
+
+
+def run(*arguments: object) -> Result:
+    """Run the command."""
+    return CliRunner().invoke(main, ["bench", "scheduler-perf", *map(str, arguments)])
+
+
+def test_a_malformed_file_lists_its_faults_and_ends_with_2(tmp_path: Path) -> None:
+    file = tmp_path / "cases.yaml"
+    file.write_text("- {name: a, colour: red}\n")
+    result = run(file)
+    assert (result.exit_code, result.stdout.splitlines()) == (
+        2,
+        [
+            f"{file}: 3 faults",
+            '  unknown field "[0].colour"',
+            "  [0].workloads: Required value",
+            "  [0].workloadTemplate: Required value",
+        ],
+    )
+
+
+def test_a_workload_that_is_not_supported_is_no_failure(path: Path) -> None:
+    result = run(path, "--filter", "Basic/gated")
+    assert (result.exit_code, result.stdout.splitlines()) == (
+        0,
+        ["Basic/gated: not supported", "  feature gate PaintedNodes=true"],
+    )
+
+
+def test_flags_for_a_cluster_need_a_kubeconfig(path: Path) -> None:
+    result = run(path, "--no-scheduler")
+    assert result.exit_code == 2
+    assert "--no-scheduler and --with-nodes need --kubeconfig" in result.stderr
+
+
+def test_results_are_written_and_printed(path: Path, tmp_path: Path) -> None:
+    result = run(path, "--filter", "/good", "--data-items-dir", tmp_path / "out", "-o", "json")
+    assert result.exit_code == 0, result.output
+    (written,) = (tmp_path / "out").iterdir()
+    assert written.name.startswith("BenchmarkPerfScheduling_benchmark_")
+    document, shown = json.loads(written.read_text()), json.loads(result.stdout)
+    assert list(document) == ["version", "dataItems"]
+    assert document["dataItems"] == shown["dataItems"]
+    assert document["dataItems"][0]["labels"] == {
+        "Name": "BenchmarkPerfScheduling/Basic/good/namespace-1",
+        "Metric": "SchedulingThroughput",
+    }
+    assert [each["outcome"] for each in shown["workloads"]] == ["done"]
+
+
+def test_a_missed_threshold_ends_with_1(path: Path) -> None:
+    result = run(path, "--filter", "/slow")
+    assert (result.exit_code, result.stdout.splitlines()[0]) == (1, "Basic/slow: below threshold")
