@@ -141,6 +141,10 @@ def test_the_scheduler_works_with_the_rights_of_its_service_account(
         stranger = token_of("default", sandbox.kubeconfig, namespace="moorage")
         assert read(page, trusting=trusting, token=stranger)[0] == 401
         assert read(f"{address}/configz", trusting=trusting, token=reader)[0] == 500
+    log = (tmp_path / "log").read_text()
+    assert 'Successfully bound pod to node" pod="default/p"' in log
+    keys = [token.rpartition(".")[2] for token in (own, reader, stranger)]
+    assert [key for key in keys if key in log] == []
 
 
 def test_callers_are_looked_up_only_with_the_role_about_authorities(

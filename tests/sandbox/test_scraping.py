@@ -56,18 +56,22 @@ profiles:
 
 @contextmanager
 def scheduler(folder: Path, kubeconfig: Path, config: str = CONFIG) -> Iterator[str]:
-    """Run a scheduler on a free port, with every path closed; yield its address."""
+    """Run a scheduler on a free port, with every path closed and all told; yield its address."""
     (folder / "scheduler.yaml").write_text(config)
-    words = ["run", "--end-with-stdin", "--bind-address", "127.0.0.1"]
+    words = ["run", "--end-with-stdin", "--bind-address", "127.0.0.1", "-v=10"]
     for flag in ("kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig"):
         words += [f"--{flag}", str(kubeconfig)]
     words += ["--config", str(folder / "scheduler.yaml"), "--cert-dir", str(folder / "certs")]
-    with subprocess.Popen(
-        [sys.executable, "-m", "moorage", *words],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
+    with (
+        (folder / "log").open("w") as log,
+        subprocess.Popen(
+            [sys.executable, "-m", "moorage", *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        ) as process,
+    ):
         assert process.stdin is not None
         assert process.stdout is not None
         process.stdin.write("go\n")

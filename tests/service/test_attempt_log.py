@@ -17,7 +17,7 @@ from moorage.testing.virtual_loop import run_virtual
 SMALL, GIANT = 'pod="default/small"', 'pod="default/giant"'
 WHY = "0/2 nodes are available: 2 too large."
 LINES = [
-    (3, f'"Attempting to schedule pod" {SMALL}'),
+    (3, f'"Attempting to schedule pod" {SMALL} attempt=1'),
     (10, f'"Plugin scored node for pod" {SMALL} plugin="LastName" node="n1" score=10'),
     (10, f'"Plugin scored node for pod" {SMALL} plugin="LastName" node="n2" score=20'),
     (10, f'"Calculated node\'s final score for pod" {SMALL} node="n1" score=10'),
@@ -26,11 +26,12 @@ LINES = [
     (3, f'"Attempting to bind pod to node" {SMALL} node="n2"'),
     (
         2,
-        f'"Successfully bound pod to node" {SMALL} node="n2" evaluatedNodes=2 feasibleNodes=2',
+        f'"Successfully bound pod to node" {SMALL} node="n2" evaluatedNodes=2 feasibleNodes=2 '
+        "attempt=1",
     ),
-    (3, f'"Attempting to schedule pod" {GIANT}'),
+    (3, f'"Attempting to schedule pod" {GIANT} attempt=1'),
     (5, f'"Found feasible nodes for pod" {GIANT} evaluatedNodes=2 feasibleNodes=0'),
-    (2, f'"Unable to schedule pod; no fit; waiting" {GIANT} err="{WHY}"'),
+    (2, f'"Unable to schedule pod; no fit; waiting" {GIANT} err="{WHY}" attempt=1'),
 ]
 
 

@@ -5,7 +5,7 @@ Every function asks whether its level is on before it builds a line.
 Notes
 -----
 Messages and levels: kubernetes v1.36 ``pkg/scheduler/schedule_one.go`` and ``default_binder.go``;
-the trace is ``utiltrace.LogIfLong(100ms)`` of ``schedulePod``.
+the trace is ``utiltrace.LogIfLong(100ms)`` of ``schedulePod``. The number of an attempt is ours.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.verbosity import V0, V2, V3, V5, ObjectName, tell
 from moorage.engine.decision import Decision
+from moorage.state.queued_pod import QueuedPod
 
 _log = logging.getLogger(__name__)
 
@@ -25,10 +26,11 @@ LONG_NS: Final = NS_PER_SECOND // 10
 """An attempt whose decision takes longer is traced."""
 
 
-def attempt_begins(pod: Pod) -> None:
-    """Log that a pod was popped and is being decided."""
+def attempt_begins(queued: QueuedPod) -> None:
+    """Log that a pod was popped and is being decided, with the number of its attempt."""
     if _log.isEnabledFor(V3):
-        tell(_log, V3, "Attempting to schedule pod", pod=_named(pod))
+        pod = _named(queued.pod)
+        tell(_log, V3, "Attempting to schedule pod", pod=pod, attempt=queued.attempts)
 
 
 def group_attempt_begins(group: str, pods: int) -> None:
@@ -84,25 +86,26 @@ def binding_begins(namespace: str, name: str, node_name: str) -> None:
         tell(_log, V3, "Attempting to bind pod to node", pod=pod, node=node_name)
 
 
-def bound(pod: Pod, decision: Decision) -> None:
-    """Log that a pod is bound."""
+def bound(queued: QueuedPod, decision: Decision) -> None:
+    """Log that a pod is bound, with the number of its attempt."""
     if _log.isEnabledFor(V2):
         tell(
             _log,
             V2,
             "Successfully bound pod to node",
-            pod=_named(pod),
+            pod=_named(queued.pod),
             node=decision.node_name,
             evaluatedNodes=decision.evaluated,
             feasibleNodes=decision.feasible,
+            attempt=queued.attempts,
         )
 
 
-def failed(pod: Pod, message: str, *, rejected: bool) -> None:
+def failed(queued: QueuedPod, message: str, *, rejected: bool) -> None:
     """Log that an attempt ended without a node: no node fits, or a plugin broke."""
     if _log.isEnabledFor(V2):
         what = "Unable to schedule pod; no fit; waiting" if rejected else _BROKE
-        tell(_log, V2, what, pod=_named(pod), err=message)
+        tell(_log, V2, what, pod=_named(queued.pod), err=message, attempt=queued.attempts)
 
 
 _BROKE: Final = "Error scheduling pod; retrying"

@@ -302,7 +302,7 @@ class BindingCycles:
         self._facts.note_bound()
         if self._records is not None:
             self._records.ended(queued.uid, "bound")
-        bound(queued.pod, decision)
+        bound(queued, decision)
         self._facts.attempts.scheduled(
             queued.uid,
             queued.profile,

@@ -50,7 +50,7 @@ class ExtendedAttempts:
         """
         if self._skipping.skips(queued):
             return None
-        attempt_begins(queued.pod)
+        attempt_begins(queued)
         return self._decide(self._cycles[queued.profile], queued)
 
     async def _decide(self, cycle: ExtendedCycle, queued: QueuedPod) -> None:

@@ -111,7 +111,7 @@ class FailureHandler:
             diagnosis.pending_plugins if diagnosis else (),
             message=message,
         )
-        failed(queued.pod, message, rejected=status.rejected)
+        failed(queued, message, rejected=status.rejected)
         namespace, name = queued.key
         current = self._lookup(namespace, name)
         if current is not None and current.metadata.uid != queued.uid:

@@ -141,7 +141,7 @@ class Pump:
             return
         if self._skipping.skips(queued):
             return
-        attempt_begins(queued.pod)
+        attempt_begins(queued)
         try:
             if self._backfill is None:
                 decision = cycle.decide(queued.info)
