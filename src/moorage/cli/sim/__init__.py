@@ -1,0 +1,1 @@
+"""``moorage sim``: the commands in `command`; `text` writes their reports."""

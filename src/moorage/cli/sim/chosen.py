@@ -1,0 +1,29 @@
+"""The scenario that the options of ``moorage sim`` choose."""
+
+from __future__ import annotations
+
+import msgspec
+
+from moorage.base.errors import UsageError
+from moorage.sim.scenarios import Scenario, scenario
+from moorage.sim.users import FAULT_KINDS
+
+
+def chosen(name: str, *, steps: int | None, faults: str | None) -> Scenario:
+    """Return a scenario with the steps and faults of the options.
+
+    Raises
+    ------
+    UsageError
+        There is no such scenario, or no such kind of fault.
+    """
+    found = scenario(name)
+    if steps is not None:
+        found = msgspec.structs.replace(found, steps=steps)
+    if faults is None:
+        return found
+    kinds = () if faults == "none" else tuple(each.strip() for each in faults.split(","))
+    for kind in kinds:
+        if kind not in FAULT_KINDS:
+            raise UsageError(f"no fault {kind!r}; there are {', '.join(FAULT_KINDS)}, and none")
+    return msgspec.structs.replace(found, faults=kinds, rate=found.rate or 0.5)

@@ -1,0 +1,250 @@
+"""The commands ``moorage sim run``, ``hunt`` and ``replay``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from moorage.base.errors import UsageError
+from moorage.cli.command_group import CommandGroup
+from moorage.cli.options import output_option
+from moorage.cli.render import Form, show, show_note
+
+if TYPE_CHECKING:
+    from moorage.sim.acts import Script
+    from moorage.sim.course import Outcome
+    from moorage.sim.hunt import Found
+
+_EPILOG = """
+\b
+Examples:
+  moorage sim run --seed 7
+  moorage sim run --seed 7 --scenario leaders --trace
+  moorage sim hunt --seconds 600 --jobs 2
+  moorage sim replay breach.json --pod default/p3
+
+\b
+Exit codes:
+  0  every invariant holds
+  1  an invariant is broken
+  2  bad input
+"""
+
+
+@click.group(cls=CommandGroup, epilog=_EPILOG)
+def sim() -> None:
+    """Play a whole cluster with faults in one process, the same for the same seed."""
+
+
+def _scenario_option(function: Callable[..., None]) -> Callable[..., None]:
+    return click.option(
+        "--scenario",
+        "scenario_name",
+        default="mixed",
+        show_default=True,
+        metavar="NAME",
+        help="What is drawn from the seed: calm, wire, leaders or mixed.",
+    )(function)
+
+
+def _steps_option(function: Callable[..., None]) -> Callable[..., None]:
+    return click.option(
+        "--steps",
+        type=click.IntRange(min=1),
+        default=None,
+        metavar="N",
+        help="Number of acts of users; default: those of the scenario, 60.",
+    )(function)
+
+
+def _faults_option(function: Callable[..., None]) -> Callable[..., None]:
+    return click.option(
+        "--faults",
+        default=None,
+        metavar="KINDS",
+        help="Kinds of faults instead of those of the scenario, with commas: wire, stop, kill, "
+        "jump, outage; none for no faults.",
+    )(function)
+
+
+@sim.command(
+    epilog="\b\nExamples:\n  moorage sim run --seed 7\n"
+    "  moorage sim run --seed 7 --faults none --steps 200 -o json\n"
+)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="The seed.")
+@_scenario_option
+@_steps_option
+@_faults_option
+@click.option("--trace", is_flag=True, help="Print what happened, line by line.")
+@click.option(
+    "--save",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=None,
+    metavar="FILE",
+    help="Write the script of the seed, for replay.",
+)
+@output_option()
+def run(
+    *,
+    seed: int,
+    scenario_name: str,
+    steps: int | None,
+    faults: str | None,
+    trace: bool,
+    save: Path | None,
+    output: Form,
+) -> None:
+    """Play the script of a seed, and look at every invariant."""
+    from moorage.cli.sim.chosen import chosen
+
+    script = chosen(scenario_name, steps=steps, faults=faults).script(seed)
+    if save is not None:
+        _write(script, save)
+    _report(script, _played(script), trace=trace, pod="", output=output)
+
+
+@sim.command(
+    epilog="\b\nExamples:\n  moorage sim replay breach.json\n"
+    "  moorage sim replay breach.json --pod default/p3\n"
+)
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--pod", default="", metavar="NAMESPACE/NAME", help="Print only what happened to this pod."
+)
+@output_option()
+def replay(*, file: Path, pod: str, output: Form) -> None:
+    """Play a script that was kept, and print its trace."""
+    script = _read(file)
+    _report(script, _played(script), trace=True, pod=pod, output=output)
+
+
+@sim.command(
+    epilog="\b\nExamples:\n  moorage sim hunt --seconds 600 --jobs 2\n"
+    "  moorage sim hunt --runs 100 --scenario leaders --keep found\n"
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(min=0),
+    default=None,
+    metavar="S",
+    help="Begin no run after so many seconds. Default: 60, unless --runs is given.",
+)
+@click.option(
+    "--runs", type=click.IntRange(min=1), default=None, metavar="N", help="Number of runs."
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of processes.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="First seed.")
+@_scenario_option
+@_steps_option
+@_faults_option
+@click.option(
+    "--keep",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    metavar="DIR",
+    help="Write each script that breaks something there, made shorter.",
+)
+@click.option("--first", is_flag=True, help="End at the first script that breaks something.")
+@output_option()
+def hunt(  # noqa: PLR0913 - one keyword for each option
+    *,
+    seconds: float | None,
+    runs: int | None,
+    jobs: int,
+    seed: int,
+    scenario_name: str,
+    steps: int | None,
+    faults: str | None,
+    keep: Path | None,
+    first: bool,
+    output: Form,
+) -> None:
+    """Play seed after seed, steer towards what was not covered, and shorten what breaks."""
+    from moorage.base.clock import SystemClock
+    from moorage.cli.sim.chosen import chosen
+    from moorage.cli.sim.hunting import Hunt
+
+    if seconds is None and runs is None:
+        seconds = 60.0
+    hunting = Hunt(chosen(scenario_name, steps=steps, faults=faults), seed, SystemClock())
+    for found in hunting.run(jobs=jobs, seconds=seconds, runs=runs):
+        _tell(found)
+        if first and found.outcome.breaches:
+            break
+    report = hunting.report()
+    for broken in report.broken:
+        if keep is None:
+            break
+        script = hunting.shortened(broken)
+        keep.mkdir(parents=True, exist_ok=True)
+        path = keep / f"{broken.invariant}-{script.seed}.json"
+        _write(script, path)
+        show_note(f"{path}: {len(script.acts)} acts break {broken.invariant}")
+    show(output, report, text=report.text)
+    if report.broken:
+        sys.exit(1)
+
+
+def _tell(found: Found) -> None:
+    for breach in found.outcome.breaches[:1]:
+        show_note(f"seed {found.script.seed} breaks {breach.invariant}: {breach.text}")
+
+
+def _played(script: Script) -> Outcome:
+    from moorage.sim.course import play
+
+    return play(script)
+
+
+def _report(script: Script, outcome: Outcome, *, trace: bool, pod: str, output: Form) -> None:
+    from moorage.cli.sim.text import summary
+
+    name = pod.rpartition("/")[2]
+    lines = [line for line in outcome.lines if trace and (not pod or f"/pods/{name}" in line)]
+    plain = {
+        "seed": outcome.seed,
+        "acts": len(script.acts),
+        "seconds": outcome.seconds,
+        "bound": outcome.bound,
+        "evicted": outcome.evicted,
+        "struck": outcome.struck,
+        "digest": outcome.digest,
+        "breaches": list(outcome.breaches),
+        **({"trace": lines} if trace else {}),
+    }
+    show(output, plain, text=lambda: "\n".join([*lines, summary(script, outcome)]))
+    if outcome.breaches:
+        sys.exit(1)
+
+
+def _write(script: Script, path: Path) -> None:
+    import msgspec
+
+    try:
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(script)) + b"\n")
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be written: {problem.strerror}") from problem
+
+
+def _read(path: Path) -> Script:
+    import msgspec
+
+    from moorage.sim.acts import Script
+
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Script)
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be read: {problem.strerror}") from problem
+    except msgspec.DecodeError as problem:
+        raise UsageError(f"{path} is no script of a simulation: {problem}") from problem

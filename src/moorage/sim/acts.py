@@ -1,0 +1,140 @@
+"""What happens in a simulation, as data: acts of users and faults, each at a moment.
+
+A script is a list of acts. Every act can be left out: an act on an object that is not there does
+nothing. So a script that breaks something can be made shorter until each act is needed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from moorage.sim.faults import WireFault
+
+
+class Act(msgspec.Struct, frozen=True, kw_only=True, tag_field="act", tag=str.lower):
+    """Something that happens.
+
+    Parameters
+    ----------
+    at
+        Moment, seconds since the start.
+    """
+
+    at: float
+
+
+class Create(Act, frozen=True, kw_only=True):
+    """A user creates an object."""
+
+    object: dict[str, Any]
+
+
+class Delete(Act, frozen=True, kw_only=True):
+    """A user deletes an object."""
+
+    kind: str
+    name: str
+    namespace: str = "default"
+    grace_seconds: int | None = None
+
+
+class Patch(Act, frozen=True, kw_only=True):
+    """A user changes an object by a JSON merge patch."""
+
+    kind: str
+    name: str
+    changes: dict[str, Any]
+    namespace: str = "default"
+
+
+class Join(Act, frozen=True, kw_only=True):
+    """A node that an agent plays joins the cluster."""
+
+    node: dict[str, Any]
+
+
+class Disturb(Act, frozen=True, kw_only=True):
+    """A fault strikes the connection of one program for a while.
+
+    Parameters
+    ----------
+    process
+        Name of the program: ``scheduler-0``, ``controllers``, ``nodes``.
+    fault, rate
+        Kind of the fault, and the share of calls or lines that it strikes.
+    seconds
+        How long it is at work.
+    """
+
+    process: str
+    fault: WireFault
+    rate: float
+    seconds: float
+
+
+class Stop(Act, frozen=True, kw_only=True):
+    """A scheduler is stopped as by SIGSTOP, and goes on after a while."""
+
+    process: str
+    seconds: float
+
+
+class Kill(Act, frozen=True, kw_only=True):
+    """A scheduler is killed as by SIGKILL, or asked to end; another is started after a while."""
+
+    process: str
+    signal: Literal["KILL", "TERM"]
+    seconds: float
+
+
+class Jump(Act, frozen=True, kw_only=True):
+    """The wall clock of a scheduler jumps."""
+
+    process: str
+    seconds: float
+
+
+class Outage(Act, frozen=True, kw_only=True):
+    """The API server accepts no connection for a while, and may have forgotten its history.
+
+    Parameters
+    ----------
+    seconds
+        How long it is away.
+    forgets
+        Whether watches can no longer continue where they were.
+    """
+
+    seconds: float
+    forgets: bool
+
+
+AnyAct = Create | Delete | Patch | Join | Disturb | Stop | Kill | Jump | Outage
+
+FAULTS: tuple[type[Act], ...] = (Disturb, Stop, Kill, Jump, Outage)
+
+
+class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A whole run, as data.
+
+    Parameters
+    ----------
+    seed
+        Decides everything that the acts leave open: delays, draws, identifiers.
+    replicas
+        Number of schedulers.
+    nodes
+        Nodes at the start.
+    acts
+        What happens, in the order of time.
+    rest_seconds
+        Time without acts and faults after the last act, before the cluster is looked at as a whole.
+    """
+
+    seed: int
+    replicas: int = 1
+    nodes: list[dict[str, Any]] = []
+    acts: list[AnyAct] = []
+    rest_seconds: float = 150.0

@@ -1,0 +1,278 @@
+"""The cluster of a simulation: the real parts on one virtual loop, each scheduler a process."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from moorage.apiserver.bootstrap import bootstrap
+from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.server import ApiServer
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.errors import LeaseLostError
+from moorage.base.rng import Streams
+from moorage.client.transport import Answer, Call
+from moorage.client.writes import Client
+from moorage.config.own import LoadedConfiguration
+from moorage.controllers.disruption import DisruptionController
+from moorage.controllers.volumes import VolumeControllers
+from moorage.controllers.workloads import WorkloadControllers
+from moorage.nodeagent.agents import NodeAgents
+from moorage.nodeagent.templates import complete
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.service.scheduler import Scheduler
+from moorage.sim.faults import Weather
+from moorage.sim.history import History, Write
+from moorage.sim.loop import Process, SkewedClock
+from moorage.sim.wire import Server, Wire
+from moorage.testing.in_process import InProcessTransport
+from moorage.testing.schedulers import scheduler_over
+
+OnWrite = Callable[[Write], None]
+
+
+class Replica:
+    """One scheduler, through all its lives.
+
+    Parameters
+    ----------
+    name
+        Name of the process in acts: ``scheduler-0``.
+
+    Attributes
+    ----------
+    life
+        Number of times that it was started.
+    process, scheduler
+        The life of now.
+    """
+
+    def __init__(self, name: str, base: ManualClock, weather: Weather) -> None:
+        self.name = name
+        self.clock = SkewedClock(base)
+        self.weather = weather
+        self.life = 0
+        self.process = Process(name)
+        self.scheduler: Scheduler | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    @property
+    def identity(self) -> str:
+        """Name of this life."""
+        return f"{self.name}.{self.life}"
+
+    @property
+    def leading(self) -> bool:
+        """Whether this life may write now."""
+        elector = self.scheduler.elector if self.scheduler else None
+        return elector is not None and not self.process.dead and elector.leading
+
+
+class Trace:
+    """What happened, line by line, and its digest."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self.lines: list[str] = []
+
+    def note(self, who: str, what: str) -> None:
+        """Add a line with the time."""
+        self.lines.append(f"{self._clock.monotonic_ns() / NS_PER_SECOND:12.6f} {who:<14} {what}")
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all lines."""
+        return hashlib.sha256("\n".join(self.lines).encode()).hexdigest()
+
+
+class SimCluster:
+    """API server, controllers, node agents and schedulers.
+
+    Parameters
+    ----------
+    seed
+        Decides every draw.
+    clock
+        Time of the loop.
+    on_write
+        Told of each change of a pod or node when the server makes it.
+    """
+
+    def __init__(self, seed: int, clock: ManualClock, *, on_write: OnWrite) -> None:
+        self.seed = seed
+        self.clock = clock
+        self.trace = Trace(clock)
+        self._on_write = on_write
+        self._streams = Streams(seed)
+        self.api = ApiServer(all_kinds(), clock=clock, streams=self._streams)
+        bootstrap(self.api)
+        self.history = History(self.api, clock)
+        self.server = Server(Process("server"))
+        self.weathers: dict[str, Weather] = {}
+        self.replicas: dict[str, Replica] = {}
+        self.failures: list[str] = []
+        """Tasks that failed, and errors that were logged."""
+        self.unlicensed: list[str] = []
+        """Writes of a scheduler that were sent while another could write."""
+        self.schedulers: list[Scheduler] = []
+        """Every scheduler that was ever started, killed ones included."""
+        self.identities: list[str] = []
+        """Their names."""
+        self._dead: list[Process] = []
+        self._tasks = TaskOwner(self._failed)
+        self.user = self._client("user")
+        self._parts = Process("parts")
+
+    # --- start and end ----------------------------------------------------------------------------
+
+    async def start(self, nodes: list[dict[str, Any]], replicas: int) -> None:
+        """Start every part; returns when the nodes are registered."""
+        streams = self._streams
+        works = self._client("controllers")
+        volumes = VolumeControllers(works, clock=self.clock, streams=streams)
+        budgets = DisruptionController(works, clock=self.clock, streams=streams)
+        workloads = WorkloadControllers(works, clock=self.clock, streams=streams)
+        self._spawn("controllers", volumes.run())
+        self._spawn("controllers", budgets.run())
+        self._spawn("controllers", workloads.run())
+        await self.join(nodes)
+        await volumes.ready.wait()
+        await workloads.ready.wait()
+        for number in range(replicas):
+            name = f"scheduler-{number}"
+            weather = self._weather(name)
+            self.replicas[name] = Replica(name, self.clock, weather)
+            self.start_replica(name)
+
+    async def join(self, nodes: list[dict[str, Any]]) -> None:
+        """Add nodes that an agent plays."""
+        agents = NodeAgents(
+            self._client("nodes"),
+            [complete(each) for each in nodes],
+            clock=self.clock,
+            streams=self._streams,
+        )
+        self._spawn("nodes", agents.run())
+        await agents.registered.wait()
+
+    async def close(self) -> None:
+        """End every part."""
+        self.server.down = True
+        self.server.cut()
+        for process in self._dead:
+            process.revive()
+        for replica in self.replicas.values():
+            replica.process.go_on()
+        await self._tasks.cancel_all()
+        await self.server.close()
+        self.api.close()
+
+    def _spawn(self, name: str, work: Any) -> None:
+        self._parts.run(lambda: self._tasks.spawn(work, name=name))
+
+    def _failed(self, name: str, error: BaseException) -> None:
+        self.failures.append(f"{name}: {type(error).__name__}: {error}")
+        logging.getLogger(__name__).debug("a part failed", exc_info=error)
+
+    # --- schedulers -------------------------------------------------------------------------------
+
+    def start_replica(self, name: str) -> None:
+        """Start a scheduler that does not run."""
+        replica = self.replicas[name]
+        replica.life += 1
+        replica.process = Process(replica.identity)
+        self.trace.note(replica.identity, "starts")
+        replica.process.run(self._start, replica)
+
+    def _start(self, replica: Replica) -> None:
+        identity = replica.identity
+        replica.scheduler = scheduler_over(
+            self._wire(identity, replica.weather, replica),
+            LoadedConfiguration(),
+            in_tree_registry(),
+            clock=replica.clock,
+            streams=Streams(self._streams.stream(f"seed/{replica.name}").getrandbits(63)),
+            host=identity,
+        )
+        self.schedulers.append(replica.scheduler)
+        self.identities.append(identity)
+        replica.task = self._tasks.spawn(self._run(replica, replica.scheduler), name=identity)
+
+    async def _run(self, replica: Replica, scheduler: Scheduler) -> None:
+        identity = replica.identity
+        try:
+            await scheduler.run()
+        except LeaseLostError:
+            self.trace.note(identity, "lost the lease and ends")
+            asyncio.get_running_loop().call_later(2.0, self._again, replica, replica.life)
+
+    def _again(self, replica: Replica, life: int) -> None:
+        if replica.life == life and not self.server.process.dead:
+            self._parts.run(self.start_replica, replica.name)
+
+    def kill(self, name: str) -> None:
+        """Kill a scheduler as by SIGKILL; its connections break."""
+        replica = self.replicas[name]
+        replica.process.kill()
+        self._dead.append(replica.process)
+
+    def end(self, name: str) -> None:
+        """Ask a scheduler to end, as by SIGTERM."""
+        task = self.replicas[name].task
+        if task is not None:
+            task.cancel()
+
+    # --- connections ------------------------------------------------------------------------------
+
+    def _client(self, name: str) -> Client:
+        rng = self._streams.stream(f"client/{name}")
+        return Client(self._wire(name, self._weather(name), None), rng=rng)
+
+    def _weather(self, name: str) -> Weather:
+        if name not in self.weathers:
+            self.weathers[name] = Weather(self._streams.stream(f"weather/{name}"))
+        return self.weathers[name]
+
+    def _wire(self, name: str, weather: Weather, replica: Replica | None) -> Wire:
+        def sent(call: Call) -> None:
+            if replica is not None and "/leases" not in call.path:
+                self._sent(replica, name, call)
+
+        def done(call: Call, answer: Answer | None) -> None:
+            status = answer.status if answer else 0
+            if "/leases" not in call.path and "/events" not in call.path:
+                self.trace.note(name, f"{call.method} {call.path} -> {status}")
+            for write in self.history.catch_up(name, call.path):
+                self._on_write(write)
+
+        return Wire(
+            InProcessTransport(self.api, latency_seconds=0, user_agent=name.partition(".")[0]),
+            self.server,
+            weather,
+            clock=self.clock,
+            sent=sent,
+            done=done,
+        )
+
+    def _sent(self, replica: Replica, identity: str, call: Call) -> None:
+        """Note a write that is sent while another scheduler may write, too."""
+        if identity != replica.identity:
+            self.unlicensed.append(f"{identity} writes after its end: {call.path}")
+        for other in self.replicas.values():
+            if other is not replica and other.leading:
+                self.unlicensed.append(
+                    f"{identity} sends {call.method} {call.path} while {other.identity} leads"
+                )
+
+    # --- faults of the server ---------------------------------------------------------------------
+
+    def forget_history(self) -> None:
+        """Let every watch that reaches back get a 410."""
+        version = self.api.store.version
+        for shelf in self.api.store.shelves().values():
+            shelf.log.compact(version)
+        self.history.forget_log()

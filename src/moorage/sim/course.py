@@ -1,0 +1,290 @@
+"""One run of a script: acts and faults at their moments, a rest, and a look at the whole."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from moorage.api.resources import by_kind
+from moorage.base import aio
+from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.errors import MoorageError
+from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.sim import acts
+from moorage.sim.acts import AnyAct, Script
+from moorage.sim.cluster import SimCluster
+from moorage.sim.faults import Spell, WireFault
+from moorage.sim.history import Write
+from moorage.sim.invariants.at_rest import broken_at_rest
+from moorage.sim.invariants.at_writes import Seen, broken_by
+from moorage.sim.invariants.invariant import Breach
+from moorage.sim.log_watch import watched_log
+from moorage.sim.loop import run_simulated
+
+# Within this time a watch without faults tells everything.
+_FRESH_SECONDS = 8.0
+# How long a fault may keep a watch from telling something: with the waits between new tries, or
+# until a silent connection is given up.
+_BLIND_SECONDS: dict[WireFault, float] = {
+    "watch-slow": 10.0,
+    "watch-cut": 60.0,
+    "watch-gone": 60.0,
+    "watch-silent": 700.0,
+    "refused": 60.0,
+    "lost": 60.0,
+    "answer-lost": 60.0,
+    "error-500": 60.0,
+    "busy-429": 60.0,
+}
+_OUTAGE_BLIND_SECONDS = 90.0
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The end of a run.
+
+    Parameters
+    ----------
+    seed
+        The seed of its script.
+    breaches
+        What did not hold, in the order of time.
+    digest
+        SHA-256 of the trace.
+    lines
+        The trace.
+    seconds
+        Virtual time that passed.
+    bound, evicted
+        Pods that schedulers bound and evicted.
+    struck
+        How often each fault struck.
+    covered
+        What the run led through: pairs of states that followed each other in the life of a pod,
+        with the event that led there, and the faults that struck.
+    """
+
+    seed: int
+    breaches: tuple[Breach, ...]
+    digest: str
+    lines: tuple[str, ...]
+    seconds: float
+    bound: int
+    evicted: int
+    struck: dict[str, int]
+    covered: frozenset[str] = frozenset()
+
+
+def play(script: Script) -> Outcome:
+    """Play a script to its end; the same script gives the same outcome."""
+    clock = ManualClock()
+    return run_simulated(_Course(script, clock).run(), clock)
+
+
+class _Course:
+    """A run under way."""
+
+    def __init__(self, script: Script, clock: ManualClock) -> None:
+        self._script = script
+        self._clock = clock
+        self._breaches: list[Breach] = []
+        self._bound = 0
+        self._evicted = 0
+        self._away_until_ns = -(10**18)
+        self._stopped: dict[str, float] = {}
+        # By life of a scheduler: the longest time for which it was stopped.
+        self._cluster = SimCluster(script.seed, clock, on_write=self._written)
+
+    async def run(self) -> Outcome:
+        script, cluster = self._script, self._cluster
+        with watched_log(cluster.failures.append):
+            try:
+                await cluster.start(script.nodes, script.replicas)
+                for act in sorted(script.acts, key=lambda each: each.at):
+                    await self._wait_until(act.at)
+                    await self._do(act)
+                await self._rest()
+                self._look()
+                return self._outcome()
+            finally:
+                await cluster.close()
+
+    @property
+    def _seconds(self) -> float:
+        return self._clock.monotonic_ns() / NS_PER_SECOND
+
+    async def _wait_until(self, at: float) -> None:
+        if at > self._seconds:
+            await aio.sleep(at - self._seconds)
+
+    async def _rest(self) -> None:
+        """End every fault, let every scheduler run, and wait."""
+        cluster = self._cluster
+        for weather in cluster.weathers.values():
+            weather.clear()
+        # A stopped or killed scheduler comes back by itself within its own time.
+        longest = max(
+            (act.at + act.seconds for act in self._script.acts if isinstance(act, _LASTING)),
+            default=0.0,
+        )
+        await self._wait_until(longest + 1)
+        cluster.server.cut()
+        self._cluster.trace.note("simulation", "rests")
+        await aio.sleep(self._script.rest_seconds)
+
+    def _look(self) -> None:
+        for name, text in broken_at_rest(self._cluster):
+            self._breaches.append(Breach(name, self._seconds, text))
+
+    def _outcome(self) -> Outcome:
+        cluster = self._cluster
+        struck: dict[str, int] = {}
+        for weather in cluster.weathers.values():
+            for fault, count in weather.struck.items():
+                struck[fault] = struck.get(fault, 0) + count
+        return Outcome(
+            seed=self._script.seed,
+            breaches=tuple(self._breaches),
+            digest=cluster.trace.digest,
+            lines=tuple(cluster.trace.lines),
+            seconds=self._seconds,
+            bound=self._bound,
+            evicted=self._evicted,
+            struck=struck,
+            covered=frozenset(_covered(cluster, struck)),
+        )
+
+    # --- writes -----------------------------------------------------------------------------------
+
+    def _written(self, write: Write) -> None:
+        name, _, life = write.by.partition(".")
+        if not life:
+            return
+        replica = self._cluster.replicas[name]
+        now_ns, blind = write.at_ns, _FRESH_SECONDS + self._stopped.get(write.by, 0.0)
+        if now_ns - self._away_until_ns < _OUTAGE_BLIND_SECONDS * NS_PER_SECOND:
+            blind = _OUTAGE_BLIND_SECONDS
+        for fault, seconds in _BLIND_SECONDS.items():
+            struck_ns = replica.weather.struck_ns.get(fault)
+            if struck_ns is not None and now_ns - struck_ns < seconds * NS_PER_SECOND:
+                blind = max(blind, seconds)
+        seen = Seen(
+            write=write, history=self._cluster.history, horizon_ns=round(blind * NS_PER_SECOND)
+        )
+        self._bound += seen.binds
+        self._evicted += seen.evicts
+        for broken, text in broken_by(seen):
+            self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
+
+    # --- acts -------------------------------------------------------------------------------------
+
+    async def _do(self, act: AnyAct) -> None:
+        cluster = self._cluster
+        if not isinstance(act, acts.Create | acts.Delete | acts.Patch | acts.Join):
+            cluster.trace.note("fault", msgspec.json.encode(act).decode())
+        match act:
+            case acts.Create():
+                meta = act.object["metadata"]
+                resource: Any = by_kind(act.object["kind"], act.object["apiVersion"])
+                await self._try(
+                    cluster.user.create(resource, act.object, namespace=meta.get("namespace", ""))
+                )
+            case acts.Delete():
+                resource = by_kind(act.kind)
+                await self._try(cluster.user.delete(resource, act.name, namespace=act.namespace))
+            case acts.Patch():
+                resource = by_kind(act.kind)
+                body = patch_body(act.changes)
+                patched = cluster.user.patch(
+                    resource, act.name, body, namespace=act.namespace, content_type=MERGE_PATCH
+                )
+                await self._try(patched)
+            case acts.Join():
+                await cluster.join([act.node])
+            case acts.Disturb():
+                until_ns = self._clock.monotonic_ns() + round(act.seconds * NS_PER_SECOND)
+                if act.process in cluster.weathers:
+                    spell = Spell(act.fault, act.rate, until_ns)
+                    cluster.weathers[act.process].add(spell)
+            case acts.Stop():
+                self._stop(act)
+            case acts.Kill():
+                self._kill(act)
+            case acts.Jump():
+                if act.process in cluster.replicas:
+                    cluster.replicas[act.process].clock.jump(act.seconds)
+            case acts.Outage():
+                self._outage(act)
+
+    async def _try(self, work: Any) -> None:
+        """Await a call of a user; what is refused is no fault of the cluster."""
+        with contextlib.suppress(MoorageError):
+            await work
+
+    def _stop(self, act: acts.Stop) -> None:
+        replica = self._cluster.replicas.get(act.process)
+        if replica is None or not replica.process.running or replica.process.dead:
+            return
+        replica.process.stop()
+        longest = max(act.seconds, self._stopped.get(replica.identity, 0.0))
+        self._stopped[replica.identity] = longest
+        _later(act.seconds, replica.process.go_on)
+
+    def _kill(self, act: acts.Kill) -> None:
+        cluster = self._cluster
+        replica = cluster.replicas.get(act.process)
+        if replica is None or not replica.process.running or replica.process.dead:
+            return
+        if act.signal == "KILL":
+            cluster.kill(act.process)
+        else:
+            cluster.end(act.process)
+        life = replica.life
+
+        def again() -> None:
+            if replica.life == life:
+                cluster.start_replica(act.process)
+
+        _later(act.seconds, again)
+
+    def _outage(self, act: acts.Outage) -> None:
+        cluster, clock = self._cluster, self._clock
+        until_ns = clock.monotonic_ns() + round(act.seconds * NS_PER_SECOND)
+        self._away_until_ns = max(self._away_until_ns, until_ns)
+        cluster.server.down = True
+        cluster.server.cut()
+
+        def back() -> None:
+            cluster.server.down = clock.monotonic_ns() < self._away_until_ns
+
+        if act.forgets:
+            cluster.forget_history()
+        # A timer may be early by the rounding of seconds.
+        _later(act.seconds + 0.001, back)
+
+
+def _covered(cluster: SimCluster, struck: Iterable[str]) -> Iterator[str]:
+    for scheduler in cluster.schedulers:
+        for history in scheduler.core.cache.lifecycle.histories:
+            for first, second in pairwise(history.entries):
+                edge = f"{first.what} > {second.what}"
+                yield edge
+                yield f"{edge} by {_without_names(second.cause)}"
+                for fault in struck:
+                    yield f"{edge} under {fault}"
+
+
+def _without_names(cause: str) -> str:
+    """Return a cause without the names of nodes in it."""
+    return " ".join(word for word in cause.split() if not any(map(str.isdigit, word)))
+
+
+_LASTING = acts.Stop | acts.Kill | acts.Outage | acts.Disturb
+
+
+def _later(seconds: float, act: Any) -> None:
+    asyncio.get_running_loop().call_later(seconds, act)

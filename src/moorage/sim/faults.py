@@ -1,0 +1,103 @@
+"""The faults of a connection: which of them are at work, and how often each strikes."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Literal, get_args
+
+import msgspec
+
+from moorage.base.rng import Random
+
+WireFault = Literal[
+    "refused",
+    "lost",
+    "answer-lost",
+    "slow",
+    "error-500",
+    "busy-429",
+    "watch-slow",
+    "watch-cut",
+    "watch-gone",
+    "watch-silent",
+]
+"""A fault of the connection between a program and the API server.
+
+- ``refused``: no connection is made; the server does not see the call.
+- ``lost``: the call is lost on its way; the server does not see it, the caller cannot know.
+- ``answer-lost``: the server acts, its answer is lost.
+- ``slow``: the call takes up to two seconds each way.
+- ``error-500``, ``busy-429``: the server answers so and does nothing.
+- ``watch-slow``: a watch tells each change up to five seconds late.
+- ``watch-cut``: a watch ends in the middle.
+- ``watch-gone``: a watch ends with 410, so that everything is listed again.
+- ``watch-silent``: a half-open connection; nothing more comes, and nothing says so.
+"""
+
+WIRE_FAULTS: tuple[WireFault, ...] = get_args(WireFault)
+
+_SLOW_SECONDS = 2.0
+_LATE_SECONDS = 5.0
+
+
+class Spell(msgspec.Struct, frozen=True):
+    """One fault that strikes for a while.
+
+    Parameters
+    ----------
+    fault
+        Kind of the fault.
+    rate
+        Share of calls, or of lines of a watch, that it strikes, 0 to 1.
+    until_ns
+        Monotonic time of its end, nanoseconds.
+    """
+
+    fault: WireFault
+    rate: float
+    until_ns: int
+
+
+class Weather:
+    """The faults at work on one connection.
+
+    Parameters
+    ----------
+    rng
+        Decides which calls are struck, and how long messages take.
+    """
+
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+        self._spells: list[Spell] = []
+        self.cleared = asyncio.Event()
+        self.struck: dict[WireFault, int] = {}
+        """How often each fault struck."""
+        self.struck_ns: dict[WireFault, int] = {}
+        """When each fault struck last, nanoseconds."""
+
+    def add(self, spell: Spell) -> None:
+        """Let a fault strike until its end."""
+        self._spells.append(spell)
+
+    def clear(self) -> None:
+        """End every fault, half-open connections included."""
+        self._spells.clear()
+        self.cleared.set()
+
+    def strikes(self, fault: WireFault, now_ns: int) -> bool:
+        """Return whether a fault strikes this call or line."""
+        for spell in self._spells:
+            if spell.fault == fault and now_ns < spell.until_ns and self._rng.random() < spell.rate:
+                self.struck[fault] = self.struck.get(fault, 0) + 1
+                self.struck_ns[fault] = now_ns
+                return True
+        return False
+
+    def seconds(self, now_ns: int, *, slow: WireFault = "slow") -> float:
+        """Return the time that a message takes one way."""
+        usual = 0.0005 + 0.002 * self._rng.random()
+        if not self.strikes(slow, now_ns):
+            return usual
+        longest = _SLOW_SECONDS if slow == "slow" else _LATE_SECONDS
+        return usual + longest * self._rng.random()

@@ -1,0 +1,175 @@
+"""What the API server holds and who wrote it, kept up to date write by write.
+
+The history sees a write at the moment at which the server makes it, before any watcher. What must
+hold is asked of it, so no part of the cluster is asked to judge itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from moorage.api.resources import NODES, PODS
+from moorage.apiserver.server import ApiServer
+from moorage.base.clock import Clock
+
+Obj = dict[str, Any]
+FINISHED = frozenset({"Succeeded", "Failed"})
+
+
+class Write(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of a pod or a node.
+
+    Parameters
+    ----------
+    at_ns
+        Monotonic time, nanoseconds.
+    by
+        Process that wrote.
+    path
+        Path of its call.
+    resource
+        ``pods`` or ``nodes``.
+    now, before
+        The object after and before; None where there is none.
+    """
+
+    at_ns: int
+    by: str
+    path: str
+    resource: str
+    now: Obj | None
+    before: Obj | None
+
+
+class Placed(msgspec.Struct, frozen=True):
+    """When a pod was bound, and by which process."""
+
+    at_ns: int
+    by: str
+
+
+class History:
+    """The pods and nodes of a server, with what happened to them.
+
+    Parameters
+    ----------
+    server
+        The server.
+    clock
+        Time of the loop.
+
+    Attributes
+    ----------
+    pods
+        Pods by uid, in the order of their creation.
+    nodes
+        Nodes by name.
+    placed
+        Of each bound pod, by uid: when, and by whom.
+    node_changed_ns
+        When each node last came, went, or changed in what a scheduler reads, by name.
+    bindings
+        Number of pods that each process bound, by its name.
+    pod_gone_ns
+        When a bound pod last left or finished, nanoseconds.
+    waiting_left_ns
+        When a pod without a node last got one, or left, nanoseconds.
+    """
+
+    def __init__(self, server: ApiServer, clock: Clock) -> None:
+        self._server = server
+        self._clock = clock
+        self._seen = {PODS.qualified: 0, NODES.qualified: 0}
+        self.pods: dict[str, Obj] = {}
+        self.nodes: dict[str, Obj] = {}
+        self.placed: dict[str, Placed] = {}
+        self.node_changed_ns: dict[str, int] = {}
+        self.bindings: dict[str, int] = {}
+        self.pod_gone_ns = 0
+        self.waiting_left_ns = 0
+
+    def catch_up(self, by: str, path: str) -> list[Write]:
+        """Take in what the server wrote since the last look; return it, oldest first."""
+        found: list[tuple[int, str, Any]] = []
+        for resource, seen in self._seen.items():
+            log = self._server.store.shelf(resource).log
+            for change in log.since(seen, 1_000_000) or ():
+                found.append((change.version, resource, change))
+                self._seen[resource] = change.version
+        writes = []
+        for _, resource, change in sorted(found, key=lambda each: each[0]):
+            write = Write(
+                at_ns=self._clock.monotonic_ns(),
+                by=by,
+                path=path,
+                resource=resource,
+                now=None if change.type == "DELETED" else change.record.decode(),
+                before=None if change.previous is None else change.previous.decode(),
+            )
+            self._take(write)
+            writes.append(write)
+        return writes
+
+    def forget_log(self) -> None:
+        """Continue from the newest version: the server has forgotten what was before."""
+        for resource in self._seen:
+            self._seen[resource] = self._server.store.version
+
+    def _take(self, write: Write) -> None:
+        obj = write.now or write.before or {}
+        if write.resource == NODES.qualified:
+            name = obj["metadata"]["name"]
+            if _read(write.now) != _read(write.before):
+                self.node_changed_ns[name] = write.at_ns
+            if write.now is None:
+                self.nodes.pop(name, None)
+            else:
+                self.nodes[name] = write.now
+            return
+        uid = obj["metadata"]["uid"]
+        if write.now is None:
+            gone = self.pods.pop(uid, None)
+            self.placed.pop(uid, None)
+            if gone is not None and node_of(gone):
+                self.pod_gone_ns = write.at_ns
+            else:
+                self.waiting_left_ns = write.at_ns
+            return
+        if node_of(write.now) and not node_of(write.before or {}):
+            self.placed[uid] = Placed(write.at_ns, write.by)
+            self.bindings[write.by] = self.bindings.get(write.by, 0) + 1
+            self.waiting_left_ns = write.at_ns
+        if is_finished(write.now) and node_of(write.now):
+            self.pod_gone_ns = write.at_ns
+        self.pods[uid] = write.now
+
+    def on_node(self, name: str) -> list[Obj]:
+        """Return the pods that take room on a node."""
+        return [pod for pod in self.pods.values() if node_of(pod) == name and not is_finished(pod)]
+
+
+def node_of(pod: Obj) -> str:
+    """Return the node of a pod, "" for none."""
+    return str(pod.get("spec", {}).get("nodeName") or "")
+
+
+def is_finished(pod: Obj) -> bool:
+    """Return whether the pod takes no room any more."""
+    return pod.get("status", {}).get("phase") in FINISHED
+
+
+def name_of(obj: Obj) -> str:
+    """Return ``namespace/name``, or the name of an object without a namespace."""
+    meta = obj["metadata"]
+    return f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])
+
+
+def _read(node: Obj | None) -> object:
+    """Return what a scheduler reads of a node."""
+    if node is None:
+        return None
+    status = node.get("status", {})
+    ready = [each["status"] for each in status.get("conditions") or () if each["type"] == "Ready"]
+    return node["metadata"].get("labels"), node.get("spec"), status.get("allocatable"), ready

@@ -1,0 +1,186 @@
+"""The event loop of a simulation: virtual time, and processes that can be stopped and killed.
+
+A task belongs to the process in whose context it was started. The callbacks of a stopped process
+wait until it goes on, as after SIGSTOP and SIGCONT. The callbacks of a killed process never run
+again, not even ``finally`` blocks, as after SIGKILL.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, TypeVarTuple, Unpack
+
+from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.testing.virtual_loop import VirtualLoop
+
+T = TypeVar("T")
+ArgsT = TypeVarTuple("ArgsT")
+
+
+class Process:
+    """One program of the cluster.
+
+    Parameters
+    ----------
+    name
+        The name in the trace.
+
+    Attributes
+    ----------
+    running, dead
+        False while the process is stopped; True once it was killed.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.running = True
+        self.dead = False
+        self._held: list[_Callback] = []
+        self._context = contextvars.copy_context()
+        self._context.run(_CURRENT.set, self)
+
+    def run(self, function: Callable[..., T], *args: Any) -> T:
+        """Call a function in this process: the tasks that it starts belong to the process."""
+        return self._context.run(function, *args)
+
+    def stop(self) -> None:
+        """Hold every callback back from now on."""
+        self.running = False
+
+    def go_on(self) -> None:
+        """Run what was held back, in its order, then everything else."""
+        self.running = True
+        held, self._held = self._held, []
+        loop = asyncio.get_running_loop()
+        for each in held:
+            loop.call_soon(each.again, context=each.context)
+
+    def kill(self) -> None:
+        """Run nothing of this process again."""
+        self.dead = True
+
+    def revive(self) -> None:
+        """Let a killed process run to its end, so that nothing is left when a simulation ends."""
+        self.dead = False
+        self.go_on()
+
+    def hold(self, callback: _Callback) -> None:
+        """Keep a callback that came due while the process did not run."""
+        self._held.append(callback)
+
+
+_CURRENT: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
+
+
+class _Callback:
+    """A callback that runs when its process does."""
+
+    __slots__ = ("args", "context", "function", "handle", "process")
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        args: tuple[Any, ...],
+        context: contextvars.Context,
+        process: Process,
+    ) -> None:
+        self.function = function
+        self.args = args
+        self.context = context
+        self.process = process
+        self.handle: asyncio.Handle | None = None
+
+    def __call__(self) -> None:
+        if self.process.dead or not self.process.running:
+            self.process.hold(self)
+        else:
+            self.function(*self.args)
+
+    def again(self) -> None:
+        """Run after having been held back, unless it was cancelled meanwhile."""
+        if self.handle is None or not self.handle.cancelled():
+            self()
+
+
+class SimLoop(VirtualLoop):
+    """A virtual loop whose callbacks belong to processes."""
+
+    def call_soon(
+        self,
+        callback: Callable[[Unpack[ArgsT]], object],
+        *args: *ArgsT,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
+        """Run a callback in the next round, if its process runs then."""
+        of = _process(context)
+        if of is None or isinstance(callback, _Callback):
+            return super().call_soon(callback, *args, context=context)
+        context = context or contextvars.copy_context()
+        held = _Callback(callback, args, context, of)
+        held.handle = super().call_soon(held, context=context)
+        return held.handle
+
+    def call_at(
+        self,
+        when: float,
+        callback: Callable[[Unpack[ArgsT]], object],
+        *args: *ArgsT,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.TimerHandle:
+        """Run a callback at a moment, or when its process runs again."""
+        of = _process(context)
+        if of is None:
+            return super().call_at(when, callback, *args, context=context)
+        context = context or contextvars.copy_context()
+        held = _Callback(callback, args, context, of)
+        timer = super().call_at(when, held, context=context)
+        held.handle = timer
+        return timer
+
+
+def _process(context: contextvars.Context | None) -> Process | None:
+    if context is None:
+        return _CURRENT.get()
+    found: Process | None = context.get(_CURRENT)
+    return found
+
+
+class SkewedClock:
+    """The clock of one process, which may run ahead of the others.
+
+    Parameters
+    ----------
+    base
+        The clock of the loop.
+    """
+
+    def __init__(self, base: ManualClock) -> None:
+        self._base = base
+        self.ahead_ns = 0
+        """How far the wall clock is ahead, nanoseconds; negative for behind."""
+
+    def now_ns(self) -> int:
+        """Wall-clock time as this process reads it, nanoseconds since the Unix epoch."""
+        return self._base.now_ns() + self.ahead_ns
+
+    def monotonic_ns(self) -> int:
+        """Time since the start, the same for every process, nanoseconds."""
+        return self._base.monotonic_ns()
+
+    def jump(self, seconds: float) -> None:
+        """Set the wall clock ahead, or back."""
+        self.ahead_ns += round(seconds * NS_PER_SECOND)
+
+
+def run_simulated(main: Coroutine[Any, Any, T], clock: ManualClock) -> T:
+    """Run a coroutine to its end in virtual time, with processes.
+
+    Raises
+    ------
+    StuckError
+        The coroutine waits, but nothing can wake it.
+    """
+    with asyncio.Runner(loop_factory=lambda: SimLoop(clock)) as runner:
+        return runner.run(main)

@@ -1,0 +1,140 @@
+"""What must hold at each write: every invariant is broken by a write made for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.server import ApiServer
+from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.rng import Streams
+from moorage.sim.history import History, Placed, Write
+from moorage.sim.invariants.at_writes import BINDING, EVICTION, Seen, broken_by
+from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+
+LATER = 1000 * NS_PER_SECOND
+
+
+def a_pod(name: str, node: str = "", **fields: Any) -> Manifest:
+    fields.setdefault("cpu", "1")
+    made = pod_manifest(name, node_name=node, schedulerName="default-scheduler", **fields)
+    made["metadata"]["uid"] = name
+    return made
+
+
+def history(*pods: Manifest, nodes: int = 2, **node: Any) -> History:
+    """Return a history with nodes of 2 cpu, each a zone, and pods that were bound long ago."""
+    clock = ManualClock()
+    found = History(ApiServer(all_kinds(), clock=clock, streams=Streams(1)), clock)
+    for number in range(1, nodes + 1):
+        made = node_manifest(f"n{number}", cpu="2", labels={"zone": str(number)}, **node)
+        found.nodes[f"n{number}"] = made
+    for pod in pods:
+        found.pods[pod["metadata"]["uid"]] = pod
+        if pod["spec"].get("nodeName"):
+            found.placed[pod["metadata"]["uid"]] = Placed(0, "scheduler-0.1")
+    return found
+
+
+def binding(now: Manifest, past: History, *, before: Manifest | None = None) -> Seen:
+    """Return the binding of a pod that was written just now."""
+    past.pods[now["metadata"]["uid"]] = now
+    write = Write(
+        at_ns=LATER,
+        by="scheduler-1.1",
+        path=f"/api/v1/namespaces/default/pods/{now['metadata']['name']}/binding",
+        resource="pods",
+        now=now,
+        before=before or a_pod(now["metadata"]["name"]),
+    )
+    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
+
+
+def eviction(before: Manifest, past: History) -> Seen:
+    write = Write(
+        at_ns=LATER,
+        by="scheduler-1.1",
+        path=f"/api/v1/namespaces/default/pods/{before['metadata']['name']}",
+        resource="pods",
+        now=None,
+        before=before,
+    )
+    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
+
+
+WEB = {"app": "web"}
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": WEB}, "topologyKey": "kubernetes.io/hostname"}
+        ]
+    }
+}
+EVENLY = [
+    {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": WEB},
+    }
+]
+TAINT = [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
+LEAVING = a_pod("p")
+LEAVING["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+BROKEN = {
+    "bound-once": binding(a_pod("p", "n1"), history(), before=a_pod("p", "n2")),
+    "node-exists": binding(a_pod("p", "n9"), history()),
+    "room": binding(a_pod("p", "n1", cpu="2"), history(a_pod("q", "n1"))),
+    "ports": binding(a_pod("p", "n1", host_ports=[80]), history(a_pod("q", "n1", host_ports=[80]))),
+    "taints": binding(a_pod("p", "n1"), history(taints=TAINT)),
+    "selector": binding(a_pod("p", "n1", node_selector={"zone": "2"}), history()),
+    "anti-affinity": binding(
+        a_pod("p", "n1", labels=WEB), history(a_pod("q", "n1", labels=WEB, affinity=APART))
+    ),
+    "spread": binding(
+        a_pod("p", "n1", labels=WEB, topologySpreadConstraints=EVENLY),
+        history(a_pod("q", "n1", labels=WEB)),
+    ),
+    "gates": binding(a_pod("p", "n1", gates=["example.com/wait"]), history()),
+    "own-pods": binding(
+        {**a_pod("p", "n1"), "spec": {**a_pod("p", "n1")["spec"], "schedulerName": "other"}},
+        history(),
+    ),
+    "not-leaving": binding(a_pod("p", "n1"), history(), before=LEAVING),
+    "victim-priority": eviction(a_pod("v", "n1", priority=5), history(a_pod("p", priority=5))),
+    "victim-placed": eviction(a_pod("v"), history(a_pod("p", priority=5))),
+}
+
+
+@pytest.mark.parametrize("name", [each.name for each in (*BINDING, *EVICTION)])
+def test_each_invariant_can_be_broken(name: str) -> None:
+    assert [broken for broken, _ in broken_by(BROKEN[name])] == [name]
+
+
+ALLOWED = {
+    "fits": binding(a_pod("p", "n1"), history(a_pod("q", "n1"))),
+    "tolerates": binding(
+        a_pod("p", "n1", tolerations=[{"key": "gpu", "operator": "Exists"}]), history(taints=TAINT)
+    ),
+    "the other zone": binding(
+        a_pod("p", "n2", labels=WEB, topologySpreadConstraints=EVENLY),
+        history(a_pod("q", "n1", labels=WEB)),
+    ),
+    "a lower victim": eviction(a_pod("v", "n1"), history(a_pod("p", priority=5))),
+}
+
+
+@pytest.mark.parametrize("seen", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_allowed_breaks_nothing(seen: Seen) -> None:
+    assert list(broken_by(seen)) == []
+
+
+def test_a_scheduler_is_not_blamed_for_what_it_could_not_know() -> None:
+    past = history(a_pod("q", "n1", cpu="2"))
+    past.placed["q"] = Placed(LATER - NS_PER_SECOND, "scheduler-0.1")
+    assert list(broken_by(binding(a_pod("p", "n1", cpu="2"), past))) == []
+    past.placed["q"] = Placed(LATER - NS_PER_SECOND, "scheduler-1.1")
+    assert [name for name, _ in broken_by(binding(a_pod("p", "n1", cpu="2"), past))] == ["room"]
