@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage.experiments.fragmentation import Shapes, fragmentation
 from moorage.experiments.records import Records
@@ -20,6 +21,7 @@ COLUMNS: Final = ("seconds", "metric", "scope", "of", "resource", "value")
 """The columns of the table of series. `scope` is ``cluster``, ``domain`` or ``namespace``, and `of`
 which one of them."""
 
+IntArray = NDArray[np.int64]
 Row = tuple[float, str, str, str, str, float]
 
 
@@ -54,6 +56,8 @@ class Series:
         self._shapes = shapes
         self._resources = resources
         self._domain = domain
+        self._domains_known: tuple[list[str], IntArray] = [], np.zeros(0, np.int64)
+        self._domains_version = (-1, -1)
         self.rows: list[Row] = []
 
     def sample(self) -> None:
@@ -106,17 +110,22 @@ class Series:
 
     def _by_domain(self, *columns: Any) -> Iterator[tuple[Any, ...]]:
         """Yield each domain with the sums of columns over its nodes."""
-        snapshot = self._snapshot
-        names = [
-            snapshot.node(row).metadata.labels.get(self._domain, "")
-            for row in range(snapshot.num_nodes)
-        ]
-        known = sorted(set(names) - {""})
-        numbers = {name: number for number, name in enumerate(known)}
-        index = np.array([numbers.get(name, len(known)) for name in names], np.int64)
+        known, index = self._domains()
         sums = [np.bincount(index, weights=each, minlength=len(known) + 1) for each in columns]
         for number, name in enumerate(known):
             yield name, *(float(each[number]) for each in sums)
+
+    def _domains(self) -> tuple[list[str], IntArray]:
+        """Return the domains, and the number of each node's domain; read again after a change."""
+        table = self._snapshot.table
+        version = (table.columns.structure, table.node_log.position)
+        if version != self._domains_version:
+            names = [node.metadata.labels.get(self._domain, "") for node in table.nodes]
+            known = sorted(set(names) - {""})
+            numbers = {name: number for number, name in enumerate(known)}
+            index = np.array([numbers.get(name, len(known)) for name in names], np.int64)
+            self._domains_known, self._domains_version = (known, index), version
+        return self._domains_known
 
 
 def _mean(points: list[tuple[float, float]]) -> float:
