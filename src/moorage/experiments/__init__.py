@@ -10,6 +10,7 @@ process. Runs take place on `moorage.what_if` in virtual time; no API server tak
 - `variants`: the configurations and grids of arguments that are compared.
 - `run`, `records`, `sampling`, `fragmentation`, `totals`: one run, its pods, its series, figures.
 - `sweep`, `progress`, `kept`: all runs, in several processes, resumed where they were interrupted.
+- `on_dask`: runs on a Dask cluster. `memory`: what a run leaves in its process.
 - `statistics`, `results`, `tables`: means and intervals over seeds; tables and files.
 - `plots`, `page`: pictures, and the report as one HTML page.
 - `in_python`, `cluster`: the function and the class that a Python program uses.

@@ -20,7 +20,8 @@ RUNS = "runs"
 def simulate(
     scenario: str | Path | Mapping[str, Any] | Scenario,
     *,
-    jobs: int = 1,
+    jobs: int | None = None,
+    dask: str = "",
     out: str | Path | None = None,
     on_sweep: Callable[[Sweep], OnShare] | None = None,
 ) -> Results:
@@ -32,7 +33,10 @@ def simulate(
         A file, or what a file would say; ``apiVersion`` and ``kind`` may be left out. Files that a
         mapping names are looked for in the working directory.
     jobs
-        Number of processes; results do not depend on it.
+        Number of processes; results do not depend on it. None for this process alone, or with
+        `dask` for one for each processor.
+    dask
+        ``local`` for a Dask cluster of this computer, or the address of a scheduler of Dask.
     out
         Folder where finished runs are kept: a run that was finished before is not done again.
     on_sweep
@@ -43,7 +47,7 @@ def simulate(
     ConfigError
         The scenario, a configuration or the rows of a trace have faults; every fault is listed.
     UsageError
-        A file cannot be read, or a plugin cannot be loaded.
+        A file cannot be read, a plugin cannot be loaded, or no scheduler of Dask answers.
 
     Examples
     --------
@@ -63,7 +67,7 @@ def simulate(
     kept = None if out is None else Kept(Path(out) / RUNS, inputs)
     sweep = Sweep(inputs, variants, known.seed_list, kept=kept)
     on_share = (lambda done, share: None) if on_sweep is None else on_sweep(sweep)
-    runs = sweep.results(jobs=jobs, on_share=on_share)
+    runs = sweep.results(jobs=jobs, dask=dask, on_share=on_share)
     return Results(known.name, runs, left_out=inputs.left_out)
 
 

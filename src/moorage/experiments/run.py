@@ -67,6 +67,11 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     took_seconds: float
 
 
+def pods_of(result: RunResult) -> int:
+    """Return the number of pods of a run."""
+    return len(next(iter(result.pods.values()), ()))
+
+
 def run(
     inputs: Inputs,
     variant: Variant,

@@ -1,4 +1,4 @@
-"""Every run of an experiment, in this process or in several.
+"""Every run of an experiment, in this process, in several, or on a Dask cluster.
 
 Place in the flow: `inputs` and `variants` to here; results in order to `results`. The inputs are
 sent to each process once. Which process does a run, and in which order, changes no result.
@@ -18,7 +18,9 @@ import msgspec
 from moorage.base.errors import MoorageError
 from moorage.experiments.inputs import Inputs
 from moorage.experiments.kept import Kept
-from moorage.experiments.run import RunResult, run
+from moorage.experiments.memory import forget_clusters
+from moorage.experiments.on_dask import on_dask
+from moorage.experiments.run import RunResult, pods_of, run
 from moorage.experiments.variants import Variant
 
 OnShare = Callable[[int, float], None]
@@ -61,14 +63,20 @@ class Sweep:
         return len(self._wanted)
 
     def results(
-        self, *, jobs: int = 1, on_share: OnShare = lambda done, share: None
+        self,
+        *,
+        jobs: int | None = None,
+        dask: str = "",
+        on_share: OnShare = lambda done, share: None,
     ) -> list[RunResult]:
         """Do the runs that are left, and return all of them in order.
 
         Parameters
         ----------
         jobs
-            Processes; 1 for none besides this one.
+            Processes; None for this one alone, or with Dask for one for each processor.
+        dask
+            "" for no Dask; ``local``, or the address of a scheduler of Dask.
         on_share
             Told how far it is.
 
@@ -76,11 +84,16 @@ class Sweep:
         ------
         MoorageError
             A run fails, or a process ends before its run is done.
+        UsageError
+            No scheduler of Dask answers at the address.
         """
         left = [number for number in range(len(self._wanted)) if number not in self._found]
-        done = (
-            self._beside(left, jobs) if jobs > 1 and len(left) > 1 else self._here(left, on_share)
-        )
+        if dask and left:
+            done = self._on_dask(left, dask, jobs)
+        elif jobs is not None and jobs > 1 and len(left) > 1:
+            done = self._beside(left, jobs)
+        else:
+            done = self._here(left, on_share)
         on_share(len(self._found), 0.0)
         for number, result in done:
             self._found[number] = result
@@ -92,15 +105,21 @@ class Sweep:
     def _here(self, left: Sequence[int], on_share: OnShare) -> Iterator[tuple[int, RunResult]]:
         for number in left:
             variant, seed = self._wanted[number]
-            yield (
-                number,
-                run(
-                    self._inputs,
-                    variant,
-                    seed,
-                    progress=lambda share: on_share(len(self._found), share),
-                ),
+            result = run(
+                self._inputs,
+                variant,
+                seed,
+                progress=lambda share: on_share(len(self._found), share),
             )
+            yield number, result
+            forget_clusters(pods_of(result))
+
+    def _on_dask(
+        self, left: Sequence[int], where: str, jobs: int | None
+    ) -> Iterator[tuple[int, RunResult]]:
+        wanted = [self._wanted[number] for number in left]
+        for at, result in on_dask(wanted, self._inputs, where=where, jobs=jobs):
+            yield left[at], result
 
     def _beside(self, left: Sequence[int], jobs: int) -> Iterator[tuple[int, RunResult]]:
         with _processes(min(jobs, len(left)), self._inputs) as pool:
@@ -145,4 +164,6 @@ def _begin(sent: bytes) -> None:
 
 
 def _run_there(variant: Variant, seed: int) -> bytes:
-    return msgspec.msgpack.encode(run(_there[-1], variant, seed))
+    result = run(_there[-1], variant, seed)
+    forget_clusters(pods_of(result))
+    return msgspec.msgpack.encode(result)

@@ -154,6 +154,11 @@ def meet(info: PodInfo) -> None:
         _met(info)
 
 
+def forget_lately() -> None:
+    """Forget the recently used pods, and so what plugins that have gone compiled from them."""
+    _lately.clear()
+
+
 def _met(info: PodInfo) -> PodInfo:
     _lately[id(info.pod)] = info
     if len(_lately) > _LATELY_MOST:

@@ -147,10 +147,13 @@ def _runs(work: list[tuple[Trace, str, int]], jobs: int) -> Iterator[Run]:
 def _run(work: tuple[Trace, str, int]) -> Run:
     from moorage.base.clock import SystemClock
     from moorage.bench.fgd.experiment import run_experiment
+    from moorage.experiments.memory import forget_clusters
     from moorage.plugins.in_tree import in_tree_registry
 
     trace, policy, seed = work
-    return run_experiment(trace, policy, seed, registry=in_tree_registry(), clock=SystemClock())
+    done = run_experiment(trace, policy, seed, registry=in_tree_registry(), clock=SystemClock())
+    forget_clusters(done.decisions)
+    return done
 
 
 def _line(summary: Summary) -> str:

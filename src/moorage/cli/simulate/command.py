@@ -22,6 +22,7 @@ _EPILOG = """
 Examples:
   moorage simulate scenario.yaml
   moorage simulate scenario.yaml --jobs 2 --out results --report report.html
+  moorage simulate scenario.yaml --dask tcp://10.0.0.1:8786 --out results
   moorage simulate --nodes nodes.yaml --pods pods.yaml
   moorage simulate --nodes dump.json --pods pods.yaml --config a.yaml --config b.yaml --seeds 10
 
@@ -68,10 +69,17 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
+    default=None,
     metavar="N",
-    help="Number of processes; results do not depend on it.",
+    help="Number of processes; results do not depend on it. Default: 1, and with --dask local one "
+    "for each processor.",
+)
+@click.option(
+    "--dask",
+    default="",
+    metavar="ADDRESS",
+    help="Run on the Dask cluster with its scheduler there, such as tcp://10.0.0.1:8786, or on one "
+    'of this machine: "local". Needs dask.distributed.',
 )
 @click.option(
     "--out",
@@ -112,7 +120,8 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
     configs: tuple[str, ...],
     plugins: tuple[str, ...],
     seeds: int | None,
-    jobs: int,
+    jobs: int | None,
+    dask: str,
     out: Path | None,
     form: Any,
     report: Path | None,
@@ -132,10 +141,11 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
     from moorage.experiments.in_python import simulate as run
 
     _check(form, report, plots)
+    _check_dask(dask, jobs)
     known = _known(scenario, nodes, pods, configs, plugins)
     if seeds is not None:
         known = replace(known, seeds=seeds)
-    found = run(known, jobs=jobs, out=out, on_sweep=_told)
+    found = run(known, jobs=jobs, dask=dask, out=out, on_sweep=_told)
     for line in found.left_out:
         show_note(f"{line}; it is left out")
     _write(found, out, form, report, plots)
@@ -155,6 +165,20 @@ def _check(form: str, report: Path | None, plots: tuple[Path, ...]) -> None:
         check_page(report)
     for file in plots:
         check_picture(file)
+
+
+def _check_dask(where: str, jobs: int | None) -> None:
+    """Refuse before anything is read what Dask could not do."""
+    if not where:
+        return
+    from moorage.experiments.on_dask import LOCAL, dask
+
+    dask()
+    if where != LOCAL and jobs is not None:
+        raise UsageError(
+            f"--jobs {jobs}: the Dask cluster at {where} has the processes that it has; leave "
+            "--jobs out"
+        )
 
 
 def _known(
