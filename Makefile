@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 
-.PHONY: up venv test test-slow test-pages test-page page-check page-fmt test-install wheel audit check proof fmt fmt-check lint types imports bench soak docs docs-check lock
+.PHONY: up venv test test-slow test-pages test-page page-check page-fmt test-install wheel audit check proof fmt fmt-check lint types imports bench soak handover docs docs-check lock
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -70,6 +70,9 @@ bench: $(STAMP)  ## measure; ARGS='--nodes 500 --mode server'
 
 soak: $(STAMP)  ## 10000 pods on 1000 nodes that come and go, two schedulers; ARGS='--nodes 50 --pods 500'
 	$(BIN)/moorage bench soak $(ARGS)
+
+handover: $(STAMP)  ## end and stop replicas at random on 1000 nodes; ARGS='--rounds 200 --lease 6'
+	$(BIN)/moorage bench handover $(ARGS)
 
 audit: $(STAMP)  ## ask for known vulnerabilities of every dependency; ARGS=--record after make lock
 	$(BIN)/python -m tests.dependency_audit $(ARGS)

@@ -226,6 +226,15 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="a call that was sent may have happened anyway",
     ),
     Deviation(
+        subject="How a waiting replica takes the Lease",
+        upstream="it looks every 2 to 4.4 s",
+        here=(
+            "it watches the Lease, takes it when it is released or over, and waits up to 0.25 s "
+            "for its watch of pods to be current"
+        ),
+        why="a hand-over within a second, and no room that is given away twice",
+    ),
+    Deviation(
         subject="When the leader may write",
         upstream="until it gives up renewing",
         here=(

@@ -13,12 +13,15 @@ import msgspec
 from moorage.api.codec import encode
 from moorage.api.resources import LEASES, NODES, PODS
 from moorage.base import aio
+from moorage.base.aio import TaskOwner
 from moorage.base.errors import TransportError
+from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
 from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.service.kinds import CUSTOM, JOB, POD_GROUP, WATCHED
+from moorage.service.leader import elector_of
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from tests.controllers.test_resource_claims import claims, device_class, offered, state
@@ -199,6 +202,29 @@ async def keeps_the_lease(cluster: VirtualCluster) -> None:
     await sees_what_is_there(cluster)
 
 
+async def takes_the_lease_over(cluster: VirtualCluster) -> None:
+    """Take the lease when the scheduler that holds it releases it, before the next look."""
+    leader = cluster.scheduler.elector
+    assert leader is not None
+    standby = elector_of(
+        PLAIN.scheduler,
+        leader._client.transport,
+        identity="standby",
+        clock=cluster.clock,
+        streams=Streams(1),
+    )
+    assert standby is not None
+    tasks = TaskOwner()
+    try:
+        tasks.spawn(standby.acquire(), name="standby")
+        await aio.sleep(10)
+        await leader.release()
+        await aio.sleep(0.1)
+        assert standby.leading
+    finally:
+        await tasks.cancel_all()
+
+
 def loses_an_answer() -> Script:
     """Return a script: the first binding happens, and its answer is lost."""
     lost = iter((TransportError("the answer is lost"),))
@@ -330,6 +356,7 @@ SCENARIOS: dict[str, Scenario] = {
     "tells why a pod has no place": Scenario(tells_why_not),
     "evicts a pod for another": Scenario(evicts, nodes=(node_manifest("n1"),)),
     "keeps the lease": Scenario(keeps_the_lease),
+    "takes a released lease over at once": Scenario(takes_the_lease_over),
     "finds a binding whose answer was lost": Scenario(finds_what_was_bound, script=loses_an_answer),
     "binds a volume": Scenario(binds_volumes),
     "has a volume made": Scenario(has_volumes_made),

@@ -27,6 +27,7 @@ _CHECKS: dict[Right, str] = {
     Right(*_LEASES, "create"): "keeps the lease",
     Right(*_LEASES, "get"): "keeps the lease",
     Right(*_LEASES, "update"): "keeps the lease",
+    Right(*_LEASES, "watch"): "takes a released lease over at once",
     Right(NAMESPACE, "", "events", "create"): "keeps the lease",
     Right("", "", "pods", "delete"): "evicts a pod for another",
     Right("", "", "pods", "get"): "finds a binding whose answer was lost",
@@ -51,7 +52,7 @@ _CHECKS: dict[Right, str] = {
 def check_of(right: Right, scenarios: dict[str, Scenario]) -> str:
     """Return the name of the scenario that needs a right."""
     beginning = {"watch": "sees every change", "list": "sees "}.get(right.verb)
-    if beginning is None:
+    if beginning is None or right in _CHECKS:
         return _CHECKS[right]
     end = "older server" if right.verb == "list" else "at once"
     (found,) = [n for n in scenarios if n.startswith(beginning) and n.endswith(end)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
@@ -19,9 +20,9 @@ from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
-from moorage.base.errors import LeaseLostError, NotLeadingError, TransportError
+from moorage.base.errors import ApiError, LeaseLostError, NotLeadingError, TransportError
 from moorage.base.rng import Streams
-from moorage.client.transport import Answer, Call
+from moorage.client.transport import Answer, Call, LineStream
 from moorage.client.writes import Client
 from moorage.config.types import LeaderElection
 from moorage.service.leader import Elector, LeaseRule, lease_rule
@@ -50,7 +51,13 @@ class Line(InProcessTransport):
 
     cut = False
     silent = False
+    watching = True
     lost_answers = 0
+
+    def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
+        if not self.watching:
+            raise ApiError(403, "Forbidden", "leases is forbidden")
+        return super().stream(call)
 
     async def request(self, call: Call) -> Answer:
         if self.cut:
@@ -354,20 +361,81 @@ def test_a_holder_stops_leading_when_the_server_is_silent_too_long(
     play(scenario)
 
 
-def test_a_released_lease_is_taken_at_the_next_look() -> None:
+@pytest.mark.parametrize(
+    ("watched", "seconds_least", "seconds_most"),
+    [
+        pytest.param(True, 0.0, 0.1, id="at once where the lease is watched"),
+        pytest.param(False, 0.1, 4.5, id="at the next look where watching is not allowed"),
+    ],
+)
+def test_a_released_lease_is_taken(
+    watched: bool, seconds_least: float, seconds_most: float
+) -> None:
     async def scenario(election: Election) -> None:
         one, two = election.join("one"), election.join("two")
+        two.line.watching = watched
+        await aio.sleep(10)
+        await one.end()
+        assert not one.elector.leading
+        released = election.seconds
+        while not two.log:
+            await aio.sleep(0.01)
+        assert seconds_least <= election.seconds - released <= seconds_most
+        spec = await election.lease()
+        assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
+
+    play(scenario)
+
+
+def test_a_deleted_lease_is_taken_at_once() -> None:
+    async def scenario(election: Election) -> None:
+        one, two = election.join("one"), election.join("two")
+        await aio.sleep(9)
+        one.line.cut = True
+        await election.admin.delete(LEASES, "kube-scheduler", namespace="kube-system")
+        await aio.sleep(0.1)
+        assert two.log == [(9, "leads")]
+
+    play(scenario)
+
+
+def test_an_expired_lease_is_taken_when_it_expires() -> None:
+    async def scenario(election: Election) -> None:
+        one, two = election.join("one"), election.join("two")
+        await aio.sleep(31)
+        one.line.cut = True  # the last renewal was sent just after 30 s, and watched
+        while not two.log:
+            await aio.sleep(0.01)
+        assert 45 <= election.seconds <= 45.1
+
+    play(scenario)
+
+
+def test_a_released_lease_leaves_a_record_without_a_holder() -> None:
+    async def scenario(election: Election) -> None:
+        one = election.join("one")
         await aio.sleep(10)
         await one.end()
         spec = await election.lease()
         assert (spec["holderIdentity"], spec["leaseDurationSeconds"]) == ("", 1)
-        assert not one.elector.leading
-        await aio.sleep(4.5)
-        [(when, what)] = two.log
-        assert what == "leads"
-        assert when <= 15
-        spec = await election.lease()
-        assert (spec["holderIdentity"], spec["leaseTransitions"]) == ("two", 1)
+
+    play(scenario)
+
+
+def test_of_several_that_wait_one_takes_a_released_lease_and_nobody_warns(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(election: Election) -> None:
+        one = election.join("one")
+        await aio.sleep(5)
+        others = [election.join(name) for name in ("two", "three", "four")]
+        await aio.sleep(5)
+        caplog.clear()
+        await one.end()
+        await aio.sleep(0.2)
+        assert sorted(each.log for each in others) == [[], [], [(10, "leads")]]
+        warned = [each.getMessage() for each in caplog.records if each.levelname == "WARNING"]
+        assert [line for line in warned if "is held by" not in line] == []
 
     play(scenario)
 

@@ -55,6 +55,21 @@ class Child:
             tail = self._log.read_text(errors="replace")[-2000:]
             raise MoorageError(f"{self.name} ended with {self._process.returncode}:\n{tail}")
 
+    @property
+    def ended(self) -> bool:
+        """Whether the process has ended."""
+        return self._process is not None and self._process.returncode is not None
+
+    async def ends_within(self, seconds: float) -> bool:
+        """Return whether the process ends in this time."""
+        assert self._process is not None, "started"
+        try:
+            async with asyncio.timeout(seconds):
+                await self._process.wait()
+        except TimeoutError:
+            return False
+        return True
+
     def signal(self, number: signal.Signals) -> None:
         """Send the process a signal."""
         assert self._process is not None, "started"

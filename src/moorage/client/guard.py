@@ -41,7 +41,17 @@ class WriteGuard:
         NotLeadingError
             The call is a write, and another process may hold the lease by now.
         """
-        if call.method not in _READS:
+        self.before_method(call.method)
+
+    def before_method(self, method: str) -> None:
+        """Pass if a call with this HTTP method may be sent now.
+
+        Raises
+        ------
+        NotLeadingError
+            The call is a write, and another process may hold the lease by now.
+        """
+        if method not in _READS:
             self.check_write()
 
     def check_write(self) -> None:

@@ -171,6 +171,7 @@ class HttpTransport:
                 total=_real(call.timeout_seconds),
                 sock_connect=_real(_CONNECT_SECONDS_MAX),
             )
+            # Refused early, no connection need be made; `_make_lane` asks the guard once more.
             if self._guard is not None:
                 self._guard.before(call)
             try:
@@ -276,7 +277,10 @@ class HttpTransport:
             limit=self._connections_max, ssl=tls_context(self._access, credential)
         )
         session = aiohttp.ClientSession(
-            connector=connector, cookie_jar=aiohttp.DummyCookieJar(), auto_decompress=True
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=True,
+            trace_configs=[] if self._guard is None else [_asking(self._guard)],
         )
         return _Lane(session, credential)
 
@@ -333,6 +337,25 @@ class _Pieces(aiohttp.Payload):
 
 class _ResetError(TransportError):
     """The connection broke before the answer was complete."""
+
+
+def _asking(guard: WriteGuard) -> aiohttp.TraceConfig:
+    """Return hooks that ask the guard when a connection is there, and nothing has been sent yet.
+
+    A call may wait for its connection: for a free one, or for a TLS handshake. The lease may have
+    ended since.
+    """
+
+    async def before_sending(session: object, context: object, sending: _Sending) -> None:
+        del session, context
+        guard.before_method(sending.method)
+
+    hooks = aiohttp.TraceConfig()
+    hooks.on_request_headers_sent.append(before_sending)
+    return hooks
+
+
+_Sending = aiohttp.TraceRequestHeadersSentParams
 
 
 class _Lane:

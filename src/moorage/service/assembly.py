@@ -31,6 +31,7 @@ from moorage.observe.records.recorder import Recorder
 from moorage.service.api_binding import ApiBinding
 from moorage.service.backfill import Backfill
 from moorage.service.binding_cycle import BindingCycles
+from moorage.service.catching_up import CatchUp
 from moorage.service.confirmations import Confirmations
 from moorage.service.core import Core, Surroundings, build_core
 from moorage.service.evictions import Evictor
@@ -115,7 +116,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
     ConfigError
         A profile cannot be built, or an extender's certificate cannot be read.
     """
-    failure, ready = FirstFailure(), asyncio.Event()
+    failure, ready, store = FirstFailure(), asyncio.Event(), PodStore()
     edge = _edge(
         config,
         transport,
@@ -126,7 +127,6 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
         tasks=TaskOwner(failure.note),
         facts=Facts(clock) if facts is None else facts,
     )
-    store = PodStore()
     core = build_core(
         config,
         registry,
@@ -154,6 +154,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
             waits_to_watch=config.scheduler.delay_cache_until_active,
             recorder=edge.recorder,
             writes=edge.writes,
+            catch_up=CatchUp(edge.transport, others[0]),
             extenders=edge.extenders,
             core=core,
             nodes=nodes,
@@ -302,7 +303,7 @@ def _completed_message(core: Core, reports: GroupReports) -> CompletedMessage | 
 def _reflectors(
     core: Core, edge: _Edge, gates: FeatureGates
 ) -> tuple[Reflector[Node], tuple[Reflector[Any], ...]]:
-    """Return the reflector of nodes, and the reflectors of pods and every other watched kind."""
+    """Return the reflector of nodes, and those of every other watched kind, pods first."""
     facts = edge.facts
     made = Reflectors(edge.transport, clock=edge.clock, streams=edge.streams)
     nodes = made.of(

@@ -2,7 +2,9 @@
 
 `scheduler` acquires before it starts to decide and ends when the lease is lost. Every write asks
 `Elector.check` right before it is sent (``client/guard``). So a process that was stopped, or cut
-off from the server, for longer than its lease writes nothing when it comes back.
+off from the server, for longer than its lease writes nothing when it comes back. A waiting replica
+watches the lease (``lease_watch``): it takes a released lease at once, and an expired one when it
+expires.
 
 Notes
 -----
@@ -16,6 +18,7 @@ clock stands still while a machine is suspended.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final, TypeVar
@@ -24,14 +27,22 @@ import msgspec
 
 from moorage.api.resources import CORE_EVENTS, LEASES
 from moorage.base import aio
+from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339, rfc3339_micro
-from moorage.base.errors import LeaseLostError, MoorageError, NotFoundError, NotLeadingError
+from moorage.base.errors import (
+    ConflictError,
+    LeaseLostError,
+    MoorageError,
+    NotFoundError,
+    NotLeadingError,
+)
 from moorage.base.rng import Random, Streams
 from moorage.base.verbosity import V0, V1
 from moorage.client.transport import Transport
 from moorage.client.writes import Client, JsonObject
 from moorage.config.durations import parse_duration
 from moorage.config.types import KubeSchedulerConfiguration, LeaderElection
+from moorage.service.lease_watch import LeaseWatch
 
 _log = logging.getLogger(__name__)
 
@@ -135,6 +146,8 @@ class Elector:
         self._write_until_ns: tuple[int, int] | None = None
         """Monotonic and wall time up to which writes may go out; None: not leading."""
         self._told = ""
+        self._freed = asyncio.Event()
+        """Set when the watch shows that nobody holds the lease."""
         self.tried = asyncio.Event()
         """Set when the lease was asked for once: `holder` is known, unless the call failed."""
         self.slow_paths = 0
@@ -184,24 +197,29 @@ class Elector:
                 f"{self._rule.namespace}/{self._rule.name}"
             )
 
-    async def acquire(self) -> None:
-        """Wait until we hold the lease."""
-        rule = self._rule
+    async def acquire(self) -> bool:
+        """Wait until we hold the lease; return whether it was not free at first."""
+        rule, watching = self._rule, TaskOwner()
         _log.info("attempting to acquire leader lease %s/%s", rule.namespace, rule.name)
-        while not await self._try(rule.call_seconds):
-            self.tried.set()
-            if self.holder not in ("", self._identity):
-                self._tell(
-                    f"waiting: lease {rule.namespace}/{rule.name} is held by {self.holder}. To "
-                    "schedule beside it, set leaderElection.resourceName to a name of its own"
-                )
-            wait_ns = rule.retry_ns * (1 + _JITTER * self._rng.random())
-            await aio.sleep(wait_ns / NS_PER_SECOND)
+        try:
+            while not await self._try(rule.call_seconds):
+                if not watching:
+                    watching.spawn(self._watch().run(), name="lease watch")
+                self.tried.set()
+                if self.holder not in ("", self._identity):
+                    self._tell(
+                        f"waiting: lease {rule.namespace}/{rule.name} is held by {self.holder}. To "
+                        "schedule beside it, set leaderElection.resourceName to a name of its own"
+                    )
+                await self._until_next_try()
+        finally:
+            await watching.cancel_all()
         # A replica that leads at the start says so in its first line; after waiting, here.
-        level = V0 if self.tried.is_set() else V1
-        _log.log(level, "successfully acquired lease %s", self.lease)
+        waited = self.tried.is_set()
+        _log.log(V0 if waited else V1, "successfully acquired lease %s", self.lease)
         self.tried.set()
         self._on_leading(True)
+        return waited
 
     async def keep(self) -> None:
         """Renew the lease until renewing fails for too long.
@@ -248,6 +266,41 @@ class Elector:
         except MoorageError as problem:
             _log.info("event about the lease was not written: %s", problem)
 
+    def _watch(self) -> LeaseWatch:
+        rule = self._rule
+        return LeaseWatch(
+            self._client,
+            rule.namespace,
+            rule.name,
+            clock=self._clock,
+            rng=self._rng,
+            on_change=self._changed,
+        )
+
+    def _changed(self, lease: JsonObject) -> None:
+        """Take in a version of the lease from the watch, while we wait for it."""
+        if self._write_until_ns is not None:
+            return
+        self._see(lease)
+        if not self.holder:
+            self._freed.set()
+
+    def _see(self, lease: JsonObject) -> None:
+        if _spec(lease) != _spec(self._object):
+            self._changed_ns = self._clock.monotonic_ns()
+        self._object = lease
+
+    async def _until_next_try(self) -> None:
+        """Wait for a retry period, and no longer than until the lease is free or over."""
+        wait_ns = int(self._rule.retry_ns * (1 + _JITTER * self._rng.random()))
+        left_ns = self._over_ns() - self._clock.monotonic_ns()
+        if self.holder and left_ns > 0:
+            wait_ns = min(wait_ns, left_ns)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_ns / NS_PER_SECOND):
+                await self._freed.wait()
+        self._freed.clear()
+
     async def _renew(self) -> None:
         """Try until the lease is renewed, or until it is too late."""
         end_ns = self._clock.monotonic_ns() + self._rule.renew_ns
@@ -269,7 +322,11 @@ class Elector:
         try:
             return await self._acquire_or_renew(call_seconds)
         except (MoorageError, TimeoutError) as problem:
-            self._tell(f"lease {self._rule.namespace}/{self._rule.name}: {_why(problem)}")
+            text = f"lease {self._rule.namespace}/{self._rule.name}: {_why(problem)}"
+            if isinstance(problem, ConflictError) and self._write_until_ns is None:
+                _log.info("%s; another replica was faster", text)
+            else:
+                self._tell(text)
             return False
 
     async def _acquire_or_renew(self, call_seconds: float) -> bool:
@@ -287,9 +344,7 @@ class Elector:
         except NotFoundError:
             self._object = {}
             return await self._write(call_seconds)
-        if _spec(found) != _spec(self._object):
-            self._changed_ns = self._clock.monotonic_ns()
-        self._object = found
+        self._see(found)
         if self.holder not in ("", self._identity):
             self._write_until_ns = None
             if not self._expired():
@@ -299,8 +354,12 @@ class Elector:
         return await self._write(call_seconds)
 
     def _expired(self) -> bool:
+        return self._over_ns() <= self._clock.monotonic_ns()
+
+    def _over_ns(self) -> int:
+        """Return the monotonic time at which the lease is over unless it changes, ns."""
         duration = _number(_spec(self._object).get("leaseDurationSeconds"))
-        return self._changed_ns + duration * NS_PER_SECOND <= self._clock.monotonic_ns()
+        return self._changed_ns + duration * NS_PER_SECOND
 
     async def _write(self, call_seconds: float) -> bool:
         """Create the lease, or replace it at the version last seen; return True or raise."""

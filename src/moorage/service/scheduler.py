@@ -8,8 +8,9 @@ reflectors -> ingest -> cache, queue -> pump -> engine -> binding cycles -> API 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -19,6 +20,7 @@ from moorage.base.clock import Clock
 from moorage.base.memory import settle_memory
 from moorage.client.events import EventRecorder
 from moorage.client.reflector import Reflector
+from moorage.service.catching_up import CatchUp
 from moorage.service.core import Core
 from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
@@ -32,6 +34,9 @@ from moorage.service.slots import BindingSlots
 from moorage.state.compare import Mismatch, compare
 
 _log = logging.getLogger(__name__)
+
+# A sandbox ends within two seconds, and a standby should bind within one.
+_LAST_BINDINGS_SECONDS: Final = 0.5
 
 
 class Parts(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +58,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         Whether the watches begin only when the lease is held (delayCacheUntilActive).
     recorder, writes
         Send Events, and status patches about pods.
+    catch_up
+        Waits for the writes of the last leader, where a lease was taken over.
     extenders
         The connections to the configuration's extenders.
     core
@@ -76,6 +83,7 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     waits_to_watch: bool
     recorder: EventRecorder
     writes: PodWrites
+    catch_up: CatchUp
     extenders: OpenExtenders
     core: Core
     nodes: Reflector[Node]
@@ -113,6 +121,7 @@ class Scheduler:
         self.synced = False
         self.ending = False
         self.only_watches = False
+        self._pumping: asyncio.Task[None] | None = None
 
     @property
     def ready(self) -> asyncio.Event:
@@ -160,7 +169,10 @@ class Scheduler:
             await parts.failure.wait()
         finally:
             self.ending = True
-            await parts.tasks.cancel_all()
+            try:
+                await self._finish_bindings()
+            finally:
+                await parts.tasks.cancel_all()
             await parts.extenders.close()
             if parts.elector is not None:
                 # Released only now, when no task is left that could write.
@@ -198,6 +210,21 @@ class Scheduler:
             _log.warning("cache and API differ: %s; %s; %s", mismatch, counts, pending)
         return mismatch
 
+    async def _finish_bindings(self) -> None:
+        """Decide no more, and wait a short time for the answers to bindings on their way.
+
+        A binding that arrives after the lease was released would surprise the next leader.
+        """
+        elector, slots = self.elector, self.parts.slots
+        if self._pumping is None or not (elector is None or elector.leading):
+            return
+        self._pumping.cancel()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_BINDINGS_SECONDS):
+                while slots.used:
+                    slots.wake.clear()
+                    await slots.wake.wait()
+
     async def _start(self) -> None:
         """Watch, wait for the lease, schedule; with delayCacheUntilActive watch after the wait."""
         parts = self.parts
@@ -211,18 +238,19 @@ class Scheduler:
         settle_memory()
         if self.only_watches:
             return
-        if not parts.waits_to_watch:
-            await self._lead()
+        if not parts.waits_to_watch and await self._lead():
+            await parts.catch_up.wait()
         self._start_scheduling()
 
-    async def _lead(self) -> None:
-        """Wait until this process holds the lease, and keep it from then on."""
+    async def _lead(self) -> bool:
+        """Wait until this process holds the lease, and keep it; return whether it had to wait."""
         elector, spawn = self.elector, self.parts.tasks.spawn
         if elector is None:
-            return
-        await elector.acquire()
+            return False
+        waited = await elector.acquire()
         spawn(elector.keep(), name="lease")
         spawn(elector.tell("became leader"), name="lease event")
+        return waited
 
     def _start_scheduling(self) -> None:
         parts, core = self.parts, self.core
@@ -230,7 +258,7 @@ class Scheduler:
         spawn(parts.recorder.run(), name="events")
         spawn(flush_backoff(core.queue, parts.clock), name="flush backoff")
         spawn(flush_leftover(core.queue), name="flush leftover")
-        spawn(parts.pump.run(), name="pump")
+        self._pumping = spawn(parts.pump.run(), name="pump")
         if parts.incomplete_groups is not None:
             spawn(parts.incomplete_groups.run(), name="incomplete groups")
         _log.info(

@@ -7,6 +7,7 @@ from moorage.cli.bench.explain import explain
 from moorage.cli.bench.extender import bench_extender
 from moorage.cli.bench.fgd import bench_fgd
 from moorage.cli.bench.gang_arrivals import bench_gang_arrivals
+from moorage.cli.bench.handover import handover
 from moorage.cli.bench.questions import bench_questions
 from moorage.cli.bench.scheduler_perf import bench_scheduler_perf
 from moorage.cli.bench.soak import soak
@@ -16,6 +17,7 @@ __all__ = ["bench"]
 
 for _benchmark in (
     soak,
+    handover,
     explain,
     bench_api,
     bench_api_client,
