@@ -124,7 +124,7 @@ class HandoverRun:
 
     async def _round(self, replicas: _Replicas) -> Round:
         """Act against one replica, wait until pods are bound again, and replace what ended."""
-        act, leader = self._rng.choice(ACTS), replicas.look().holder
+        act, leader = self._rng.choice(ACTS), await replicas.leader()
         others = sorted(set(replicas.running) - {leader})
         name = leader if self._rng.random() < self._plan.leader_share else self._rng.choice(others)
         stopped = 0.0
@@ -222,6 +222,12 @@ class _Replicas:
             waited += _LOOK_SECONDS
             if waited > _START_SECONDS:
                 raise MoorageError(f"a replica does not ask for the lease; {self.tails()}")
+
+    async def leader(self) -> str:
+        """Return the replica that holds the lease; wait while one that has ended holds it."""
+        while self.look().holder not in self.running:
+            await aio.sleep(_LOOK_SECONDS)
+        return self._book.holder
 
     async def stop(self) -> None:
         """End all replicas."""

@@ -6,6 +6,7 @@ Memory and processor time are read from ``/proc``; elsewhere they are left out o
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -71,9 +72,10 @@ class Child:
         return True
 
     def signal(self, number: signal.Signals) -> None:
-        """Send the process a signal."""
+        """Send the process a signal; nothing happens if the process has ended."""
         assert self._process is not None, "started"
-        self._process.send_signal(number)
+        with contextlib.suppress(ProcessLookupError):
+            self._process.send_signal(number)
 
     def output(self) -> str:
         """Return the output of the process so far."""

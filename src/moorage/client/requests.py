@@ -24,9 +24,9 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 PAGE_SIZE = 500  # client-go tools/pager
 
-# A server sends a bookmark about once a minute; silence for several of them means that the
-# connection is dead without having been closed.
-_WATCH_IDLE_SECONDS = 300.0
+# A server sends a bookmark about once a minute; silence for longer means that the connection is
+# dead without having been closed. A watch of a silent server is opened again and loses nothing.
+_WATCH_IDLE_SECONDS = 100.0
 
 # A guess: a page of 500 objects of half a MiB. A list beyond it is read page by page (`reflector`).
 LIST_BYTES_MAX = 256 << 20
