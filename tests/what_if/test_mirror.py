@@ -29,7 +29,7 @@ _NODES = [node_manifest(f"n{number}", cpu="8") for number in range(6)]
 
 
 def _state(cluster: VirtualCluster, clock: ManualClock) -> MirroredState:
-    return MirroredState(cluster.scheduler, clock, config=LoadedConfiguration(), plugins=())
+    return MirroredState(cluster.scheduler, clock, config=LoadedConfiguration, plugins=())
 
 
 def _new_mirror(state: MirroredState) -> Mirror:

@@ -130,6 +130,8 @@ UNSCHEDULABLE_TIMEOUT: Final = ClusterEvent(
 """The periodic flush of pods that waited too long."""
 FORCE_ACTIVATE: Final = ClusterEvent(Resource.WILDCARD, Action.ALL, label="ForceActivate")
 """A plugin asked for pods to be tried again at once."""
+RELOAD: Final = ClusterEvent(Resource.WILDCARD, Action.ALL, label="ConfigurationReload")
+"""Another configuration is in force: its plugins may judge any pod otherwise."""
 
 _POD_FORMS: Final = frozenset({Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD})
 

@@ -8,6 +8,7 @@ does no harm to profiles that do not use it.
 from __future__ import annotations
 
 import importlib
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import inspect
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Final
 
 import msgspec
@@ -209,11 +210,26 @@ def _import_module(name: str) -> ModuleType:
     return importlib.import_module(name)
 
 
+class _TextLoader(importlib.machinery.SourceFileLoader):
+    """Compiles a file from its text each time.
+
+    Python's cached bytecode counts as fresh for the rest of the second in which the file was saved,
+    and a reload may come sooner.
+    """
+
+    def get_code(self, fullname: str) -> CodeType:
+        """Return the code of the module."""
+        del fullname
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
+
+
 def _import_file(path: Path) -> ModuleType:
     if not path.is_file():
         raise UsageError(f"there is no file {path}")
     name = f"moorage_plugin_file_{path.stem}"
-    spec = importlib.util.spec_from_file_location(name, path)
+    loader = _TextLoader(name, str(path))
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
     assert spec is not None, f"{path} ends in .py"
     assert spec.loader is not None, f"{path} ends in .py"
     module = importlib.util.module_from_spec(spec)

@@ -51,6 +51,9 @@ class Profile:
         Given to every plugin.
     extenders
         The extenders, in the order they are asked.
+    before
+        The profile of this name before a reload; in-tree plugins whose arguments are unchanged are
+        taken from it, with what they keep of pods on their way. None at the start.
     """
 
     def __init__(
@@ -60,11 +63,13 @@ class Profile:
         handle: Handle,
         *,
         extenders: Sequence[Extender] = (),
+        before: Profile | None = None,
     ) -> None:
         self.name = spec.scheduler_name
+        self.spec = spec
         self.extenders = in_order(extenders)
         self.handle = handle
-        self.plugins = _construct(spec, registry, handle)
+        self.plugins = _construct(spec, registry, handle, before)
         self.points: dict[str, tuple[object, ...]] = {
             point: tuple(self.plugins[name] for name in spec.points.get(point, ()))
             for point in POINT_METHODS
@@ -243,11 +248,23 @@ def _group_holders(spec: ProfileSpec, registry: Registry) -> dict[str, str]:
     return holders
 
 
-def _construct(spec: ProfileSpec, registry: Registry, handle: Handle) -> dict[str, Any]:
+def _construct(
+    spec: ProfileSpec, registry: Registry, handle: Handle, before: Profile | None
+) -> dict[str, Any]:
     names: Iterable[str] = dict.fromkeys(name for names in spec.points.values() for name in names)
     plugins: dict[str, Any] = {}
     for name in names:
-        plugins[name] = construct_plugin(name, spec.plugin_args.get(name), registry, handle)
+        args = spec.plugin_args.get(name)
+        kept = None if before is None else before.plugins.get(name)
+        if (
+            kept is not None
+            and not isinstance(kept, Guarded)
+            and before is not None
+            and before.spec.plugin_args.get(name) == args
+        ):
+            plugins[name] = kept
+        else:
+            plugins[name] = construct_plugin(name, args, registry, handle)
     return plugins
 
 

@@ -422,6 +422,13 @@ METRICS: Final[tuple[Metric, ...]] = (
         own=True,
     ),
     Metric(
+        "moorage_configuration_reloads_total",
+        "counter",
+        "Reloads of the configuration, by result: taken over, refused",
+        ("result",),
+        own=True,
+    ),
+    Metric(
         "moorage_build_info",
         "gauge",
         "Always 1; the label tells the version",

@@ -8,6 +8,7 @@ own, built before both.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -52,6 +53,7 @@ from moorage.service.plugin_effects import ApiEffects
 from moorage.service.pod_store import PodStore
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
+from moorage.service.reload import Reload
 from moorage.service.scheduler import Parts, Scheduler
 from moorage.service.skipping import Skipping
 from moorage.service.slots import BindingSlots
@@ -93,10 +95,8 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
 
     Parameters
     ----------
-    config
-        Loaded and checked.
-    registry
-        Every known plugin.
+    config, registry
+        The configuration, loaded and checked, and every known plugin.
     transport
         Carries the calls; closed by its owner.
     clock, streams
@@ -106,10 +106,8 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
     elector
         Holds the lease that allows to write (`moorage.service.leader.elector_of`); None without
         leader election.
-    facts
-        Running totals; new ones when not given.
-    recorder
-        Keeps the records of attempts; None where none are kept.
+    facts, recorder
+        Running totals, and the keeper of records; None for new totals, and for no records.
 
     Raises
     ------
@@ -141,8 +139,8 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
             recorder=recorder,
         ),
     )
-    nodes, others = _reflectors(core, edge, config.gates)
-    reports = _group_reports(core, edge)
+    (nodes, others), reports = _reflectors(core, edge, config.gates), _group_reports(core, edge)
+    pump = _pump(core, edge, reports)
     return Scheduler(
         Parts(
             clock=clock,
@@ -160,9 +158,23 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
             nodes=nodes,
             others=others,
             slots=edge.slots,
-            pump=_pump(core, edge, reports),
+            reload=_reload(core, config, edge, pump, reports),
             incomplete_groups=_incomplete_groups(core, reports, config.gates),
         )
+    )
+
+
+def _reload(
+    core: Core, config: LoadedConfiguration, edge: _Edge, pump: Pump, reports: GroupReports
+) -> Reload:
+    return Reload(
+        core,
+        config,
+        extenders=edge.extenders,
+        pump=pump,
+        build_pump=partial(_pump, core, edge, reports),
+        facts=edge.facts,
+        recorder=edge.recorder,
     )
 
 
@@ -316,7 +328,7 @@ def _reflectors(
         core.cache,
         core.queue,
         core.store,
-        profiles=core.profiles.keys(),
+        profiles=core.profiles,
         writes=edge.writes,
         facts=facts,
         waiting=core.waiting,

@@ -52,11 +52,110 @@ from moorage.state.nominations import Nominator
 from moorage.state.queue import SchedulingQueue
 
 
+class Deciding(msgspec.Struct, frozen=True):
+    """Everything that is made from a configuration, complete and not yet in force.
+
+    Parameters
+    ----------
+    profiles, cycles
+        By schedulerName.
+    """
+
+    profiles: dict[str, Profile]
+    cycles: dict[str, Cycle]
+
+
+class Maker(msgspec.Struct, frozen=True, kw_only=True):
+    """Makes profiles and their cycles over one snapshot, at the start and at each reload.
+
+    Parameters
+    ----------
+    shared
+        The handle of all profiles, without the fields of a single profile.
+    draw
+        Chooses one of several best nodes.
+    facts
+        The numbers of plugins.
+    rotation
+        The start of partial searches, which all cycles share.
+    reuse
+        Whether answers are reused for replicas. New cycles begin without any answers.
+    noted
+        Whether attempts are recorded.
+    """
+
+    shared: Handle
+    draw: TieBreak
+    facts: PluginFacts
+    rotation: Rotation
+    reuse: bool
+    noted: bool
+
+    def make(
+        self,
+        config: LoadedConfiguration,
+        registry: Registry,
+        extenders: Sequence[Extender],
+        *,
+        before: Mapping[str, Profile] | None = None,
+    ) -> Deciding:
+        """Return the profiles of a configuration and their cycles.
+
+        Parameters
+        ----------
+        config, registry, extenders
+            The configuration, the known plugins, and the opened extenders.
+        before
+            The profiles in force, whose unchanged plugins are kept; None at the start.
+
+        Raises
+        ------
+        ConfigError
+            A profile cannot be built; every fault is listed.
+        """
+        specs = expand_profiles(config.scheduler, registry, gates=config.gates)
+        profiles: dict[str, Profile] = {}
+        for spec in specs:
+            name = spec.scheduler_name
+            own = config.own.profile(name)
+            handle = msgspec.structs.replace(
+                self.shared,
+                profile_name=name,
+                group_mode=own.group_mode,
+                group_orders=own.group_orders,
+            )
+            kept = None if before is None else before.get(name)
+            profiles[name] = Profile(spec, registry, handle, extenders=extenders, before=kept)
+        return Deciding(profiles, self._cycles(profiles))
+
+    def _cycles(self, profiles: Mapping[str, Profile]) -> dict[str, Cycle]:
+        cycles = dict[str, Cycle]()
+        on_scored = tell_scores if scores_are_told() else None
+        for name, profile in profiles.items():
+            kind = AskingCycle if profile.extenders else Cycle
+            cycles[name] = kind(
+                profile,
+                profile.handle.snapshot,
+                self.draw,
+                reuse=self.reuse,
+                rotation=self.rotation,
+                meter=self.facts.meter(name),
+                notes=NoteWriter(profile, profile.handle.snapshot) if self.noted else None,
+                on_scored=on_scored,
+            )
+        return cycles
+
+
 class Core(msgspec.Struct, frozen=True):
     """The rooms of the deciding half, wired.
 
     Parameters
     ----------
+    profiles, cycles
+        By schedulerName. These two dictionaries stay the same objects; `take_over` changes their
+        content, so that every part that holds them sees a reload.
+    maker
+        Makes the profiles and cycles of another configuration.
     hold_back_after_seconds
         Wait of a group before room is held back for it, by profile with this setting.
     recorder
@@ -64,8 +163,9 @@ class Core(msgspec.Struct, frozen=True):
     """
 
     snapshot: Snapshot
-    profiles: Mapping[str, Profile]
-    cycles: Mapping[str, Cycle]
+    profiles: dict[str, Profile]
+    cycles: dict[str, Cycle]
+    maker: Maker
     cache: Cache
     queue: SchedulingQueue
     store: PodStore
@@ -77,6 +177,13 @@ class Core(msgspec.Struct, frozen=True):
     plugin_facts: PluginFacts
     hold_back_after_seconds: Mapping[str, float] = {}
     recorder: Recorder | None = None
+
+    def take_over(self, new: Deciding) -> None:
+        """Decide by other profiles from now on; no attempt may be under way."""
+        self.profiles.clear()
+        self.profiles.update(new.profiles)
+        self.cycles.clear()
+        self.cycles.update(new.cycles)
 
     @property
     def extended_cycles(self) -> dict[str, ExtendedCycle]:
@@ -166,13 +273,13 @@ def build_core(
         effects=effects,
         gates=config.gates,
     )
-    profiles = _profiles(specs, registry, shared, config=config, extenders=around.extenders)
-    draw, noted = tie_break or seeded(streams.stream("tie-break")), around.recorder is not None
-    plugin_facts = PluginFacts(clock.monotonic_ns, streams.stream("plugin-metrics").random)
+    draw = tie_break or seeded(streams.stream("tie-break"))
+    maker = _maker(shared, draw, reuse=reuse, noted=around.recorder is not None)
+    plugin_facts, deciding = maker.facts, maker.make(config, registry, around.extenders)
     queue_facts = QueueFacts(plugin_facts)
     queue = build_queue(
         config,
-        profiles,
+        deciding.profiles,
         clock=clock,
         nominator=nominator,
         activations=activations,
@@ -182,8 +289,9 @@ def build_core(
     )
     return Core(
         snapshot=snapshot,
-        profiles=profiles,
-        cycles=_cycles(profiles, draw, plugin_facts, reuse=reuse, noted=noted),
+        profiles=deciding.profiles,
+        cycles=deciding.cycles,
+        maker=maker,
         cache=Cache(snapshot.table, clock, lifecycle=queue.lifecycle, groups=snapshot.groups),
         queue=queue,
         store=around.store,
@@ -193,8 +301,20 @@ def build_core(
         effects=effects,
         queue_facts=queue_facts,
         plugin_facts=plugin_facts,
-        hold_back_after_seconds=_held_back(config, profiles),
+        hold_back_after_seconds=_held_back(config, deciding.profiles),
         recorder=around.recorder,
+    )
+
+
+def _maker(shared: Handle, draw: TieBreak, *, reuse: bool, noted: bool) -> Maker:
+    draw_sample = shared.streams.stream("plugin-metrics").random
+    return Maker(
+        shared=shared,
+        draw=draw,
+        facts=PluginFacts(shared.clock.monotonic_ns, draw_sample),
+        rotation=Rotation(),
+        reuse=reuse,
+        noted=noted,
     )
 
 
@@ -202,26 +322,6 @@ def _held_back(config: LoadedConfiguration, names: Iterable[str]) -> dict[str, f
     """Return ``holdBackAfterSeconds`` of the profiles that set it."""
     found = {name: config.own.profile(name).hold_back_after_seconds for name in names}
     return {name: seconds for name, seconds in found.items() if seconds is not None}
-
-
-def _profiles(
-    specs: Sequence[ProfileSpec],
-    registry: Registry,
-    shared: Handle,
-    *,
-    config: LoadedConfiguration,
-    extenders: Sequence[Extender],
-) -> dict[str, Profile]:
-    """Return the profiles by name; each handle is `shared` with the profile's own fields."""
-    profiles: dict[str, Profile] = {}
-    for spec in specs:
-        name = spec.scheduler_name
-        own = config.own.profile(name)
-        handle = msgspec.structs.replace(
-            shared, profile_name=name, group_mode=own.group_mode, group_orders=own.group_orders
-        )
-        profiles[name] = Profile(spec, registry, handle, extenders=extenders)
-    return profiles
 
 
 def empty_snapshot(
@@ -232,10 +332,7 @@ def empty_snapshot(
     sources: dict[str, GroupSource] = {}
     if gates(GENERIC_WORKLOAD):
         sources[API_SOURCE] = ApiGroups(listers.pod_groups)
-    open_to = {
-        CUSTOM_SOURCE: _opening(CUSTOM_SOURCE, specs, registry),
-        LABEL_SOURCE: _opening(LABEL_SOURCE, specs, registry),
-    }
+    open_to = {source: opening(source, specs, registry) for source in (CUSTOM_SOURCE, LABEL_SOURCE)}
     if open_to[CUSTOM_SOURCE]:
         sources[CUSTOM_SOURCE] = CustomGroups(listers.coscheduling_groups, members.of)
     if open_to[LABEL_SOURCE]:
@@ -249,39 +346,13 @@ def empty_snapshot(
     )
 
 
-def _opening(source: str, specs: Sequence[ProfileSpec], registry: Registry) -> list[str]:
+def opening(source: str, specs: Sequence[ProfileSpec], registry: Registry) -> list[str]:
     """Return the profiles with a Permit plugin that opens a group source."""
     return [
         spec.scheduler_name
         for spec in specs
         if any(source in registry.group_sources(name) for name in spec.points["permit"])
     ]
-
-
-def _cycles(
-    profiles: Mapping[str, Profile],
-    draw: TieBreak,
-    facts: PluginFacts,
-    *,
-    reuse: bool,
-    noted: bool,
-) -> dict[str, Cycle]:
-    """Return the cycle of each profile; all cycles share the start of partial searches."""
-    rotation, cycles = Rotation(), dict[str, Cycle]()
-    on_scored = tell_scores if scores_are_told() else None
-    for name, profile in profiles.items():
-        kind = AskingCycle if profile.extenders else Cycle
-        cycles[name] = kind(
-            profile,
-            profile.handle.snapshot,
-            draw,
-            reuse=reuse,
-            rotation=rotation,
-            meter=facts.meter(name),
-            notes=NoteWriter(profile, profile.handle.snapshot) if noted else None,
-            on_scored=on_scored,
-        )
-    return cycles
 
 
 class AskingCycle(ExtendedCycle):

@@ -47,24 +47,55 @@ class OpenExtenders:
     """
 
     def __init__(self, extenders: Sequence[Extender], guard: WriteGuard | None = None) -> None:
-        whole_nodes = any(not each.node_cache_capable for each in extenders)
-        whole_victims = any(e.preempt_verb and not e.node_cache_capable for e in extenders)
+        whole_nodes, whole_victims = _needs(extenders)
         self.nodes = WholeObjects() if whole_nodes else None
         self.pods = WholeObjects(None if whole_victims else _has_no_node) if extenders else None
+        self._victims = whole_victims
+        self._guard = guard
         self._transports: list[Transport] = []
-        self.extenders: list[HttpExtender] = []
+        self.extenders = self.opened(extenders)
+
+    def opened(self, extenders: Sequence[Extender]) -> list[HttpExtender]:
+        """Return the extenders of a configuration, opened; all are closed together at the end.
+
+        Parameters
+        ----------
+        extenders
+            The extenders part of a configuration, already checked. The reflectors must keep the
+            objects that they need: see `needs_more`.
+
+        Raises
+        ------
+        ConfigError
+            A certificate or key cannot be read.
+        """
+        opened: list[HttpExtender] = []
         for index, extender in enumerate(extenders):
             transport = OneTryTransport(_access(extender, f"extenders[{index}]"))
             self._transports.append(transport)
-            self.extenders.append(
+            opened.append(
                 HttpExtender(
                     settings_of(extender),
                     transport,
                     whole=self._whole,
-                    guard=guard,
+                    guard=self._guard,
                     listed=None if self.nodes is None else self.nodes.listed,
                 )
             )
+        return opened
+
+    def use(self, opened: list[HttpExtender]) -> None:
+        """Note the extenders that are in force, as `opened` returned them."""
+        self.extenders = opened
+
+    def needs_more(self, extenders: Sequence[Extender]) -> bool:
+        """Whether extenders need objects in full that the reflectors do not keep."""
+        nodes, victims = _needs(extenders)
+        return (
+            (bool(extenders) and self.pods is None)
+            or (nodes and self.nodes is None)
+            or (victims and not self._victims)
+        )
 
     async def close(self) -> None:
         """Close the connections."""
@@ -74,6 +105,13 @@ class OpenExtenders:
     def _whole(self, obj: ApiObject) -> bytes:
         kept = self.nodes if isinstance(obj, Node) else self.pods
         return (WholeObjects() if kept is None else kept).whole(obj)
+
+
+def _needs(extenders: Sequence[Extender]) -> tuple[bool, bool]:
+    """Return whether extenders need nodes in full, and victims in full."""
+    nodes = any(not each.node_cache_capable for each in extenders)
+    victims = any(each.preempt_verb and not each.node_cache_capable for each in extenders)
+    return nodes, victims
 
 
 def settings_of(extender: Extender) -> ExtenderSettings:

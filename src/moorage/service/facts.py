@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 
 import msgspec
 
@@ -56,6 +56,8 @@ class Facts:
         Reserve on, and of the watch events taken in.
     groups
         The pod groups that were tried and wait, with the start of their wait.
+    reloads
+        Reloads of the configuration, by result: ``taken over`` or ``refused``.
     recent
         The last decisions, oldest first.
     """
@@ -73,6 +75,7 @@ class Facts:
         self.points = PointFacts(clock)
         self.groups = WaitingGroups(clock)
         self.events = EventFacts(clock)
+        self.reloads: Counter[str] = Counter()
         self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)
 
     def note_bound(self) -> None:

@@ -172,7 +172,7 @@ class PodIngest(_Changing):
     cache, queue, store
         The state, and the newest version of each pod.
     profiles
-        The schedulerNames this process serves.
+        The schedulerNames this process serves, looked up at each pod: a reload may add some.
     writes
         Ends the overlay of every pod seen; None where nothing is written.
     facts
@@ -201,7 +201,7 @@ class PodIngest(_Changing):
         self._cache = cache
         self._queue = queue
         self._store = store
-        self._profiles = frozenset(profiles)
+        self._profiles = profiles
         self._writes = writes
         self._waiting = waiting
 

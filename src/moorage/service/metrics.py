@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 from moorage.base.version import __version__
@@ -88,6 +88,9 @@ def exposition_of(
         "moorage_pod_group_longest_wait_seconds": lambda: [
             ((), max(_group_waits(scheduler), default=0.0))
         ],
+        "moorage_configuration_reloads_total": lambda: _one_label(
+            (result, float(count)) for result, count in scheduler.facts.reloads.items()
+        ),
         **_record_sources(core.recorder),
         "moorage_build_info": lambda: [((__version__,), 1.0)],
     }
@@ -186,34 +189,40 @@ def _record_sources(recorder: Recorder | None) -> dict[str, Source]:
 
 
 def sources_of_plugins(profiles: Collection[Profile]) -> dict[str, Source]:
-    """Return the metrics that plugins keep themselves, by their capability `own_metrics`."""
-    told = [
-        found.own_metrics
-        for profile in profiles
-        for found in profile.capabilities.values()
-        if found.own_metrics is not None
-    ]
-    counters = {name: _counter(name, told) for each in told for name in each.counters}
-    histograms = {name: _histogram(name, told) for each in told for name in each.observations}
+    """Return the metrics that plugins keep themselves, by their capability `own_metrics`.
+
+    The plugins are looked up for each sample, because a reload may replace them.
+    """
+
+    def told() -> list[PluginMetrics]:
+        return [
+            found.own_metrics
+            for profile in profiles
+            for found in profile.capabilities.values()
+            if found.own_metrics is not None
+        ]
+
+    counters = {name: _counter(name, told) for each in told() for name in each.counters}
+    histograms = {name: _histogram(name, told) for each in told() for name in each.observations}
     return {**counters, **histograms}
 
 
-def _counter(name: str, told: Sequence[PluginMetrics]) -> Source:
+def _counter(name: str, told: Callable[[], list[PluginMetrics]]) -> Source:
     def samples() -> Iterable[Sample]:
         total: Counter[Labels] = Counter()
-        for each in told:
+        for each in told():
             total.update(each.counters.get(name, {}))
         return total.items()
 
     return samples
 
 
-def _histogram(name: str, told: Sequence[PluginMetrics]) -> Source:
+def _histogram(name: str, told: Callable[[], list[PluginMetrics]]) -> Source:
     buckets = next(metric.buckets for metric in METRICS if metric.name == name)
     histograms: dict[Labels, Histogram] = {}
 
     def samples() -> Iterable[Sample]:
-        for each in told:
+        for each in told():
             observed = each.observations.get(name)
             while observed:
                 labels, value = observed.popleft()

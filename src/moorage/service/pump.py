@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from moorage.base import aio
@@ -87,9 +87,30 @@ class Pump:
         self._outcomes = outcomes
         self._facts = facts
         self._backfill = backfill
+        self._running = False
+        # What is done before the next attempt, in order.
+        self._before_next: list[Callable[[], None]] = []
+
+    def between_attempts(self, act: Callable[[], None]) -> None:
+        """Have something done when no attempt is under way; at once where the pump does not run."""
+        if self._running:
+            self._before_next.append(act)
+            self._wake.set()
+        else:
+            act()
+
+    def adopt(self, other: Pump) -> None:
+        """Go on with the parts of another pump, which was built for other profiles."""
+        self._cycles = other._cycles
+        self._skipping = other._skipping
+        self._groups = other._groups
+        self._extended = other._extended
+        self._outcomes = other._outcomes
+        self._backfill = other._backfill
 
     async def run(self) -> None:
         """Schedule until cancelled."""
+        self._running = True
         while True:
             if await self._batch():
                 await aio.sleep(0)
@@ -101,6 +122,10 @@ class Pump:
 
     async def _batch(self) -> int:
         """Start up to a batch of attempts; returns how many."""
+        if self._before_next:
+            acts, self._before_next = self._before_next, []
+            for act in acts:
+                act()
         done = 0
         while done < _BATCH and not self._slots.full:
             queued = self._queue.pop()

@@ -27,7 +27,13 @@ from moorage.snapshot.pod_groups import GroupKey, PodGroups
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.activations import Activations
 from moorage.state.companions import GroupOf
-from moorage.state.contracts import PreEnqueueFn, QueueSettings, SortKey
+from moorage.state.contracts import (
+    HintMap,
+    PreEnqueueFn,
+    PreEnqueueMap,
+    QueueSettings,
+    SortKey,
+)
 from moorage.state.lifecycle import Lifecycle
 from moorage.state.nominations import Nominator
 from moorage.state.queue import SchedulingQueue
@@ -74,10 +80,8 @@ def build_queue(
     return SchedulingQueue(
         clock=clock,
         sort_key=_sort_key(next(iter(profiles.values()))),
-        pre_enqueue={
-            name: _pre_enqueue(profile, facts.plugins) for name, profile in profiles.items()
-        },
-        hints={name: build_hints(profile) for name, profile in profiles.items()},
+        pre_enqueue=pre_enqueue_of(profiles, facts.plugins),
+        hints=hints_of(profiles),
         nominator=nominator,
         activations=activations,
         version=version,
@@ -89,13 +93,28 @@ def build_queue(
     )
 
 
+def pre_enqueue_of(profiles: Mapping[str, Profile], facts: PluginFacts) -> PreEnqueueMap:
+    """Return the PreEnqueue plugins of each profile, as the queue asks them."""
+    return {name: _pre_enqueue(profile, facts) for name, profile in profiles.items()}
+
+
+def hints_of(profiles: Mapping[str, Profile]) -> HintMap:
+    """Return the requeue hints of each profile, as the queue asks them."""
+    return {name: build_hints(profile) for name, profile in profiles.items()}
+
+
 def _tried_together(profiles: Mapping[str, Profile], groups: PodGroups) -> GroupOf:
-    """Return what is equal for pods of one group that are tried in one attempt."""
-    together = {name for name, profile in profiles.items() if profile.handle.group_mode != "permit"}
+    """Return what is equal for pods of one group that are tried in one attempt.
+
+    The profiles are looked up at each call: a reload may add some.
+    """
 
     def group_of(pod: Pod) -> tuple[str, GroupKey] | None:
         name = pod.spec.scheduler_name
-        key = groups.key_of(pod) if name in together else None
+        profile = profiles.get(name)
+        if profile is None or profile.handle.group_mode == "permit":
+            return None
+        key = groups.key_of(pod)
         return None if key is None else (name, key)
 
     return group_of

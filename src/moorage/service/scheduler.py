@@ -30,6 +30,7 @@ from moorage.service.incomplete_groups import IncompleteGroups
 from moorage.service.leader import Elector
 from moorage.service.pod_writes import PodWrites
 from moorage.service.pump import Pump
+from moorage.service.reload import Reload
 from moorage.service.slots import BindingSlots
 from moorage.state.compare import Mismatch, compare
 
@@ -68,8 +69,8 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
         The reflector of nodes, and the reflectors of every other watched kind.
     slots
         Counts the bindings on their way to the API server.
-    pump
-        Schedules one pod after another.
+    reload
+        Takes another configuration over.
     incomplete_groups
         Tells groups of Kubernetes that lack pods; None where there are no such groups.
     """
@@ -89,8 +90,13 @@ class Parts(msgspec.Struct, frozen=True, kw_only=True):
     nodes: Reflector[Node]
     others: tuple[Reflector[Any], ...]
     slots: BindingSlots
-    pump: Pump
+    reload: Reload
     incomplete_groups: IncompleteGroups | None
+
+    @property
+    def pump(self) -> Pump:
+        """Schedules one pod after another."""
+        return self.reload.pump
 
     @property
     def reflectors(self) -> tuple[Reflector[Any], ...]:

@@ -61,6 +61,15 @@ class HintIndex:
         self._of_interest: dict[ClusterEvent, bool] = {}
         self._warned: set[str] = set()
 
+    def replace(self, hints: HintMap) -> None:
+        """Take over the hints of other plugins; the answers worked out from the old are dropped."""
+        self._by_profile = MappingProxyType(
+            {profile: tuple(registered) for profile, registered in hints.items()}
+        )
+        self._matching.clear()
+        self._of_interest.clear()
+        self._warned.clear()
+
     def of_interest(self, event: ClusterEvent) -> bool:
         """Whether an event could move any pod: it is a wildcard, or some plugin registered it."""
         found = self._of_interest.get(event)

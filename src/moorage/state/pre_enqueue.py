@@ -44,6 +44,10 @@ class PreEnqueueGates:
         self._plugins = {profile: tuple(plugins) for profile, plugins in pre_enqueue.items()}
         self._hints = hints
 
+    def replace(self, pre_enqueue: PreEnqueueMap) -> None:
+        """Take over the plugins of another configuration."""
+        self._plugins = {profile: tuple(plugins) for profile, plugins in pre_enqueue.items()}
+
     def run(self, queued: QueuedPod) -> None:
         """Ask the plugins of the pod's profile and set or clear its gate.
 

@@ -50,6 +50,7 @@ from moorage.state.lifecycle import ATTEMPTED, QUEUED, Lifecycle, PodState
 from moorage.state.nominations import NominatingInfo, Nominator
 from moorage.state.pending import PendingSummary, QueueCounts, pending_pod
 from moorage.state.pre_enqueue import PreEnqueueGates
+from moorage.state.queue_plugins import QueuePlugins
 from moorage.state.queue_reader import QueueReader
 from moorage.state.queue_version import V1_36, QueueVersion
 from moorage.state.queued_pod import QueuedPod
@@ -117,12 +118,13 @@ class SchedulingQueue:
         index = HintIndex(hints, watching)
         self._wakeups = version.wakeups(index)
         self.lifecycle = lifecycle if lifecycle is not None else Lifecycle(clock)
+        gates = PreEnqueueGates(pre_enqueue, index, watching)
         self._sub_queues = SubQueues(
             clock=clock,
             settings=self.settings,
             backoff_times=version.backoff_times(self.settings),
             sort_key=sort_key,
-            pre_enqueue=PreEnqueueGates(pre_enqueue, index, watching),
+            pre_enqueue=gates,
             lifecycle=self.lifecycle,
             nominator=nominator,
             observer=watching,
@@ -137,6 +139,8 @@ class SchedulingQueue:
             wakeups=self._wakeups,
             lifecycle=self.lifecycle,
         )
+        self.plugins = QueuePlugins(gates, index, self._sub_queues, self.move_all)
+        """The plugins that are asked, which a reload replaces."""
         self.reader = QueueReader(self._sub_queues, self._in_flight, self._wakeups)
         """Reads the queue for reports."""
         self.nominator = nominator

@@ -7,7 +7,7 @@ pods keep. Nodes are compared by identity.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -38,7 +38,7 @@ class MirroredState:
     clock
         The time.
     config, plugins
-        The configuration before plugins are enabled, and the values of ``--plugin``.
+        Returns the configuration before plugins are enabled; the values of ``--plugin``.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class MirroredState:
         scheduler: Scheduler,
         clock: Clock,
         *,
-        config: LoadedConfiguration,
+        config: Callable[[], LoadedConfiguration],
         plugins: tuple[str, ...],
     ) -> None:
         self._scheduler = scheduler
@@ -68,7 +68,7 @@ class MirroredState:
     def first(self) -> bytes:
         """Return the first frame of a new mirror, which knows nothing yet."""
         self._forget()
-        config = pickle.dumps(self._config)
+        config = pickle.dumps(self._config())
         return msgspec.msgpack.encode(First(config, self._plugins, self._clock.now_ns()))
 
     def updates(self) -> Iterator[bytes]:

@@ -270,9 +270,7 @@ async def test_the_pages_about_itself_are_behind_their_gates(gates: str, there: 
     known = LoadedConfiguration(gates=parse_feature_gates(gates))
     scheduler: Any = SimpleNamespace(elector=None)
     port = Port(Listening(), open_access(), AccessFacts())
-    server = health_server(
-        port, Begun(scheduler, known, known), ManualClock(), {}, flags={"v": "0"}
-    )
+    server = health_server(port, Begun(scheduler, known), ManualClock(), {}, flags={"v": "0"})
     assert server is not None
     assert [path for path in ("/flagz", "/statusz") if path in server.pages] == there
     if "/statusz" in there:

@@ -24,6 +24,7 @@ from moorage.cli.render import show_note, yaml_text
 from moorage.cli.run.flags import values_in_force
 from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.recording import Recording
+from moorage.cli.run.reloading import Read, Reloading, watched_files
 from moorage.cli.run.scheduler_options import NOBODY, SchedulerOptions, Told
 from moorage.cli.run.serving import Begun, health_server, metric_pages, port_of
 from moorage.cli.run.start_line import tell_start
@@ -110,9 +111,8 @@ async def schedule(
             gates=config.gates,
             disabled=str(options.flags.get("disabled-metrics", "")).split(","),
         )
-        pages, flags = metric_pages(scheduler, metrics), _flags_in_force(options, port.listening)
-        begun = Begun(scheduler, known.config, config, options.plugins)
-        server = health_server(port, begun, clock, pages, flags=flags)
+        pages, begun = metric_pages(scheduler, metrics), Begun(scheduler, config, options.plugins)
+        server = health_server(port, begun, clock, pages, flags=_in_force(options, port.listening))
         line = tell_start(
             scheduler, access.server, known, seed=streams.seed, records=recording.text
         )
@@ -120,13 +120,28 @@ async def schedule(
             shown = partial(
                 _shown, options, begun, clock=clock, where=(access.server, transport), server=server
             )
-            await _served(scheduler, server, (line, recording.run()), shown, told)
+            reloaded = _reloaded(options, begun, containment)
+            await _served(scheduler, server, (line, recording.run(), reloaded), shown, told)
     finally:
         await transport.close()
         await lease_transport.close()
 
 
-def _flags_in_force(options: SchedulerOptions, listening: Listening) -> dict[str, str]:
+async def _reloaded(options: SchedulerOptions, begun: Begun, containment: Containment) -> None:
+    """Reload the configuration and the plugins whenever that is due, until cancelled."""
+
+    def read() -> Read:
+        given = configured(options)
+        found = with_plugins(given, options.plugins, containment=containment)
+        return Read(given, found.config, found.registry)
+
+    files = watched_files(options.config, options.plugins)
+    reloading = Reloading(begun.scheduler.parts.reload, read, files, begun.now_given)
+    reloading.listen()
+    await reloading.run()
+
+
+def _in_force(options: SchedulerOptions, listening: Listening) -> dict[str, str]:
     """Return every flag of kube-scheduler with its value."""
     return values_in_force(
         {

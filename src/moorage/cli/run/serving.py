@@ -8,7 +8,7 @@ from __future__ import annotations
 import ipaddress
 import platform
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -111,23 +111,29 @@ def port_of(
     return Port(listening_of(given, free_port=free_port), access, facts)
 
 
-class Begun(msgspec.Struct, frozen=True):
+class Begun(msgspec.Struct):
     """A scheduler, and what it was begun with.
 
     Parameters
     ----------
     scheduler
         The scheduler.
-    config
-        The configuration in force.
     given, plugins
-        The configuration before ``--plugin`` changed it, and the values of ``--plugin``.
+        The configuration in force, before ``--plugin`` changed it, and the values of ``--plugin``.
+    on_change
+        Called when a reload puts another configuration in force.
     """
 
     scheduler: Scheduler
-    config: LoadedConfiguration
     given: LoadedConfiguration
     plugins: tuple[str, ...] = ()
+    on_change: list[Callable[[], None]] = []
+
+    def now_given(self, config: LoadedConfiguration) -> None:
+        """Note the configuration that a reload puts in force."""
+        self.given = config
+        for call in self.on_change:
+            call()
 
 
 def health_server(
@@ -150,11 +156,14 @@ def health_server(
     """
     if not (port.listening.port or port.listening.free_port):
         return None
-    scheduler, config = begun.scheduler, begun.config
+    scheduler = begun.scheduler
 
     async def configz(accept: str) -> Page:
         del accept
-        return Page(encode({"componentconfig": documents(config)[0]}), "application/json")
+        return Page(
+            encode({"componentconfig": documents(scheduler.parts.reload.config)[0]}),
+            "application/json",
+        )
 
     # The leaderElection check always passes, as in kube-scheduler: losing the lease ends a process.
     first = "ping" if scheduler.elector is None else "leaderElection"
@@ -180,9 +189,9 @@ def health_server(
     tried, process = trying(begun, clock)
     queries = answers_of(scheduler, clock, tried)
     pages = {"/configz": configz, "/metrics/slis": slis, "/version": version, **pages}
-    if config.gates(COMPONENT_FLAGZ):
+    if begun.given.gates(COMPONENT_FLAGZ):
         pages["/flagz"] = flagz(flags)
-    if config.gates(COMPONENT_STATUSZ):
+    if begun.given.gates(COMPONENT_STATUSZ):
         pages["/statusz"] = statusz(clock, [*(f"/{path}" for path in checks), *pages, *queries])
     return HealthServer(
         port.listening,
@@ -213,8 +222,9 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
 
 def trying(begun: Begun, clock: Clock) -> tuple[list[BodyQuestion], AnsweringProcess]:
     """Return the questions that try changes, and the process that answers them, to be closed."""
-    state = MirroredState(begun.scheduler, clock, config=begun.given, plugins=begun.plugins)
+    state = MirroredState(begun.scheduler, clock, config=lambda: begun.given, plugins=begun.plugins)
     process = AnsweringProcess(CODE, state)
+    begun.on_change.append(process.renew)
     return tried_questions(begun.scheduler, clock, state, process), process
 
 

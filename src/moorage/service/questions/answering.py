@@ -102,6 +102,11 @@ class AnsweringProcess:
         finally:
             self._waiting -= 1
 
+    def renew(self) -> None:
+        """Answer later questions by a new process, whose copy begins anew."""
+        if self._process is not None:
+            self._end_idle()
+
     async def close(self) -> None:
         """End the process; idempotent."""
         if self._idle is not None:

@@ -1,0 +1,120 @@
+"""Reads the configuration and the plugin files again: on SIGHUP, and when one of them changes.
+
+`moorage.service.reload` decides whether the result can be taken over, and does so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from moorage.base.aio import sleep
+from moorage.base.errors import ConfigError, UsageError
+from moorage.cli.render import show_note
+from moorage.config.own import LoadedConfiguration
+from moorage.framework.registry import Registry
+from moorage.service.reload import Reload
+
+_log = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 1.0
+"""Time between two looks at the files. Looking costs a few microseconds and needs no facility of
+the operating system; it also sees the links of a mounted ConfigMap change."""
+
+Signature = tuple[int, int, int] | None
+"""(modification time in ns, size in bytes, inode) of a file; None for a file that is not there."""
+
+
+class Read(NamedTuple):
+    """A configuration as it was read, and with its plugins from outside."""
+
+    given: LoadedConfiguration
+    config: LoadedConfiguration
+    registry: Registry
+
+
+class Reloading:
+    """Reloads a running scheduler.
+
+    Parameters
+    ----------
+    reload
+        Takes configurations over.
+    read
+        Reads the configuration and imports the plugins, both anew.
+    files
+        The files that are watched.
+    in_force
+        Called with the configuration as it was read, before it is put in force.
+    """
+
+    def __init__(
+        self,
+        reload: Reload,
+        read: Callable[[], Read],
+        files: Sequence[Path],
+        in_force: Callable[[LoadedConfiguration], None],
+    ) -> None:
+        self._in_force = in_force
+        self._reload = reload
+        self._read = read
+        self._files = tuple(files)
+        self._loaded = self._signatures()
+
+    def listen(self) -> None:
+        """Reload at each SIGHUP."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self.reload)
+
+    async def run(self) -> None:
+        """Reload when the files have changed and then stayed the same for a second."""
+        seen = self._loaded
+        while True:
+            await sleep(LOOK_SECONDS)
+            found = self._signatures()
+            # An editor may write in several steps, so the next look has to find the same.
+            if found != self._loaded and found == seen:
+                self.reload()
+            seen = found
+
+    def reload(self) -> None:
+        """Read everything anew, and have it taken over or refused."""
+        self._loaded = self._signatures()
+        try:
+            read = self._read()
+            prepared = self._reload.prepare(read.config, read.registry)
+        except UsageError as error:
+            faults = error.faults if isinstance(error, ConfigError) else (str(error),)
+            self._refuse(faults)
+        except Exception as problem:  # a plugin of the new version, at its import or construction
+            _log.exception("reload broke")
+            self._refuse([f"{type(problem).__name__}: {problem}"])
+        else:
+            self._in_force(read.given)
+            self._reload.put_in_force(prepared, read.registry)
+
+    def _refuse(self, faults: Sequence[str]) -> None:
+        self._reload.refused(faults)
+        for fault in faults:
+            show_note(f"reload refused, the configuration in force stays: {fault}")
+
+    def _signatures(self) -> list[Signature]:
+        return [_signature(path) for path in self._files]
+
+
+def watched_files(config: Path | None, plugins: Sequence[str]) -> list[Path]:
+    """Return the configuration file and the files that ``--plugin`` names."""
+    places = [reference.rpartition(":")[0] for reference in plugins]
+    files = [Path(place) for place in places if place.endswith(".py")]
+    return ([] if config is None else [config]) + list(dict.fromkeys(files))
+
+
+def _signature(path: Path) -> Signature:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
