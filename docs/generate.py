@@ -24,6 +24,7 @@ from docs.kinds_page import kinds_page
 from docs.metrics_page import metrics_page
 from docs.plugin_pages import Costs, plugin_pages, read_costs
 from docs.plugin_points_page import plugin_points_page
+from docs.server_versions_page import server_versions_page
 from docs.watching.dashboards import dashboard_files
 from docs.watching.rules_file import alerts_page, rules_file
 
@@ -89,6 +90,7 @@ def pages() -> dict[Path, str]:
     found[REFERENCE / "flags.md"] = flags_page()
     found[REFERENCE / "kinds.md"] = kinds_page()
     found[REFERENCE / "metrics.md"] = metrics_page()
+    found[REFERENCE / "server-versions.md"] = server_versions_page()
     found[REFERENCE / "alerts.md"] = alerts_page()
     found[WATCHING / "rules.yaml"] = rules_file()
     found |= {WATCHING / "dashboards" / name: text for name, text in dashboard_files().items()}

@@ -55,6 +55,8 @@ class WatchedKind(msgspec.Struct, frozen=True):
         The first Kubernetes version that serves this API version of the kind by default.
     event
         Name of the kind in cluster events; None where no plugin ever waits for it.
+    until
+        The last Kubernetes version that serves it; "" where none is known that does not.
     """
 
     resource: ResourceType
@@ -62,7 +64,20 @@ class WatchedKind(msgspec.Struct, frozen=True):
     lister: str
     since: str
     event: str | None = None
+    until: str = ""
 
+    def served_by(self, version: str) -> bool:
+        """Whether an API server of a Kubernetes version, ``1.36``, serves the kind by default."""
+        wanted = _number(version)
+        return _number(self.since) <= wanted and (not self.until or wanted <= _number(self.until))
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")))
+
+
+SERVER_VERSIONS: Final = tuple(f"1.{minor}" for minor in range(28, 38))
+"""The versions of API servers that the scheduler works with."""
 
 _K = WatchedKind
 
@@ -122,7 +137,9 @@ WATCHED: Final[tuple[WatchedKind, ...]] = (
     _K(resources.PRIORITY_CLASSES, PriorityClass, "priority_classes", "1.14"),
 )
 
-POD_GROUP: Final = _K(resources.POD_GROUPS, PodGroup, "pod_groups", "1.36", Resource.POD_GROUP)
+POD_GROUP: Final = _K(
+    resources.POD_GROUPS, PodGroup, "pod_groups", "1.36", Resource.POD_GROUP, until="1.36"
+)
 """Watched only with the feature gate GenericWorkload; a server needs its own gate to serve it."""
 
 CUSTOM: Final[tuple[WatchedKind, ...]] = (

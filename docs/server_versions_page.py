@@ -1,0 +1,57 @@
+"""The page of API server versions: what each serves of the kinds that the scheduler watches."""
+
+from __future__ import annotations
+
+from moorage.service.kinds import POD_GROUP, SERVER_VERSIONS, WATCHED, WatchedKind
+
+_HEADER = """# Versions of the API server
+
+<!-- Written by `make docs` from moorage.service.kinds. Do not edit. -->
+
+moorage decides as kube-scheduler v1.36, and works with API servers of the versions in this table.
+A kind that the server does not serve in the listed API version is taken for empty. The scheduler
+says so once, asks again every minute, and uses the kind as soon as the server serves it. It
+writes Events as `events.k8s.io/v1`, which all these versions serve.
+
+| API server | Not served by default | Consequence |
+|---|---|---|
+"""
+_FOOTER = """
+The versions are those in which Kubernetes serves the kind in this API version; earlier alpha and
+beta versions of it are not used. PodGroup is alpha in 1.36: the API server serves it only with
+its own feature gate, and moorage looks for it only with the gate GenericWorkload.
+
+## Which versions may be combined
+
+- **API server**: any version of the table. Kubernetes itself does not allow kube-scheduler to be
+  newer than the API server; moorage may be, since it asks what is served, and all kinds but
+  PodGroup are stable. While API servers of two versions run side by side, the older one counts.
+- **kube-scheduler beside it**: any version, with other profiles and another Lease.
+- **Replicas of moorage**: two releases may share a Lease during an upgrade, since only the leader
+  writes. They decide as one release does as soon as the newer one leads.
+- **kubelet**: any version that the API server allows. A node that does not declare a feature
+  (`status.declaredFeatures`) gets no pod that needs it, where the gate NodeDeclaredFeatures is
+  on.
+- **Configuration**: `kubescheduler.config.k8s.io/v1`. Files of earlier versions are
+  [renewed](../how-to/renew-a-configuration.md).
+"""
+_CONSEQUENCES = {
+    "resource_claims": "Pods with resource claims stay pending.",
+    "pod_groups": "Groups of Kubernetes are not found; groups by labels and Coscheduling work.",
+}
+
+
+def server_versions_page() -> str:
+    """Return the page: one row for each version of the API server."""
+    return _HEADER + "".join(map(_row, SERVER_VERSIONS)) + _FOOTER
+
+
+def _row(version: str) -> str:
+    lacking = [kind for kind in (*WATCHED, POD_GROUP) if not kind.served_by(version)]
+    told = [_CONSEQUENCES[kind.lister] for kind in lacking if kind.lister in _CONSEQUENCES]
+    names = ", ".join(map(_named, lacking)) or "-"
+    return f"| {version} | {names} | {' '.join(told) or 'Everything works.'} |\n"
+
+
+def _named(kind: WatchedKind) -> str:
+    return f"{kind.resource.kind} (`{kind.resource.api_version}`)"
