@@ -27,6 +27,8 @@ from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.errors import MoorageError, UsageError
 from tests.apiserver.crd import definition
 from tests.apiserver.harness import CONFIG_MAPS, PODS, Cluster, config_map, failure, pod
+from tests.apiserver.test_events import NEW as EVENTS
+from tests.apiserver.test_events import new_event
 
 
 class GatedJournal(Journal):
@@ -132,6 +134,7 @@ def _everything(kept: Kept) -> list[tuple[str, Any]]:
 async def test_a_restarted_server_has_every_object_as_it_was_and_goes_on_counting(tmp_path):
     first = Kept(tmp_path / "db")
     made = await first.cluster.ok("POST", PODS, pod("a"))
+    await first.cluster.ok("POST", EVENTS, new_event())  # its fields are kept packed
     await first.cluster.ok("POST", CONFIG_MAPS, config_map("gone"))
     await first.cluster.ok("DELETE", f"{CONFIG_MAPS}/gone")
     version, before = first.cluster.server.store.version, _everything(first)

@@ -213,7 +213,7 @@ def entry_of(resource: str, record: Record, *, removed: bool = False) -> Entry:
         record.version,
         record.uid,
         record.labels,
-        record.fields,
+        dict(record.fields),
         record.data,
     )
 
