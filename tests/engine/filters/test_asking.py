@@ -165,7 +165,7 @@ def test_run_filters_raises_the_status_the_attempt_ends_with():
     given = profile(filterer("A", {"n1": error("bad")}), snapshot=snapshot)
     with pytest.raises(CycleError) as caught:
         run_filters(Attempt(given, snapshot, CycleState(), POD), snapshot.all())
-    assert caught.value.status == error('running "A" filter plugin: bad')
+    assert caught.value.status == error('running "A" filter plugin: bad').by("A")
 
 
 def test_an_error_that_is_gone_is_forgotten_with_reuse_too():
