@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 
-.PHONY: up venv test test-slow test-pages test-page page-check page-fmt test-install wheel audit check proof fmt fmt-check lint types imports bench soak handover docs docs-check lock
+.PHONY: up venv test test-slow test-pages test-page page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench soak handover docs docs-check lock
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -47,6 +47,9 @@ proof: $(STAMP)  ## the first hour of a newcomer, in a clean environment; needs 
 
 wheel: $(STAMP)  ## write wheel and sdist to dist
 	$(BIN)/hatchling build -d dist
+
+release: $(STAMP)  ## cut a release here, without upload: VERSION=0.2.0 [DATE=2026-11-30]
+	$(BIN)/python -m docs.release "$(VERSION)" "$(or $(DATE),$(shell date -u +%F))"
 
 check: fmt-check lint types imports docs-check test test-slow  ## everything CI asks for, tests included once
 

@@ -6,6 +6,7 @@ Left out: other platforms and Pythons than the one of the tests.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 import moorage
+from docs.release import build
 from tests.sandbox.process import Up
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -84,6 +86,13 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     subprocess.run([hatchling, "build", "-d", target], cwd=ROOT, check=True, capture_output=True)
     (wheel,), (sdist,) = target.glob("*.whl"), target.glob("*.tar.gz")
     return {"wheel": wheel, "sdist": sdist}
+
+
+def test_a_second_build_has_the_same_bytes(built: dict[str, Path], tmp_path: Path) -> None:
+    digests = build(ROOT, tmp_path / "dist")
+    assert digests == {
+        path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built.values()
+    }
 
 
 @pytest.fixture(scope="session", params=["wheel", "sdist"])

@@ -1,0 +1,85 @@
+"""A release is cut in a checkout: version, changelog, commit, tag; the build is in test_install."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from docs import release
+from docs.release import ReleaseError, cut, with_version
+
+CHART = 'name: moorage\nversion: 0.1.0\nappVersion: "0.1.0"\n'
+MODULE = '__version__ = "0.1.0"\n'
+
+
+def git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "a")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "a@example.com")
+    # The checkout has no pages to generate.
+    monkeypatch.setattr("sys.executable", "true")
+    files = {
+        release.VERSION_FILE: MODULE,
+        release.CHART_FILE: CHART,
+        Path("docs/changelog.md"): "# Changelog\n\nIntro.\n",
+        Path("changelog.d/1.fix.md"): "Mended.\n",
+        Path("changelog.d/README.md"): "Rules.\n",
+    }
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "--all")
+    git(tmp_path, "commit", "-qm", "begin: make the checkout")
+    return tmp_path
+
+
+def test_a_release_has_its_version_changelog_commit_and_tag(checkout: Path) -> None:
+    cut(checkout, "0.2.0", "2026-11-30")
+    assert (checkout / release.VERSION_FILE).read_text() == '__version__ = "0.2.0"\n'
+    assert (checkout / release.CHART_FILE).read_text() == CHART.replace("0.1.0", "0.2.0")
+    assert (checkout / "docs/changelog.md").read_text().splitlines()[4:8] == [
+        "## 0.2.0 (2026-11-30)",
+        "",
+        "### Fixed",
+        "",
+    ]
+    assert [path.name for path in (checkout / "changelog.d").iterdir()] == ["README.md"]
+    assert git(checkout, "status", "--porcelain") == ""
+    assert git(checkout, "log", "-1", "--format=%s", "v0.2.0") == "release: 0.2.0"
+
+
+@pytest.mark.parametrize(
+    ("version", "date", "reason"),
+    [
+        pytest.param("0.2", "2026-11-30", "usage", id="a version of two numbers"),
+        pytest.param("0.2.0", "today", "usage", id="a date in words"),
+        pytest.param("0.1.0", "2026-11-30", "0.1.0 is not newer than 0.1.0", id="the same version"),
+    ],
+)
+def test_a_release_that_is_refused_changes_nothing(
+    version: str, date: str, reason: str, checkout: Path
+) -> None:
+    with pytest.raises(ReleaseError, match=reason):
+        cut(checkout, version, date)
+    assert git(checkout, "status", "--porcelain") == ""
+    assert git(checkout, "tag") == ""
+
+
+def test_a_checkout_with_changes_is_not_released(checkout: Path) -> None:
+    (checkout / "new").write_text("x")
+    with pytest.raises(ReleaseError, match="not committed"):
+        cut(checkout, "0.2.0", "2026-11-30")
+
+
+def test_only_the_lines_of_the_project_version_change() -> None:
+    text = CHART + "kubeVersion: 0.1.0\n"
+    assert with_version(text, "1.0.0").endswith('appVersion: "1.0.0"\nkubeVersion: 0.1.0\n')
