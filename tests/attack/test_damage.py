@@ -243,6 +243,7 @@ async def test_a_server_whose_fsync_fails_ends_and_reads_its_directory_anew(
     assert caplog.records
 
 
+@pytest.mark.slow
 async def test_a_killed_process_whose_log_is_damaged_is_salvaged_by_the_command(tmp_path):
     async with server_on(tmp_path) as server, client_of(tmp_path) as client:
         for number in range(40):

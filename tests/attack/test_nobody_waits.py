@@ -26,6 +26,8 @@ from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import CONFIG_MAPS, JSON_PATCH, MERGE, PODS, STRATEGIC, config_map, pod
 from tests.attack.wire import SECRET, Answer, Wire, listening, read_answer
 
+pytestmark = pytest.mark.slow
+
 YAML = "application/yaml"
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"

@@ -42,6 +42,7 @@ def conditions(cluster: VirtualCluster) -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 def test_a_job_of_a_hundred_completions_runs_to_its_end():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(job(completions=100, parallelism=20))

@@ -16,6 +16,8 @@ import pytest
 
 from tests.kubectl.install import RELEASES, NoKubectlError, kubectl_path
 
+pytestmark = pytest.mark.slow
+
 CHART = Path(__file__).parent / "shop"
 Run = Callable[..., str]
 

@@ -100,6 +100,7 @@ def _now(up: Up, name: str) -> int:
     return parse_rfc3339(_ask(up, "get", "configmap", name)["metadata"]["creationTimestamp"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "end",
     [

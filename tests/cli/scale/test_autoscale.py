@@ -15,6 +15,8 @@ import pytest
 from tests.cli.conftest import Type
 from tests.sandbox.process import Up
 
+pytestmark = pytest.mark.slow
+
 PODS = "\n---\n".join(
     f"""
 apiVersion: v1
