@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 
-.PHONY: up venv test test-slow test-pages test-page page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench soak handover docs docs-check lock
+.PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check lock licences
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -32,6 +32,9 @@ test-pages: $(STAMP)  ## run the commands of every page of the documents
 
 test-page: $(STAMP)  ## the page in a real browser, which is fetched once
 	$(BIN)/python -m pytest -n 0 -m browser -rs tests/browser --ignore tests/browser/test_scripts.py $(ARGS)
+
+page-bench: $(STAMP)  ## how long the first picture takes in a real browser, also with 5000 nodes and 50,000 pods; some minutes
+	PAGE_LARGE=1 $(BIN)/python -m pytest -n 0 -m browser -rs tests/browser/test_first_picture.py $(ARGS)
 
 page-check: $(STAMP)  ## the types, form and faults of the page's scripts; tsc and Biome are fetched once
 	$(BIN)/python -m pytest -n 0 -m browser -rs tests/browser/test_scripts.py $(ARGS)
@@ -71,6 +74,9 @@ imports: $(STAMP)
 bench: $(STAMP)  ## measure; ARGS='--nodes 500 --mode server'
 	$(BIN)/moorage bench basic $(ARGS)
 
+bench-compare: $(STAMP)  ## measure a revision and the working tree in turn; REF=main ROUNDS=5 ARGS='basic --nodes 500'
+	$(BIN)/python -m tests.bench_compare $(if $(ROUNDS),--rounds $(ROUNDS)) $(REF) $(ARGS)
+
 soak: $(STAMP)  ## 10000 pods on 1000 nodes that come and go, two schedulers; ARGS='--nodes 50 --pods 500'
 	$(BIN)/moorage bench soak $(ARGS)
 
@@ -80,6 +86,9 @@ handover: $(STAMP)  ## end and stop replicas at random on 1000 nodes; ARGS='--ro
 audit: $(STAMP)  ## ask for known vulnerabilities of every dependency; ARGS=--record after make lock
 	$(BIN)/python -m tests.dependency_audit $(ARGS)
 
+licences: $(STAMP)  ## record the licences of all locked packages, after make lock
+	$(BIN)/python -m docs.packages
+
 docs: $(STAMP)  ## write the generated reference pages
 	$(BIN)/python -m docs.generate && $(BIN)/python -m docs.conformance_table
 
@@ -88,7 +97,7 @@ docs-check: $(STAMP)
 
 lock: $(UV)  ## resolve every dependency anew for all platforms and Pythons
 	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --all-extras --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -o requirements.lock pyproject.toml
-	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -c requirements.lock --extra dra -o deploy/requirements.lock pyproject.toml
+	$(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -c requirements.lock --extra dra --extra otel -o deploy/requirements.lock pyproject.toml
 	echo hatchling | $(UV) pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -c requirements.lock -o deploy/build.lock -
 
 $(UV):

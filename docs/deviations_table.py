@@ -220,6 +220,13 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="a server must not keep a binding under way for years",
     ),
     Deviation(
+        subject="A preemptor whose evictions failed",
+        upstream="is tried again at once; the rate limit of the client slows that down",
+        here="is tried again a second later",
+        why="a server that refuses at once would be asked hundreds of times a second",
+        back="nothing to do: without failures nothing waits",
+    ),
+    Deviation(
         subject="A failed eviction among several",
         upstream="the others still under way are cancelled",
         here="they end by themselves; the last victim is spared just the same",

@@ -21,6 +21,7 @@ from docs.deviations_table import deviations_page
 from docs.example_blocks import pages_with_examples
 from docs.flags_page import flags_page
 from docs.kinds_page import kinds_page
+from docs.licences_page import licences_page
 from docs.metrics_page import metrics_page
 from docs.plugin_pages import Costs, plugin_pages, read_costs
 from docs.plugin_points_page import plugin_points_page
@@ -88,6 +89,7 @@ def pages() -> dict[Path, str]:
     found[REFERENCE / "cluster-events.md"] = event_tables.event_page()
     found[REFERENCE.parent / "deviations.md"] = deviations_page()
     found[REFERENCE / "flags.md"] = flags_page()
+    found[REFERENCE / "licences.md"] = licences_page()
     found[REFERENCE / "kinds.md"] = kinds_page()
     found[REFERENCE / "metrics.md"] = metrics_page()
     found[REFERENCE / "server-versions.md"] = server_versions_page()

@@ -1,7 +1,8 @@
 """Cuts a release in this checkout: ``python -m docs.release VERSION DATE``; nothing is uploaded.
 
 It sets the version, moves the changelog's fragments into the changelog, writes the generated pages,
-commits, tags, and builds wheel and sdist twice. The builds must have equal bytes.
+commits, tags, and builds wheel and sdist twice. The builds must have equal bytes. Beside them it
+writes the bill of materials.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from docs.bill_of_materials import bill
 from docs.release_notes import release as move_fragments
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,6 +107,23 @@ def build(root: Path, target: Path) -> Mapping[str, str]:
     return first
 
 
+def bill_of_materials(target: Path, version: str, date: str, files: Mapping[str, str]) -> str:
+    """Write the bill of materials of a release, and return its name.
+
+    Parameters
+    ----------
+    target
+        The folder.
+    version, date
+        As of `cut`.
+    files
+        The SHA-256 of each released file, by name.
+    """
+    path = target / f"moorage-{version}.cdx.json"
+    path.write_text(bill(version, date, files))
+    return path.name
+
+
 def _built(root: Path, target: Path) -> dict[str, str]:
     hatchling = Path(sys.executable).with_name("hatchling")
     subprocess.run([hatchling, "build", "-d", target], cwd=root, check=True, capture_output=True)
@@ -124,8 +143,11 @@ def _git(root: Path, *arguments: str) -> str:
 def main(arguments: list[str]) -> int:
     """Cut the release, build it into ``dist``, and print the digests."""
     try:
-        cut(ROOT, *(arguments if len(arguments) == 2 else ("", "")))
-        found = build(ROOT, ROOT / "dist")
+        version, date = arguments if len(arguments) == 2 else ("", "")
+        cut(ROOT, version, date)
+        found = dict(build(ROOT, ROOT / "dist"))
+        name = bill_of_materials(ROOT / "dist", version, date, found)
+        found[name] = hashlib.sha256((ROOT / "dist" / name).read_bytes()).hexdigest()
     except ReleaseError as error:
         print(error, file=sys.stderr)
         return 1

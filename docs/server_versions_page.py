@@ -18,8 +18,14 @@ writes Events as `events.k8s.io/v1`, which all these versions serve.
 """
 _FOOTER = """
 The versions are those in which Kubernetes serves the kind in this API version; earlier alpha and
-beta versions of it are not used. PodGroup is alpha in 1.36: the API server serves it only with
-its own feature gate, and moorage looks for it only with the gate GenericWorkload.
+beta versions of it are not used. The exception is PodGroup: alpha in 1.36 (`v1alpha2`), beta and
+off by default in 1.37 (`v1beta1`). The API server serves it only with its own feature gate, and
+moorage looks for it only with the gate GenericWorkload. moorage uses the version that the server
+serves, also when that changes while it runs. It reads of 1.37's groups what 1.36 has:
+`parentCompositePodGroupName` and `preemptionPolicy` have no effect.
+
+The table is made from facts about the first version that serves each kind, not from recordings of
+servers of each version. A test runs the scheduler against a server that serves only these kinds.
 
 ## Which versions may be combined
 

@@ -62,6 +62,15 @@ NO_MESSAGES = {
     ),
     **dict.fromkeys(
         (
+            "a whole GPU",
+            "admit GPUs of model <> too",
+            "ask for <> GPU<> instead of <>",
+            "ask for <> thousandths of a GPU instead of <>",
+        ),
+        "a remedy itself, tried by explain",
+    ),
+    **dict.fromkeys(
+        (
             "enabled in every profile",
             "where the configuration enables it",
             "plugin <> (<>) extends <>: <>",

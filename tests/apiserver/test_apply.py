@@ -430,6 +430,22 @@ def test_every_kind_has_the_layout_of_an_object():
         assert kind.shape.layout().form == "object"
 
 
+async def test_a_reference_marked_granular_has_a_manager_for_each_field():
+    cluster, path = Cluster(), "/api/v1/persistentvolumes/v"
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "default"}
+    spec: dict[str, Any] = {
+        "capacity": {"storage": "1Gi"},
+        "accessModes": ["ReadWriteOnce"],
+        "hostPath": {"path": "/x"},
+    }
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "v"}}
+    await applied_ok(cluster, path, volume | {"spec": spec | {"claimRef": claim}}, "a")
+    bound = {"claimRef": {"name": "data", "uid": "7"}}
+    found = await applied_ok(cluster, path, volume | {"spec": bound}, "b")
+    assert found["spec"]["claimRef"] == claim | bound["claimRef"]
+    assert managers(found)["b", "Apply"] == {"f:spec": {"f:claimRef": {"f:name": {}, "f:uid": {}}}}
+
+
 def test_a_field_path_is_written_in_readable_form():
     path = ("f:spec", 'k:{"containerPort":80,"protocol":"TCP"}', "f:name")
     assert shown(path) == '.spec[containerPort=80,protocol="TCP"].name'

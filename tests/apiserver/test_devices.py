@@ -86,6 +86,12 @@ GPU = {"deviceClassName": "gpu"}
         ),
         pytest.param(
             CLAIMS,
+            claim("c", *[{"name": f"R{n}"} for n in range(33)]),
+            ["spec.devices.requests"],
+            id="too many, and nothing else is told",
+        ),
+        pytest.param(
+            CLAIMS,
             claim("c", {"name": "r", "exactly": {**GPU, "allocationMode": "All", "count": 2}}),
             ["spec.devices.requests[0].exactly.count"],
             id="all, and how many",
@@ -101,7 +107,7 @@ GPU = {"deviceClassName": "gpu"}
         pytest.param(
             SLICES,
             part(devices=[{"name": "a"}, {"name": "a"}, {"name": "B"}]),
-            ["spec.devices[1]", "spec.devices[2].name"],
+            ["spec.devices[2].name", "spec.devices[1]"],
             id="devices with odd names",
         ),
         pytest.param(

@@ -302,7 +302,7 @@ async def test_methods_that_a_path_does_not_serve_are_not_allowed(method, path):
 
 async def test_an_internal_error_is_answered_with_500_and_logged(monkeypatch, caplog):
     cluster = Cluster()
-    monkeypatch.setattr(cluster.server._lister, "list", lambda *args: 1 // 0)
+    monkeypatch.setattr(cluster.server._resources._lister, "list", lambda *args: 1 // 0)
     status, body = await cluster.call("GET", "/api/v1/pods")
     assert (status, body["reason"]) == (500, "InternalError")
     assert "ZeroDivisionError" in body["message"]

@@ -21,6 +21,7 @@ from moorage.apiserver.journal.faults import DamagedError, NoRoomError, UnsureEr
 from moorage.apiserver.journal.files import Directory
 from moorage.apiserver.journal.kept import Journal
 from moorage.apiserver.journal.reading import load, newest_moment
+from moorage.apiserver.record import PackedFields
 from moorage.apiserver.store import Store, Write
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
@@ -144,6 +145,8 @@ async def test_a_restarted_server_has_every_object_as_it_was_and_goes_on_countin
     assert (first.restored, second.restored) == (False, True)
     assert second.cluster.server.store.version == version
     assert _everything(second) == before
+    (event,) = [record for resource, record in _everything(second) if resource == "events"]
+    assert isinstance(event.fields, PackedFields)
     assert await second.cluster.ok("GET", f"{PODS}/a") == made
     new = await second.cluster.ok("POST", PODS, pod("b"))
     assert int(new["metadata"]["resourceVersion"]) == version + 1

@@ -299,6 +299,36 @@ async def test_an_aggregated_role_follows_the_roles_its_selectors_match():
         assert (await cluster.ok("GET", f"{path}/{name}"))["rules"] == rules[name]
 
 
+def _sum(*expressions: dict[str, Any]) -> dict[str, Any]:
+    role = _object("ClusterRole", "sum", rules=[])
+    return role | {
+        "aggregationRule": {"clusterRoleSelectors": [{"matchExpressions": list(expressions)}]}
+    }
+
+
+async def test_an_aggregated_role_selects_by_expressions_too():
+    cluster, path = Cluster(rbac=True), f"{RBAC}/clusterroles"
+    car = _object("ClusterRole", "car", rules=[_rule("cars", "get", group="example.com")])
+    bus = _object("ClusterRole", "bus", rules=[_rule("buses", "get", group="example.com")])
+    car["metadata"]["labels"], bus["metadata"]["labels"] = {"wheels": "4"}, {"wheels": "6"}
+    for role in (car, bus):
+        await cluster.ok("POST", path, role)
+    few = {"key": "wheels", "operator": "NotIn", "values": ["6"]}
+    await cluster.ok("POST", path, _sum({"key": "wheels", "operator": "Exists"}, few))
+    assert (await cluster.ok("GET", f"{path}/sum"))["rules"] == car["rules"]
+
+
+async def test_selectors_of_an_aggregated_role_are_checked():
+    cluster = Cluster(rbac=True)
+    wrong = _sum({"key": "wheels", "operator": "Has"})
+    code, answer = await cluster.call("POST", f"{RBAC}/clusterroles", wrong)
+    place = "aggregationRule.clusterRoleSelectors[0].matchExpressions[0].operator"
+    assert (code, answer["message"].partition("is invalid: ")[2]) == (
+        422,
+        f'{place}: Invalid value: "Has": not a valid selector operator',
+    )
+
+
 async def _jane_writes_roles(cluster: Cluster, *more: dict[str, Any]) -> None:
     rules = [
         _rule("roles rolebindings", "*", group="rbac.authorization.k8s.io"),
@@ -366,6 +396,23 @@ async def test_escalate_and_bind_are_verbs_that_lift_the_rule():
             _binding("x", "Role/r", "jane", kind="ClusterRoleBinding"),
             'roleRef.kind: Unsupported value: "Role": supported values: "ClusterRole"',
             id="a role of a namespace for the cluster",
+        ),
+        pytest.param(
+            f"{RBAC}/clusterroles",
+            _object(
+                "ClusterRole",
+                "x",
+                rules=[{"nonResourceURLs": ["/x"], "verbs": ["get"], "resourceNames": ["a"]}],
+            ),
+            'rules[0].nonResourceURLs: Invalid value: ["/x"]: rules cannot apply to both regular '
+            "resources and non-resource URLs",
+            id="a path and the name of an object",
+        ),
+        pytest.param(
+            ROLE_BINDINGS,
+            _binding("x", "Role/r") | {"subjects": [{"kind": "ServiceAccount", "name": "No One"}]},
+            'subjects[0].name: Invalid value: "No One": a lowercase RFC 1123 subdomain must',
+            id="a service account that cannot exist",
         ),
     ],
 )
@@ -478,3 +525,43 @@ async def test_the_scheduler_may_write_only_its_own_leases():
         for name in ("kube-scheduler", "kube-controller-manager")
     ]
     assert codes == [404, 403]
+
+
+@pytest.mark.parametrize("field", ["allocation", "reservedFor"])
+async def test_a_claim_is_allocated_or_reserved_only_with_the_right_to_bind_claims(field):
+    group, merge = "resource.k8s.io", "application/merge-patch+json"
+    cluster = Cluster(rbac=True)
+    path = f"/apis/{group}/v1/namespaces/default/resourceclaims"
+    claim = {
+        "apiVersion": f"{group}/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c"},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "d"}}]}},
+    }
+    await cluster.ok("POST", path, claim)
+    rules = [_rule("resourceclaims resourceclaims/status", "get patch", group=group)]
+    await cluster.ok("POST", ROLES, _object("Role", "some", rules=rules))
+    await cluster.ok("POST", ROLE_BINDINGS, _binding("some", "Role/some", "jane"))
+
+    async def patched(user: User | None, **status: Any) -> Any:
+        options: dict[str, Any] = {"user": user} if user else {}
+        return await cluster.call(
+            "PATCH", f"{path}/c/status", {"status": status}, content_type=merge, **options
+        )
+
+    allocation = {
+        "devices": {"results": [{"request": "r", "driver": "d", "pool": "p", "device": "x"}]}
+    }
+    changed: dict[str, Any] = {"allocation": allocation}
+    if field == "reservedFor":
+        assert (await patched(None, allocation=allocation))[0] == 200
+        changed = {field: [{"resource": "pods", "name": "p", "uid": "1"}]}
+    condition = {"type": "Ready", "status": "True", "reason": "R", "message": ""}
+    told = {"driver": "d", "pool": "p", "device": "x", "conditions": [condition]}
+    assert (await patched(JANE, devices=[told]))[0] == 200
+    status, body = await patched(JANE, **changed)
+    assert status == 403
+    assert 'cannot patch resource "resourceclaims/binding"' in body["message"]
+    more = [*rules, _rule("resourceclaims/binding", "patch", group=group)]
+    await cluster.ok("PUT", f"{ROLES}/some", _object("Role", "some", rules=more))
+    assert (await patched(JANE, **changed))[0] == 200

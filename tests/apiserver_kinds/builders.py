@@ -1,4 +1,4 @@
-"""What the tests of kinds are built from: a world to ask, kinds by name, small manifests."""
+"""The parts of the tests of kinds: a world to ask, kinds by name, small manifests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import copy
 from collections.abc import Iterable
 from typing import Any
 
-from moorage.apiserver.kind import Kind, Obj
+from moorage.api.resources import ResourceType
+from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.users import User
 from moorage.base.clock import Clock, ManualClock
@@ -63,7 +64,7 @@ def create_errors(plural: str, obj: Obj) -> list[str]:
 
 def update_errors(plural: str, new: Obj, old: Obj, *, subresource: str | None = None) -> list[str]:
     """Messages of everything wrong with a change to a stored object."""
-    kind: Kind = KINDS[plural]
+    kind = KINDS[plural]
     changed = copy.deepcopy(new)
     kind.default(changed)
     kind.prepare_update(changed, old, subresource=subresource, ctx=World())
@@ -84,7 +85,11 @@ def pod(*, labels: dict[str, str] | None = None, name: str = "web", **spec: Any)
 
 def named(plural: str, name: str = "x", **fields: Any) -> Obj:
     """An object of any kind with nothing but a name and these fields."""
-    resource = KINDS[plural].resource
+    return of_resource(KINDS[plural].resource, name, fields)
+
+
+def of_resource(resource: ResourceType, name: str, fields: Obj) -> Obj:
+    """An object of a resource, in the namespace ``default`` where it has one."""
     metadata: Obj = {"name": name}
     if resource.namespaced:
         metadata["namespace"] = "default"

@@ -8,12 +8,11 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from moorage.apiserver.facts import OPEN, Field
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.openapi import type_errors, unknown_fields
 from moorage.apiserver.patch_strategic import PatchError, strategic_merge
 from moorage.apiserver.schema import catalog
-from moorage.apiserver.schema.definitions import OPEN, TypeRef
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.table import to_table
 from tests.apiserver_kinds.builders import World
@@ -37,15 +36,15 @@ SCALARS: dict[str, st.SearchStrategy[Any]] = {
 DEPTH = 7
 
 
-def value(type_ref: TypeRef, depth: int) -> st.SearchStrategy[Any]:
-    if type_ref.shape == "scalar":
-        return SCALARS[type_ref.name]
-    if type_ref.shape == "list":
-        return st.lists(st.none() | value(type_ref.element, depth), max_size=2)
-    if type_ref.shape == "map":
+def value(field: Field, depth: int) -> st.SearchStrategy[Any]:
+    if field.shape == "scalar":
+        return SCALARS[field.name]
+    if field.shape == "list":
+        return st.lists(st.none() | value(field.element, depth), max_size=2)
+    if field.shape == "map":
         keys = NAMES | st.sampled_from(["cpu", "memory", "example.com/gpu", "hugepages-2Mi"])
-        return st.dictionaries(keys, value(type_ref.element, depth), max_size=2)
-    return obj_of(type_ref.name, depth - 1)
+        return st.dictionaries(keys, value(field.element, depth), max_size=2)
+    return obj_of(field.name, depth - 1)
 
 
 # What has to be there for the interesting rules to be reached.
@@ -69,7 +68,7 @@ def obj_of(draw: st.DrawFn, name: str, depth: int) -> Obj:
     obj = {}
     for key in dict.fromkeys(wanted):
         # The upper levels are never null, or most objects would be empty.
-        drawn = value(fields[key].type, depth)
+        drawn = value(fields[key], depth)
         obj[key] = draw(st.none() | drawn if depth < DEPTH - 1 else drawn)
     return obj
 
@@ -91,8 +90,8 @@ def objects_of_any_kind(draw: st.DrawFn) -> tuple[Any, Obj, Obj]:
 @given(drawn=objects_of_any_kind())
 def test_an_object_of_the_right_shape_is_stored_or_refused(drawn):
     kind, sent, patch = drawn
-    assert type_errors(kind, sent) == []
-    assert unknown_fields(kind, sent) == []
+    assert kind.shape.type_errors(sent) == []
+    assert kind.shape.unknown_fields(sent) == []
     kind.default(sent)
     once = copy.deepcopy(sent)
     kind.default(sent)
@@ -106,7 +105,7 @@ def test_an_object_of_the_right_shape_is_stored_or_refused(drawn):
     kind.selectable_fields(sent)
     to_table(kind, [sent], 0)
     try:
-        changed = strategic_merge(sent, patch, kind)
+        changed = strategic_merge(sent, patch, kind.resource)
     except PatchError:
         return
     kind.default(changed)

@@ -21,7 +21,6 @@ from moorage.apiserver.kinds.autoscaler_v1 import (
     autoscaler_to_v2,
     cpu_metric,
 )
-from moorage.apiserver.schema.check import type_errors
 
 PREFIX = "autoscaling.alpha.kubernetes.io/"
 TARGET = {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"}
@@ -259,7 +258,7 @@ def stored_autoscalers(draw: st.DrawFn) -> Obj:
 def test_an_autoscaler_survives_conversion_to_v1_and_back(stored):
     before = copy.deepcopy(stored)
     served = autoscaler_from_v2(stored)
-    assert type_errors(V1, served) == []
+    assert V1.shape.type_errors(served) == []
     for text in served["metadata"].get("annotations", {}).values():
         json.loads(text)
     assert autoscaler_to_v2(served) == stored == before
@@ -286,6 +285,6 @@ ANYTHING = st.recursive(
 def test_any_annotation_content_converts_to_an_object_of_the_right_shape(values):
     served = v1(values)
     stored = autoscaler_to_v2(served)
-    assert type_errors(V2, stored) == []
+    assert V2.shape.type_errors(stored) == []
     V2.default(stored)
     V2.validate(stored, None, subresource=None)

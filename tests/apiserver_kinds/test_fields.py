@@ -41,7 +41,7 @@ REQUIRED = "Required value"
         pytest.param(
             fields.each(fields.given(fields.needed()), most=1),
             [{"n": 1}, {"n": 2}],
-            ["x: Forbidden: must have at most 1 items"],
+            ["x: Too many: 2: must have at most 1 item"],
             id="a list has a greatest length",
         ),
         pytest.param(

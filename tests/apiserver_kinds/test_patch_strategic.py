@@ -15,7 +15,7 @@ from tests.apiserver_kinds.builders import KINDS
 
 
 def merged(plural: str, original: Obj, patch: Obj) -> Obj:
-    return strategic_merge(original, patch, KINDS[plural])
+    return strategic_merge(original, patch, KINDS[plural].resource)
 
 
 def spec(*containers: Obj, **more: Any) -> Obj:

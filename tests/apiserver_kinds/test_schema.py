@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from kubernetes.client import models
 
+from moorage.apiserver.bodies import Sent, check_fields, check_kind
 from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.openapi import decode_error, type_errors, unknown_fields
+from moorage.apiserver.requests import Query
 from moorage.apiserver.schema import catalog
-from moorage.apiserver.schema.check import prune
+from moorage.apiserver.status import StatusError
 from tests.apiserver_kinds.builders import KINDS, container, pod, workload
 
 # Fields that have another name in the official client, and a definition that it does not have.
@@ -76,7 +77,7 @@ def test_the_official_client_knows_every_field(name):
     ],
 )
 def test_unknown_fields_are_found_with_their_paths(obj, paths):
-    assert sorted(unknown_fields(KINDS["pods"], obj)) == paths
+    assert sorted(KINDS["pods"].shape.unknown_fields(obj)) == paths
 
 
 STRUCT = "json: cannot unmarshal {} into Go struct field {} of type {}"
@@ -154,24 +155,26 @@ STRUCT = "json: cannot unmarshal {} into Go struct field {} of type {}"
             "services", {"spec": {"ports": [{"targetPort": "http"}]}}, [], id="a port by name"
         ),
         pytest.param("pods", pod(nodeName=None), [], id="null is nothing"),
-        pytest.param(
-            "pods",
-            [],
-            ["json: cannot unmarshal array into Go value of type v1.Pod"],
-            id="no object at all",
-        ),
     ],
 )
 def test_values_of_a_wrong_type_are_found_with_their_paths(plural, obj, errors):
-    assert type_errors(KINDS[plural], obj) == errors
+    assert KINDS[plural].shape.type_errors(obj) == errors
 
 
 def test_a_value_of_a_wrong_type_is_refused_in_the_words_of_go():
-    assert decode_error(KINDS["pods"], pod()) is None
-    assert decode_error(KINDS["pods"], pod(priority="high")) == (
+    kind = KINDS["pods"]
+    assert check_fields(pod(), kind, Query(()), Sent(b"", None)) == []
+    with pytest.raises(StatusError) as refused:
+        check_fields(pod(priority="high"), kind, Query(()), Sent(b"", None))
+    assert refused.value.message == (
         'Pod in version "v1" cannot be handled as a Pod: json: cannot unmarshal string into Go '
         "struct field PodSpec.spec.priority of type int32"
     )
+
+
+def test_only_an_object_is_a_pod():
+    with pytest.raises(StatusError, match="expected a JSON object, not list"):
+        check_kind([], KINDS["pods"].resource)
 
 
 def test_pruning_keeps_known_fields():
@@ -181,18 +184,23 @@ def test_pruning_keeps_known_fields():
         nodeSelector={"a": "b", "c": None},
         containers=[None, container(imagee="x", args=["a", None])],
     )
-    prune(KINDS["pods"], obj)
+    KINDS["pods"].shape.prune(obj)
     assert obj == pod(nodeSelector={"a": "b"}, containers=[container(args=["a"])])
 
 
+def merge_key(*path: str) -> str:
+    """The merge key of a list of pods, by its path."""
+    found = catalog.kind_definition(KINDS["pods"].resource)
+    for name in path[:-1]:
+        found = catalog.definition(found.fields[name].innermost.name)
+    return found.fields[path[-1]].patch_merge_key
+
+
 def test_lists_of_a_pod_have_their_merge_keys():
-    keys = KINDS["pods"].merge_keys
-    assert {path: keys.get(path) for path in ("spec.containers", "spec.tolerations")} == {
-        "spec.containers": "name",
-        "spec.tolerations": None,
-    }
-    assert keys["spec.containers.ports"] == "containerPort"
-    assert keys["status.conditions"] == "type"
+    assert merge_key("spec", "containers") == "name"
+    assert merge_key("spec", "tolerations") == ""
+    assert merge_key("spec", "containers", "ports") == "containerPort"
+    assert merge_key("status", "conditions") == "type"
 
 
 @pytest.mark.parametrize("kind", all_kinds(), ids=lambda kind: kind.resource.qualified)

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moorage.api import resources
-from moorage.apiserver.schema.check import prune, type_errors, unknown_fields
+from moorage.apiserver.schema.builtin import builtin_shape
 from moorage.apiserver.schema.shape import fits
 from tests.apiserver_kinds.test_any_object import objects_of_any_kind
 
@@ -87,7 +87,7 @@ def test_the_quick_check_accepts_only_objects_of_the_right_shape(obj, expected):
 def test_the_quick_check_accepts_only_valid_base64(data, expected):
     assert fits(resources.SECRETS, {"data": {"a": data}}) is expected
     if expected:
-        assert type_errors(resources.SECRETS, {"data": {"a": data}}) == []
+        assert builtin_shape(resources.SECRETS).type_errors({"data": {"a": data}}) == []
 
 
 ODD: st.SearchStrategy[object] = st.sampled_from(
@@ -113,8 +113,8 @@ def test_the_quick_check_accepts_only_what_the_full_check_accepts(drawn, data, s
         sent = sent | {"spec": data.draw(st.composite(lambda draw: _replaced(sent, draw))())}
     if not fits(kind.resource, sent):
         return
-    assert type_errors(kind, sent) == []
-    assert unknown_fields(kind, sent) == []
+    assert kind.shape.type_errors(sent) == []
+    assert kind.shape.unknown_fields(sent) == []
     before = copy.deepcopy(sent)
-    prune(kind, sent)
+    kind.shape.prune(sent)
     assert sent == before

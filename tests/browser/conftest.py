@@ -6,8 +6,8 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -76,9 +76,9 @@ class Faults:
             self.told.append(message.text)
 
 
-@pytest.fixture(scope="session")
-def opened(chromium: Any, up: Up) -> Iterator[Any]:
-    """A browser's context in which the login link was followed."""
+@contextmanager
+def logged_in(chromium: Any, up: Up) -> Iterator[Any]:
+    """Yield a browser's context in which the next login link of a sandbox was followed."""
     context = chromium.new_context(viewport={"width": 1280, "height": 800})
     context.set_default_timeout(WAIT_MILLISECONDS)
     first = context.new_page()
@@ -91,6 +91,13 @@ def opened(chromium: Any, up: Up) -> Iterator[Any]:
     context.close()
 
 
+@pytest.fixture(scope="session")
+def opened(chromium: Any, up: Up) -> Iterator[Any]:
+    """A browser's context in which the login link of the sandbox was followed."""
+    with logged_in(chromium, up) as context:
+        yield context
+
+
 @pytest.fixture
 def page(opened: Any) -> Iterator[Any]:
     """A page of the browser; it fails a test whose script failed."""
@@ -100,10 +107,3 @@ def page(opened: Any) -> Iterator[Any]:
     yield made
     made.close()
     assert faults.told == []
-
-
-@pytest.fixture(scope="session")
-def images() -> Path | None:
-    """Where screenshots of the documents are written; None leaves them as they are."""
-    folder = os.environ.get("PAGE_IMAGES", "")
-    return Path(folder) if folder else None

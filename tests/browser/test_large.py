@@ -19,6 +19,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 NODES, PODS_OF_A_NODE = 5000, 10
 SCRIPT = '<img src=x onerror="document.body.dataset.hit=1">'
+SIGHT = """() => {
+  const at = document.querySelector("aside.detail h2").getBoundingClientRect();
+  return at.top >= 0 && at.bottom <= innerHeight;
+}"""
 
 
 def filled(number: int) -> dict[str, Any]:
@@ -74,6 +78,12 @@ def test_every_one_of_5000_nodes_is_drawn_and_names_stay_text(chromium: Any, lin
     page.wait_for_selector(f"#tiles[data-painted='{NODES}']")
     page.goto(f"{link.partition('/login')[0]}/cluster?node=node-4321")
     page.locator("aside.detail").get_by_text("team-4/web-4321-9").wait_for()
+    # A node that is chosen far down is in sight, and so is what the page tells of it.
+    page.locator("#tiles").focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url("**/cluster?node=node-4324")
+    page.wait_for_function("scrollY > 0")
+    assert page.evaluate(SIGHT)
     # No API server stores such a name; a scheduler that tells one does no harm.
     for view, place in (("cluster?node=node-0", "aside.detail"), ("queue", "[data-lane=active]")):
         page.goto(f"{link.partition('/login')[0]}/{view}")

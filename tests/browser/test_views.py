@@ -7,13 +7,11 @@ Left out: large clusters (`test_large`), who gets in (``tests/dashboard/test_gua
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.browser.acting import hold, pod, settle, typed
 from tests.browser.install import Browser
 from tests.sandbox.process import Up
 
@@ -21,60 +19,18 @@ pytestmark = [pytest.mark.browser, pytest.mark.timeout(300)]
 
 VIEWS = (
     "cluster",
+    "cluster?node=node-05",
+    "cluster?as=table",
     "queue",
+    "pod",
     "pod/default/giant",
     "decisions",
     "groups",
     "what-if",
     "plugins",
     "time",
+    "no-such-view",
 )
-
-
-def typed(up: Up, *words: str, stdin: str = "") -> str:
-    """Type a command that finds the sandbox."""
-    command = [sys.executable, "-m", "moorage.cli.main", *words]
-    command += ["--kubeconfig", str(up.kubeconfig)]
-    done = subprocess.run(
-        command, input=stdin, capture_output=True, text=True, check=True, timeout=60
-    )
-    return done.stdout
-
-
-def pod(name: str, *, cpu: str = "100m", **spec: Any) -> str:
-    container = {"name": "main", "image": "nginx", "resources": {"requests": {"cpu": cpu}}}
-    return json.dumps(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default"},
-            "spec": {"containers": [container], **spec},
-        }
-    )
-
-
-def settle(page: Any) -> None:
-    """Wait until a view has all that it asks for."""
-    page.wait_for_selector("h1")
-    page.locator(".busy").first.wait_for(state="detached")
-
-
-HOLD = """async (moving) => {
-  const frame = window.requestAnimationFrame;
-  window.requestAnimationFrame = () => 1;
-  await new Promise((done) => frame(() => frame(done)));
-  if (moving) document.querySelectorAll(".card").forEach((card) => card.classList.add("moved"));
-  document.getAnimations().forEach((each) => { each.pause(); each.currentTime = 0; });
-}"""
-
-
-def hold(page: Any, *, moving: bool = False) -> None:
-    """Keep a view as it is; the page draws with frames, so it changes no more.
-
-    Movements stand at their start, where they change most; cards that stand still move, too, if
-    that is wanted.
-    """
-    page.evaluate(HOLD, moving)
 
 
 def test_every_node_is_on_the_first_picture(page: Any) -> None:
@@ -93,6 +49,53 @@ def test_a_node_is_chosen_by_keys_and_told_in_full(page: Any) -> None:
     page.locator("aside.detail h2").wait_for()
     page.keyboard.press("Escape")
     page.wait_for_url("**/cluster")
+
+
+def tab_to(page: Any, name: str) -> None:
+    """Press Tab until something of this name, or with this label, has the focus."""
+    for _ in range(TABS_MAX):
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED) == name:
+            return
+    raise AssertionError(f"{TABS_MAX} times Tab do not lead to {name}")
+
+
+TABS_MAX = 80
+FOCUSED = """() => {
+  const at = document.activeElement;
+  return (at.labels?.[0] ?? at).textContent.trim();
+}"""
+
+
+def test_the_page_is_used_by_keyboard_alone(page: Any) -> None:
+    page.goto(f"{page.moorage_url}/cluster")
+    page.wait_for_selector("#tiles[data-painted]")
+    tab_to(page, "To the view")
+    tab_to(page, "Queue")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/queue")
+    tab_to(page, "Find")  # the focus goes on from the view that was opened
+    page.keyboard.type("typed-")
+    page.wait_for_url("**/queue?find=typed-")
+    tab_to(page, "Pods")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("1")
+    tab_to(page, "Create pods")
+    page.keyboard.press("Enter")
+    page.get_by_role("form", name="Create pods").get_by_text("done").wait_for()
+
+
+def test_every_region_control_and_table_has_a_name(page: Any) -> None:
+    """A screen reader tells landmarks, controls and tables by their names."""
+    unnamed = """() => [...document.querySelectorAll("nav, form, table, section, aside, .scroll")]
+      .filter((each) => !(each.ariaLabel || each.getAttribute("aria-labelledby") || each.caption))
+      .map((each) => each.outerHTML.slice(0, 80))"""
+    for view in VIEWS:
+        page.goto(f"{page.moorage_url}/{view}")
+        settle(page)
+        assert page.evaluate(unnamed) == [], view
+        assert page.locator("h1").count() == 1
+        assert page.locator("main").count() == 1
 
 
 def test_a_pod_goes_through_the_lanes_to_a_node(page: Any, up: Up) -> None:
@@ -213,6 +216,7 @@ def test_three_nodes_are_tried_and_then_what_was_told_happens(page: Any, up: Up)
     form.get_by_label("cpu of each").fill("16")
     form.get_by_role("button").click()
     page.locator("#what-if-sum").get_by_text("2 pods would start").wait_for()
+    assert page.url.endswith("/what-if?change=nodes&count=3&cpu=16&memory=32Gi")
     page.get_by_role("row", name="default/wide-1").get_by_text("starts").wait_for()
     page.get_by_role("button", name="Carry it out").click()
     page.goto(f"{page.moorage_url}/cluster")
@@ -220,6 +224,8 @@ def test_three_nodes_are_tried_and_then_what_was_told_happens(page: Any, up: Up)
     for name in ("wide-1", "wide-2"):
         page.goto(f"{page.moorage_url}/pod/default/{name}")
         page.locator(".sentence").get_by_text("bound to node-2").wait_for()
+    page.goto(f"{page.moorage_url}/what-if?change=nodes&count=3&cpu=16&memory=32Gi")
+    assert page.get_by_label("cpu of each").input_value() == "16"
 
 
 SCRIPT = '<img src=x onerror="document.body.dataset.hit=1"><script>1</script>'
@@ -262,24 +268,3 @@ def test_a_lost_connection_is_told_and_comes_back(page: Any) -> None:
     banner.get_by_text("Not connected").wait_for()
     page.unroute("**/page/v1/changes*")
     banner.wait_for(state="detached")
-
-
-SHOTS = (
-    ("page-cluster", "cluster?node=node-12", "light"),
-    ("page-queue", "queue", "light"),
-    ("page-pod", "pod/default/giant", "light"),
-    ("page-decisions", "decisions", "dark"),
-)
-
-
-@pytest.mark.parametrize(("name", "view", "scheme"), SHOTS)
-def test_pictures_of_the_views_are_taken(
-    page: Any, images: Path | None, tmp_path: Path, name: str, view: str, scheme: str
-) -> None:
-    page.emulate_media(color_scheme=scheme)
-    page.goto(f"{page.moorage_url}/{view}")
-    settle(page)
-    hold(page)
-    path = (images or tmp_path) / f"{name}.png"
-    page.screenshot(path=str(path))
-    assert path.read_bytes().startswith(b"\x89PNG")

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from moorage.bench.fgd import experiment
+from moorage.bench.fgd.experiment import run_experiment
 from moorage.cli.main import main
 
 DATA = Path(__file__).parents[1] / "bench" / "fgd" / "data"
@@ -41,6 +43,28 @@ def test_a_run_that_does_not_agree_with_published_results_exits_with_1(tmp_path)
     assert found.exit_code == 1
     assert "87.66 +- 0.00" in found.stdout
     assert "0 of 1" in found.stdout
+
+
+def test_a_finished_experiment_is_not_done_again(tmp_path, monkeypatch):
+    data, found = tmp_path / "data", tmp_path / "found"
+    shutil.copytree(DATA, data)
+    args = ["--data", str(data), "--trace", "default", "--policy", "BestFit", "-o", "json"]
+    first = run(*args, "--out", str(found), "--seeds", "1")
+    seeds: list[int] = []
+
+    def counted(trace, policy, seed, **kwargs):
+        seeds.append(seed)
+        return run_experiment(trace, policy, seed, **kwargs)
+
+    monkeypatch.setattr(experiment, "run_experiment", counted)
+    assert run(*args, "--out", str(found), "--seeds", "1").stdout == first.stdout
+    assert seeds == []
+    run(*args, "--out", str(found), "--seeds", "1,2")
+    assert seeds == [2]
+    file = data / "openb_pod_list_default.csv"
+    file.write_text("\n".join(file.read_text().splitlines()[:-1]) + "\n")
+    run(*args, "--out", str(found), "--seeds", "1,2")
+    assert seeds == [2, 1, 2]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import sys
+from datetime import UTC, datetime
 from typing import cast
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 from moorage.base.errors import UsageError
 from moorage.base.verbosity import V5, ObjectName, Told
 from moorage.cli.json_log import JsonFormatter
+from moorage.cli.klog_text import KlogFormatter
 from moorage.cli.options import log_formatter, log_from
 
 
@@ -81,8 +84,29 @@ def test_text_is_the_default_and_other_formats_are_refused() -> None:
     assert isinstance(log_formatter("json"), JsonFormatter)
     record = logging.LogRecord("moorage.x", logging.INFO, "p.py", 1, "said", (), None)
     assert log_formatter("text").format(record) == "INFO moorage.x: said"
+    record.created, record.process = 1_767_225_600.25, 42
+    when = datetime.fromtimestamp(record.created, UTC).astimezone()
+    line_of_klog = log_formatter("text", klog=True).format(record)
+    assert line_of_klog == f"I{when:%m%d %H:%M:%S}.250000      42 p.py:1] said"
     with pytest.raises(UsageError, match="--logging-format xml: write text or json"):
         log_formatter("xml")
+
+
+@pytest.mark.parametrize(
+    ("level", "letter"),
+    [(logging.DEBUG, "I"), (V5, "I"), (logging.WARNING, "W"), (logging.ERROR, "E")],
+)
+def test_a_line_of_klog_begins_with_its_severity_and_ends_with_the_traceback(
+    level: int, letter: str
+) -> None:
+    try:
+        int("boom")
+    except ValueError:
+        record = logging.LogRecord("x", level, "p.py", 1, "said", (), sys.exc_info())
+    first, second, *_, last = KlogFormatter().format(record).splitlines()
+    assert re.fullmatch(rf"{letter}\d{{4}} \d\d:\d\d:\d\d\.\d{{6}} +\d+ p\.py:1\] said", first)
+    assert second == "Traceback (most recent call last):"
+    assert last.endswith("with base 10: 'boom'")
 
 
 def test_the_name_info_still_stands_for_its_own_level() -> None:

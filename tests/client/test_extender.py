@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -268,6 +269,30 @@ async def test_a_broken_or_silent_extender_is_an_error_in_time(handler, message)
     # Without an answer it is not known whether it did what it was asked.
     silent = handler in (cut, endless, hang)
     assert type(caught.value) is (ExtenderSilentError if silent else ExtenderError)
+
+
+@pytest.mark.parametrize("handler", [failing, garbage, cut, endless, hang, None])
+async def test_the_password_of_an_address_is_used_and_stands_in_no_message(handler):
+    used: list[str | None] = []
+
+    async def noting(request: web.Request) -> web.StreamResponse:
+        used.append(request.headers.get("Authorization"))
+        answer: web.StreamResponse = await (handler or failing)(request)
+        return answer
+
+    async with serving(noting) as (url, _):
+        secret = url.replace("://", "://me:secret@")
+        settings = ExtenderSettings(url=secret, **VERBS, timeout_seconds=0.3)
+        if handler is None:  # nobody listens
+            settings = msgspec.structs.replace(settings, url="http://me:secret@127.0.0.1:1")
+            secret = settings.url
+        transport = OneTryTransport(ServerAccess(secret, FixedCredentials()))
+        extender = HttpExtender(settings, transport, whole=encode)
+        with pytest.raises(ExtenderError) as caught:
+            await asked(extender, "filter")
+        await transport.close()
+    assert "secret" not in f"{caught.value} {caught.value.__cause__} {extender.name}"
+    assert used == ([] if handler is None else ["Basic bWU6c2VjcmV0"])
 
 
 async def test_a_call_to_a_closed_port_is_an_error():

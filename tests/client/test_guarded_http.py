@@ -46,7 +46,7 @@ async def test_the_guard_is_asked_again_once_a_call_has_its_connection(
         access = ServerAccess(server=server, credentials=FixedCredentials())
         transport = HttpTransport(access, connections_max=1, guard=WriteGuard(check))
         tasks = TaskOwner(on_failure=lambda _name, _error: None)
-        first = tasks.spawn(transport.request(Call("GET", "/first")), name="first")
+        first = tasks.spawn(transport.request(Call(method, "/first", body=b"{}")), name="first")
         await busy.wait()
         second = tasks.spawn(transport.request(Call(method, "/second", body=b"{}")), name="second")
         for _ in range(20):  # it passes the first look, and waits for the connection

@@ -390,7 +390,7 @@ async def test_service_account(account, host, server):
     environ = {**INSIDE, "KUBERNETES_SERVICE_HOST": host}
     access = incluster_access(environ, clock=ManualClock(), directory=account)
     assert access is not None
-    assert (access.server, access.ca_pem, access.namespace) == (server, b"CA", "kube-system")
+    assert (access.server, access.trusted_pem(), access.namespace) == (server, b"CA", "kube-system")
     assert await _authorization(access.credentials) == "Bearer t"
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from moorage.api.node import Node
 from moorage.api.resources import NODES
-from moorage.base.aio import TaskOwner
+from moorage.base.aio import Hold, TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.errors import AnswerTooLargeError, DecodeError, RefusedError, TransportError
 from moorage.base.rng import Streams
@@ -84,11 +85,14 @@ class Heard:
 
 
 async def play(
-    *script: Any, optional: bool = False
+    *script: Any,
+    optional: bool = False,
+    heard: Heard | None = None,
+    each_turn: Callable[[], None] = lambda: None,
 ) -> tuple[Heard, list[str], Reflector[Node], list[float]]:
     """Run a reflector until the script is used up; return what was heard and asked."""
     transport = ScriptedTransport(*script)
-    clock, heard = ManualClock(), Heard()
+    clock, heard = ManualClock(), heard or Heard()
     reflector = Reflector(
         transport,
         NODES,
@@ -105,6 +109,7 @@ async def play(
         waiting = tasks.spawn(transport.exhausted.wait(), name="exhausted")
         while not waiting.done():
             assert not task.done(), task.exception()
+            each_turn()
             await _turn()
         await tasks.cancel_all()
     return heard, [_short(call.target) for call in transport.calls], reflector, slept
@@ -359,6 +364,16 @@ CASES = [
         id="an ERROR 500 relists",
     ),
     pytest.param(
+        [
+            Stream(*BEGIN, added("c", 12)),
+            Stream(bookmark(9)),
+            Stream(added("a", 1), bookmark(9, end=True), bookmark(10)),
+        ],
+        ["watch-list@", "watch@12", "watch-list@", "watch@10"],
+        [*BEGIN_HEARD, "add c@12", "missed b@2", "missed c@12", "update a@1->1"],
+        id="a version that goes back relists at any version",
+    ),
+    pytest.param(
         [Stream(*BEGIN, error(429, "TooManyRequests")), Stream(added("c", 6))],
         ["watch-list@", "watch@5", "watch@6"],
         [*BEGIN_HEARD, "add c@6"],
@@ -424,3 +439,76 @@ async def test_the_store_holds_what_the_handler_was_told():
     *_, reflector, _ = await play(Stream(*BEGIN, deleted("a", 6), added("c", 7)))
     assert sorted(reflector.objects) == [("", "b"), ("", "c")]
     assert reflector.last_resource_version == "7"
+
+
+async def test_changes_wait_while_they_are_held_back():
+    hold, heard = Hold(), Heard()
+    transport = ScriptedTransport(Stream(*BEGIN, added("c", 7)))
+    reflector = Reflector(
+        transport,
+        NODES,
+        Node,
+        handler=heard,
+        clock=ManualClock(),
+        rng=Streams(1).stream("reflector"),
+        hold=hold,
+    )
+    tasks = TaskOwner()
+    with hold.keeping_back():
+        tasks.spawn(reflector.run(), name="reflector")
+        for _ in range(50):
+            await _turn()
+        assert heard.log == []
+    await transport.exhausted.wait()
+    await tasks.cancel_all()
+    assert heard.log[-1] == "add c@7"
+
+
+LONG = [node(f"n{number:04}", number + 1) for number in range(1000)]
+
+
+class Turns(Heard):
+    """A handler that counts what it hears between two turns of the loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now, self.most = 0, 0
+
+    def on_add(self, obj: Node) -> None:
+        self.now += 1
+        self.most = max(self.most, self.now)
+
+    def on_delete(self, obj: Node, *, missed: bool) -> None:
+        self.on_add(obj)
+
+    def turn(self) -> None:
+        self.now = 0
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(
+            [
+                Stream(*({"type": "ADDED", "object": obj} for obj in LONG), bookmark(5, end=True)),
+                Stream(bookmark(6, end=True)),
+            ],
+            id="listed as a stream",
+        ),
+        pytest.param(
+            [
+                NO_STREAMING_LIST,
+                answer(node_list(5, *LONG)),
+                Stream(error(410, "Expired")),
+                NO_STREAMING_LIST,
+                answer(node_list(6)),
+            ],
+            id="listed in one page",
+        ),
+    ],
+)
+async def test_the_loop_has_turns_while_a_long_list_comes_and_while_it_goes(script):
+    heard = Turns()
+    _, _, reflector, _ = await play(*script, heard=heard, each_turn=heard.turn)
+    assert 0 < heard.most <= 64
+    assert not reflector.objects

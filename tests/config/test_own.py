@@ -15,6 +15,7 @@ from moorage.config.own import (
     LoadedConfiguration,
     MoorageConfiguration,
     OwnProfile,
+    Tracing,
 )
 
 KUBE = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -116,6 +117,32 @@ def test_the_settings_of_a_profile_are_found_by_its_name():
                 "must be a number greater than 0"
             ],
             id="no budget at all",
+        ),
+        pytest.param(
+            OWN + "tracing: {}\n",
+            [
+                "MoorageConfiguration: tracing.samplingRatePerMillion: Required value: "
+                "1000000 traces every attempt"
+            ],
+            id="traces without a rate",
+        ),
+        pytest.param(
+            OWN + "tracing: {samplingRatePerMillion: 1000001, endpoint: 'ftp://h'}\n",
+            [
+                "MoorageConfiguration: tracing.samplingRatePerMillion: Invalid value: 1000001: "
+                "must be from 0 to 1000000",
+                'MoorageConfiguration: tracing.endpoint: Invalid value: "ftp://h": '
+                "must be HOST:PORT, or a URL of http or https",
+            ],
+            id="more attempts than there are, and a collector behind FTP",
+        ),
+        pytest.param(
+            OWN + "tracing: {samplingRatePerMillion: 1, endpoint: 'http://me:secret@h'}\n",
+            [
+                "MoorageConfiguration: tracing.endpoint: Invalid value: no user or password: "
+                "set OTEL_EXPORTER_OTLP_HEADERS in the environment"
+            ],
+            id="a password in the address, which is not repeated",
         ),
         pytest.param(
             OWN + "pluginBudgetSeconds: .inf\n",
@@ -228,6 +255,7 @@ def test_a_profile_may_let_the_pods_of_a_group_wait_at_permit():
 def test_the_reference_page_names_exactly_the_fields_there_are():
     rows = re.findall(r"^\| `([a-zA-Z.\[\]]+)` \|", PAGE.read_text(), flags=re.MULTILINE)
     own = set(MoorageConfiguration.__struct_encode_fields__) - {"apiVersion", "kind", "profiles"}
+    own = own - {"tracing"} | {f"tracing.{name}" for name in Tracing.__struct_encode_fields__}
     profile = {f"profiles[].{name}" for name in OwnProfile.__struct_encode_fields__}
     assert sorted(rows) == sorted(own | profile)
 

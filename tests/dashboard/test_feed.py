@@ -6,6 +6,9 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
+from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock, SystemClock
 from moorage.dashboard.feed import Feed
 from moorage.dashboard.sessions import Sessions
@@ -50,15 +53,25 @@ async def test_nothing_is_sent_while_nothing_changes() -> None:
     assert feed.version == 1
 
 
-async def test_viewers_are_told_the_time_where_nothing_changes() -> None:
+async def test_viewers_hear_where_nothing_changes_and_nobody_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    slept: list[float] = []
+
+    async def passed(seconds: float) -> None:
+        slept.append(seconds)
+        await asyncio.sleep(0)  # noqa: TID251 - lets the viewer go on
+
+    monkeypatch.setattr("moorage.dashboard.feed.real_sleep", passed)
     feed = Feed(FakeSource(), SystemClock())
     await feed.look()
-    waiting = asyncio.ensure_future(feed.after(1))  # noqa: TID251 - a viewer beside the test
-    await asyncio.sleep(0)  # noqa: TID251 - lets the viewer begin to wait
-    for _ in range(5):
-        assert not waiting.done()
-        await feed.look()
-    assert await waiting == []
+    tasks = TaskOwner()
+    with feed.viewer():
+        tasks.spawn(feed.beat(), name="beat")
+        assert await feed.after(1) == []
+        assert await feed.after(1) == []
+    await tasks.cancel_all()
+    assert set(slept) == {5.0}
     assert feed.time == TIME
 
 

@@ -133,3 +133,11 @@ async def test_files_outside_the_page_are_not_served() -> None:
         for path in ("/static/../server.py", "/static/%2e%2e/server.py", "/static/js"):
             async with http.get(page.url + path) as answer:
                 assert answer.status == 404
+
+
+async def test_an_address_that_is_no_view_gets_the_page_which_lists_the_views() -> None:
+    async with serving(FakeSource()) as (page, links), browser() as http:
+        await http.get(links[0])
+        async with http.get(f"{page.url}/clusters") as answer:
+            assert answer.status == 404
+            assert "/static/js/main.js" in await answer.text()

@@ -148,6 +148,9 @@ class Asking:
         narrow = (found.group, found.resource) in ((LEASES.group, LEASES.plural), ("", "events"))
         where = found.namespace if narrow else ""
         self.used.add(Right(where, found.group, found.whole_resource, found.verb))
+        if found.whole_resource == "resourceclaims/status" and b"reservedFor" in call.whole_body:
+            # The server asks for it because of the content; an allocation is always reserved.
+            self.used.add(Right(where, found.group, "resourceclaims/binding", found.verb))
 
 
 class _Nothing:

@@ -1,4 +1,4 @@
-"""What the scheduler does with its rights: one scenario for each part of its work.
+"""The use of the scheduler's rights: one scenario for each part of its work.
 
 Each scenario ends in an error where the scheduler may not do what it shows.
 """
@@ -24,6 +24,7 @@ from moorage.service.kinds import CUSTOM, JOB, POD_GROUP, WATCHED
 from moorage.service.leader import elector_of
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
+from tests.apiserver_kinds.builders import of_resource
 from tests.controllers.test_resource_claims import claims, device_class, offered, state
 from tests.controllers.test_resource_claims import template as claim_template
 from tests.controllers.test_resource_claims import using as using_device
@@ -102,15 +103,7 @@ def _object(kind: Any, number: int) -> Manifest:
     body = bodies.get(resource.kind, {})
     if resource.kind == "PodGroup":
         body = {"spec": group_bodies[resource.group]}
-    metadata: Manifest = {"name": name}
-    if resource.namespaced:
-        metadata["namespace"] = "default"
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "metadata": metadata,
-        **body,
-    }
+    return of_resource(resource, name, body)
 
 
 def _template(labels: dict[str, str], **spec: str) -> Manifest:
@@ -367,7 +360,7 @@ SCENARIOS: dict[str, Scenario] = {
     "makes the claim of an extended resource": Scenario(makes_claims),
     "takes back a claim that it made": Scenario(takes_claims_back, script=refuses_bindings),
 }
-"""What every scheduler does."""
+"""The work of every scheduler."""
 
 _GROUPS = _gates("GenericWorkload", "GangScheduling")
 _HOLDING = parse_config(
@@ -393,7 +386,7 @@ FURTHER: dict[str, dict[str, Scenario]] = {
     }
     for value, (what, config) in _FURTHER.items()
 }
-"""What a scheduler does besides, by the chart's value that gives it the rights."""
+"""Further work of a scheduler, by the chart's value that gives it the rights."""
 
 FURTHER["podGroups"]["tells about PodGroups of Kubernetes"] = Scenario(
     tells_about_groups, config=_GROUPS

@@ -143,12 +143,18 @@ class TestRendered:
         words += ["--set", "metrics.readers[0].name=prometheus"]
         words += ["--set", "metrics.readers[0].namespace=monitoring"]
         words += ["--set", "imagePullSecrets[0].name=pull", "--set", "podLabels.team=a"]
+        words += ["--set", "env[0].name=OTEL_EXPORTER_OTLP_HEADERS"]
+        words += ["--set", "env[0].valueFrom.secretKeyRef.name=collector"]
+        words += ["--set", "env[0].valueFrom.secretKeyRef.key=headers"]
         found = objects(rendered(*words))
         template = only(found, "Deployment")["spec"]["template"]
         (container,) = template["spec"]["containers"]
         assert violations(template["spec"]) == []
         assert container["image"] == "moorage@sha256:" + "0" * 64
         assert container["args"][-1] == "--foo=a b"
+        (variable,) = container["env"]
+        assert variable["name"] == "OTEL_EXPORTER_OTLP_HEADERS"
+        assert variable["valueFrom"]["secretKeyRef"] == {"name": "collector", "key": "headers"}
         assert template["spec"]["imagePullSecrets"] == [{"name": "pull"}]
         assert template["metadata"]["labels"]["team"] == "a"
         monitor = only(found, "ServiceMonitor")["spec"]
@@ -169,6 +175,7 @@ class TestRendered:
             pytest.param("profile=fast", "at '/profile'", id="no such profile"),
             pytest.param("replicas=-1", "at '/replicas'", id="less than no replica"),
             pytest.param("image.digest=abc", "at '/image/digest'", id="not a digest"),
+            pytest.param("env[0].value=x", "at '/env/0'", id="a variable without a name"),
             pytest.param("imagen=1", "'imagen' not allowed", id="a value that there is not"),
             pytest.param(
                 "priorityClass.value=2000000000", "at '/priorityClass/value'", id="a system's value"

@@ -13,6 +13,7 @@ from typing import Final
 from moorage.base.rng import Streams
 from moorage.explain.answer import Explanation
 from tests.explain import planted_devices as devices
+from tests.explain import planted_groups as groups
 from tests.explain import planted_nodes as nodes
 from tests.explain import planted_volumes as volumes
 from tests.explain.plan import Case, Plan
@@ -56,6 +57,9 @@ PLANTED: Final[tuple[Callable[[Plan], tuple[str, str]], ...]] = (
     devices.devices_elsewhere,
     devices.missing_device_class,
     devices.missing_resource_claim,
+    groups.missing_member,
+    groups.group_without_room,
+    groups.member_too_large,
 )
 
 

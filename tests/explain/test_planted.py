@@ -25,6 +25,7 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.testing.builders import Manifest
 from moorage.testing.virtual_cluster import NotReachedError, VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
+from moorage.what_if.rehearsal import Rehearsal
 from tests.explain.applying import applied, changed
 from tests.explain.clusters import explained, pod_of, world_of
 from tests.explain.plan import Case
@@ -79,6 +80,10 @@ def test_every_default_plugin_that_may_hold_a_pod_has_a_planted_cause() -> None:
 def _place(manifests: list[Manifest], config: LoadedConfiguration) -> str:
     """Return the node that pod ``p`` gets, its victims gone; "" for none."""
     world = world_of(*manifests, config=config)
+    if world.fill().core.snapshot.groups.terms_of(pod_of(world, "p")) is not None:
+        rehearsal = Rehearsal(world)
+        rehearsal.settle()  # members are placed together
+        return rehearsal.objects.pods["default", "p"].spec.node_name
     decision = world.fill().core.cycles[_DEFAULT].decide(PodInfo(pod_of(world, "p")))
     gone = {victim.full_name for victim in decision.victims}
     if decision.node_name or not gone:
@@ -239,6 +244,8 @@ async def _apply(cluster: VirtualCluster, case: Case, way: WayOut) -> None:
         await cluster.patch(NODES, way.node, {"spec": {"unschedulable": False}})
     if way.kind == "node":
         await cluster.play(way.create)
+    if way.kind == "member":
+        await cluster.create(*way.create)
     if way.patch:
         pod = next(each for each in case.manifests if each["metadata"]["name"] == "p")
         await cluster.client.delete(PODS, "p", namespace="default")

@@ -7,8 +7,7 @@ once more, cache and queue agree with the server, and every pod is bound or has 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections import Counter
 
 import msgspec
 import pytest
@@ -16,72 +15,50 @@ import pytest
 from moorage.api.resources import NODES, PODS
 from moorage.base import aio
 from moorage.base.clock import ManualClock
-from moorage.base.errors import TransportError
 from moorage.base.rng import Random, Streams
-from moorage.client.transport import Answer, Call, LineStream, Transport
+from moorage.client.transport import Answer, Transport
 from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.faults import Fate, FaultyTransport
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.client.fakes import failure
 
 STEPS = 60
+EXPIRED = Answer(410, {}, msgspec.json.encode(failure(410, "Expired")))
 
 
-class Faulty:
-    """Hands on calls; what a watch says may be said twice, be lost, or be its last word."""
-
-    def __init__(self, inner: Transport, rng: Random) -> None:
-        self.inner = inner
-        self.rng = rng
-        self.faults: dict[str, int] = {}
-        self.broken = True
-
-    async def request(self, call: Call) -> Answer:
-        return await self.inner.request(call)
-
-    @asynccontextmanager
-    async def stream(self, call: Call) -> AsyncIterator[LineStream]:
-        async with self.inner.stream(call) as lines:
-            yield _Lines(self, lines)
-
-    async def close(self) -> None:
-        await self.inner.close()
-
-    def count(self, fault: str) -> None:
-        self.faults[fault] = self.faults.get(fault, 0) + 1
+FATES: tuple[tuple[float, Fate], ...] = (
+    (0.1, "twice"),
+    (0.15, "lost"),
+    (0.2, "cut"),
+    (0.25, "expired"),
+)
 
 
-class _Lines:
-    def __init__(self, faulty: Faulty, inner: LineStream) -> None:
-        self._faulty = faulty
-        self._inner = inner
-        self.status = inner.status
-        self.headers: Mapping[str, str] = inner.headers
+class Fates:
+    """Draws what happens to each line, and counts it."""
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        faulty, born_broken = self._faulty, self._faulty.broken
-        async for line in self._inner:
-            # A list in the form of a watch is told whole; what follows it may go wrong.
-            listing = b"initial-events-end" in line or not born_broken
-            fault = faulty.rng.random() if not listing else 1.0
-            if born_broken and not faulty.broken:
-                # Faults have stopped: whoever may have lost something is made to list anew.
-                yield msgspec.json.encode({"type": "ERROR", "object": failure(410, "Expired")})
-                return
-            if fault < 0.1:
-                faulty.count("twice")
-                yield line
-            elif fault < 0.15:
-                faulty.count("lost")
-                continue
-            elif fault < 0.2:
-                faulty.count("reset")
-                raise TransportError("connection reset")
-            elif fault < 0.25:
-                faulty.count("expired")
-                yield msgspec.json.encode({"type": "ERROR", "object": failure(410, "Expired")})
-                return
-            yield line
+    def __init__(self, rng: Random) -> None:
+        self._rng = rng
+        self.counts: Counter[Fate] = Counter()
+
+    def draw(self, line: bytes) -> Fate:
+        # The line that ends a list in the form of a watch is always told.
+        if b"initial-events-end" in line:
+            return "told"
+        drawn = self._rng.random()
+        fate: Fate = next((fate for most, fate in FATES if drawn < most), "told")
+        self.counts[fate] += 1
+        return fate
+
+
+async def stop_faults(faulty: FaultyTransport) -> None:
+    """Let the wire work again, after a time in which every stream ends and no watch goes on."""
+    faulty.mend()
+    faulty.faults.answers["WATCH"] = EXPIRED
+    faulty.cut()
+    await aio.sleep(5)
+    faulty.mend()
 
 
 async def shake(cluster: VirtualCluster, rng: Random) -> None:
@@ -107,19 +84,19 @@ async def shake(cluster: VirtualCluster, rng: Random) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_belief_is_mended_when_the_faults_stop(seed: int) -> None:
     clock, rng = ManualClock(), Streams(seed).stream("faults")
-    made: list[Faulty] = []
+    fates = Fates(rng)
+    made: list[FaultyTransport] = []
 
     def around(inner: Transport) -> Transport:
-        made.append(Faulty(inner, rng))
+        made.append(FaultyTransport(inner))
+        made[0].faults.fate = fates.draw
         return made[0]
 
     async def main() -> None:
         nodes = [node_manifest(name, cpu="8") for name in ("n1", "n2")]
         async with VirtualCluster(clock, nodes=nodes, around=around, seed=seed) as cluster:
             await shake(cluster, Streams(seed).stream("changes"))
-            made[0].broken = False
-            for node in ("n1", "n2"):  # something to say on every stream, so that each ends
-                await cluster.patch(NODES, node, {"metadata": {"labels": {"last": "word"}}})
+            await stop_faults(made[0])
             await cluster.create(pod_manifest("last"))
             await aio.sleep(400)
             core = cluster.scheduler.core
@@ -132,4 +109,4 @@ def test_belief_is_mended_when_the_faults_stop(seed: int) -> None:
                 assert (status, bool(node)) == ("True", True) or reason == "Unschedulable"
 
     run_virtual(main(), clock)
-    assert sorted(made[0].faults) == ["expired", "lost", "reset", "twice"]
+    assert sorted(fates.counts) == ["cut", "expired", "lost", "told", "twice"]

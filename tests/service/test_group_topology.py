@@ -6,6 +6,7 @@ import pytest
 
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.resources import NODES
+from moorage.service import group_turns
 from moorage.testing.builders import Manifest, node_manifest
 from tests.scenarios.gangs import Cluster, coscheduling, of_labels, of_object, play, pod_group
 from tests.service import test_group_attempt as of_kubernetes
@@ -35,6 +36,14 @@ def members(how: str, *, labelled: bool) -> list[Manifest]:
     return pods if labelled else [group, *pods]
 
 
+@pytest.fixture(params=["at once", "in turns"])
+def _in_turns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Decide at once, or with a turn for the other tasks after each rack that was tried."""
+    if request.param == "in turns":
+        monkeypatch.setattr(group_turns, "_TURN_NS", 0)
+
+
+@pytest.mark.usefixtures("_in_turns")
 @pytest.mark.parametrize("labelled", [False, True], ids=["a PodGroup", "labels"])
 def test_a_group_waits_for_a_rack_and_starts_when_there_is_one(labelled):
     async def scenario(live: Cluster) -> None:
@@ -53,6 +62,7 @@ def test_a_group_waits_for_a_rack_and_starts_when_there_is_one(labelled):
     play(scenario, cluster=racks(a=2, b=1), config=coscheduling())
 
 
+@pytest.mark.usefixtures("_in_turns")
 @pytest.mark.parametrize("labelled", [False, True], ids=["a PodGroup", "labels"])
 @pytest.mark.parametrize(
     ("cpus", "expected"),

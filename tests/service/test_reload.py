@@ -237,6 +237,10 @@ EXTENDER = {"urlPrefix": "http://127.0.0.1:1/", "filterVerb": "f"}
             "pluginBudgetSeconds: cannot change", id="a setting of moorage's own",
         ),
         pytest.param(
+            config(profile(), profile("busy"), own={"tracing": {"samplingRatePerMillion": 1}}),
+            "tracing: cannot change", id="traces",
+        ),
+        pytest.param(
             config(profile(), profile("busy"),
                    own={"profiles": [{"schedulerName": "busy", "groupMode": "permit"}]}),
             "profile busy: groupMode, groupOrders", id="how a profile places groups",

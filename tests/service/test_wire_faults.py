@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
+from moorage.api.resources import PODS
 from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.client.transport import Answer, Transport
@@ -145,6 +146,27 @@ async def answers_to_events_are_lost(wire: Wire) -> None:
     assert wire.faulty.faults.lost["/events"] == 0
 
 
+async def answers_to_evictions_are_lost(wire: Wire) -> None:
+    """Two pods are preempted, and the answers to their deletions are lost."""
+    cluster, lost = wire.cluster, wire.faulty.faults.lost
+    high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 10}
+    victims, preemptors = ("low1", "low2"), ("high1", "high2")
+    await cluster.create(high | {"metadata": {"name": "high"}})
+    await cluster.create(*(pod_manifest(name, cpu="7") for name in victims))
+    await cluster.until(lambda: all(cluster.placements().values()))
+    lost.update(dict.fromkeys(("/pods/low1", "/pods/low2"), 1))
+    await cluster.create(
+        *(pod_manifest(name, cpu="7", priorityClassName="high") for name in preemptors)
+    )
+    await cluster.until(lambda: all(map(cluster.node_of, preemptors)))
+    assert not lost.total()
+    for name in victims:
+        assert cluster.pod(name) is None
+        assert len(await cluster.events(name, reason="Preempted")) == 1
+    for name in preemptors:
+        await cluster.client.delete(PODS, name, namespace="default")
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     server_is_away,
     server_restarts,
@@ -156,6 +178,7 @@ SCENARIOS: tuple[Scenario, ...] = (
     streams_are_cut,
     answers_to_bindings_are_lost,
     answers_to_events_are_lost,
+    answers_to_evictions_are_lost,
 )
 
 

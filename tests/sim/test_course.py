@@ -32,6 +32,7 @@ def test_a_short_run_holds_every_invariant_and_can_be_repeated() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", SCENARIOS)
+# Seed 4 of mixed: a preemptor whose evictions failed was tried again a thousand times a second.
 @pytest.mark.parametrize("seed", range(1, 7))
 def test_every_invariant_holds(name: str, seed: int) -> None:
     assert told(play(scenario(name).script(seed))) == ""

@@ -1,4 +1,4 @@
-"""What must hold at each write: every invariant is broken by a write made for it."""
+"""Rules for each write: every invariant is broken by a write made for it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from moorage.apiserver.server import ApiServer
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.rng import Streams
 from moorage.sim.history import History, Placed, Write
-from moorage.sim.invariants.at_writes import BINDING, EVICTION, Seen, broken_by
+from moorage.sim.invariants.at_writes import BINDING, broken_by
+from moorage.sim.invariants.evictions import EVICTION
+from moorage.sim.invariants.seen import Seen
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 
 LATER = 1000 * NS_PER_SECOND
@@ -24,10 +26,22 @@ def a_pod(name: str, node: str = "", **fields: Any) -> Manifest:
     return made
 
 
-def history(*pods: Manifest, nodes: int = 2, **node: Any) -> History:
+class Past(History):
+    """A history whose objects besides pods and nodes are given."""
+
+    def __init__(self) -> None:
+        clock = ManualClock()
+        super().__init__(ApiServer(all_kinds(), clock=clock, streams=Streams(1)), clock)
+        self.kept: dict[str, dict[tuple[str, str], Manifest]] = {}
+
+    def objects(self, qualified: str) -> dict[tuple[str, str], Manifest]:
+        return self.kept.get(qualified, {})
+
+
+def history(*pods: Manifest, nodes: int = 2, **node: Any) -> Past:
     """Return a history with nodes of 2 cpu, each a zone, and pods that were bound long ago."""
-    clock = ManualClock()
-    found = History(ApiServer(all_kinds(), clock=clock, streams=Streams(1)), clock)
+    found = Past()
+    found.waiting_left_ns = found.pod_gone_ns = found.leaving_before_ns = 0
     for number in range(1, nodes + 1):
         made = node_manifest(f"n{number}", cpu="2", labels={"zone": str(number)}, **node)
         found.nodes[f"n{number}"] = made
@@ -64,7 +78,67 @@ def eviction(before: Manifest, past: History) -> Seen:
     return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
 
 
+def stored(past: Past, kind: str, *objects: Manifest) -> Past:
+    """Add objects of a kind to a history."""
+    for obj in objects:
+        meta = obj["metadata"]
+        past.kept.setdefault(kind, {})[meta.get("namespace", ""), meta["name"]] = obj
+    return past
+
+
+def of_default(name: str, **fields: Any) -> Manifest:
+    return {"metadata": {"name": name, "namespace": "default"}, **fields}
+
+
+def with_volumes(*pods: Manifest, mode: str = "ReadWriteOnce", zone: str = "1") -> Past:
+    """Return a history with claims a and b, bound to volumes of one driver in a zone."""
+    past = history(*pods)
+    expression = {"key": "zone", "operator": "In", "values": [zone]}
+    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    for name in ("a", "b"):
+        claim = {"accessModes": [mode], "volumeName": f"pv-{name}"}
+        stored(past, "persistentvolumeclaims", of_default(name, spec=claim))
+        source = {"driver": "csi", "volumeHandle": name}
+        volume = {"csi": source, "nodeAffinity": {"required": required}}
+        stored(past, "persistentvolumes", {"metadata": {"name": f"pv-{name}"}, "spec": volume})
+    return past
+
+
+def using(*claims: str) -> list[Manifest]:
+    return [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims]
+
+
+def with_claims(**reserved: list[str]) -> Past:
+    """Return a history with resource claims on one device, by the pods they are reserved for."""
+    past = history()
+    results = [{"driver": "d", "pool": "p", "device": "0"}]
+    for name, uids in reserved.items():
+        users = [{"uid": uid} for uid in uids]
+        status = {"allocation": {"devices": {"results": results}}, "reservedFor": users}
+        stored(past, "resourceclaims.resource.k8s.io", of_default(name, status=status))
+    return past
+
+
+def with_budget(past: Past, app: str) -> Past:
+    """Add a budget that allows no more disruptions."""
+    spec = {"selector": {"matchLabels": {"app": app}}}
+    budget = of_default("b", spec=spec, status={"disruptionsAllowed": 0})
+    return stored(past, "poddisruptionbudgets.policy", budget)
+
+
 WEB = {"app": "web"}
+NEAR = {
+    "podAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
+        ]
+    }
+}
+LIMITED = {
+    "metadata": {"name": "n1"},
+    "spec": {"drivers": [{"name": "csi", "allocatable": {"count": 1}}]},
+}
+DEVICE = [{"name": "gpu", "resourceClaimName": "c"}]
 APART = {
     "podAntiAffinity": {
         "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -104,6 +178,30 @@ BROKEN = {
         history(),
     ),
     "not-leaving": binding(a_pod("p", "n1"), history(), before=LEAVING),
+    "affinity": binding(
+        a_pod("p", "n2", affinity=NEAR), history(a_pod("q", "n1", labels={"app": "db"}))
+    ),
+    "volumes": binding(a_pod("p", "n2", volumes=using("a")), with_volumes()),
+    "single-user": binding(
+        a_pod("p", "n1", volumes=using("a")),
+        with_volumes(a_pod("q", "n1", volumes=using("a")), mode="ReadWriteOncePod"),
+    ),
+    "volume-limit": binding(
+        a_pod("p", "n1", volumes=using("a")),
+        stored(
+            with_volumes(a_pod("q", "n1", volumes=using("b"))), "csinodes.storage.k8s.io", LIMITED
+        ),
+    ),
+    "device-once": binding(a_pod("p", "n1"), with_claims(c=["p"], d=["q"])),
+    "reserved": binding(a_pod("p", "n1", resourceClaims=DEVICE), with_claims(c=["q"])),
+    "victim-polite": eviction(
+        a_pod("v", "n1"), history(a_pod("p", priority=5, cpu="2", preemptionPolicy="Never"))
+    ),
+    "victim-needed": eviction(a_pod("v", "n1"), history(a_pod("p", priority=5, cpu="3"))),
+    "victim-budget": eviction(
+        a_pod("v", "n1", labels=WEB),
+        with_budget(history(a_pod("p", priority=5, cpu="2"), a_pod("q", "n2")), "web"),
+    ),
     "victim-priority": eviction(a_pod("v", "n1", priority=5), history(a_pod("p", priority=5))),
     "victim-placed": eviction(a_pod("v"), history(a_pod("p", priority=5))),
 }

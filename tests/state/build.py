@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
+
 from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.claims import PodResourceClaim, PodResourceClaimStatus
 from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodSpec, PodStatus
@@ -60,6 +63,27 @@ def pod(
         ),
         spec=PodSpec(priority=priority, node_name=node, scheduler_name=profile),
         status=PodStatus(nominated_node_name=nominated, phase=phase),
+    )
+
+
+def naming(
+    name: str,
+    *,
+    claims: Sequence[str] = (),
+    template: str = "",
+    made: str = "",
+    namespace: str = "ns",
+) -> Pod:
+    """A pod that names claims, and one that is made of a template once ``made`` is its name."""
+    plain = pod(name, namespace=namespace)
+    wanted = [PodResourceClaim(name=each, resource_claim_name=each) for each in claims]
+    if template:
+        wanted.append(PodResourceClaim(name="own", resource_claim_template_name=template))
+    told = [PodResourceClaimStatus(name="own", resource_claim_name=made)] if made else []
+    return msgspec.structs.replace(
+        plain,
+        spec=msgspec.structs.replace(plain.spec, resource_claims=wanted),
+        status=msgspec.structs.replace(plain.status, resource_claim_statuses=told),
     )
 
 

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from moorage.api.changes import UNSCHEDULABLE_TIMEOUT, Action, ClusterEvent, Resource
+from moorage.api.claims import ClaimUsers
 from moorage.api.pod import Pod, Toleration
 from moorage.state.contracts import Hint, HintFn, RegisteredHint
 from tests.state.build import (
@@ -20,6 +21,7 @@ from tests.state.build import (
     PVC_ADD,
     World,
     hint,
+    naming,
     pod,
 )
 
@@ -433,6 +435,44 @@ def test_a_hint_is_asked_about_the_pods_an_event_concerns(concerns, asked):
         world.waiting(name)
     world.queue.move_all(NODE_ADD, None, None)
     assert told == asked
+
+
+def test_a_hint_is_asked_about_the_pods_that_name_a_claim():
+    """By spec and by status, in one namespace, whatever became of the pod meanwhile."""
+    told: list[str] = []
+
+    def ask(waiting: Pod, old: object, new: object) -> Hint:
+        told.append(waiting.name)
+        return Hint.SKIP
+
+    def users(old: object, new: object) -> ClaimUsers:
+        return ClaimUsers("ns", "wanted")
+
+    world = World(hints=[RegisteredHint("Fit", NODE_ADD, ask, users)])
+    pods = [
+        naming("made", template="t", made="wanted"),
+        naming("named", claims=["other", "wanted"]),
+        naming("both", claims=["wanted"], template="t", made="wanted"),
+        naming("other", claims=["other"]),
+        naming("not-made-yet", template="t"),
+        naming("elsewhere", claims=["wanted"], namespace="elsewhere"),
+        pod("plain"),
+    ]
+    for each in pods:
+        world.add(each)
+        world.fail(world.pop(), "Fit")
+    world.queue.move_all(NODE_ADD, None, None)
+    assert told == ["made", "named", "both"]
+
+    made = naming("not-made-yet", template="t", made="wanted")
+    world.queue.update(
+        pods[4], msgspec.structs.replace(made, metadata=pod("not-made-yet").metadata)
+    )
+    world.queue.delete(pods[1])
+    world.places()
+    told.clear()
+    world.queue.move_all(NODE_ADD, None, None)
+    assert told == ["made", "both", "not-made-yet"]
 
 
 def test_the_pods_an_event_concerns_come_from_all_hints_of_the_rejectors():

@@ -73,8 +73,16 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.before != self.happened
 
 
-def agreement(seed: int) -> Outcome:
-    """Play the scenario of a seed."""
+def agreement(seed: int, *, drained: bool = True) -> Outcome:
+    """Play the scenario of a seed.
+
+    Parameters
+    ----------
+    seed
+        Chooses the cluster and the changes.
+    drained
+        Whether a node is drained before it is removed, unless it has one pod at most.
+    """
     rng = Streams(seed).stream("scenario")
     nodes = [random_node(rng, f"n{number}") for number in range(rng.randint(2, 5))]
     clock = ManualClock()
@@ -87,7 +95,7 @@ def agreement(seed: int) -> Outcome:
                 made = WorkloadControllers(cluster.client, clock=clock, streams=Streams(seed))
                 tasks.spawn(made.run(), name="workloads")
                 await made.ready.wait()
-                return await _play(cluster, rng)
+                return await _play(cluster, rng, drained=drained)
             finally:
                 await tasks.cancel_all()
                 if broken:
@@ -96,7 +104,7 @@ def agreement(seed: int) -> Outcome:
     return run_virtual(main(), clock)
 
 
-async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
+async def _play(cluster: VirtualCluster, rng: Random, *, drained: bool) -> Outcome:
     for name, value in CLASSES.items():
         await cluster.create(priority_class(name, value))
     for obj in _objects(rng):
@@ -111,7 +119,7 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
         order={uid: rank for rank, uid in enumerate(_known_order(cluster))},
         now_ns=cluster.clock.now_ns(),
     )
-    steps, rehearsal = _rehearsed(rng, world)
+    steps, rehearsal = _rehearsed(rng, world, drained=drained)
     for number, step in enumerate(steps, start=1):
         await _happen(cluster, step)
         await aio.sleep(_seconds_after(step, steps[number] if number < len(steps) else None))
@@ -120,10 +128,10 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     )
 
 
-def _rehearsed(rng: Random, world: World) -> tuple[tuple[Change, ...], Rehearsal]:
+def _rehearsed(rng: Random, world: World, *, drained: bool) -> tuple[tuple[Change, ...], Rehearsal]:
     """Return changes and their rehearsal; other changes if an earlier one takes their object."""
     while True:
-        steps = tuple(_steps(rng, world.objects))
+        steps = tuple(_steps(rng, world.objects, drained=drained))
         scene = scene_of(Rehearsal(world))
         scene.rehearsal.settle()
         assert not scene.rehearsal.bound, "the cluster was quiet"
@@ -233,12 +241,15 @@ def random_pod(rng: Random, name: str) -> Manifest:
 # --- changes --------------------------------------------------------------------------------------
 
 
-def _steps(rng: Random, objects: Objects) -> list[Change]:
+def _steps(rng: Random, objects: Objects, *, drained: bool) -> list[Change]:
     makers = [_add, _remove, _cordon, _drain, _taint, _apply, _scale, _delete]
     found: list[Change] = []
     left = objects.copy()
     for number in range(rng.choice((1, 1, 1, 2, 3))):
-        found += rng.choice(makers)(rng, left, number)
+        made = rng.choice(makers)(rng, left, number)
+        if not drained and made and isinstance(made[-1], RemoveNode):
+            made = made[-1:]
+        found += made
     return found
 
 

@@ -13,7 +13,8 @@ from tests.what_if.agreement import agreement
 _FEW = 8
 _MANY = 1000
 _TOGETHER = 50
-# Seeds whose end is a race: several pods of one priority started in one second, on agents of their
+_AS_THEY_ARE = 60
+# A seed whose end is a race: several pods of one priority started in one second, on agents of their
 # own, and which of them is evicted first hangs on the milliseconds of their last status.
 _RACES = (818,)
 
@@ -28,6 +29,14 @@ def test_the_sandbox_does_what_the_answer_said(seed: int) -> None:
 def test_most_changes_lead_to_something() -> None:
     """Otherwise the agreement would say little."""
     assert sum(agreement(seed).changed for seed in range(_FEW)) >= _FEW / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, _AS_THEY_ARE, 20), ids=lambda seed: f"from seed {seed}")
+def test_nodes_are_removed_with_their_pods_on_them(first: int) -> None:
+    """Their pods are made again side by side, so a later seed may end in a race: 813 does."""
+    outcomes = [agreement(seed, drained=False) for seed in range(first, first + 20)]
+    assert [each.steps for each in outcomes if not each.agrees] == []
 
 
 @pytest.mark.slow

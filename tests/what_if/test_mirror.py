@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from moorage.api.pod import Pod
-from moorage.api.resources import PODS
+from moorage.api.resources import NODES, PODS
 from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.config.own import LoadedConfiguration
@@ -96,6 +96,34 @@ def test_a_scheduler_that_has_forgotten_its_changes_tells_everything_again() -> 
             return sorted(_names(_tell(state, mirror)))
 
     assert run_virtual(main(), clock) == ["-a", "b"]
+
+
+def test_nodes_that_come_change_and_go_are_told_once() -> None:
+    clock = ManualClock()
+
+    async def main() -> tuple[list[list[str]], list[str], list[str]]:
+        async with VirtualCluster(clock, nodes=_NODES[:4], seed=3) as cluster:
+            state = _state(cluster, clock)
+            mirror = _new_mirror(state)
+            told = [sorted(_names(_tell(state, mirror)))]
+            await cluster.patch(NODES, "n2", {"metadata": {"labels": {"power": "green"}}})
+            await aio.sleep(5)
+            told.append(sorted(_names(_tell(state, mirror))))
+            await cluster.delete_node("n1")
+            await cluster.create(_NODES[5])
+            await aio.sleep(5)
+            told.append(sorted(_names(_tell(state, mirror))))
+            await cluster.patch(NODES, "n3", {"metadata": {"labels": {"power": "green"}}})
+            await aio.sleep(5)
+            told.append(sorted(_names(_tell(state, mirror))))
+            table = mirror.begin(_moment(state)).filled.core.snapshot.table
+            labels = [f"{each.name} {each.metadata.labels.get('power')}" for each in table.nodes]
+            return told, sorted(labels), sorted(_names(_tell(state, mirror)))
+
+    told, labels, last = run_virtual(main(), clock)
+    assert told == [["n0", "n1", "n2", "n3"], ["n2"], ["-n1", "n5"], ["n3"]]
+    assert labels == ["n0 None", "n2 green", "n3 green", "n5 None"]
+    assert last == []
 
 
 def test_a_pod_goes_where_the_scheduler_then_binds_it() -> None:

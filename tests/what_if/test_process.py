@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import pickle
 from collections.abc import Iterable
 from typing import Any
@@ -156,3 +157,16 @@ async def test_a_process_that_ends_is_told_and_replaced() -> None:
     finally:
         await process.close()
     assert state.begun == 2
+
+
+async def test_the_process_steps_back_behind_the_scheduler() -> None:
+    """Ctrl-C does not reach it; it stays in the session, within which Linux heeds niceness."""
+    process = AnsweringProcess(CODE, State())
+    try:
+        await _reply(process, WHAT_IF, _ASK)
+        assert process.pid is not None
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == 19
+        assert os.getpgid(process.pid) == process.pid
+        assert os.getsid(process.pid) == os.getsid(0)
+    finally:
+        await process.close()

@@ -6,7 +6,16 @@ The claims, their requests and their allocations are in `moorage.api.devices`.
 # ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
 from __future__ import annotations
 
+import msgspec
+
 from moorage.api.meta import ApiStruct
+
+
+class ClaimUsers(msgspec.Struct, frozen=True):
+    """The pods that name a claim in spec or status, told by the claim's namespace and name."""
+
+    namespace: str
+    claim: str
 
 
 class PodResourceClaim(ApiStruct, frozen=True, kw_only=True):

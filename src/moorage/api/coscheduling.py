@@ -19,7 +19,7 @@ OLD_GROUP_LABEL: Final = "pod-group.scheduling.sigs.k8s.io"
 NAME_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/name"
 """Names a group that has no object; used together with `MIN_AVAILABLE_LABEL`."""
 MIN_AVAILABLE_LABEL: Final = "pod-group.scheduling.sigs.k8s.io/min-available"
-"""How many pods of a group without an object have to fit; an integer of at least 1."""
+"""Number of pods of a group without an object that have to fit; an integer of at least 1."""
 
 REQUIRED_TOPOLOGY: Final = "moorage.dev/required-topology"
 """Annotation: the node label that has one value for all pods of the group, or none is bound."""

@@ -1,7 +1,8 @@
-"""scheduling.k8s.io/v1alpha2 PodGroup: pods that are scheduled together.
+"""scheduling.k8s.io PodGroup: pods that are scheduled together; v1alpha2, and v1beta1 of 1.37.
 
-Source: kubernetes v1.36 ``staging/src/k8s.io/api/scheduling/v1alpha2/types.go``. Workload, the
-template of groups, is not read by a scheduler.
+Source: kubernetes v1.36 ``staging/src/k8s.io/api/scheduling/v1alpha2/types.go``, and v1.37
+``staging/src/k8s.io/api/scheduling/v1beta1/types.go``. Of the fields that a scheduler of 1.36
+reads, v1beta1 changed ``disruptionMode`` only. Workload, the template of groups, is not read.
 """
 
 # ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
@@ -10,7 +11,7 @@ from __future__ import annotations
 from moorage.api.meta import ApiObject, ApiStruct, Condition
 
 DISRUPTED_WHOLE = "PodGroup"
-"""The ``disruptionMode`` of groups whose pods are evicted together or not at all."""
+"""The ``disruptionMode`` of v1alpha2 of groups whose pods are evicted together or not at all."""
 
 
 class WorkloadPodGroupTemplateReference(ApiStruct, frozen=True, kw_only=True):
@@ -55,15 +56,32 @@ class PodGroupSchedulingConstraints(ApiStruct, frozen=True, kw_only=True):
     topology: list[TopologyConstraint] = []
 
 
+class AnyDisruptionMode(ApiStruct, frozen=True, kw_only=True):
+    """A mode without settings."""
+
+
+class DisruptionMode(ApiStruct, frozen=True, kw_only=True):
+    """The ``disruptionMode`` of v1beta1; exactly one of the two fields is set."""
+
+    single: AnyDisruptionMode | None = None
+    all: AnyDisruptionMode | None = None
+
+
 class PodGroupSpec(ApiStruct, frozen=True, kw_only=True):
     """Wanted state of a group. ``priority`` None is read as 0."""
 
     pod_group_template_ref: PodGroupTemplateReference | None = None
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
     scheduling_constraints: PodGroupSchedulingConstraints | None = None
-    disruption_mode: str = ""
+    disruption_mode: str | DisruptionMode = ""
     priority_class_name: str = ""
     priority: int | None = None
+
+    @property
+    def disrupted_whole(self) -> bool:
+        """Whether the pods of the group are evicted together or not at all."""
+        mode = self.disruption_mode
+        return mode == DISRUPTED_WHOLE if isinstance(mode, str) else mode.all is not None
 
 
 class PodGroupStatus(ApiStruct, frozen=True, kw_only=True):
@@ -73,7 +91,7 @@ class PodGroupStatus(ApiStruct, frozen=True, kw_only=True):
 
 
 class PodGroup(ApiObject, frozen=True, kw_only=True):
-    """scheduling.k8s.io/v1alpha2 PodGroup."""
+    """scheduling.k8s.io PodGroup."""
 
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()

@@ -99,7 +99,7 @@ class NodeTermMatcher(msgspec.Struct, frozen=True, cache_hash=True):
     fields: tuple[Requirement, ...] = ()
     """On the node's fields (``metadata.name``); all must hold."""
     error: str | None = None
-    """Why the term cannot be understood; it matches nothing then."""
+    """The reason why the term cannot be understood; it matches nothing then."""
 
     def matches(self, labels: Mapping[str, str], name: str | None = None) -> bool:
         """Whether a node fulfils the term.

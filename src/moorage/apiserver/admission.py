@@ -44,6 +44,16 @@ class Admission:
         """
         self._escalation.check_apply_creates()
 
+    def check_status(self, served: Served, new: Obj, old: Obj) -> None:
+        """Refuse a new status that its caller may not write.
+
+        Raises
+        ------
+        StatusError
+            403.
+        """
+        self._escalation.check_status(served, new, old)
+
     def check(self, served: Served, new: Obj, old: Obj | None) -> None:
         """Refuse an object that breaks a bound; ``old`` is None for a new object.
 

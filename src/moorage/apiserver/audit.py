@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final
 
 import msgspec
 
@@ -21,6 +21,9 @@ from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.base.rng import Random
+
+TRACEPARENT: Final = "moorage.dev/traceparent"
+"""The annotation of an event with the caller's span, as the caller sent it."""
 
 _log = logging.getLogger(__name__)
 _encode = msgspec.json.Encoder().encode
@@ -109,6 +112,9 @@ class AuditLog:
             asked = asked_for(request.headers)
             if asked is not None:
                 event["impersonatedUser"] = _shown(asked)
+        parent = request.headers.get("traceparent")
+        if parent:
+            event["annotations"] = {TRACEPARENT: parent}
         if not wanted.path:
             named = {
                 "resource": wanted.resource,

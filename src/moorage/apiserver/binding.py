@@ -13,6 +13,7 @@ import msgspec
 from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.built_in import resource_type
 from moorage.apiserver.kind import Obj, not_supported, required
+from moorage.apiserver.kinds.tree import put_condition
 from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.requests import Request
@@ -174,12 +175,4 @@ def _assign(pod: Obj, binding: _Binding, now: str) -> None:
             pod["metadata"].setdefault(field, {}).update(sent)
     status = pod.setdefault("status", {})
     status.pop("nominatedNodeName", None)
-    scheduled = {"type": "PodScheduled", "status": "True", "lastTransitionTime": now}
-    conditions = status.setdefault("conditions", [])
-    for index, condition in enumerate(conditions):
-        if condition.get("type") == "PodScheduled":
-            if condition.get("status") == "True":
-                scheduled["lastTransitionTime"] = condition.get("lastTransitionTime")
-            conditions[index] = scheduled
-            return
-    conditions.append(scheduled)
+    put_condition(status, {"type": "PodScheduled", "status": "True"}, now)

@@ -14,7 +14,8 @@ import msgspec
 from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
 from moorage.api.resources import ResourceType
 from moorage.apiserver.duplicates import duplicate_fields
-from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.negotiate import JSON, SPOKEN, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.protobuf.facts import message_of
 from moorage.apiserver.requests import Query, Request
@@ -180,7 +181,7 @@ def check_kind(obj: Any, resource: ResourceType) -> Obj:
 
 
 def check_fields(
-    obj: Obj, kind: Kind, query: Query, sent: Sent, *, applied: bool = False
+    obj: Obj, kind: ServedKind, query: Query, sent: Sent, *, applied: bool = False
 ) -> list[str]:
     """Check an object against the schema; drop unknown fields, and return warnings.
 
@@ -238,7 +239,7 @@ def check_fields(
     return found
 
 
-def _check_declared(obj: Obj, kind: Kind) -> None:
+def _check_declared(obj: Obj, kind: ServedKind) -> None:
     """Refuse a configuration with fields that the schema does not have.
 
     Notes
@@ -259,7 +260,7 @@ def _check_declared(obj: Obj, kind: Kind) -> None:
     raise StatusError(500, "", text)
 
 
-def _strict(found: list[str], kind: Kind) -> list[str]:
+def _strict(found: list[str], kind: ServedKind) -> list[str]:
     """Raise a 400 for errors in a body's fields; return the empty list without errors."""
     if found:
         text = f"strict decoding error: {', '.join(found)}"

@@ -177,7 +177,9 @@ class Deleter:
         """
         served = target.served
         record = get_record(self._world.store, target)
-        _check_preconditions(served, record, options.preconditions)
+        wanted = options.preconditions
+        if why := precondition_fault(record, wanted.uid, wanted.resource_version):
+            raise conflict(served.kind.resource, record.name, why)
         obj = record.decode()
         if served.shelf == NAMESPACES:
             return self._delete_namespace(served, record, obj, dry_run=bool(options.dry_run))
@@ -280,21 +282,19 @@ def _only_waits(meta: Obj, grace_seconds: int) -> bool:
     return bool(not grace_seconds and meta.get("deletionTimestamp") and meta.get("finalizers"))
 
 
-def _check_preconditions(served: Served, record: Record, wanted: Preconditions) -> None:
-    resource = served.kind.resource
-    if wanted.uid is not None and wanted.uid != record.uid:
-        why = (
-            f"the UID in the precondition ({wanted.uid}) does not match the UID in record "
+def precondition_fault(record: Record, uid: str | None, version: str | None) -> str:
+    """Return why a record does not meet preconditions, "" where it does; None is no condition."""
+    if uid is not None and uid != record.uid:
+        return (
+            f"the UID in the precondition ({uid}) does not match the UID in record "
             f"({record.uid}). The object might have been deleted and then recreated"
         )
-        raise conflict(resource, record.name, why)
-    if wanted.resource_version is not None and wanted.resource_version != str(record.version):
-        why = (
-            f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match "
-            f"the ResourceVersion in record ({record.version}). The object might have been "
-            "modified"
+    if version is not None and version != str(record.version):
+        return (
+            f"the ResourceVersion in the precondition ({version}) does not match the "
+            f"ResourceVersion in record ({record.version}). The object might have been modified"
         )
-        raise conflict(resource, record.name, why)
+    return ""
 
 
 def _grace_seconds(pod: Obj, options: DeleteOptions) -> int:

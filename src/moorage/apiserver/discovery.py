@@ -15,7 +15,7 @@ import msgspec
 
 from moorage.api.resources import ResourceType
 from moorage.apiserver.built_in import subresource_body, version_rank
-from moorage.apiserver.kind import Kind
+from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.negotiate import AGGREGATED, JSON, accepts_aggregated
 from moorage.apiserver.openapi import GIT_VERSION, encoded_v3, openapi_v2, openapi_v3_index
 from moorage.apiserver.status import StatusError
@@ -38,7 +38,7 @@ class Discovery:
     def __init__(
         self,
         catalog: Catalog,
-        asked: Sequence[Kind] = (),
+        asked: Sequence[ServedKind] = (),
         computed: Sequence[ResourceType] = (),
     ) -> None:
         self._catalog = catalog
@@ -46,7 +46,7 @@ class Discovery:
         self._computed = tuple(computed)
         self._kept: dict[str, bytes] = {}
         # API version -> its kinds, and their OpenAPI document.
-        self._openapi: dict[str, tuple[list[Kind], bytes]] = {}
+        self._openapi: dict[str, tuple[list[ServedKind], bytes]] = {}
         self._generation = -1
         self._makers: dict[str, Callable[[], Any]] = {}
 
@@ -70,12 +70,12 @@ class Discovery:
         }
         for api_version in self._api_versions():
             prefix = "/apis/" if "/" in api_version else "/api/"
-            self._makers[prefix + api_version] = self._resources_maker(api_version)
+            self._makers[prefix + api_version] = partial(self._resources, api_version)
             path = f"/openapi/v3{prefix}{api_version}"
-            self._makers[path] = self._openapi_maker(api_version)
+            self._makers[path] = partial(self._openapi_v3, api_version)
             group = api_version.partition("/")[0]
             if "/" in api_version:
-                self._makers[f"/apis/{group}"] = self._group_maker(group)
+                self._makers[f"/apis/{group}"] = partial(self._one_group, group)
         self._makers["/"] = lambda: {"paths": sorted(path for path in self._makers if path != "/")}
 
     def _api_versions(self) -> list[str]:
@@ -150,24 +150,16 @@ class Discovery:
         ]
         return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
-    def _group_maker(self, name: str) -> Callable[[], Any]:
-        return lambda: {"kind": "APIGroup", "apiVersion": "v1"} | self._group(name)
+    def _one_group(self, name: str) -> dict[str, Any]:
+        return {"kind": "APIGroup", "apiVersion": "v1"} | self._group(name)
 
-    def _resources_maker(self, api_version: str) -> Callable[[], Any]:
-        def make() -> Any:
-            return {
-                "kind": "APIResourceList",
-                "apiVersion": "v1",
-                "groupVersion": api_version,
-                "resources": [
-                    entry for _, entries in self._entries(api_version) for entry in entries
-                ],
-            }
-
-        return make
-
-    def _openapi_maker(self, api_version: str) -> Callable[[], Any]:
-        return lambda: self._openapi_v3(api_version)
+    def _resources(self, api_version: str) -> dict[str, Any]:
+        return {
+            "kind": "APIResourceList",
+            "apiVersion": "v1",
+            "groupVersion": api_version,
+            "resources": [entry for _, entries in self._entries(api_version) for entry in entries],
+        }
 
     def _openapi_v3(self, api_version: str) -> bytes:
         kinds = self._kinds(api_version)
@@ -186,11 +178,11 @@ class Discovery:
         found = [(kind.resource, _resource_entries(kind)) for kind in self._kinds(api_version)]
         return [*found, *computed]
 
-    def _kinds(self, api_version: str) -> list[Kind]:
+    def _kinds(self, api_version: str) -> list[ServedKind]:
         found = [k for k in self._all_kinds() if k.resource.api_version == api_version]
         return sorted(found, key=lambda kind: kind.resource.plural)
 
-    def _all_kinds(self) -> tuple[Kind, ...]:
+    def _all_kinds(self) -> tuple[ServedKind, ...]:
         return (*self._catalog.kinds, *self._asked)
 
 
@@ -209,7 +201,7 @@ def _resource_entry(resource: ResourceType, verbs: Iterable[str]) -> dict[str, A
     return entry
 
 
-def _resource_entries(kind: Kind) -> list[dict[str, Any]]:
+def _resource_entries(kind: ServedKind) -> list[dict[str, Any]]:
     return [
         _resource_entry(kind.resource, kind.verbs),
         *(_subresource_entry(kind.resource, name) for name in sorted(kind.subresources)),

@@ -24,11 +24,12 @@ from moorage.apiserver.deleting import (
     Deleter,
     Preconditions,
     options_of,
+    precondition_fault,
 )
 from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds.tree import put_condition
 from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.reading import get_record
-from moorage.apiserver.record import Record
 from moorage.apiserver.requests import Request
 from moorage.apiserver.routes import Target
 from moorage.apiserver.status import (
@@ -189,7 +190,7 @@ def _spend(world: World, budget: PodDisruptionBudget, pod_name: str, *, dry_run:
     status["disruptedPods"] = {**(status.get("disruptedPods") or {}), pod_name: now}
     if status["disruptionsAllowed"] == 0:
         seen = {"observedGeneration": budget.status.observed_generation}
-        _set_condition(status, _EXHAUSTED | seen, now)
+        put_condition(status, _EXHAUSTED | seen, now)
     world.put(served, stored)
 
 
@@ -247,19 +248,6 @@ def _too_many(cause: str, *, retry_seconds: int) -> StatusError:
     return too_many_requests(_REFUSED, retry_after_seconds=retry_seconds, causes=causes)
 
 
-def _set_condition(status: Obj, condition: Obj, now: str) -> None:
-    """Put a condition into a status, in place; its time changes only with its value."""
-    conditions = status.setdefault("conditions", [])
-    since = {"lastTransitionTime": now}
-    for index, old in enumerate(conditions):
-        if old.get("type") == condition["type"]:
-            if old.get("status") == condition["status"] and old.get("lastTransitionTime"):
-                since = {"lastTransitionTime": old["lastTransitionTime"]}
-            conditions[index] = condition | since
-            return
-    conditions.append(condition | since)
-
-
 # -- the pod ---------------------------------------------------------------------------------------
 
 
@@ -268,30 +256,16 @@ def _mark_and_delete(
 ) -> None:
     if not options.dry_run:
         record = get_record(world.store, target)
-        _check_preconditions(record, options.preconditions)
+        wanted = options.preconditions
+        if why := precondition_fault(record, wanted.uid or None, wanted.resource_version or None):
+            raise _conflict(record.name, why)
         pod = record.decode()
         now = rfc3339(world.clock.now_ns())
-        _set_condition(pod.setdefault("status", {}), _EVICTED, now)
+        put_condition(pod.setdefault("status", {}), _EVICTED, now)
         world.put(target.served, pod)
         # Marking the pod gave it a new version, which the caller cannot know.
         options = msgspec.structs.replace(options, preconditions=Preconditions())
     deleter.delete(target, options)
-
-
-def _check_preconditions(record: Record, wanted: Preconditions) -> None:
-    if wanted.uid and wanted.uid != record.uid:
-        raise _conflict(
-            record.name,
-            f"the UID in the precondition ({wanted.uid}) does not match the UID in record "
-            f"({record.uid}). The object might have been deleted and then recreated",
-        )
-    if wanted.resource_version and wanted.resource_version != str(record.version):
-        raise _conflict(
-            record.name,
-            f"the ResourceVersion in the precondition ({wanted.resource_version}) does not match "
-            f"the ResourceVersion in record ({record.version}). The object might have been "
-            "modified",
-        )
 
 
 def _conflict(name: str, why: str) -> StatusError:

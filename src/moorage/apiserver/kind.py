@@ -1,18 +1,14 @@
-"""The interface between the server's verbs and the rules of one kind of object.
+"""The words in which the verbs of the server and the rules of its kinds speak to each other.
 
-The verbs (create, update, patch, ...) know the protocol and no kind; a `Kind` knows one kind and
-no protocol. A verb calls, in this order: ``default``, ``prepare_create`` or ``prepare_update``,
-``validate``; then it stores the object. ``selectable_fields`` serves field selectors, ``columns``
-and ``row`` serve Table output, ``merge_keys`` serve strategic merge patches.
-
-Objects are plain ``dict`` trees decoded from JSON. A kind changes only the object it is told to
-change (never ``old``, never what ``lookup`` returned).
+Place in the flow: `moorage.apiserver.kinds.served.ServedKind` is made of these parts. Objects are
+plain ``dict`` trees decoded from JSON.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -104,6 +100,12 @@ def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldErro
     return FieldError("FieldValueNotSupported", field, value, f"supported values: {listed}")
 
 
+def too_many(field: str, count: int, most: int) -> FieldError:
+    """Build the error for a list that is too long; the number of items stands for the list."""
+    noun = "item" if most == 1 else "items"
+    return FieldError("FieldValueTooMany", field, count, f"must have at most {most} {noun}")
+
+
 LayoutForm = Literal["atomic", "object", "keyed", "set"]
 """The ownership of a value: as a whole, field by field, as a list of objects with keys, or as a
 list of scalars with separate owners."""
@@ -177,26 +179,32 @@ class Translation(msgspec.Struct, frozen=True):
     stored_rules: bool = False
 
 
-class Layout(Protocol):
-    """The merge layout of one value under server-side apply (structured-merge-diff v6)."""
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The merge layout of one value under server-side apply (structured-merge-diff v6).
 
-    @property
-    def form(self) -> LayoutForm:
-        """The form in which the value is taken apart into fields."""
-        ...
+    Parameters
+    ----------
+    form
+        The form in which the value is taken apart into fields.
+    keys
+        Keys of the items of a ``keyed`` list, each with its default (None without one).
+    member
+        Returns the layout of a field of an object, or of a value of a map.
+    item
+        Returns the layout of the items of a list.
+    """
 
-    @property
-    def keys(self) -> tuple[tuple[str, Any], ...]:
-        """Keys of the items of a ``keyed`` list, each with its default (None without one)."""
-        ...
+    form: LayoutForm
+    keys: tuple[tuple[str, Any], ...] = ()
+    member: Callable[[str], Layout] = lambda name: ATOMIC
+    item: Callable[[], Layout] = lambda: ATOMIC
 
-    def member(self, name: str) -> Layout:
-        """Return the layout of a field of an object, or of a value of a map."""
-        ...
 
-    def item(self) -> Layout:
-        """Return the layout of the items of a list."""
-        ...
+ATOMIC: Layout = Layout("atomic")
+"""A value owned as a whole."""
+DEDUCED: Layout = Layout("object", member=lambda name: DEDUCED)
+"""A value without a schema: objects field by field, everything else whole."""
 
 
 class Context(Protocol):
@@ -264,101 +272,4 @@ class Shape(Protocol):
 
     def schema(self, *, v3: bool) -> dict[str, Any] | None:
         """Return the OpenAPI schema; None when it is rendered from the facts."""
-        ...
-
-
-class Kind(Protocol):
-    """The rules of one served resource."""
-
-    @property
-    def resource(self) -> ResourceType:
-        """Group, version, kind, names and scope."""
-        ...
-
-    @property
-    def shape(self) -> Shape:
-        """Shape of its objects."""
-        ...
-
-    @property
-    def translation(self) -> Translation | None:
-        """Conversion to the stored version; None where objects are stored as served."""
-        ...
-
-    @property
-    def scale(self) -> ScalePaths | None:
-        """Paths of the counts in the subresource ``scale``; None for a kind without it."""
-        ...
-
-    @property
-    def verbs(self) -> frozenset[str]:
-        """Verbs of discovery that the resource itself answers, out of `VERBS`."""
-        ...
-
-    @property
-    def subresources(self) -> frozenset[str]:
-        """Names of the subresources served, such as ``status`` and ``scale``."""
-        ...
-
-    @property
-    def columns(self) -> tuple[Column, ...]:
-        """Columns of Table output."""
-        ...
-
-    @property
-    def merge_keys(self) -> Mapping[str, str]:
-        """Strategic merge keys: path of a list (``spec.containers``) -> key (``name``)."""
-        ...
-
-    def default(self, obj: Obj) -> None:
-        """Fill in defaults, in place; on create and update, before ``prepare_*``."""
-        ...
-
-    def default_status(self, obj: Obj) -> None:
-        """Fill in the defaults of the status alone; called where only the status is used.
-
-        The object has been checked against the schema, and unknown fields are gone.
-        """
-        ...
-
-    def prepare_create(self, obj: Obj, ctx: Context) -> None:
-        """Turn a sent object into a stored one, in place: strip status, admission, generation.
-
-        Raises
-        ------
-        moorage.apiserver.status.StatusError
-            Admission refuses the object (403).
-        """
-        ...
-
-    def prepare_update(self, new: Obj, old: Obj, *, subresource: str | None, ctx: Context) -> None:
-        """Restore fields that this call may not change, in place on ``new``; bump the generation.
-
-        ``subresource`` is None for the object itself: status is kept from ``old``. For ``status``
-        the rest is kept from ``old``. Any other subresource is a part of the object.
-        """
-        ...
-
-    def validate(self, obj: Obj, old: Obj | None, *, subresource: str | None) -> list[FieldError]:
-        """Return every error; ``old`` is None on create. Includes immutability on update.
-
-        The verbs have checked ``metadata`` (name, generateName, namespace, labels, ...) by
-        `moorage.apiserver.metadata` only as far as the URL needs it. The rest is checked here.
-        """
-        ...
-
-    def warnings(self, obj: Obj) -> list[str]:
-        """Return warnings for a client that writes the object; sent as Warning headers."""
-        ...
-
-    def selectable_fields(self, obj: Obj) -> Mapping[str, str]:
-        """Values for field selectors, including metadata.name and metadata.namespace.
-
-        Must return the same keys for every object, so that an unknown field label can be
-        refused; absent values are empty strings.
-        """
-        ...
-
-    def row(self, obj: Obj, now_ns: int) -> list[Any]:
-        """Cells of Table output, one for each of ``columns``."""
         ...

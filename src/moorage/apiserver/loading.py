@@ -129,7 +129,7 @@ class Loader:
         return Reply(status=200, body=encode(answer) + b"\n")
 
     def _stage(self, obj: Obj, answer: Answer, left_out: Counter[str]) -> None:
-        served = self._served(obj)
+        served = self._world.catalog.by_kind(obj.get("apiVersion"), obj.get("kind"))
         if served is None or served.shelf == EVENTS:
             left_out[f"{obj.get('kind', '')}.{obj.get('apiVersion', '')}"] += 1
             return
@@ -158,15 +158,6 @@ class Loader:
         if managed:
             meta["managedFields"] = managed
         self._staged[key] = (served, served.stored_from_ruled(ruled))
-
-    def _served(self, obj: Obj) -> Served | None:
-        version, kind = obj.get("apiVersion"), obj.get("kind")
-        catalog = self._world.catalog
-        for each in catalog.kinds:
-            resource = each.resource
-            if (resource.kind, resource.api_version) == (kind, version):
-                return catalog.find(resource.api_version, resource.plural)
-        return None
 
 
 def _fault(obj: Obj, error: StatusError) -> Fault:

@@ -1,8 +1,7 @@
 """The OpenAPI documents, versions 2 and 3, rendered from the facts of the API.
 
 Place in the flow: ``/openapi/v2`` and ``/openapi/v3`` serve these documents, built once for each
-set of kinds. kubectl reads from them the existing fields and how its patches merge. The body checks
-for the same definitions are re-exported for the verbs.
+set of kinds. kubectl reads from them the existing fields and how its patches merge.
 """
 
 from __future__ import annotations
@@ -16,7 +15,10 @@ import msgspec
 from moorage.api.resources import ResourceType, group_version_path
 from moorage.apiserver import facts
 from moorage.apiserver.built_in import subresource_body
-from moorage.apiserver.kind import Kind
+from moorage.apiserver.facts import NAMED_SCALARS, Definition, Field
+from moorage.apiserver.kinds.served import ServedKind
+from moorage.apiserver.negotiate import JSON
+from moorage.apiserver.patches import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
 from moorage.apiserver.schema.catalog import (
     META,
     OBJECT_META,
@@ -26,18 +28,7 @@ from moorage.apiserver.schema.catalog import (
     is_built_in,
     short_name,
 )
-from moorage.apiserver.schema.check import decode_error, type_errors, unknown_fields
-from moorage.apiserver.schema.definitions import NAMED_SCALARS, Definition, Field, TypeRef
 from moorage.apiserver.tagged_documents import digest
-
-__all__ = [
-    "decode_error",
-    "openapi_v2",
-    "openapi_v3",
-    "openapi_v3_index",
-    "type_errors",
-    "unknown_fields",
-]
 
 STATUS = f"{META}.Status"
 DELETE_OPTIONS = f"{META}.DeleteOptions"
@@ -46,13 +37,7 @@ LIST_META = f"{META}.ListMeta"
 # The version of Kubernetes whose API this is.
 GIT_VERSION = "v1.36.0+moorage"
 INFO = {"title": "Kubernetes", "version": GIT_VERSION}
-JSON_TYPE = "application/json"
-PATCH_TYPES = (
-    "application/json-patch+json",
-    "application/merge-patch+json",
-    "application/strategic-merge-patch+json",
-    "application/apply-patch+yaml",
-)
+PATCH_TYPES = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, APPLY_PATCH)
 
 _SCALARS: dict[str, dict[str, Any]] = {
     "string": {"type": "string"},
@@ -107,7 +92,7 @@ _V2 = _Style(v3=False)
 _V3 = _Style(v3=True)
 
 
-def openapi_v2(kinds: Iterable[Kind]) -> dict[str, Any]:
+def openapi_v2(kinds: Iterable[ServedKind]) -> dict[str, Any]:
     """Render the whole API as one OpenAPI 2.0 (Swagger) document."""
     listed = list(kinds)
     return {
@@ -119,7 +104,7 @@ def openapi_v2(kinds: Iterable[Kind]) -> dict[str, Any]:
 
 
 def openapi_v3_index(
-    kinds: Iterable[Kind], encoded: Callable[[str], bytes] | None = None
+    kinds: Iterable[ServedKind], encoded: Callable[[str], bytes] | None = None
 ) -> dict[str, Any]:
     """Render the list of OpenAPI 3.0 documents, one for each group and version.
 
@@ -145,12 +130,12 @@ def openapi_v3_index(
     return {"paths": paths}
 
 
-def encoded_v3(kinds: Iterable[Kind], group_version: str) -> bytes:
+def encoded_v3(kinds: Iterable[ServedKind], group_version: str) -> bytes:
     """Return the OpenAPI 3.0 document of one group and version as JSON."""
     return msgspec.json.encode(openapi_v3(kinds, group_version), order="sorted") + b"\n"
 
 
-def openapi_v3(kinds: Iterable[Kind], group_version: str) -> dict[str, Any]:
+def openapi_v3(kinds: Iterable[ServedKind], group_version: str) -> dict[str, Any]:
     """Render the OpenAPI 3.0 document of one group and version.
 
     Parameters
@@ -182,7 +167,7 @@ def openapi_v3(kinds: Iterable[Kind], group_version: str) -> dict[str, Any]:
     }
 
 
-def _definitions(kinds: Sequence[Kind], style: _Style) -> dict[str, Any]:
+def _definitions(kinds: Sequence[ServedKind], style: _Style) -> dict[str, Any]:
     roots = {definition_name(kind.resource): kind for kind in kinds}
     custom = {name: kind.shape.schema(v3=style.v3) for name, kind in roots.items()}
     built_in = [name for name in roots if custom[name] is None]
@@ -199,12 +184,12 @@ def _definitions(kinds: Sequence[Kind], style: _Style) -> dict[str, Any]:
     return dict(sorted(rendered.items()))
 
 
-def _bodies(kind: Kind) -> list[ResourceType]:
+def _bodies(kind: ServedKind) -> list[ResourceType]:
     """Return the types of the bodies of a kind's subresources."""
     return [subresource_body(kind.resource, name)[0] for name in _subresources(kind)]
 
 
-def _subresources(kind: Kind) -> list[str]:
+def _subresources(kind: ServedKind) -> list[str]:
     """Return the subresources of a kind that answer with objects."""
     return sorted(kind.subresources - _ANSWERED_IN_BYTES)
 
@@ -219,7 +204,7 @@ def _scalar_names() -> Mapping[str, str]:
 def _scalars_of(names: Iterable[str]) -> list[str]:
     """Return the full names of the named scalars that these definitions refer to."""
     fields = (field for name in names for field in definition(name).fields.values())
-    used = {field.type.innermost.name for field in fields}
+    used = {field.innermost.name for field in fields}
     return [full for short, full in _scalar_names().items() if short in used]
 
 
@@ -247,54 +232,42 @@ def _gvk(resource: ResourceType, kind: str = "") -> dict[str, str]:
 
 def _definition(found: Definition, style: _Style) -> dict[str, Any]:
     rendered: dict[str, Any] = {"type": "object"}
-    required = sorted(field.name for field in found.fields.values() if field.required)
-    if required:
-        rendered["required"] = required
-    if found.atomic:
-        rendered["x-kubernetes-map-type"] = "atomic"
+    if found.required:
+        rendered["required"] = sorted(found.required)
+    if found.map_type:
+        rendered["x-kubernetes-map-type"] = found.map_type
     rendered["properties"] = {
         name: _property(found.fields[name], style) for name in sorted(found.fields)
     }
     return rendered
 
 
+# Facts about a field that are extensions of the same name in OpenAPI.
+_EXTENSIONS = ("patch_strategy", "patch_merge_key", "list_type", "list_map_keys", "map_type")
+
+
 def _property(field: Field, style: _Style) -> dict[str, Any]:
-    rendered = _type(field.type, style)
-    strategies = [
-        name
-        for name, given in (
-            ("merge", field.merges),
-            ("replace", field.replaces),
-            ("retainKeys", field.retain_keys),
-        )
-        if given
-    ]
-    if strategies:
-        rendered["x-kubernetes-patch-strategy"] = ",".join(strategies)
-    if field.merge_key:
-        rendered["x-kubernetes-patch-merge-key"] = field.merge_key
-    if field.list_type:
-        rendered["x-kubernetes-list-type"] = field.list_type
-    if field.list_keys:
-        rendered["x-kubernetes-list-map-keys"] = list(field.list_keys)
-    if field.atomic:
-        rendered["x-kubernetes-map-type"] = "atomic"
+    rendered = _type(field, style)
+    for name in _EXTENSIONS:
+        if value := getattr(field, name):
+            extension = f"x-kubernetes-{name.replace('_', '-')}"
+            rendered[extension] = list(value) if isinstance(value, tuple) else value
     return rendered
 
 
-def _type(type_ref: TypeRef, style: _Style) -> dict[str, Any]:
-    if type_ref.shape == "list":
-        return {"type": "array", "items": _type(type_ref.element, style)}
-    if type_ref.shape == "map":
-        return {"type": "object", "additionalProperties": _type(type_ref.element, style)}
-    if type_ref.shape == "object":
-        return style.member_ref(type_ref.name)
-    if type_ref.name in NAMED_SCALARS:
-        return style.member_ref(_scalar_names()[type_ref.name])
-    return dict(_SCALARS[type_ref.name])
+def _type(field: Field, style: _Style) -> dict[str, Any]:
+    if field.shape == "list":
+        return {"type": "array", "items": _type(field.element, style)}
+    if field.shape == "map":
+        return {"type": "object", "additionalProperties": _type(field.element, style)}
+    if field.shape == "object":
+        return style.member_ref(field.name)
+    if field.name in NAMED_SCALARS:
+        return style.member_ref(_scalar_names()[field.name])
+    return dict(_SCALARS[field.name])
 
 
-def _list_definition(name: str, kind: Kind, style: _Style) -> dict[str, Any]:
+def _list_definition(name: str, kind: ServedKind, style: _Style) -> dict[str, Any]:
     return {
         "type": "object",
         "required": ["items"],
@@ -308,7 +281,7 @@ def _list_definition(name: str, kind: Kind, style: _Style) -> dict[str, Any]:
     }
 
 
-def _paths(kinds: Sequence[Kind], style: _Style) -> dict[str, Any]:
+def _paths(kinds: Sequence[ServedKind], style: _Style) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     for kind in kinds:
         resource = kind.resource
@@ -369,7 +342,7 @@ def _operation(resource: ResourceType, verb: str, style: _Style) -> dict[str, An
     }
     body = _body_schema(name, verb, style)
     if body is not None:
-        types = _patch_types(resource) if verb == "patch" else (JSON_TYPE,)
+        types = _patch_types(resource) if verb == "patch" else (JSON,)
         if style.v3:
             needed = not verb.startswith("delete")
             operation["requestBody"] = style.content(body, types) | {"required": needed}
@@ -377,7 +350,7 @@ def _operation(resource: ResourceType, verb: str, style: _Style) -> dict[str, An
             parameters.insert(0, {"name": "body", "in": "body", "schema": body})
             operation["consumes"] = list(types)
     if not style.v3:
-        operation["produces"] = [JSON_TYPE]
+        operation["produces"] = [JSON]
     operation["parameters"] = parameters
     return operation
 
@@ -386,7 +359,7 @@ def _patch_types(resource: ResourceType) -> tuple[str, ...]:
     """Return the patch types of a kind; kubectl uses the best type in this list."""
     if is_built_in(resource):
         return PATCH_TYPES
-    return tuple(each for each in PATCH_TYPES if "strategic" not in each)
+    return tuple(each for each in PATCH_TYPES if each != STRATEGIC_PATCH)
 
 
 def _body_schema(name: str, verb: str, style: _Style) -> dict[str, Any] | None:
@@ -400,7 +373,7 @@ def _body_schema(name: str, verb: str, style: _Style) -> dict[str, Any] | None:
 def _answer(name: str, style: _Style) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "OK"}
     if style.v3:
-        return answer | style.content(style.ref(name), (JSON_TYPE,))
+        return answer | style.content(style.ref(name), (JSON,))
     return answer | {"schema": style.ref(name)}
 
 

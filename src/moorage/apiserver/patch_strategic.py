@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.facts import Definition, Field
+from moorage.apiserver.kind import Obj
 from moorage.apiserver.schema.catalog import definition as definition_named
 from moorage.apiserver.schema.catalog import kind_definition
-from moorage.apiserver.schema.definitions import Definition, Field
 
 _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"
@@ -29,14 +29,14 @@ _ORDER = "$setElementOrder/"
 _DELETE = "$deleteFromPrimitiveList/"
 _DIRECTIVES = (_RETAIN, _ORDER, _DELETE)
 
-_OPEN = Definition("", {})
+_OPEN = Definition({})
 
 
 class PatchError(ValueError):
     """The patch does not fit the object: an unknown directive, a missing merge key."""
 
 
-def strategic_merge(original: Obj, patch: Obj, kind: Kind | ResourceType) -> Obj:
+def strategic_merge(original: Obj, patch: Obj, resource: ResourceType) -> Obj:
     """Apply a strategic merge patch and return the new object; the original stays as it is.
 
     The two objects share the values that the patch does not change.
@@ -47,7 +47,7 @@ def strategic_merge(original: Obj, patch: Obj, kind: Kind | ResourceType) -> Obj
         The stored object.
     patch
         Decoded patch.
-    kind
+    resource
         Kind of the object; determines which lists merge, and by which key.
 
     Raises
@@ -58,9 +58,7 @@ def strategic_merge(original: Obj, patch: Obj, kind: Kind | ResourceType) -> Obj
     """
     if not isinstance(patch, dict):
         raise PatchError("the patch is not an object")
-    resource = kind if isinstance(kind, ResourceType) else kind.resource
-    definition = kind_definition(resource)
-    return _merge_object(original, patch, definition)
+    return _merge_object(original, patch, kind_definition(resource))
 
 
 def _merge_object(old: Obj, patch: Obj, definition: Definition) -> Obj:
@@ -82,7 +80,7 @@ def _merge_object(old: Obj, patch: Obj, definition: Definition) -> Obj:
             target[key] = _merge_member(target.get(key), value, field)
         elif isinstance(value, list):
             order = patch.get(_ORDER + key)
-            target[key] = _merge_list(target.get(key), value, field, order=order)
+            target[key] = _merge_list(target.get(key), value, field, name=key, order=order)
         else:
             target[key] = value
     if directed:
@@ -118,7 +116,7 @@ def _retain_keys(target: Obj, patch: Obj) -> None:
 def _merge_member(old: Any, patch: Obj, field: Field | None) -> Any:
     """Merge an object that is a member of another, or the value of a map."""
     definition = _inner_definition(field)
-    if field is not None and field.replaces:
+    if field is not None and field.patches("replace"):
         return _without_directives(patch)
     if not isinstance(old, dict):
         if patch.get(_DIRECTIVE) == "delete":
@@ -130,20 +128,22 @@ def _merge_member(old: Any, patch: Obj, field: Field | None) -> Any:
 def _inner_definition(field: Field | None) -> Definition:
     if field is None:
         return _OPEN
-    inner = field.type.innermost
+    inner = field.innermost
     return definition_named(inner.name) if inner.shape == "object" else _OPEN
 
 
-def _merge_list(old: Any, patch: list[Any], field: Field | None, *, order: Any) -> list[Any]:
-    if field is None or not field.merges:
+def _merge_list(
+    old: Any, patch: list[Any], field: Field | None, *, name: str, order: Any
+) -> list[Any]:
+    if field is None or not field.patches("merge"):
         return _replaced_list(patch)
     if not isinstance(old, list):
         old = []
-    if not field.merge_key:
+    if not field.patch_merge_key:
         known = set(old)
         merged = old + [value for value in patch if value not in known]
         return _ordered(merged, _Order(old, patch, order, ""))
-    return _merge_by_key(old, patch, field, order=order)
+    return _merge_by_key(old, patch, field, name=name, order=order)
 
 
 def _replaced_list(patch: list[Any]) -> list[Any]:
@@ -154,8 +154,10 @@ def _replaced_list(patch: list[Any]) -> list[Any]:
     ]
 
 
-def _merge_by_key(old: list[Any], patch: list[Any], field: Field, *, order: Any) -> list[Any]:
-    key = field.merge_key
+def _merge_by_key(
+    old: list[Any], patch: list[Any], field: Field, *, name: str, order: Any
+) -> list[Any]:
+    key = field.patch_merge_key
     definition = _inner_definition(field)
     merged: list[Any] = list(old)
     # Key -> positions of its elements; a search for each would take minutes in a large patch.
@@ -164,10 +166,10 @@ def _merge_by_key(old: list[Any], patch: list[Any], field: Field, *, order: Any)
         places.setdefault(_key_of(each, key), []).append(index)
     for entry in patch:
         if not isinstance(entry, dict):
-            raise PatchError(f"{field.name}: every element of the patch must be an object")
+            raise PatchError(f"{name}: every element of the patch must be an object")
         directive = entry.get(_DIRECTIVE)
         if directive == "replace":
-            rest = {name: value for name, value in entry.items() if name != _DIRECTIVE}
+            rest = {each: value for each, value in entry.items() if each != _DIRECTIVE}
             others = [each for each in patch if each is not entry]
             return _replaced_list(others + ([rest] if rest else []))
         if key not in entry:
@@ -267,7 +269,7 @@ def _apply_list_directives(target: Obj, patch: Obj, definition: Definition) -> N
             key = name.removeprefix(_ORDER)
             field = definition.fields.get(key)
             if key not in patch and field is not None and isinstance(target.get(key), list):
-                order = _Order(target[key], [], value, field.merge_key)
+                order = _Order(target[key], [], value, field.patch_merge_key)
                 target[key] = _ordered(target[key], order)
 
 

@@ -13,7 +13,8 @@ import msgspec
 
 from moorage.api.bounds import check_bounds
 from moorage.apiserver.bodies import BODY_LIMIT_BYTES, OF_BODY
-from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.negotiate import content_type
 from moorage.apiserver.patch_strategic import strategic_merge
 from moorage.apiserver.status import (
@@ -38,7 +39,7 @@ _encode = msgspec.json.Encoder().encode
 _ACCEPTED = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
 
 
-def patch_type(header: str, kind: Kind) -> str:
+def patch_type(header: str, kind: ServedKind) -> str:
     """Return the patch type of a Content-Type header.
 
     Raises
@@ -56,7 +57,9 @@ def patch_type(header: str, kind: Kind) -> str:
     return name
 
 
-def apply_patch(obj: Obj, patch: Any, type_name: str, kind: Kind, *, small: bool = False) -> Any:
+def apply_patch(
+    obj: Obj, patch: Any, type_name: str, kind: ServedKind, *, small: bool = False
+) -> Any:
     """Return the patched object; ``obj`` may be changed or shared and must not be used again.
 
     Parameters
@@ -84,7 +87,7 @@ def apply_patch(obj: Obj, patch: Any, type_name: str, kind: Kind, *, small: bool
         patched = merge_patch(obj, patch)
     else:
         try:
-            patched = strategic_merge(obj, patch, kind)
+            patched = strategic_merge(obj, patch, kind.resource)
         except (ValueError, TypeError) as error:
             raise bad_request(f"the patch does not fit the object: {error}") from error
     if small and type_name != JSON_PATCH:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -16,8 +17,8 @@ from moorage.apiserver.kind import Obj
 
 _decoder = msgspec.json.Decoder(dict)
 _encode = msgspec.json.Encoder().encode
-# Most objects have no labels: they share one empty mapping, which is only read.
-_NO_LABELS: Final[Mapping[str, str]] = {}
+# Most objects have no labels: they share one empty mapping, which cannot be changed.
+_NO_LABELS: Final[Mapping[str, str]] = MappingProxyType({})
 _BETWEEN: Final = "\0"
 
 
@@ -55,20 +56,17 @@ class PackedFields(Mapping[str, str]):
         return len(self._names)
 
 
-def packed(fields: Mapping[str, str], names: tuple[str, ...]) -> Mapping[str, str]:
-    """Return the fields packed, or as they are where a value contains the separator.
+# Equal tuples of paths -> the one that is kept. Bounded by the number of kinds.
+_names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
-    Parameters
-    ----------
-    fields
-        Values by path.
-    names
-        The paths, in any order; the result keeps this tuple.
-    """
-    values = [fields[name] for name in names]
+
+def packed(fields: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the fields packed, or as they are where a value contains the separator."""
+    values = tuple(fields.values())
     if any(_BETWEEN in value for value in values):
         return fields
-    return PackedFields(names, _BETWEEN.join(values))
+    names = tuple(fields)
+    return PackedFields(_names.setdefault(names, names), _BETWEEN.join(values))
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):

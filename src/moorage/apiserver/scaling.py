@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage.api.resources import ResourceType
 from moorage.apiserver.bodies import decode_json
-from moorage.apiserver.kind import FieldError, Obj, ScalePaths, invalid
+from moorage.apiserver.kind import Obj, ScalePaths, invalid
 from moorage.apiserver.kinds.cells import NONE, format_selector
 from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.patches import (
@@ -23,11 +24,12 @@ from moorage.apiserver.patches import (
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import StatusError, bad_request, unsupported_media_type
+from moorage.apiserver.status import bad_request, unsupported_media_type
+from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.world import World
 from moorage.apiserver.writing import Writer
 
-_API_VERSION = "autoscaling/v1"
+_SCALE = ResourceType("autoscaling", "v1", "Scale", "scales", "scale", namespaced=True)
 _NOT_NEGATIVE = "must be greater than or equal to 0"
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
@@ -105,8 +107,8 @@ def _scale_of(obj: Obj, paths: ScalePaths) -> Obj:
         status["selector"] = selector
     wanted = _at(obj, paths.spec_replicas)
     return {
-        "kind": "Scale",
-        "apiVersion": _API_VERSION,
+        "kind": _SCALE.kind,
+        "apiVersion": _SCALE.api_version,
         "metadata": {name: meta[name] for name in _KEPT if meta.get(name)},
         "spec": {} if wanted is None else {"replicas": wanted},
         "status": status,
@@ -162,12 +164,7 @@ def _replicas(sent: Obj, target: Target) -> int:
             "struct field ScaleSpec.spec.replicas of type int32"
         )
     if replicas < 0:
-        raise _invalid(target.name, invalid("spec.replicas", replicas, _NOT_NEGATIVE))
+        raise invalid_object(
+            _SCALE, target.name, [invalid("spec.replicas", replicas, _NOT_NEGATIVE)]
+        )
     return replicas
-
-
-def _invalid(name: str, fault: FieldError) -> StatusError:
-    cause = {"reason": fault.type, "message": fault.body, "field": fault.field}
-    details: Obj = {"name": name, "group": "autoscaling", "kind": "Scale", "causes": [cause]}
-    message = f'Scale.autoscaling "{name}" is invalid: {fault.message}'
-    return StatusError(422, "Invalid", message, details=details)

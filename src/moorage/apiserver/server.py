@@ -8,30 +8,29 @@ server runs under a virtual clock. Behind `http` long calls are answered in a th
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from moorage.apiserver.account_tokens import AccountTokens
 from moorage.apiserver.admission import Admission
 from moorage.apiserver.aside import Aside, is_heavy
 from moorage.apiserver.audit import AuditLog
-from moorage.apiserver.binding import BINDINGS, bind, pod_target
-from moorage.apiserver.built_in import subresource_body
+from moorage.apiserver.binding import BINDINGS, pod_target
 from moorage.apiserver.custom.definitions import Definitions
 from moorage.apiserver.custom.kinds import DEFINITIONS
 from moorage.apiserver.custom.rules.judging import LATER, Judge, TooLongHere, evaluated_by
-from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
+from moorage.apiserver.deleting import Deleter
 from moorage.apiserver.discovery import Discovery, health
-from moorage.apiserver.eviction import evict
 from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.journal.kept import Journal
-from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds.kept import kept_kind
-from moorage.apiserver.kubelet.logs import PodLogs
+from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kubelet.metrics import METRICS, ResourceMetrics
 from moorage.apiserver.kubelet.proxies import refuse_proxy
-from moorage.apiserver.kubelet.streams import STREAMS, refuse_stream
 from moorage.apiserver.loading import SNAPSHOT_PATH, Loader
 from moorage.apiserver.namespaces import Namespaces
 from moorage.apiserver.negotiate import JSON, negotiate
@@ -43,7 +42,6 @@ from moorage.apiserver.openapi_frame import (
 from moorage.apiserver.persistence import Group, Persistence
 from moorage.apiserver.protobuf.calls import (
     call_from_protobuf,
-    has_message,
     in_protobuf,
     kind_of_body,
     reply_in_protobuf,
@@ -55,20 +53,16 @@ from moorage.apiserver.rbac.authorizer import Authorizer
 from moorage.apiserver.rbac.escalation import Escalation
 from moorage.apiserver.rbac.impersonation import acting_user
 from moorage.apiserver.rbac.reviews import REVIEWS, Reviews, reviewed_resource
-from moorage.apiserver.reading import Lister, get_record
-from moorage.apiserver.record import Record
-from moorage.apiserver.render import Renderer, encode, make_renderer
-from moorage.apiserver.replies import deleted_reply, status_reply, written_reply
+from moorage.apiserver.record import Record, packed
+from moorage.apiserver.replies import status_reply
 from moorage.apiserver.requests import Query, Reply, Request, User
+from moorage.apiserver.resource_calls import ResourceCalls, kind_addressed
 from moorage.apiserver.routes import Routes, Target, resource_target
-from moorage.apiserver.scaling import Scaler
-from moorage.apiserver.selection import read_selection
 from moorage.apiserver.status import (
     StatusError,
     bad_request,
     internal,
     method_not_allowed,
-    success,
     timed_out,
     unauthorized,
     unknown_path,
@@ -76,11 +70,10 @@ from moorage.apiserver.status import (
 from moorage.apiserver.store import Store, Write
 from moorage.apiserver.tagged_documents import document_reply
 from moorage.apiserver.time_control import TIME_PATH, time_answer
-from moorage.apiserver.views import Catalog
+from moorage.apiserver.views import EVENTS, Catalog
 from moorage.apiserver.watch_log import Limits
-from moorage.apiserver.watching import Watcher
 from moorage.apiserver.world import World
-from moorage.apiserver.writing import Writer, is_dry_run
+from moorage.apiserver.writing import Writer
 from moorage.apiserver.yaml_calls import call_in_json, reply_accepted
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
@@ -100,11 +93,6 @@ _READS = ("GET", "HEAD")
 
 # Noted for a caller that does not wait for the answer: its write may stay in place.
 _NOT_AWAITED = status_reply(timed_out())
-
-# Kinds whose delete answers with the object even when it is gone (upstream ReturnDeletedObject).
-_SHOWN_WHEN_DELETED = frozenset(
-    {"pods", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts", "services"}
-)
 
 
 class ApiServer:
@@ -128,7 +116,7 @@ class ApiServer:
 
     def __init__(
         self,
-        kinds: Sequence[Kind],
+        kinds: Sequence[ServedKind],
         *,
         clock: Clock,
         streams: Streams,
@@ -152,9 +140,6 @@ class ApiServer:
         self._world = World(self._catalog, self._store, clock, rng)
         self._discovery = Discovery(self._catalog, [kept_kind(each) for each in _ASKED], METRICS)
         self._metrics = ResourceMetrics(self._world)
-        self._logs = PodLogs(self._world)
-        self._lister = Lister(self._store)
-        self._watcher = Watcher(self._store, self._lister, streams.stream("apiserver/watch"))
         self._deleter = Deleter(self._world)
         self._definitions = Definitions(self._world, self._deleter)
         self._quotas = Quotas(self._world)
@@ -172,9 +157,15 @@ class ApiServer:
             admission=Admission(self._world, self._quotas, self._escalation),
         )
         self._loader = Loader(self._world)
-        self._scaler = Scaler(self._world, self._writer)
         secret = secret or streams.stream("apiserver/secret").randbytes(32)
         self.account_tokens = AccountTokens(secret, self._store, clock)
+        self._resources = ResourceCalls(
+            self._world,
+            streams.stream("apiserver/watch"),
+            writer=self._writer,
+            deleter=self._deleter,
+            tokens=self.account_tokens,
+        )
         self._reviews = Reviews(self._authorizer, self.account_tokens.reviewed, enforced=rbac)
 
     @property
@@ -290,7 +281,9 @@ class ApiServer:
         StatusError
             The refusal that a client would get.
         """
-        served = self._catalog.find(obj["apiVersion"], _plural(self._catalog, obj))
+        served = self._catalog.by_kind(obj["apiVersion"], obj["kind"])
+        if served is None:
+            raise unknown_path()
         namespace = obj["metadata"].get("namespace") or ""
         return self._writer.create_object(Target(served=served, namespace=namespace), obj)
 
@@ -313,7 +306,7 @@ class ApiServer:
         version = journal.version()
         if not version:
             return False
-        self._store.restore(journal.records(), version)
+        self._store.restore(map(_as_kept, journal.records()), version)
         # The same seed would give the same uids once more.
         self._world.rng = self._streams.stream(f"apiserver/{version}")
         self.reload()
@@ -357,8 +350,7 @@ class ApiServer:
 
     def close(self) -> None:
         """End all watch streams and all logs that are followed."""
-        self._logs.close()
-        self._watcher.close()
+        self._resources.close()
         self._aside.close()
         self._judge.close()
 
@@ -398,7 +390,9 @@ class ApiServer:
                 return beside
         if target is None:
             target = pod_target(request, self._catalog)
-        return self._resource(request, target or resource_target(request.path, self._catalog))
+        if target is None:
+            target = resource_target(request.path, self._catalog)
+        return self._resources.answer(request, target)
 
     def _beside_resources(self, request: Request, user: User) -> Reply | None:
         """Answer a review, a call for measurements or for a document; None for other calls."""
@@ -437,114 +431,7 @@ class ApiServer:
         if review is not None:
             return review.api_version, review.kind
         target = resource_target(request.path, self._catalog)
-        return kind_of_body(request.method, _kind_addressed(target))
-
-    def _resource(self, request: Request, target: Target) -> Reply:
-        query = Query(request.query)
-        if target.subresource == "log":
-            return self._logs.answer(target, request, query)
-        if target.subresource in STREAMS:
-            raise refuse_stream(self._world, target, request, query)
-        accept = request.headers.get("accept", "")
-        protobuf = has_message(_kind_addressed(target))
-        accepted = negotiate(accept, streamed=query.flag("watch"), protobuf=protobuf)
-        renderer = make_renderer(target.served, accepted, query, self._world.clock.now_ns())
-        if target.subresource == "binding":
-            return self._bind(target, request, query)
-        if target.subresource == "eviction":
-            return self._evict(target, request, query)
-        if target.subresource == "scale":
-            return self._scale(target, request, query)
-        if target.subresource == "token":
-            if request.method != "POST":
-                raise method_not_allowed()
-            answer = self.account_tokens.answer(target, request)
-            return Reply(status=201, body=encode(answer) + b"\n")
-        match request.method:
-            case "GET":
-                return self._read(target, query, renderer)
-            case "POST" if not target.name:
-                return self._create(target, request, query, renderer)
-            case "PUT" | "PATCH" if target.name:
-                return self._change(target, request, query, renderer)
-            case "DELETE" if not target.subresource:
-                return self._delete(target, request, query, renderer)
-        raise method_not_allowed()
-
-    def _read(self, target: Target, query: Query, renderer: Renderer) -> Reply:
-        if target.subresource and not _allowed(target, "get"):
-            raise method_not_allowed()
-        if query.flag("watch") and not target.name:
-            stream: AsyncIterator[bytes] = self._watcher.open(target, query, renderer)
-            return Reply(status=200, body=stream, content_type=renderer.stream_type)
-        if target.name:
-            return Reply(
-                status=200, body=renderer.one(get_record(self._store, target, query)) + b"\n"
-            )
-        found = self._lister.list(target, query, renderer)
-        return Reply(status=200, body=found, content_type=renderer.media_type)
-
-    def _create(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
-        if not _allowed(target, "create"):
-            raise method_not_allowed()
-        if target.served.kind.resource.namespaced and not target.namespace:
-            raise method_not_allowed()
-        written = self._writer.create(target, request, query)
-        return written_reply(201, renderer, written.record, written.warnings)
-
-    def _change(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
-        if not _allowed(target, "update" if request.method == "PUT" else "patch"):
-            raise method_not_allowed()
-        write = self._writer.update if request.method == "PUT" else self._writer.patch
-        written = write(target, request, query)
-        status = 201 if written.created else 200
-        return written_reply(status, renderer, written.record, written.warnings)
-
-    def _scale(self, target: Target, request: Request, query: Query) -> Reply:
-        if request.method == "GET":
-            return Reply(status=200, body=encode(self._scaler.show(target)) + b"\n")
-        if request.method not in ("PUT", "PATCH"):
-            raise method_not_allowed()
-        return Reply(status=200, body=encode(self._scaler.change(target, request, query)) + b"\n")
-
-    def _bind(self, target: Target, request: Request, query: Query) -> Reply:
-        if request.method != "POST":
-            raise method_not_allowed()
-        bind(self._world, target, request, dry_run=is_dry_run(query))
-        return Reply(status=201, body=_BOUND)
-
-    def _evict(self, target: Target, request: Request, query: Query) -> Reply:
-        if request.method != "POST":
-            raise method_not_allowed()
-        evict(self._world, self._deleter, target, request, dry_run=is_dry_run(query))
-        return Reply(status=201, body=_BOUND)
-
-    def _delete(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
-        options = read_options(request, query)
-        if not target.name:
-            return self._delete_many(target, query, renderer, options)
-        served = target.served
-        deleted = self._deleter.delete(target, options)
-        if not deleted.gone or served.shelf in _SHOWN_WHEN_DELETED:
-            return written_reply(200, renderer, deleted.record)
-        resource = served.kind.resource
-        details: dict[str, Any] = {"name": target.name}
-        if resource.group:
-            details["group"] = resource.group
-        details |= {"kind": resource.plural, "uid": deleted.record.uid}
-        return Reply(status=200, body=encode(success(details=details)) + b"\n")
-
-    def _delete_many(
-        self, target: Target, query: Query, renderer: Renderer, options: DeleteOptions
-    ) -> Reply:
-        namespaced = target.served.kind.resource.namespaced
-        if not _allowed(target, "deletecollection") or (namespaced and not target.namespace):
-            raise method_not_allowed()
-        records = []
-        for record in list(self._lister.matching(target, read_selection(target, query))):
-            one = Target(served=target.served, namespace=record.namespace, name=record.name)
-            records.append(self._deleter.delete(one, options).record)
-        return deleted_reply(renderer, records, self._store.version)
+        return kind_of_body(request.method, kind_addressed(target))
 
 
 async def _refusal_of(group: Group) -> StatusError | None:
@@ -556,29 +443,9 @@ async def _refusal_of(group: Group) -> StatusError | None:
     return None
 
 
-def _allowed(target: Target, verb: str) -> bool:
-    """Whether a resource or subresource answers a verb of discovery."""
-    kind = target.served.kind
-    if target.subresource:
-        return verb in subresource_body(kind.resource, target.subresource)[1]
-    return verb in kind.verbs
-
-
-# The answer to a successful binding or eviction, always the same.
-_BOUND = encode(success(201)) + b"\n"
-
-
-def _kind_addressed(target: Target) -> tuple[str, str]:
-    """Return (API version, kind) of the target of a path."""
-    resource = target.served.kind.resource
-    if target.subresource:
-        resource, _ = subresource_body(resource, target.subresource)
-    return resource.api_version, resource.kind
-
-
-def _plural(catalog: Catalog, obj: Obj) -> str:
-    for kind in catalog.kinds:
-        resource = kind.resource
-        if (resource.api_version, resource.kind) == (obj["apiVersion"], obj["kind"]):
-            return resource.plural
-    raise unknown_path()
+def _as_kept(kept: tuple[str, Record]) -> tuple[str, Record]:
+    """Return an object of a journal as a server keeps it: the fields of Events are packed."""
+    resource, record = kept
+    if resource != EVENTS:
+        return kept
+    return resource, msgspec.structs.replace(record, fields=packed(record.fields))

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from moorage.apiserver.kind import Column, Kind, Obj
+from moorage.apiserver.kind import Column, Obj
+from moorage.apiserver.kinds.served import ServedKind
 
 _FINISHED = {
     "Succeeded": "The pod has completed successfully.",
@@ -18,7 +19,7 @@ _FINISHED = {
 
 
 def to_table(
-    kind: Kind, objs: Iterable[Obj], now_ns: int, include_object: str = "Metadata"
+    kind: ServedKind, objs: Iterable[Obj], now_ns: int, include_object: str = "Metadata"
 ) -> dict[str, Any]:
     """Render objects as a ``meta.k8s.io/v1`` Table.
 
@@ -55,7 +56,7 @@ def to_table(
     }
 
 
-def table_row(kind: Kind, obj: Obj, now_ns: int, include_object: str) -> dict[str, Any]:
+def table_row(kind: ServedKind, obj: Obj, now_ns: int, include_object: str) -> dict[str, Any]:
     """Render one object as a row of a Table."""
     row: dict[str, Any] = {"cells": kind.row(obj, now_ns)}
     phase = obj.get("status", {}).get("phase") if kind.resource.kind == "Pod" else None

@@ -9,11 +9,13 @@ stored in the version of their definition, and their versions differ only in the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from moorage.apiserver.built_in import version_rank
-from moorage.apiserver.kind import Kind, Obj, Translation
+from moorage.apiserver.kind import Obj, Translation
+from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.record import Record
 from moorage.apiserver.status import unknown_path
 
@@ -35,8 +37,8 @@ class Served(msgspec.Struct, frozen=True):
         The kind comes from a definition: stored objects may have any version.
     """
 
-    kind: Kind
-    stored_kind: Kind
+    kind: ServedKind
+    stored_kind: ServedKind
     custom: bool = False
 
     @property
@@ -50,7 +52,7 @@ class Served(msgspec.Struct, frozen=True):
         return self.kind is not self.stored_kind
 
     @property
-    def rules(self) -> Kind:
+    def rules(self) -> ServedKind:
         """The kind whose rules apply to objects; the form that these rules know is called ruled."""
         return self.stored_kind if self._stored_rules else self.kind
 
@@ -142,7 +144,7 @@ class Catalog:
         One kind for each built-in resource and version.
     """
 
-    def __init__(self, kinds: Sequence[Kind]) -> None:
+    def __init__(self, kinds: Sequence[ServedKind]) -> None:
         self.kinds = tuple(kinds)
         self.generation = 0
         self._builtin = self.kinds
@@ -212,6 +214,14 @@ class Catalog:
     def get(self, api_version: str, plural: str) -> Served | None:
         """Return a served resource; None when there is no such resource."""
         return self._served.get((api_version, plural))
+
+    def by_kind(self, api_version: Any, kind: Any) -> Served | None:
+        """Return the resource of an object by its apiVersion and kind; None for an unknown one."""
+        for each in self.kinds:
+            resource = each.resource
+            if (resource.api_version, resource.kind) == (api_version, kind):
+                return self.find(resource.api_version, resource.plural)
+        return None
 
     def by_plural(self, plural: str) -> Served:
         """Return a built-in resource by plural alone; the first by API version where two share it.

@@ -303,6 +303,8 @@ class Writer:
             return record
         if subresource is None:
             self._admission.check(served, new, old)
+        elif subresource == "status":
+            self._admission.check_status(served, new, old)
         if served.shelf == NAMESPACES and not dry_run:
             # A namespace that is being deleted also waits for its contents.
             saved = self._save(served, new, dry_run=False)

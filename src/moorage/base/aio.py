@@ -11,8 +11,8 @@ import contextlib
 import logging
 import selectors
 import threading
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from moorage.base.clock import NS_PER_SECOND
 
@@ -25,6 +25,8 @@ SPEED_MAX = 1000.0
 # nothing.
 _LOOK_SECONDS = 0.02
 
+T = TypeVar("T")
+
 _log = logging.getLogger(__name__)
 
 OnFailure = Callable[[str, BaseException], None]
@@ -33,6 +35,46 @@ OnFailure = Callable[[str, BaseException], None]
 async def sleep(seconds: float) -> None:
     """Suspend the caller for at least this many seconds of loop time."""
     await asyncio.sleep(seconds)
+
+
+async def in_turns(items: Iterable[T], *, most: int) -> AsyncIterator[T]:
+    """Yield items, and let the other tasks of the loop have a turn between.
+
+    Parameters
+    ----------
+    most
+        Items between two turns.
+    """
+    for number, item in enumerate(items, 1):
+        yield item
+        if not number % most:
+            await sleep(0)
+
+
+class Hold:
+    """Keeps tasks back while another works, turn by turn, on what they would change."""
+
+    def __init__(self) -> None:
+        self._over = asyncio.Event()
+        self._over.set()
+
+    @property
+    def held(self) -> bool:
+        """Whether tasks are kept back now."""
+        return not self._over.is_set()
+
+    @contextlib.contextmanager
+    def keeping_back(self) -> Iterator[None]:
+        """Keep tasks back until the context ends."""
+        self._over.clear()
+        try:
+            yield
+        finally:
+            self._over.set()
+
+    async def over(self) -> None:
+        """Wait until nobody keeps tasks back."""
+        await self._over.wait()
 
 
 def real_seconds(seconds: float) -> float:

@@ -23,7 +23,7 @@ V2: Final = 19
 V3: Final = 18
 """The beginning of an attempt, and of a binding."""
 V5: Final = 16
-"""How many nodes were evaluated and were feasible, and what PostFilter found."""
+"""Numbers of evaluated and feasible nodes, and the finding of PostFilter."""
 V10: Final = 11
 """Each plugin's score for each node. Below are only the lines of debugging, told from 10 on."""
 

@@ -24,7 +24,7 @@ CLAIMS: Final[Mapping[str, dict[str, Any]]] = {
     "too few devices": {"deviceClassName": _GPU, "count": 2},
     "devices with taints": {"deviceClassName": _FPGA},
 }
-"""What a claim of a pending pod asks for, by the pod's cause."""
+"""The device request in the claim of a pending pod, by the pod's cause."""
 
 
 def claim_name(cause: str) -> str:

@@ -1,4 +1,4 @@
-"""What the replicas of a scheduler wrote, by the server's audit log, and what was wrong with it.
+"""The writes of a scheduler's replicas, by the server's audit log, and the faults in them.
 
 The server is the only witness: its clock gives all times, and a write counts when it arrived.
 """

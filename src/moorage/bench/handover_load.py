@@ -19,7 +19,7 @@ from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
 from moorage.bench.handover_plan import POD_CPU, HandoverPlan
 from moorage.client.follow import Follower
-from moorage.client.reflector import Reflector
+from moorage.client.reflectors import Reflectors
 from moorage.client.writes import Client
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.templates import default_nodes
@@ -79,14 +79,10 @@ class HandoverLoad:
         )
         self._tasks.spawn(agents.run(), name="nodes")
         await agents.registered.wait()
-        watch: Reflector[Pod] = Reflector(
-            self._client.transport,
-            PODS,
-            Pod,
-            handler=Follower(self._seen, self._gone),
-            clock=self._clock,
-            rng=self._streams.stream("handover/watch"),
+        made = Reflectors(
+            self._client.transport, clock=self._clock, streams=self._streams, prefix="handover"
         )
+        watch = made.of(PODS, Pod, Follower(self._seen, self._gone))
         self._tasks.spawn(watch.run(), name="watch pods")
         await watch.synced.wait()
         filling = [

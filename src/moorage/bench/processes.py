@@ -23,6 +23,18 @@ COMMAND = "from moorage.cli.main import main; main()"
 """Code that runs ``moorage`` in this Python: passed to ``-c`` before the arguments."""
 
 
+def server_flags(kubeconfig: Path) -> tuple[str, ...]:
+    """Return the command line of an API server without nodes, pods or a scheduler.
+
+    Parameters
+    ----------
+    kubeconfig
+        The file that the server writes once it answers.
+    """
+    flags = ("up", "--nodes", "0", "--empty", "--no-scheduler", "--port", "0", "-o", "quiet")
+    return (*flags, "--kubeconfig-out", str(kubeconfig))
+
+
 class Child:
     """One ``moorage`` command running as a process of its own.
 

@@ -19,9 +19,9 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import DecodeError, MoorageError
 from moorage.base.rng import Streams
-from moorage.bench.processes import Child, wait_for
+from moorage.bench.processes import Child, server_flags, wait_for
 from moorage.bench.report import Result, make_result, peak_memory_mib
-from moorage.bench.workload import NAMESPACE, CreateNodes, CreatePods, Workload
+from moorage.bench.workload import CreateNodes, CreatePods, Workload
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
 from moorage.client.reflector import Reflector
@@ -130,7 +130,7 @@ class ServerRun:
         with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
             place = Path(folder)
             kubeconfig, beside = place / "kubeconfig", self._beside
-            server = Child("server", _server_flags(kubeconfig), log=place / "server.log")
+            server = Child("server", server_flags(kubeconfig), log=place / "server.log")
             flags = ["run", "--kubeconfig", str(kubeconfig)]
             flags += ("--secure-port", "0", *self._flags) if beside is None else beside.flags
             flags += ["--seed", str(self._streams.seed)]
@@ -174,7 +174,7 @@ class ServerRun:
         for op in self._workload.ops:
             if isinstance(op, CreateNodes):
                 self._progress(f"CreateNodes {op.count}")
-                await _create_all(client, NODES, op, namespace="")
+                await create_all(client, NODES, op)
 
     async def _pods(self, client: Client, bound: _Bound, server: Child, scheduler: Child) -> Result:
         result: Result | None = None
@@ -189,7 +189,7 @@ class ServerRun:
             have, start = len(bound.nodes), self._clock.monotonic_ns()
             async with asyncio.TaskGroup() as group:
                 during = self._begun(group) if op.measured else None
-                creating = group.create_task(_create_all(client, PODS, op, namespace=NAMESPACE))
+                creating = group.create_task(create_all(client, PODS, op))
                 await _all_bound(bound, have + op.count, (server, scheduler))
                 await creating
                 if during is not None:
@@ -222,19 +222,21 @@ class ServerRun:
         return None if self._beside is None else group.create_task(self._beside.during())
 
 
-def _server_flags(kubeconfig: Path) -> tuple[str, ...]:
-    flags = ("up", "--nodes", "0", "--empty", "--no-scheduler", "--port", "0", "-o", "quiet")
-    return (*flags, "--kubeconfig-out", str(kubeconfig))
+async def create_all(client: Client, resource: ResourceType, op: CreateNodes | CreatePods) -> None:
+    """Create the objects of an operation, some at once, each in the namespace it names.
 
-
-async def _create_all(
-    client: Client, resource: ResourceType, op: CreateNodes | CreatePods, *, namespace: str
-) -> None:
+    Raises
+    ------
+    MoorageError
+        The API server does not create one of them.
+    """
     indexes = iter(range(op.count))
 
     async def creator() -> None:
         for index in indexes:
-            await client.create(resource, op.template(index), namespace=namespace)
+            made = op.template(index)
+            namespace = made["metadata"].get("namespace", "")
+            await client.create(resource, made, namespace=namespace)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(min(_IN_FLIGHT, op.count)):

@@ -25,7 +25,7 @@ from moorage.base.errors import ConflictError, NotFoundError
 from moorage.base.rng import Streams
 from moorage.bench.soak_plan import FOREIGN, NAMESPACE, SLOT, SoakPlan, SoakReport, soak_pod
 from moorage.client.follow import Follower
-from moorage.client.reflector import Reflector
+from moorage.client.reflectors import Reflectors
 from moorage.client.writes import Client
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.templates import NodeTemplate, default_nodes, name_of
@@ -86,14 +86,10 @@ class SoakLoad:
         """Start all nodes and watches."""
         for group in range(len(self._groups)):
             await self._come(group)
-        watch: Reflector[Pod] = Reflector(
-            self._client.transport,
-            PODS,
-            Pod,
-            handler=Follower(self._seen, self._gone),
-            clock=self._clock,
-            rng=self._streams.stream("soak/watch"),
+        made = Reflectors(
+            self._client.transport, clock=self._clock, streams=self._streams, prefix="soak"
         )
+        watch = made.of(PODS, Pod, Follower(self._seen, self._gone))
         self._tasks.spawn(watch.run(), name="watch pods")
         await watch.synced.wait()
         self._tasks.spawn(self._replace(), name="replace pods")

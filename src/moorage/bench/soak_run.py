@@ -20,7 +20,7 @@ from moorage.base import aio
 from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError, TransportError
 from moorage.base.rng import Streams
-from moorage.bench.processes import Child, wait_for
+from moorage.bench.processes import Child, server_flags, wait_for
 from moorage.bench.soak import SoakLoad
 from moorage.bench.soak_plan import SchedulerEnd, SoakPlan, SoakReport, soak_config
 from moorage.client.auth import FixedCredentials, ServerAccess
@@ -73,7 +73,7 @@ class SoakRun:
         with tempfile.TemporaryDirectory(prefix="moorage-soak-") as folder:
             place = Path(folder)
             kubeconfig = place / "kubeconfig"
-            server = Child("server", _server_flags(kubeconfig), log=place / "server.log")
+            server = Child("server", server_flags(kubeconfig), log=place / "server.log")
             schedulers = [
                 _Scheduler(name, place, kubeconfig, seed=self._streams.seed + number)
                 for number, name in enumerate(self._plan.schedulers)
@@ -172,11 +172,6 @@ class _Scheduler:
         finally:
             await transport.close()
         return answer.body.decode("utf-8", "replace")
-
-
-def _server_flags(kubeconfig: Path) -> tuple[str, ...]:
-    flags = ("up", "--nodes", "0", "--empty", "--no-scheduler", "--port", "0", "-o", "quiet")
-    return (*flags, "--kubeconfig-out", str(kubeconfig))
 
 
 def _free_port() -> int:

@@ -74,8 +74,7 @@ class SchedulerLink:
         MoorageError
             The scheduler does not answer, or refuses; the message says what to do.
         """
-        query = tuple((parameters or {}).items())
-        return await self._answer(Call("GET", f"{self._path}{PREFIX}{question}", query))
+        return await self._answer(question_call(f"{self._path}{PREFIX}{question}", parameters))
 
     async def post(self, question: str, body: bytes) -> bytes:
         """Send a question that comes as a body, and return the answer's body.
@@ -85,8 +84,7 @@ class SchedulerLink:
         MoorageError
             The scheduler does not answer, or refuses; the message says what to do.
         """
-        path = f"{self._path}{PREFIX}{question}"
-        return await self._answer(Call("POST", path, body=body, timeout_seconds=_TRY_SECONDS))
+        return await self._answer(question_call(f"{self._path}{PREFIX}{question}", body=body))
 
     async def _answer(self, call: Call) -> bytes:
         try:
@@ -115,6 +113,25 @@ class SchedulerLink:
                 f"{self.title} answers no questions: {error}; is it a moorage of this version?"
             )
         return error
+
+
+def question_call(
+    path: str, parameters: Mapping[str, str] | None = None, *, body: bytes = b""
+) -> Call:
+    """Return the call that asks a question.
+
+    Parameters
+    ----------
+    path
+        The path of the question, with that of a proxy before it where there is one.
+    parameters
+        The query.
+    body
+        What a query cannot hold, JSON; the question then takes the time of trying changes.
+    """
+    if body:
+        return Call("POST", path, body=body, timeout_seconds=_TRY_SECONDS)
+    return Call("GET", path, tuple((parameters or {}).items()))
 
 
 def run_asking(work: Callable[[SchedulerLink], Coroutine[Any, Any, T]], to: AskedScheduler) -> T:

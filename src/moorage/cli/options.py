@@ -123,6 +123,28 @@ def verbose_option(function: F) -> F:
     )(function)
 
 
+def config_option(meaning: str) -> Callable[[F], F]:
+    """Add ``--config``.
+
+    Parameters
+    ----------
+    meaning
+        The help: what the command does with the configuration.
+
+    Returns
+    -------
+    Callable
+        The decorator. The command gets the path as ``config``; None where no file is named.
+    """
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        default=None,
+        metavar="FILE",
+        help=meaning,
+    )
+
+
 def plugin_option(function: F) -> F:
     """Add ``--plugin``."""
     return click.option(
@@ -135,8 +157,15 @@ def plugin_option(function: F) -> F:
     )(function)
 
 
-def log_formatter(name: str) -> logging.Formatter:
+def log_formatter(name: str, *, klog: bool = False) -> logging.Formatter:
     """Return the formatter of log lines: ``text`` or ``json``.
+
+    Parameters
+    ----------
+    name
+        ``text`` or ``json``.
+    klog
+        Whether lines of text have klog's header, for programs; people at a terminal need no time.
 
     Raises
     ------
@@ -149,6 +178,10 @@ def log_formatter(name: str) -> logging.Formatter:
         return JsonFormatter()
     if name != "text":
         raise UsageError(f"--logging-format {name}: write text or json")
+    if klog:
+        from moorage.cli.klog_text import KlogFormatter
+
+        return KlogFormatter()
     return logging.Formatter("%(levelname)s %(name)s: %(message)s")
 
 
@@ -164,8 +197,8 @@ def start_logging(verbose: int, *, log_format: str = "text") -> None:
     log_from(level, log_format=log_format)
 
 
-def log_from(level: int, *, log_format: str = "text") -> None:
-    """Log to standard error, from a level of Python's logging on.
+def log_from(level: int, *, log_format: str = "text", klog: bool = False) -> None:
+    """Log to standard error, from a level of Python's logging on; see `log_formatter`.
 
     Raises
     ------
@@ -177,14 +210,14 @@ def log_from(level: int, *, log_format: str = "text") -> None:
         logging.addLevelName(each, "INFO")
     logging.addLevelName(logging.INFO, "INFO")  # last: the level that the name stands for
     handler = logging.StreamHandler()
-    handler.setFormatter(log_formatter(log_format))
+    handler.setFormatter(log_formatter(log_format, klog=klog))
     if level > logging.DEBUG:  # with everything, every traceback
         from moorage.cli.failure_log import RepeatedFailures
 
         handler.addFilter(RepeatedFailures())
     logging.basicConfig(level=level, handlers=[handler])
     # asyncio and the HTTP library write many log lines that do not help here.
-    for noisy in ("asyncio", "aiohttp"):
+    for noisy in ("asyncio", "aiohttp", "urllib3"):
         logging.getLogger(noisy).setLevel(max(level, logging.WARNING))
 
 

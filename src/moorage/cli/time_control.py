@@ -22,7 +22,8 @@ Examples, with a cluster started by `moorage up --speed 0`:
   moorage time speed 0             stop
   moorage time show
 """
-_PATH = "/moorage.dev/v1/time"
+TIME_PATH = "/moorage.dev/v1/time"
+"""The path of a sandbox that tells and changes its time; no other server has it."""
 _SPEED_MAX = 1000
 # Fast enough to be useful, slow enough for heartbeats to be in time on a busy machine.
 _STEP_SPEED = 20.0
@@ -131,7 +132,7 @@ async def _call(
     from moorage.client.transport import Call
 
     body = None if change is None else msgspec.json.encode(change)
-    answer = await session.transport.request(Call(method, _PATH, body=body))
+    answer = await session.transport.request(Call(method, TIME_PATH, body=body))
     if answer.status == 404:
         raise UsageError("this server is no sandbox of moorage: its time is its machine's")
     if answer.status != 200:

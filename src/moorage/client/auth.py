@@ -8,6 +8,8 @@ renewed certificates take effect without a restart.
 from __future__ import annotations
 
 import base64
+import logging
+import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
@@ -16,6 +18,8 @@ import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import KubeconfigError
+
+_log = logging.getLogger(__name__)
 
 # Reading periods of kubernetes v1.36 client-go transport/token_source.go and cert_rotation.go.
 _TOKEN_FILE_SECONDS = 60
@@ -80,6 +84,8 @@ class ServerAccess(msgspec.Struct, frozen=True):
         Asked before each call.
     ca_pem
         Certificates to trust; None means the certificates of the operating system.
+    ca_file
+        File of the certificates to trust, instead of `ca_pem`.
     insecure_skip_tls_verify
         Do not check the server's certificate.
     tls_server_name
@@ -97,6 +103,17 @@ class ServerAccess(msgspec.Struct, frozen=True):
     tls_server_name: str = ""
     proxy_url: str = ""
     namespace: str = ""
+    ca_file: AuthorityFile | None = None
+
+    def trusted_pem(self) -> bytes | None:
+        """Return the certificates to trust now; None for those of the operating system.
+
+        Raises
+        ------
+        KubeconfigError
+            The file could never be read.
+        """
+        return self.ca_pem if self.ca_file is None else self.ca_file.read()
 
 
 class CachedFile:
@@ -121,6 +138,11 @@ class CachedFile:
         self._period_ns = period_seconds * NS_PER_SECOND
         self._content: bytes | None = None
         self._read_ns = 0
+
+    @property
+    def what(self) -> str:
+        """The file's name in messages."""
+        return self._what
 
     def read(self) -> bytes:
         """Return the content, at most one period old.
@@ -148,6 +170,62 @@ class CachedFile:
     def expire(self) -> None:
         """Make the next `read` look at the file again."""
         self._read_ns = self._clock.monotonic_ns() - self._period_ns
+
+
+class AuthorityFile:
+    """A file of trusted certificates that another program replaces.
+
+    Parameters
+    ----------
+    path
+        PEM file.
+    what
+        The file's name in messages.
+
+    Notes
+    -----
+    As kubernetes v1.36 client-go transport/ca_rotation.go (ClientsAllowCARotation): read again
+    every five minutes, and a content that is no certificate leaves the one before in place.
+    Differs: a server whose certificate is not trusted makes the next call read the file again.
+    """
+
+    __slots__ = ("_file", "_refused", "_trusted")
+
+    def __init__(self, path: Path, *, what: str, clock: Clock) -> None:
+        self._file = certificate_file(path, what=what, clock=clock)
+        self._trusted: bytes | None = None
+        self._refused: bytes | None = None
+
+    def read(self) -> bytes:
+        """Return the newest certificates, at most five minutes old.
+
+        Raises
+        ------
+        KubeconfigError
+            The file could never be read.
+        """
+        content = self._file.read()
+        if self._trusted is None or (content != self._refused and self._usable(content)):
+            self._trusted = content
+        return self._trusted
+
+    def expire(self) -> None:
+        """Make the next `read` look at the file again."""
+        self._file.expire()
+
+    def _usable(self, content: bytes) -> bool:
+        if content == self._trusted:
+            return True
+        try:
+            ssl.create_default_context(cadata=content.decode("ascii", "replace"))
+        except ssl.SSLError as error:
+            self._refused = content
+            _log.warning(
+                "%s is no PEM certificate (%s); the one before stays", self._file.what, error
+            )
+            return False
+        self._refused = None
+        return True
 
 
 class FixedCredentials:
@@ -266,16 +344,15 @@ def incluster_access(
         return None
     token = token_file(directory / "token", what="service account token", clock=clock)
     token.read()
-    ca = CachedFile(
-        directory / "ca.crt", period_seconds=0, what="service account CA", clock=clock
-    ).read()
+    ca = AuthorityFile(directory / "ca.crt", what="service account CA", clock=clock)
+    ca.read()
     namespace_path = directory / "namespace"
     namespace = namespace_path.read_text().strip() if namespace_path.exists() else ""
     address = f"[{host}]" if ":" in host else host
     return ServerAccess(
         server=f"https://{address}:{port}",
         credentials=FileCredentials(Credential(), token_file=token),
-        ca_pem=ca,
+        ca_file=ca,
         namespace=namespace,
     )
 

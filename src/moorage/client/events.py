@@ -170,4 +170,4 @@ class EventRecorder:
                 pass  # the Event expired or was deleted: it is created below
             else:
                 return
-        await self._client.create(self._resource, write.body, namespace=write.namespace)
+        await self._client.create_only(self._resource, write.body, namespace=write.namespace)

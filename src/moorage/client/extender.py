@@ -30,7 +30,7 @@ from moorage.base.errors import (
 from moorage.client import extender_wire as wire
 from moorage.client.extender_wire import Asked, Listed, Victims, Whole
 from moorage.client.guard import WriteGuard
-from moorage.client.http_transport import HttpTransport
+from moorage.client.http_transport import HttpTransport, without_user
 from moorage.client.transport import Answer, Call, Transport
 
 T = TypeVar("T")
@@ -134,9 +134,9 @@ class HttpExtender:
         self._asked: dict[str, Asked] = {}
         self._filtered: _Last[wire.Filtered] = _Last()
         self._scores: _Last[Mapping[str, int]] = _Last()
-        self._url = settings.url.rstrip("/")
+        self.name = without_user(settings.url)  # it stands in messages that everybody may read
+        self._url = self.name.rstrip("/")
         self._path = urlsplit(self._url).path
-        self.name = settings.url
         self.ignorable = settings.ignorable
         self.weight = settings.weight
         self.filters = bool(settings.filter_verb)

@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager
 
 from moorage.client.transport import Answer, Call, LineStream, Transport
 
-_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def _anything_goes() -> None:
@@ -51,7 +51,7 @@ class WriteGuard:
         NotLeadingError
             The call is a write, and another process may hold the lease by now.
         """
-        if method not in _READS:
+        if method not in READS:
             self.check_write()
 
     def check_write(self) -> None:

@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from moorage.base import aio
@@ -33,8 +33,9 @@ from moorage.base.errors import (
     TransportError,
 )
 from moorage.client.auth import Credential, ServerAccess
-from moorage.client.guard import WriteGuard
+from moorage.client.guard import READS, WriteGuard
 from moorage.client.rate_limit import RateLimitedTransport
+from moorage.client.short_calls import NoConnectionError, ShortCalls
 from moorage.client.status import retry_after_seconds
 from moorage.client.transport import (
     Answer,
@@ -99,7 +100,8 @@ class HttpTransport:
     user_agent
         Sent with every call.
     connections_max
-        Most connections open at once, streams included; further calls wait.
+        Most connections open at once for reads, streams included, and as many for writes; further
+        calls wait.
     guard
         Asked right before each write is sent, repeated ones too; None lets every write through.
     told
@@ -118,6 +120,7 @@ class HttpTransport:
         self._guard = guard
         self._told = told
         self._access = access
+        self._shown = without_user(access.server)
         self._user_agent = user_agent
         self._connections_max = connections_max
         self._proxy = access.proxy_url or _environment_proxy(access.server)
@@ -158,7 +161,7 @@ class HttpTransport:
         lanes = [*self._retired, *([self._lane] if self._lane else [])]
         self._retired, self._lane = [], None
         for lane in lanes:
-            await lane.session.close()
+            await lane.close()
 
     async def _before_retry(self, call: Call, code: int | None, pause_seconds: float) -> None:
         if self._told is not None:
@@ -166,20 +169,37 @@ class HttpTransport:
         await aio.sleep(pause_seconds)
 
     async def _request_once(self, call: Call) -> Answer:
+        # Refused early, no connection need be made; the guard is asked once more before sending.
+        if self._guard is not None:
+            self._guard.before(call)
+        if call.method not in READS and not self._proxy:
+            try:
+                return await self._write_once(call)
+            except NoConnectionError:
+                pass  # the session says why, or finds that the server is back
         async with self._lane_for_call() as lane:
             timeout = aiohttp.ClientTimeout(
                 total=_real(call.timeout_seconds),
                 sock_connect=_real(_CONNECT_SECONDS_MAX),
             )
-            # Refused early, no connection need be made; `_make_lane` asks the guard once more.
-            if self._guard is not None:
-                self._guard.before(call)
             try:
                 async with self._open(lane, call, timeout) as response:
                     body = await self._whole_body(call, response)
                     return Answer(response.status, _headers(response), body)
             except _FAILURES as error:
                 raise self.failure(call, error, seconds=call.timeout_seconds) from error
+
+    async def _write_once(self, call: Call) -> Answer:
+        lane = await self._present_lane()
+        lane.users += 1
+        try:
+            return await lane.short.request(call, lane.credential, _real(call.timeout_seconds))
+        except _FAILURES as error:
+            raise self.failure(call, error, seconds=call.timeout_seconds) from error
+        finally:
+            lane.users -= 1
+            if self._retired:
+                await self._close_retired()
 
     async def _whole_body(self, call: Call, response: aiohttp.ClientResponse) -> bytes:
         return b"".join([piece async for piece in self._pieces(call, response)])
@@ -198,7 +218,7 @@ class HttpTransport:
             if size > call.answer_bytes_max:
                 response.close()
                 raise AnswerTooLargeError(
-                    f"{call.method} {self._access.server}{call.path}: the answer is longer than "
+                    f"{call.method} {self._shown}{call.path}: the answer is longer than "
                     f"{call.answer_bytes_max} bytes"
                 )
             yield piece
@@ -235,6 +255,7 @@ class HttpTransport:
         headers = [("Accept", call.accept), ("User-Agent", self._user_agent)]
         if call.body is not None:
             headers.append(("Content-Type", call.content_type))
+        headers.extend(call.headers)
         headers.extend(lane.credential.headers)
         return lane.session.request(
             call.method,
@@ -249,43 +270,63 @@ class HttpTransport:
 
     @asynccontextmanager
     async def _lane_for_call(self) -> AsyncIterator[_Lane]:
-        """Lend the present credential's connections; close old connections when no call uses them.
-
-        A renewed certificate needs new connections. The old ones are kept for the calls that
-        are using them: ending a bind in flight would leave its outcome unknown.
-        """
-        if self._closed:
-            raise TransportError(f"{self._access.server}: the transport is closed")
-        credential = await self._access.credentials.credential()
-        lane = self._lane
-        if lane is None or not lane.serves(credential):
-            if lane is not None:
-                self._retired.append(lane)
-            lane = self._lane = self._make_lane(credential)
-        lane.credential = credential
+        """Lend the present credential's connections."""
+        lane = await self._present_lane()
         lane.users += 1
         try:
             yield lane
         finally:
             lane.users -= 1
-            for old in [old for old in self._retired if not old.users]:
-                self._retired.remove(old)
-                await old.session.close()
+            await self._close_retired()
 
-    def _make_lane(self, credential: Credential) -> _Lane:
-        connector = aiohttp.TCPConnector(
-            limit=self._connections_max, ssl=tls_context(self._access, credential)
+    async def _present_lane(self) -> _Lane:
+        """Return the present credential's connections.
+
+        A renewed certificate, or a renewed authority, needs new connections. The old ones are kept
+        for the calls that are using them: ending a bind in flight would leave its outcome unknown.
+        """
+        if self._closed:
+            raise TransportError(f"{self._shown}: the transport is closed")
+        credential, trusted = (
+            await self._access.credentials.credential(),
+            self._access.trusted_pem(),
         )
+        lane = self._lane
+        if lane is None or not lane.serves(credential, trusted):
+            if lane is not None:
+                self._retired.append(lane)
+            lane = self._lane = self._make_lane(credential, trusted)
+        lane.credential = credential
+        return lane
+
+    async def _close_retired(self) -> None:
+        """Close old connections that no call uses."""
+        for old in [old for old in self._retired if not old.users]:
+            self._retired.remove(old)
+            await old.close()
+
+    def _make_lane(self, credential: Credential, trusted: bytes | None) -> _Lane:
+        tls = tls_context(self._access, credential)
+        connector = aiohttp.TCPConnector(limit=self._connections_max, ssl=tls)
         session = aiohttp.ClientSession(
             connector=connector,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=True,
             trace_configs=[] if self._guard is None else [_asking(self._guard)],
         )
-        return _Lane(session, credential)
+        short = ShortCalls(
+            self._access,
+            None if isinstance(tls, bool) else tls,
+            user_agent=self._user_agent,
+            connections_max=self._connections_max,
+            guard=self._guard,
+        )
+        return _Lane(session, credential, trusted, short)
 
     def failure(self, call: Call, error: BaseException, *, seconds: float | None) -> TransportError:
         """Build the exception for an error that the HTTP library raised.
+
+        A certificate that is not trusted may be one of a new authority, so its file is read again.
 
         Parameters
         ----------
@@ -293,6 +334,8 @@ class HttpTransport:
             The limit that was in force, for the message of a timeout.
         """
         kind = TransportError
+        if isinstance(error, aiohttp.ClientConnectorCertificateError) and self._access.ca_file:
+            self._access.ca_file.expire()
         if isinstance(error, TimeoutError):
             text = f"silent for {seconds} s" if seconds else "no connection in time"
         elif isinstance(error, aiohttp.ClientConnectorError) and type(error) in _NO_CONNECTION:
@@ -305,7 +348,7 @@ class HttpTransport:
             kind = RefusedError
         elif reset:
             kind = _ResetError
-        return kind(f"{call.method} {self._access.server}{call.path}: {text}")
+        return kind(f"{call.method} {self._shown}{call.path}: {text}")
 
 
 # Not those about certificates, whose words say what is wrong with one.
@@ -359,20 +402,34 @@ _Sending = aiohttp.TraceRequestHeadersSentParams
 
 
 class _Lane:
-    """Connections made with one client certificate."""
+    """Connections made with one client certificate, to servers that one authority signed."""
 
-    __slots__ = ("credential", "session", "users")
+    __slots__ = ("credential", "session", "short", "trusted", "users")
 
-    def __init__(self, session: aiohttp.ClientSession, credential: Credential) -> None:
+    def __init__(
+        self,
+        session: aiohttp.ClientSession,
+        credential: Credential,
+        trusted: bytes | None,
+        short: ShortCalls,
+    ) -> None:
         self.session = session
         self.credential = credential
+        self.trusted = trusted
+        self.short = short
         self.users = 0
 
-    def serves(self, credential: Credential) -> bool:
+    async def close(self) -> None:
+        self.short.close()
+        await self.session.close()
+        await aio.sleep(0)  # the loop closes aborted connections in its next turn
+
+    def serves(self, credential: Credential, trusted: bytes | None) -> bool:
         mine = self.credential
         return (
             mine.certificate_pem == credential.certificate_pem
             and mine.key_pem == credential.key_pem
+            and self.trusted == trusted
         )
 
 
@@ -421,7 +478,8 @@ def tls_context(access: ServerAccess, credential: Credential) -> ssl.SSLContext 
     if not access.server.startswith("https:"):
         return True
     try:
-        authority = access.ca_pem.decode("ascii", "replace") if access.ca_pem else None
+        trusted = access.trusted_pem()
+        authority = trusted.decode("ascii", "replace") if trusted else None
         context = ssl.create_default_context(cadata=authority)
     except ssl.SSLError as error:
         raise KubeconfigError(
@@ -459,6 +517,14 @@ def _load_certificate(context: ssl.SSLContext, chain: bytes, key: bytes, server:
 
 def _no_password() -> str:
     return ""
+
+
+def without_user(url: str) -> str:
+    """Return a URL without user and password, as it may stand in logs and messages."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def _environment_proxy(server: str) -> str:

@@ -24,6 +24,7 @@ import msgspec
 from moorage.base.clock import Clock
 from moorage.base.errors import KubeconfigError
 from moorage.client.auth import (
+    AuthorityFile,
     Credential,
     CredentialSource,
     FileCredentials,
@@ -105,6 +106,13 @@ class Kubeconfig:
             data=cluster.certificate_authority_data,
             file=cluster.certificate_authority,
         )
+        ca_file = None
+        if ca_pem is not None and not cluster.certificate_authority_data:
+            ca_file = AuthorityFile(
+                cluster_at.resolve(cluster.certificate_authority),
+                what=f"{cluster_path}: certificate-authority",
+                clock=clock,
+            )
         if ca_pem is not None and cluster.insecure_skip_tls_verify:
             raise cluster_at.error(
                 "insecure-skip-tls-verify and certificate-authority exclude each other; "
@@ -121,6 +129,7 @@ class Kubeconfig:
             server=cluster.server.rstrip("/"),
             credentials=source,
             ca_pem=ca_pem,
+            ca_file=ca_file,
             insecure_skip_tls_verify=cluster.insecure_skip_tls_verify,
             tls_server_name=cluster.tls_server_name,
             proxy_url=cluster.proxy_url,

@@ -56,21 +56,9 @@ class Unreadable(msgspec.Struct, frozen=True):
     error: DecodeError
 
 
-class ListResult(msgspec.Struct, Generic[ObjectT], frozen=True):
-    """A page of a list."""
+class ListedItems(msgspec.Struct, frozen=True):
+    """A page of a list, its items not decoded yet."""
 
-    items: list[ObjectT]
-    unreadable: list[Unreadable]
-    resource_version: str
-    continue_token: str
-
-
-class _Page(msgspec.Struct, Generic[ObjectT], frozen=True):
-    items: list[ObjectT] | None = None
-    metadata: ListMeta = ListMeta()
-
-
-class _RawPage(msgspec.Struct, frozen=True):
     items: list[msgspec.Raw] | None = None
     metadata: ListMeta = ListMeta()
 
@@ -102,10 +90,9 @@ class ObjectReader(Generic[ObjectT]):
         self._keep = keep
         self._raw_item = decoder(_RawItem)
         line: type[WatchItem[ObjectT]] = WatchItem[type_]  # type: ignore[valid-type]
-        page: type[_Page[ObjectT]] = _Page[type_]  # type: ignore[valid-type]
         self._line = decoder(line)
-        self._page = decoder(page)
-        self._raw_page = decoder(_RawPage)
+        self._item = decoder(type_)
+        self._listed = decoder(ListedItems)
 
     def read_line(self, line: bytes) -> WatchItem[ObjectT] | Unreadable | Status:
         """Decode one line of a watch; a `Status` is an ERROR line's.
@@ -125,8 +112,8 @@ class ObjectReader(Generic[ObjectT]):
             self._keep(item.object, bytes(self._raw_item.decode(line).object))
         return item
 
-    def read_list(self, body: bytes) -> ListResult[ObjectT]:
-        """Decode one page of a list.
+    def split_list(self, body: bytes) -> ListedItems:
+        """Cut one page of a list into its items.
 
         Raises
         ------
@@ -134,16 +121,19 @@ class ObjectReader(Generic[ObjectT]):
             The body is no list.
         """
         try:
-            page = self._page.decode(body)
+            return self._listed.decode(body)
+        except NOT_JSON as error:
+            raise DecodeError(f"not a list of {self._kind}: {error}") from error
+
+    def read_listed(self, raw: msgspec.Raw) -> ObjectT | Unreadable:
+        """Decode one item of a list."""
+        try:
+            found = self._item.decode(raw)
         except NOT_JSON:
-            return self._list_one_by_one(body)
+            return self._object("ADDED", *_untyped(bytes(raw)))
         if self._keep is not None:
-            raw_items = self._raw_page.decode(body).items or []
-            for obj, raw in zip(page.items or [], raw_items, strict=True):
-                self._keep(obj, bytes(raw))
-        return ListResult(
-            page.items or [], [], page.metadata.resource_version, page.metadata.continue_
-        )
+            self._keep(found, bytes(raw))
+        return found
 
     def _second_look(self, line: bytes) -> WatchItem[ObjectT] | Unreadable | Status:
         raw, fault = _untyped(line)
@@ -154,22 +144,6 @@ class ObjectReader(Generic[ObjectT]):
             return self._status(raw["object"])
         found = self._object(kind, raw["object"], fault)
         return found if isinstance(found, Unreadable) else WatchItem(kind, found)
-
-    def _list_one_by_one(self, body: bytes) -> ListResult[ObjectT]:
-        try:
-            page = self._raw_page.decode(body)
-        except NOT_JSON as error:
-            raise DecodeError(f"not a list of {self._kind}: {error}") from error
-        items: list[ObjectT] = []
-        unreadable: list[Unreadable] = []
-        for raw in page.items or []:
-            found = self._object("ADDED", *_untyped(bytes(raw)))
-            if isinstance(found, Unreadable):
-                unreadable.append(found)
-            else:
-                items.append(found)
-        meta = page.metadata
-        return ListResult(items, unreadable, meta.resource_version, meta.continue_)
 
     def _object(
         self, event: str, raw: object, fault: DecodeError | None = None

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack
 from typing import Generic, TypeVar
 
@@ -62,11 +62,12 @@ _log = logging.getLogger(__name__)
 
 _WATCH_SECONDS_MIN = 300  # the server closes a watch after 5 to 10 minutes (client-go)
 _SHORT_WATCH_SECONDS = 1.0
-_BATCH = 256  # objects handled before the loop gets a turn; 256 decodes take about 3 ms
+_BATCH = 64  # objects decoded or handled before the loop gets a turn; 64 pods take 1 to 6 ms
 
 _UNSERVED_SECONDS = 60.0  # a guess: servers are upgraded far less often
 
 ObjectT = TypeVar("ObjectT", bound=ApiObject)
+T = TypeVar("T")
 
 
 class Reflector(Generic[ObjectT]):
@@ -90,6 +91,8 @@ class Reflector(Generic[ObjectT]):
         Keeps the bytes of the objects; None where the bytes are not needed.
     optional
         Whether the server may lack this resource type.
+    hold
+        Keeps changes from the handler for a while; None where nobody does.
 
     Attributes
     ----------
@@ -114,6 +117,7 @@ class Reflector(Generic[ObjectT]):
         field_selector: str = "",
         whole: WholeObjects | None = None,
         optional: bool = False,
+        hold: aio.Hold | None = None,
     ) -> None:
         self._transport = transport
         self._resource = resource
@@ -129,6 +133,7 @@ class Reflector(Generic[ObjectT]):
         self._handled = 0
         self._unavailable = False
         self._optional = optional
+        self._hold = aio.Hold() if hold is None else hold
         self.last_resource_version = ""
         self.last_error: MoorageError | None = None
         self.synced = asyncio.Event()
@@ -150,7 +155,7 @@ class Reflector(Generic[ObjectT]):
                 await self._list_and_watch()
             except NotFoundError as error:
                 if self._optional:
-                    self._unserved(error)
+                    await self._unserved(error)
                     await aio.sleep(_UNSERVED_SECONDS)
                     continue
                 self._failed("list", error)
@@ -181,7 +186,7 @@ class Reflector(Generic[ObjectT]):
                         lines = None
                         await aio.sleep(self._backoff.next_seconds())
                         continue
-                except (ApiError, DecodeError) as error:
+                except (ApiError, DecodeError, _RestoredError) as error:
                     self._failed("watch", error)
                     return
                 await stack.aclose()
@@ -238,7 +243,7 @@ class Reflector(Generic[ObjectT]):
                 if self._unavailable or not _version_unavailable(error):
                     raise
                 self._unavailable = True
-        self._replace(found)
+        await self._replace(found)
 
     async def _pages(self, version: str, limit: int) -> _Found[ObjectT]:
         """Read all pages; after an expired continue token the list is read in one piece."""
@@ -253,15 +258,17 @@ class Reflector(Generic[ObjectT]):
                     found, page = _Found(), requests.ListPage()
                     continue
                 raise error
-            result = self._reader.read_list(answer.body)
-            for obj in result.items:
-                found.objects[key_of(obj)] = obj
-            for unreadable in result.unreadable:
-                found.unreadable[unreadable.key] = unreadable.error
-            found.resource_version = result.resource_version
-            if not result.continue_token:
+            listed = self._reader.split_list(answer.body)
+            async for raw in aio.in_turns(listed.items or (), most=_BATCH):
+                item = self._reader.read_listed(raw)
+                if isinstance(item, Unreadable):
+                    found.unreadable[item.key] = item.error
+                else:
+                    found.objects[key_of(item)] = item
+            found.resource_version = listed.metadata.resource_version
+            if not listed.metadata.continue_:
                 return found
-            page = requests.ListPage(limit=limit, continue_token=result.continue_token)
+            page = requests.ListPage(limit=limit, continue_token=listed.metadata.continue_)
             await aio.sleep(0)
 
     # --- one stream -------------------------------------------------------------------------
@@ -293,7 +300,7 @@ class Reflector(Generic[ObjectT]):
             elif item.type == "BOOKMARK":
                 if ends_initial_events(item.object):
                     found.resource_version = item.object.metadata.resource_version
-                    self._replace(found)
+                    await self._replace(found)
                     return
             elif item.type == "DELETED":
                 found.objects.pop(key_of(item.object), None)
@@ -310,13 +317,22 @@ class Reflector(Generic[ObjectT]):
         """Handle the lines of a watch until it ends."""
         async for line in lines:
             item = self._read(line)
+            if self._hold.held:
+                await self._hold.over()
             self._handled += 1
             if isinstance(item, Unreadable):
                 self._handle_unreadable(item)
             else:
+                version = item.object.metadata.resource_version
                 if item.type != "BOOKMARK":
                     self._handle(item.type, item.object)
-                self.last_resource_version = item.object.metadata.resource_version
+                elif _is_older(version, self.last_resource_version):
+                    self._unavailable = True
+                    raise _RestoredError(
+                        f"resourceVersion went back from {self.last_resource_version} to "
+                        f"{version}: the server has been restored"
+                    )
+                self.last_resource_version = version
             self.last_error = None
             if self._handled % _BATCH == 0:
                 await aio.sleep(0)
@@ -368,27 +384,38 @@ class Reflector(Generic[ObjectT]):
         _log.warning("%s: %s", self._name, item.error)
         self._handler.on_undecodable(item.key, item.error)
 
-    def _replace(self, found: _Found[ObjectT]) -> None:
-        """Take a complete list for the truth: known objects that it lacks were deleted unseen."""
-        self.last_resource_version = found.resource_version
-        self._unavailable = False
-        self.last_error = None
+    async def _replace(self, found: _Found[ObjectT]) -> None:
+        """Take a complete list for the truth: known objects that it lacks were deleted unseen.
+
+        The loop gets turns between, so a long list holds up nobody. Until the end the handler has
+        heard of one part of the list only, as it would of changes that a watch tells one by one.
+        """
         gone = [
             key for key in self._objects if key not in found.objects and key not in found.unreadable
         ]
-        for key in gone:
+        async for key in self._in_turns(gone):
             self._whole.drop(key)
             self._handler.on_delete(self._objects.pop(key), missed=True)
-        for obj in found.objects.values():
+        async for obj in self._in_turns(found.objects.values()):
             self._handle("MODIFIED", obj)
         for key, error in found.unreadable.items():
             _log.warning("%s: %s", self._name, error)
             self._handler.on_undecodable(key, error)
+        self.last_resource_version = found.resource_version
+        self._unavailable = False
+        self.last_error = None
         if not self.synced.is_set():
             self.synced.set()
             self._handler.on_synced()
 
-    def _unserved(self, error: NotFoundError) -> None:
+    async def _in_turns(self, items: Iterable[T]) -> AsyncIterator[T]:
+        """Yield what the handler may be told now."""
+        async for item in aio.in_turns(items, most=_BATCH):
+            if self._hold.held:
+                await self._hold.over()
+            yield item
+
+    async def _unserved(self, error: NotFoundError) -> None:
         """Go on without a resource type; objects known from an earlier time stay."""
         if not self.synced.is_set():
             _log.warning(
@@ -398,7 +425,7 @@ class Reflector(Generic[ObjectT]):
                 self._resource.api_version,
                 _UNSERVED_SECONDS,
             )
-            self._replace(_Found())
+            await self._replace(_Found())
         self._failed("list", error)
 
     def _failed(self, what: str, error: MoorageError) -> None:
@@ -410,6 +437,10 @@ class Reflector(Generic[ObjectT]):
         return self._resource.plural
 
 
+class _RestoredError(MoorageError):
+    """The server's data is older than data which it has told before."""
+
+
 class _Found(Generic[ObjectT]):
     """A list under construction."""
 
@@ -419,6 +450,16 @@ class _Found(Generic[ObjectT]):
         self.objects: dict[Key, ObjectT] = {}
         self.unreadable: dict[Key, DecodeError] = {}
         self.resource_version = ""
+
+
+def _is_older(version: str, known: str) -> bool:
+    """Whether a server's version is older than one it has told before: its data was restored.
+
+    Such a server leaves out every change up to the version that it was asked for. Versions are
+    numbers that grow (kubernetes v1.35, KEP-5504); any other text is not compared.
+    """
+    numbers = version.isdigit() and known.isdigit()
+    return numbers and (len(version), version) < (len(known), known)
 
 
 def _version_unavailable(error: ApiError) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.api.resources import ResourceType
+from moorage.base.aio import Hold
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.client.handler import Handler
@@ -22,15 +23,24 @@ class Reflectors:
         Time, and randomness.
     prefix
         The name of a reflector's stream begins with it.
+    hold
+        Keeps changes from all handlers for a while; None where nobody does.
     """
 
     def __init__(
-        self, transport: Transport, *, clock: Clock, streams: Streams, prefix: str = "reflector"
+        self,
+        transport: Transport,
+        *,
+        clock: Clock,
+        streams: Streams,
+        prefix: str = "reflector",
+        hold: Hold | None = None,
     ) -> None:
         self._transport = transport
         self._clock = clock
         self._streams = streams
         self._prefix = prefix
+        self._hold = hold
 
     def of(
         self,
@@ -59,4 +69,5 @@ class Reflectors:
             field_selector=fields,
             whole=whole,
             optional=optional,
+            hold=self._hold,
         )

@@ -47,6 +47,8 @@ class Call(msgspec.Struct, frozen=True):
         Streams only: the longest silence between two pieces of the body; None waits for ever.
     answer_bytes_max
         The longest answer that is read (`Transport.request`), decompressed, bytes.
+    headers
+        Further headers, names in lower case.
     """
 
     method: str
@@ -58,6 +60,7 @@ class Call(msgspec.Struct, frozen=True):
     timeout_seconds: float | None = 30.0
     idle_seconds: float | None = None
     answer_bytes_max: int = ANSWER_BYTES_MAX
+    headers: tuple[tuple[str, str], ...] = ()
 
     @property
     def whole_body(self) -> bytes:

@@ -186,6 +186,12 @@ class Client:
         call = requests.create(resource, encode(obj), namespace=namespace)
         return _object(await self._send(call))
 
+    async def create_only(
+        self, resource: ResourceType, obj: Mapping[str, object], *, namespace: str = ""
+    ) -> None:
+        """Create an object as `create` does, and leave the object in the answer unread."""
+        await self._send(requests.create(resource, encode(obj), namespace=namespace))
+
     async def replace(
         self,
         resource: ResourceType,

@@ -47,14 +47,21 @@ class Reading(NamedTuple):
     faults: list[str]
 
 
-def load_config(path: str | Path) -> LoadedConfiguration:
+def load_config(path: str | Path | None) -> LoadedConfiguration:
     """Read a configuration file, YAML or JSON.
+
+    Parameters
+    ----------
+    path
+        The file; None for the defaults.
 
     Raises
     ------
     ConfigError
         The file cannot be read or has faults; every fault is listed.
     """
+    if path is None:
+        return LoadedConfiguration()
     return parse_config(file_text(path), source=str(path))
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from typing import Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -24,6 +25,8 @@ OWN_KIND: Final = "MoorageConfiguration"
 
 _ORDERS_MAX: Final = 100
 """A guess: after a few orders almost none is found that fits."""
+
+_MILLION: Final = 1_000_000
 
 QueueCompat: TypeAlias = Literal["v1.36", "v1.20"]
 """The Kubernetes version of the scheduling queue that is followed."""
@@ -52,6 +55,24 @@ class OwnProfile(
     it does not delay the group. The scheduler watches Jobs as well."""
 
 
+class Tracing(
+    msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
+):
+    """Traces of attempts, sent to a collector; the fields of Kubernetes' TracingConfiguration.
+
+    Notes
+    -----
+    kubernetes v1.36 staging/src/k8s.io/component-base/tracing/api/v1/types.go. There spans go out
+    over gRPC, here over HTTP, so the usual port is 4318 instead of 4317.
+    """
+
+    endpoint: str = ""
+    """The collector, as ``HOST:PORT`` or a URL; "" for ``OTEL_EXPORTER_OTLP_ENDPOINT`` of the
+    environment, or ``localhost:4318``."""
+    sampling_rate_per_million: int | None = None
+    """How many of a million attempts are traced; required."""
+
+
 class MoorageConfiguration(
     msgspec.Struct, frozen=True, kw_only=True, rename=json_name, forbid_unknown_fields=True
 ):
@@ -64,6 +85,8 @@ class MoorageConfiguration(
     The reference of this document lists the differences of the older queue."""
     plugin_budget_seconds: float = 1.0
     """Seconds one call of a plugin from outside the package may take; greater than 0."""
+    tracing: Tracing | None = None
+    """Traces of attempts; None makes none."""
     profiles: list[OwnProfile] = []
     """Settings of single profiles; a profile without an entry has the defaults."""
 
@@ -113,6 +136,7 @@ def own_faults(
     """
     return [
         *_budget(config),
+        *_tracing(config.tracing),
         *_profiles(config, scheduler_names),
         *_holding(config, extenders=extenders),
     ]
@@ -122,6 +146,33 @@ def _budget(config: MoorageConfiguration) -> Iterator[str]:
     seconds = config.plugin_budget_seconds
     if not (seconds > 0 and math.isfinite(seconds)):
         yield invalid("pluginBudgetSeconds", seconds, "must be a number greater than 0")
+
+
+def _tracing(tracing: Tracing | None) -> Iterator[str]:
+    if tracing is None:
+        return
+    rate = tracing.sampling_rate_per_million
+    if rate is None:
+        yield "tracing.samplingRatePerMillion: Required value: 1000000 traces every attempt"
+    elif not 0 <= rate <= _MILLION:
+        yield invalid("tracing.samplingRatePerMillion", rate, f"must be from 0 to {_MILLION}")
+    endpoint = tracing.endpoint
+    if endpoint and (fault := _endpoint_fault(endpoint)):
+        yield f"tracing.endpoint: Invalid value: {fault}"
+
+
+def _endpoint_fault(endpoint: str) -> str:
+    """Return why an endpoint cannot be used, without quoting a password; "" where it can."""
+    parts = urlsplit(endpoint if "://" in endpoint else f"http://{endpoint}")
+    if "@" in parts.netloc:
+        return "no user or password: set OTEL_EXPORTER_OTLP_HEADERS in the environment"
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0:
+        return f"{quoted(endpoint)}: must be HOST:PORT, or a URL of http or https"
+    return ""
 
 
 def _profiles(config: MoorageConfiguration, scheduler_names: Collection[str]) -> Iterator[str]:

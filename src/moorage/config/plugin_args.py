@@ -89,7 +89,7 @@ class ScoringStrategy(
 
 
 class DefaultPreemptionArgs(Args, frozen=True, kw_only=True):
-    """How many candidate nodes preemption tries at least."""
+    """Least number of candidate nodes that preemption tries."""
 
     min_candidate_nodes_percentage: int = 10
     """Percent of all nodes, 0 to 100; not 0 together with the other."""
@@ -101,13 +101,13 @@ class DynamicResourcesArgs(Args, frozen=True, kw_only=True):
     """Timeouts of device allocation, as Go durations."""
 
     filter_timeout: str = "10s"
-    """How long allocating for one node may take in Filter; 0 means any time."""
+    """Time limit of allocating for one node in Filter; 0 means any time."""
     binding_timeout: str = "10m0s"
-    """How long PreBind waits for devices to be ready; at least a second."""
+    """Time for which PreBind waits for devices to be ready; at least a second."""
 
 
 class InterPodAffinityArgs(Args, frozen=True, kw_only=True):
-    """How terms of existing pods score."""
+    """Scoring of terms of existing pods."""
 
     hard_pod_affinity_weight: int = 1
     """Weight of existing pods' required affinity terms that select the pod, 0 to 100."""
@@ -138,7 +138,7 @@ class NodeResourcesFitArgs(Args, frozen=True, kw_only=True):
     ignored_resource_groups: tuple[str, ...] = ()
     """Extended resources Filter does not look at, by the name before ``/``: ``example.com``."""
     scoring_strategy: ScoringStrategy | None = ScoringStrategy()
-    """How nodes score; unset means LeastAllocated over cpu and memory."""
+    """Scoring of nodes; unset means LeastAllocated over cpu and memory."""
 
 
 class PodTopologySpreadArgs(Args, frozen=True, kw_only=True):
@@ -152,7 +152,7 @@ class PodTopologySpreadArgs(Args, frozen=True, kw_only=True):
 
 
 class VolumeBindingArgs(Args, frozen=True, kw_only=True):
-    """How long PreBind waits for volumes."""
+    """Time for which PreBind waits for volumes."""
 
     bind_timeout_seconds: int = 600
     """Seconds PreBind waits for the pod's volumes to be bound, 0 or more."""

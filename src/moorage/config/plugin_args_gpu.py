@@ -54,7 +54,7 @@ class TypicalPod(
     models: tuple[str, ...] = ()
     """Admissible models; empty for every model."""
     share: float = 0.0
-    """How frequent the kind is, in any unit: shares are divided by their sum."""
+    """Frequency of the kind, in any unit: shares are divided by their sum."""
 
 
 _KINDS: Final = ((1, 500), (1, 1000), (2, 1000), (4, 1000), (8, 1000))
@@ -83,7 +83,7 @@ class GpuLookaheadArgs(Args, frozen=True, kw_only=True):
     """GPUs that a node's CPU is expected to serve, in units of the mean of the typical pods. Above
     1, because pods that need little CPU can be chosen for nodes that have little left."""
     pressure_weight: float = 1.0
-    """How much the demand for a model counts beside the fragmentation of a node; 0 for nothing."""
+    """Weight of the demand for a model beside the fragmentation of a node; 0 for nothing."""
 
 
 def validate_gpu_share_args(args: GpuShareArgs, path: str) -> list[str]:

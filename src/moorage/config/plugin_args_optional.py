@@ -51,13 +51,13 @@ class NodeResourcesAllocatableArgs(Args, frozen=True, kw_only=True):
 
 
 class CoschedulingArgs(Args, frozen=True, kw_only=True):
-    """How long members of a group wait for each other, and how a group that failed is treated.
+    """Times for which members of a group wait for each other, and the treatment of failed groups.
 
     The settings are used with ``groupMode: permit`` only; in a trial no pod waits.
     """
 
     permit_waiting_time_seconds: int = 60
-    """How long a member with a node is held for the other members, unless its PodGroup says how
+    """Time for which a member with a node is held for the others, unless its PodGroup says how
     long; 0 means 60."""
     pod_group_backoff_seconds: int = 0
     """Seconds in which no member is tried after its group was rejected; 0 for none."""
@@ -67,7 +67,7 @@ class CoschedulingArgs(Args, frozen=True, kw_only=True):
 
 
 class PreemptionTolerationArgs(DefaultPreemptionArgs, frozen=True, kw_only=True):
-    """How many candidate nodes preemption tries at least, as for DefaultPreemption."""
+    """Least number of candidate nodes that preemption tries, as for DefaultPreemption."""
 
     min_candidate_nodes_percentage: int = 10
     """Percent of all nodes, 0 to 100; not 0 together with the other."""

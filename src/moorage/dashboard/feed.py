@@ -23,7 +23,9 @@ _LOOK_SECONDS: Final = 1.0
 # A look at a large cluster takes long, so the next one waits: looks take a twenty-fifth at most.
 _REST_FACTOR: Final = 24
 _KEPT: Final = 60  # changes; a viewer that is further behind begins anew
-_QUIET_LOOKS: Final = 5  # after so many without a change viewers are told the time
+# Viewers hear as often as this, whatever changes and however long a look takes. A browser notices
+# by silence alone that a connection is gone without a word.
+_BEAT_SECONDS: Final = 5.0
 _PODS_OF_A_LANE: Final = "200"
 _DECISIONS: Final = 200
 
@@ -115,7 +117,6 @@ class Feed:
         self._wanted = asyncio.Event()
         self._looking = asyncio.Lock()
         self._viewers = 0
-        self._quiet = 0
         self._last_decision = 0
 
     @property
@@ -149,6 +150,13 @@ class Feed:
             took_seconds = (self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND
             await real_sleep(max(_LOOK_SECONDS, _REST_FACTOR * took_seconds))
 
+    async def beat(self) -> None:
+        """Let viewers hear from time to time, until cancelled; `after` then returns."""
+        while True:
+            await self._wanted.wait()
+            await real_sleep(_BEAT_SECONDS)
+            self._wake()
+
     async def whole(self) -> bytes:
         """Return everything, as it is now unless somebody looks at it anyway."""
         if not self._viewers or not self.version:
@@ -181,9 +189,6 @@ class Feed:
     def _publish(self, change: Shown) -> None:
         shown = self._shown
         if change.empty and change.trouble == shown.trouble:
-            self._quiet += 1
-            if self._quiet >= _QUIET_LOOKS:
-                self._wake()
             return
         shown.version += 1
         shown.trouble = change.trouble
@@ -192,7 +197,6 @@ class Feed:
         self._wake()
 
     def _wake(self) -> None:
-        self._quiet = 0
         self._news.set()
         self._news = asyncio.Event()
 

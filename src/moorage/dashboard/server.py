@@ -127,6 +127,7 @@ class PageServer:
         self.url = f"{scheme}://{host}:{port}"
         self._sessions.open()
         self._tasks.spawn(self._feed.run(), name="look for the page")
+        self._tasks.spawn(self._feed.beat(), name="signs of life of the page")
 
     async def close(self) -> None:
         """Stop listening; idempotent."""
@@ -148,6 +149,7 @@ class PageServer:
             web.get("/moorage/v1/{question:[a-z-]+}", self._ask),
             web.post("/moorage/v1/{question:[a-z-]+}", self._ask),
             web.post("/page/v1/acts/{name:[a-z-]+}", self._act),
+            web.get("/{view:[^/]*}", self._elsewhere),
         ]
 
     # --- opening the page -----------------------------------------------------------------------
@@ -179,6 +181,12 @@ class PageServer:
     async def _index(self, request: web.Request) -> web.Response:
         del request
         return self._sent(INDEX)
+
+    async def _elsewhere(self, request: web.Request) -> web.Response:
+        """Serve the page for an address that is no view: it says so, and lists the views."""
+        answer = await self._index(request)
+        answer.set_status(404)
+        return answer
 
     async def _file(self, request: web.Request) -> web.Response:
         return self._sent(request.match_info["path"])

@@ -24,7 +24,7 @@ class Answered(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Why there is no answer, as the Status says it."""
+        """Reason why there is no answer, as the Status says it."""
         try:
             return str(msgspec.json.decode(self.body, type=_Status).message)
         except msgspec.MsgspecError:

@@ -92,7 +92,7 @@ class KnownRows(Protocol):
 
 
 class Rejection(NamedTuple):
-    """Why no row passed, and the answer of PostFilter; None where PostFilter was not asked."""
+    """The reason why no row passed, and the answer of PostFilter; None where it was not asked."""
 
     diagnosis: Diagnosis
     after: PostFilterOutcome | None

@@ -13,7 +13,6 @@ from moorage.api.codec import decode
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError, UsageError
 from moorage.config.load import load_config
-from moorage.config.own import LoadedConfiguration
 from moorage.experiments.arrivals import Planned, most_common
 from moorage.experiments.columns import Coming
 from moorage.experiments.fragmentation import fragmentation
@@ -84,8 +83,7 @@ class Cluster:
         self._refuse()
         if not self._preparing.objects.nodes:
             raise UsageError("there are no nodes in the cluster")
-        loaded = LoadedConfiguration() if config is None else load_config(config)
-        known = with_plugins(loaded, plugins)
+        known = with_plugins(load_config(config), plugins)
         world = World(
             objects=self._preparing.objects,
             registry=known.registry,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -62,8 +63,9 @@ def simulate(
     [6]
     """
     known = _scenario(scenario)
-    variants = variants_of(known)
-    inputs = inputs_of(known)
+    reading = cache(partial(inputs_of, known))
+    variants = variants_of(known, reading)
+    inputs = reading()
     kept = None if out is None else Kept(Path(out) / RUNS, inputs)
     sweep = Sweep(inputs, variants, known.seed_list, kept=kept)
     on_share = (lambda done, share: None) if on_sweep is None else on_sweep(sweep)

@@ -34,7 +34,7 @@ _alone: Final = threading.Lock()  # a process of a cluster may have threads; run
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What every process of the cluster gets, once.
+    """The data that every process of the cluster gets, once.
 
     Parameters
     ----------

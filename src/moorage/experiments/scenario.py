@@ -17,6 +17,7 @@ from moorage.base.errors import ConfigError
 from moorage.config.durations import parse_duration
 from moorage.config.load import file_text
 from moorage.config.strict import Reader, invalid, parse_documents
+from moorage.plugins.gpu_share.policies import POLICIES
 
 API_VERSION: Final = "moorage.dev/v1alpha1"
 KIND: Final = "Simulation"
@@ -70,7 +71,7 @@ class Arrivals(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class RunTime(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How long the pods of a source run, from the start on their node.
+    """The running time of the pods of a source, from the start on their node.
 
     Parameters
     ----------
@@ -204,6 +205,8 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Its name in tables.
     file
         A scheduler's configuration file; "" for the default profile.
+    gpu_policy
+        A policy that shares GPUs, instead of a file: GpuShare and this policy alone.
     plugins
         Plugins from outside, as of ``--plugin``.
     arguments
@@ -215,6 +218,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     name: str
     file: str = ""
+    gpu_policy: str = ""
     plugins: list[str] = []
     arguments: dict[str, dict[str, Any]] = {}
     weights: dict[str, int] = {}
@@ -350,12 +354,22 @@ def _choice_faults(scenario: Scenario) -> Iterator[str]:
     for index, name in enumerate(names):
         if not name or name in names[:index]:
             yield invalid(f"configurations[{index}].name", name, "every configuration has its own")
+    for index, each in enumerate(scenario.configurations):
+        yield from _policy_faults(f"configurations[{index}].gpuPolicy", each)
     for path, values in scenario.grid.items():
         plugin, dot, field = path.partition(".")
         if not (plugin and dot and field):
             yield invalid(f"grid[{path}]", path, "write Plugin.argument or weights.Plugin")
         if not values:
             yield f"grid[{path}]: Required value: there are no values"
+
+
+def _policy_faults(path: str, configuration: Configuration) -> Iterator[str]:
+    policy = configuration.gpu_policy
+    if policy and policy not in POLICIES:
+        yield invalid(path, policy, f"write one of {', '.join(POLICIES)}")
+    if policy and configuration.file:
+        yield invalid(path, policy, "write a file or a gpuPolicy, not both")
 
 
 def _pod_faults(path: str, pods: PodSource) -> Iterator[str]:

@@ -57,7 +57,7 @@ class Sweep:
             if known is not None:
                 self._found[number] = known
         self.known = len(self._found)
-        """How many runs were finished before."""
+        """Number of runs finished before."""
 
     def __len__(self) -> int:
         return len(self._wanted)

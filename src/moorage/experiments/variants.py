@@ -1,13 +1,13 @@
 """The configurations that are compared, as texts that any process can read.
 
-Place in the flow: `scenario` to here to `run`. A grid multiplies configurations: each is tried with
-every combination of the values.
+Place in the flow: `scenario` and `inputs` to here to `run`. A grid multiplies configurations: each
+is tried with every combination of the values.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -20,6 +20,8 @@ from moorage.base.rng import Streams
 from moorage.config.load import file_text, parse_config
 from moorage.config.strict import parse_documents
 from moorage.config.types import API_VERSION, KIND
+from moorage.experiments.gpu_policies import policy_document
+from moorage.experiments.inputs import Inputs
 from moorage.experiments.scenario import Configuration, Scenario
 from moorage.plugins.from_outside import WithPlugins, with_plugins
 from moorage.service.core import build_core
@@ -61,8 +63,15 @@ class Variant(msgspec.Struct, frozen=True):
         return with_plugins(config, self.plugins)
 
 
-def variants_of(scenario: Scenario) -> list[Variant]:
+def variants_of(scenario: Scenario, inputs: Callable[[], Inputs]) -> list[Variant]:
     """Return the configurations of a scenario, each checked.
+
+    Parameters
+    ----------
+    scenario
+        The scenario.
+    inputs
+        Reads the inputs; called where a configuration is made from the pods that come.
 
     Raises
     ------
@@ -77,14 +86,16 @@ def variants_of(scenario: Scenario) -> list[Variant]:
     for configuration in configurations:
         for values in itertools.product(*scenario.grid.values()):
             chosen = dict(zip(paths, values, strict=True))
-            found.append(_variant(configuration, chosen))
+            found.append(_variant(configuration, chosen, inputs))
     for each in found:
         loaded = each.load()
         build_core(loaded.config, loaded.registry, clock=ManualClock(), streams=Streams(0))
     return found
 
 
-def _variant(configuration: Configuration, chosen: Mapping[str, Any]) -> Variant:
+def _variant(
+    configuration: Configuration, chosen: Mapping[str, Any], inputs: Callable[[], Inputs]
+) -> Variant:
     arguments = {plugin: dict(args) for plugin, args in configuration.arguments.items()}
     weights = dict(configuration.weights)
     for path, value in chosen.items():
@@ -97,7 +108,7 @@ def _variant(configuration: Configuration, chosen: Mapping[str, Any]) -> Variant
     if chosen:
         told = ", ".join(f"{path}={_told(value)}" for path, value in chosen.items())
         name = f"{name} {told}"
-    text = _text(configuration, arguments, weights)
+    text = _changed_text(_text(configuration, inputs), configuration.file, arguments, weights)
     return Variant(name, text, configuration.plugins, dict(chosen))
 
 
@@ -113,19 +124,25 @@ def _told(value: Any) -> str:
     return value if isinstance(value, str) else encode(value).decode()
 
 
-def _text(
-    configuration: Configuration,
+def _text(configuration: Configuration, inputs: Callable[[], Inputs]) -> str:
+    """Return the text of a configuration as it is named: of a file, a policy, or the default."""
+    if configuration.file:
+        return file_text(configuration.file)
+    if configuration.gpu_policy:
+        return write_yaml(policy_document(configuration.gpu_policy, inputs()))
+    return write_yaml({"apiVersion": API_VERSION, "kind": KIND})
+
+
+def _changed_text(
+    text: str,
+    source: str,
     arguments: Mapping[str, Mapping[str, Any]],
     weights: Mapping[str, int],
 ) -> str:
     """Return the text of a configuration with arguments and weights put into every profile."""
-    default = {"apiVersion": API_VERSION, "kind": KIND}
-    documents: list[Any] = [default]
-    if configuration.file:
-        text = file_text(configuration.file)
-        if not arguments and not weights:
-            return text
-        documents = parse_documents(text, source=configuration.file)
+    if not arguments and not weights:
+        return text
+    documents = parse_documents(text, source=source)
     found = []
     for document in documents:
         if not isinstance(document, dict) or document.get("kind") != KIND:
@@ -133,7 +150,7 @@ def _text(
             continue
         profiles = document.get("profiles") or [{"schedulerName": "default-scheduler"}]
         if not isinstance(profiles, list) or not all(isinstance(p, dict) for p in profiles):
-            raise ConfigError(["profiles: expected a list of objects"], source=configuration.file)
+            raise ConfigError(["profiles: expected a list of objects"], source=source)
         changed = [_changed(profile, arguments, weights) for profile in profiles]
         found.append({**document, "profiles": changed})
     return "---\n".join(write_yaml(each) for each in found)

@@ -44,7 +44,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class Causes(msgspec.Struct, frozen=True):
-    """Why no node takes a pod.
+    """The cause why no node takes a pod.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Why a bound pod is on its node: the record of its attempt, and the scores as they are now."""
+"""The choice of a bound pod's node: the record of its attempt, and the scores as they are now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a pod that the plugins let on a node has none yet: its turn, its last attempt, extenders.
+"""The wait of a pod that the plugins let on a node: its turn, its last attempt, extenders.
 
 Everything is read from the beliefs of the scheduler; no attempt is made, and no extender is called.
 """

@@ -9,7 +9,7 @@ plugin. A capability never changes a decision; it saves work, or names a role.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from enum import IntFlag
 from functools import cache
 from typing import Annotated, Any, Final, get_type_hints
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from moorage.base.errors import ConfigError
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.plugin_metrics import PluginMetrics
+from moorage.framework.relaxations import Ladder
 from moorage.framework.signatures import parameter_faults
 from moorage.framework.subjects import Subject
 from moorage.framework.what_if import Room
@@ -260,6 +261,16 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             "What the plugin's rejections are about. Explanations then name amounts, taints, "
             "terms or ports instead of quoting the reason.",
             methods=(*_FILTER, "pre_filter"),
+        ),
+    ] = None
+    relaxations: Annotated[
+        Callable[[PodInfo], Sequence[Ladder]] | None,
+        Trait(
+            "Changes of the pod that ask less of the plugin. Explanations try them, and tell the "
+            "smallest with which a node takes the pod.",
+            methods=_FILTER,
+            given=("pod",),
+            from_outside=False,
         ),
     ] = None
     own_metrics: Annotated[

@@ -1,4 +1,4 @@
-"""Why no node took a pod: the statuses behind a failed attempt, and the text people read.
+"""The reasons why no node took a pod: the statuses of a failed attempt, and the text for people.
 
 Rules: scheduling spec, cycle section 4 (kubernetes v1.36 ``pkg/scheduler/framework/types.go``).
 """

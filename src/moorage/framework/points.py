@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.changes import ClusterEvent
+from moorage.api.claims import ClaimUsers
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import FilterAnswer, Status
@@ -33,7 +34,7 @@ MIN_NODE_SCORE = 0
 
 ScoreArray = NDArray[np.int64]
 HintFunction = Callable[[Pod, object | None, object | None], bool]
-ConcernsFunction = Callable[[object | None, object | None], Iterable[Pod] | None]
+ConcernsFunction = Callable[[object | None, object | None], Iterable[Pod] | ClaimUsers | None]
 
 
 class EventRegistration(msgspec.Struct, frozen=True):
@@ -48,8 +49,9 @@ class EventRegistration(msgspec.Struct, frozen=True):
         raises counts as True: errors fail towards progress.
     concerns
         ``(old object, new object) -> pods``: the pods for which the hint may return anything but
-        False. The hint is not called for other pods, so the cost of an event does not grow with the
-        waiting pods. Any pod may be concerned where the function or its answer is None.
+        False, or `ClaimUsers` for every pod that names a claim. The hint is not called for other
+        pods, so the cost of an event does not grow with the waiting pods. Any pod may be concerned
+        where the function or its answer is None.
     """
 
     event: ClusterEvent

@@ -59,7 +59,7 @@ PREEMPTION: StateKey[PreemptionReport] = StateKey("preemption")
 """Written when a dry run took place in an attempt with `EXPLAIN`."""
 
 TRIED: StateKey[int] = StateKey("nodes tried for preemption")
-"""How many nodes were tried out; for benchmarks."""
+"""Number of nodes tried out; for benchmarks."""
 
 CHOSEN_BY: StateKey[str] = StateKey("rule of the choice among candidates")
 """The rule that chose the node and its victims, for people; no decision reads it."""

@@ -429,6 +429,20 @@ METRICS: Final[tuple[Metric, ...]] = (
         own=True,
     ),
     Metric(
+        "moorage_event_loop_stall_seconds",
+        "histogram",
+        "How late the timers of the event loop run, looked at every 20 ms",
+        buckets=exponential(0.001, 2, 13),
+        own=True,
+    ),
+    Metric(
+        "moorage_trace_spans_total",
+        "counter",
+        "Spans of traced attempts, by result: sent, refused by the collector, dropped unsent",
+        ("result",),
+        own=True,
+    ),
+    Metric(
         "moorage_build_info",
         "gauge",
         "Always 1; the label tells the version",

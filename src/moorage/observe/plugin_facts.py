@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import Final, TypeAlias
 
 from moorage.base.clock import NS_PER_SECOND
 from moorage.framework.status import Code
@@ -22,6 +22,9 @@ SAMPLED: Final = 0.1
 EVALUATED: Final = ("PreFilter", "Filter", "PreScore", "Score")
 """The points whose calls ``plugin_evaluation_total`` counts."""
 
+
+Lap: TypeAlias = tuple[str, str, int, int]
+"""(extension point, status, its beginning, its end), both in monotonic nanoseconds."""
 
 _SUCCESS: Final = Code.SUCCESS  # finding it in the enum takes longer than using it
 _BEGINS: Final = ""
@@ -93,10 +96,20 @@ class PluginFacts:
             When the attempt began, monotonic nanoseconds.
         """
         told: dict[str, int] = {}
-        for meter in self._meters:
-            if meter.profile == profile:
-                told |= meter.parts(since_ns)
+        for point, _, start_ns, end_ns in self.laps(profile, since_ns=since_ns):
+            told[point] = told.get(point, 0) + end_ns - start_ns
         return told
+
+    def laps(self, profile: str, *, since_ns: int) -> list[Lap]:
+        """Return the extension points of a profile's last attempt, in their order.
+
+        Parameters
+        ----------
+        since_ns
+            When the attempt began, monotonic nanoseconds.
+        """
+        meters = [meter for meter in self._meters if meter.profile == profile]
+        return [lap for meter in meters for lap in meter.laps(since_ns)]
 
 
 class ProfileMeter:
@@ -138,21 +151,21 @@ class ProfileMeter:
         """Note that an extension point has ended, and the next begins."""
         self._append((point, code, self.now_ns()))
 
-    def parts(self, since_ns: int) -> dict[str, int]:
-        """Return how long each extension point of the last attempt took, nanoseconds.
+    def laps(self, since_ns: int) -> list[Lap]:
+        """Return the extension points of the last attempt, in their order.
 
         Parameters
         ----------
         since_ns
             When the attempt began, monotonic nanoseconds.
         """
-        told: dict[str, int] = {}
+        told: list[Lap] = []
         last_ns = since_ns
-        for point, _, at_ns in self._marks:
+        for point, code, at_ns in self._marks:
             if at_ns < since_ns:
                 continue
             if point is not _BEGINS:
-                told[point] = told.get(point, 0) + at_ns - last_ns
+                told.append((point, code.text, last_ns, at_ns))
             last_ns = at_ns
         return told
 

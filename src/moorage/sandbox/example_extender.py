@@ -145,7 +145,7 @@ class Cluster:
         self.nodes: dict[str, Mapping[str, str]] = {}
         self.pods: dict[str, Mapping[str, str]] = {}
         self.changes = 0
-        """How often the labels of a node have changed."""
+        """Number of times that the labels of a node have changed."""
         self._of_nodes = Reflector(
             transport,
             NODES,

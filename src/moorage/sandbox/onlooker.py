@@ -17,7 +17,7 @@ from moorage.base.rng import Streams
 from moorage.client.follow import Follower
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
-from moorage.client.reflector import Reflector
+from moorage.client.reflectors import Reflectors
 from moorage.client.requests import ListPage, Selection, list_objects
 from moorage.client.status import error_from_answer
 from moorage.client.writes import Client, JsonObject
@@ -59,22 +59,9 @@ class Onlooker:
     async def watch(self) -> None:
         """Follow pods and Events; returns when the first lists are in."""
         progress = self._progress
-        pods = Reflector(
-            self._transport,
-            PODS,
-            Pod,
-            handler=Follower(progress.pod_seen, progress.pod_gone),
-            clock=self._clock,
-            rng=self._streams.stream("up/pods"),
-        )
-        events = Reflector(
-            self._transport,
-            EVENTS,
-            Event,
-            handler=Follower(progress.event_seen, progress.event_gone),
-            clock=self._clock,
-            rng=self._streams.stream("up/events"),
-        )
+        made = Reflectors(self._transport, clock=self._clock, streams=self._streams, prefix="up")
+        pods = made.of(PODS, Pod, Follower(progress.pod_seen, progress.pod_gone))
+        events = made.of(EVENTS, Event, Follower(progress.event_seen, progress.event_gone))
         self._tasks.spawn(pods.run(), name="watch pods")
         self._tasks.spawn(events.run(), name="watch events")
         await pods.synced.wait()

@@ -16,6 +16,7 @@ import msgspec
 from moorage.api import resources
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
@@ -23,12 +24,15 @@ from moorage.client.events import EventRecorder
 from moorage.client.guard import GuardedTransport, WriteGuard
 from moorage.client.reflector import Reflector
 from moorage.client.reflectors import Reflectors
+from moorage.client.served_version import ServedVersion
+from moorage.client.traced import TracedTransport
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, FeatureGates
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.observe.records.recorder import Recorder
+from moorage.observe.traces.attempts import Traces
 from moorage.service.api_binding import ApiBinding
 from moorage.service.backfill import Backfill
 from moorage.service.binding_cycle import BindingCycles
@@ -77,6 +81,8 @@ class _Edge(msgspec.Struct, frozen=True, kw_only=True):
     recorder: EventRecorder
     writes: PodWrites
     extenders: OpenExtenders
+    traces: Traces | None
+    hold: aio.Hold = msgspec.field(default_factory=aio.Hold)
 
 
 def assemble(  # noqa: PLR0913 - one keyword for each part it is given
@@ -99,13 +105,10 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
         The configuration, loaded and checked, and every known plugin.
     transport
         Carries the calls; closed by its owner.
-    clock, streams
-        Time and randomness.
-    host
-        Host name, for the Events' reporting instance.
+    clock, streams, host
+        Time, randomness, and the host name for the Events' reporting instance.
     elector
-        Holds the lease that allows to write (`moorage.service.leader.elector_of`); None without
-        leader election.
+        Holds the lease that allows to write; None without leader election.
     facts, recorder
         Running totals, and the keeper of records; None for new totals, and for no records.
 
@@ -117,27 +120,21 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
     failure, ready, store = FirstFailure(), asyncio.Event(), PodStore()
     edge = _edge(
         config,
-        transport,
+        ServedVersion(transport) if config.gates(GENERIC_WORKLOAD) else transport,
         clock=clock,
         streams=streams,
         host=host,
         elector=elector,
         tasks=TaskOwner(failure.note),
         facts=Facts(clock) if facts is None else facts,
+        traces=None if recorder is None else recorder.traces,
     )
     core = build_core(
         config,
         registry,
         clock=clock,
         streams=streams,
-        surroundings=Surroundings(
-            store=store,
-            client=ApiBinding(edge.client, store.get),
-            extenders=edge.extenders.extenders,
-            api=ApiEffects(record=edge.recorder.record, spawn=edge.tasks.spawn, ready=ready.is_set),
-            on_wake=edge.wake.set,
-            recorder=recorder,
-        ),
+        surroundings=_surroundings(edge, store, ready, recorder),
     )
     (nodes, others), reports = _reflectors(core, edge, config.gates), _group_reports(core, edge)
     pump = _pump(core, edge, reports)
@@ -164,6 +161,20 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
     )
 
 
+def _surroundings(
+    edge: _Edge, store: PodStore, ready: asyncio.Event, recorder: Recorder | None
+) -> Surroundings:
+    """Return what surrounds the deciding half."""
+    return Surroundings(
+        store=store,
+        client=ApiBinding(edge.client, store.get),
+        extenders=edge.extenders.extenders,
+        api=ApiEffects(record=edge.recorder.record, spawn=edge.tasks.spawn, ready=ready.is_set),
+        on_wake=edge.wake.set,
+        recorder=recorder,
+    )
+
+
 def _reload(
     core: Core, config: LoadedConfiguration, edge: _Edge, pump: Pump, reports: GroupReports
 ) -> Reload:
@@ -178,7 +189,7 @@ def _reload(
     )
 
 
-def _edge(
+def _edge(  # noqa: PLR0913 - one keyword for each part it is given
     config: LoadedConfiguration,
     transport: Transport,
     *,
@@ -188,11 +199,14 @@ def _edge(
     elector: Elector | None,
     tasks: TaskOwner,
     facts: Facts,
+    traces: Traces | None,
 ) -> _Edge:
     """Return the parts that speak to the API server; no write goes out without the lease."""
     guard = WriteGuard() if elector is None else WriteGuard(elector.check)
     guarded = transport if elector is None else GuardedTransport(transport, guard)
-    client = Client(guarded, rng=streams.stream("client"))
+    # Reflectors read for everybody, so the transport without spans is theirs.
+    spoken = guarded if traces is None else TracedTransport(guarded, clock, name="API")
+    client = Client(spoken, rng=streams.stream("client"))
     wake = asyncio.Event()
     return _Edge(
         clock=clock,
@@ -205,7 +219,10 @@ def _edge(
         client=client,
         recorder=EventRecorder(client, host=host, clock=clock, rng=streams.stream("events")),
         writes=PodWrites(client, clock=clock, tasks=tasks),
-        extenders=OpenExtenders(config.scheduler.extenders, guard),
+        extenders=OpenExtenders(
+            config.scheduler.extenders, guard, traced_by=None if traces is None else clock
+        ),
+        traces=traces,
     )
 
 
@@ -231,9 +248,7 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
     )
     evictor = _evictor(core, edge)
     skipping = Skipping(core.queue, core.cache, recorder=edge.recorder, facts=edge.facts)
-    backfill = None
-    if core.hold_back_after_seconds:
-        backfill = Backfill(core, after_seconds=core.hold_back_after_seconds, clock=edge.clock)
+    backfill = _backfill(core, edge)
     groups = GroupAttempts(
         core,
         binding_cycles=binding_cycles,
@@ -243,6 +258,7 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         facts=edge.facts,
         skipping=skipping,
         backfill=backfill,
+        hold=edge.hold,
     )
     outcomes = Outcomes(
         binding_cycles=binding_cycles,
@@ -254,7 +270,9 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
     )
     extended = None
     if core.extended_cycles:
-        extended = ExtendedAttempts(core.extended_cycles, skipping=skipping, outcomes=outcomes)
+        extended = ExtendedAttempts(
+            core.extended_cycles, skipping=skipping, outcomes=outcomes, traces=edge.traces
+        )
     return Pump(
         cycles=core.cycles,
         queue=core.queue,
@@ -268,6 +286,12 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         facts=edge.facts,
         backfill=backfill,
     )
+
+
+def _backfill(core: Core, edge: _Edge) -> Backfill | None:
+    """Return the part that holds room back for a group; None where no profile asks for that."""
+    seconds = core.hold_back_after_seconds
+    return Backfill(core, after_seconds=seconds, clock=edge.clock) if seconds else None
 
 
 def _evictor(core: Core, edge: _Edge) -> Evictor:
@@ -317,7 +341,7 @@ def _reflectors(
 ) -> tuple[Reflector[Node], tuple[Reflector[Any], ...]]:
     """Return the reflector of nodes, and those of every other watched kind, pods first."""
     facts = edge.facts
-    made = Reflectors(edge.transport, clock=edge.clock, streams=edge.streams)
+    made = Reflectors(edge.transport, clock=edge.clock, streams=edge.streams, hold=edge.hold)
     nodes = made.of(
         resources.NODES,
         Node,

@@ -34,7 +34,7 @@ from moorage.state.queued_pod import QueuedPod
 _log = logging.getLogger(__name__)
 
 _AGAIN_NS: Final = 10 * NS_PER_SECOND
-"""How long a group that no known end helps is not looked at again: the longest backoff of a pod."""
+"""Time before a new look at a group that no known end helps: the longest backoff of a pod."""
 
 
 class Backfill:

@@ -17,6 +17,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.errors import CacheCorruptedError, CacheError
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
+from moorage.client.traced import TRACE
 from moorage.engine.decision import Decision, Nomination
 from moorage.framework.diagnosis import Diagnosis, of_one_node
 from moorage.framework.profile import Profile
@@ -126,6 +127,7 @@ class BindingCycles:
         self._facts = facts
         self._slots = slots
         self._records = core.recorder
+        self._traces = None if core.recorder is None else core.recorder.traces
 
     def carry_out(self, profile: Profile, queued: QueuedPod, decision: Decision) -> Status:
         """Assume the pod on the chosen node, reserve, ask Permit, and start its binding cycle.
@@ -206,6 +208,8 @@ class BindingCycles:
         binding.count()
 
     async def _bind(self, binding: Binding) -> None:
+        if self._traces is not None:
+            TRACE.set(self._traces.of(binding.queued.uid))  # for this task alone
         try:
             failure = await self._contained(binding)
             if failure is None:

@@ -21,9 +21,11 @@ import msgspec
 
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
+from moorage.api.resources import PODS
+from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339
-from moorage.base.errors import MoorageError, NotFoundError
+from moorage.base.errors import MoorageError, NotFoundError, RefusedError, TransportError
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
 from moorage.client.pod_status import changed_condition, status_patch
@@ -41,6 +43,8 @@ _log = logging.getLogger(__name__)
 _SECONDS = next(
     m.buckets for m in METRICS if m.name == "scheduler_preemption_goroutines_duration_seconds"
 )
+# As the first backoff of the queue. Upstream is slowed by the rate limit of its client instead.
+_RETRY_SECONDS = 1.0
 _IN_MEMORY = " (in kube-scheduler memory)."  # the words of kube-scheduler's Event
 
 
@@ -232,6 +236,10 @@ class Evictor:
         finally:
             self._ledger.end(preemptor.uid)
             self._ledger.took(self._clock.monotonic_ns() - began_ns, done=done)
+        if not done:
+            # A server that refuses at once would otherwise be asked a thousand times a second:
+            # the preemptor chooses the same victims again.
+            await aio.sleep(_RETRY_SECONDS)
         if unheard or not done:
             self._queue.activate(preemptor.pods)
 
@@ -267,13 +275,32 @@ class Evictor:
             body = self._disruption_patch(victim, preemptor)
             if body is not None:
                 await self._client.patch_pod_status(reference(victim), body)
-            there = await self._client.delete_pod(reference(victim))
+            try:
+                there = await self._client.delete_pod(reference(victim))
+            except RefusedError:
+                raise  # nothing was sent
+            except TransportError:
+                # The server may have deleted the pod, and its answer be lost.
+                if not await self._is_leaving(victim):
+                    raise
+                there = True
 
         if not await self._written(victim, write, "evicting"):
             return False
         if there:
             self._recorder.record(_preempted(victim, preemptor))
         return True
+
+    async def _is_leaving(self, victim: Pod) -> bool:
+        """Ask the server whether a pod is gone or being deleted."""
+        try:
+            found = await self._client.get(PODS, victim.name, namespace=victim.metadata.namespace)
+        except NotFoundError:
+            return True
+        metadata = found.get("metadata")
+        if not isinstance(metadata, dict) or metadata.get("uid") != victim.uid:
+            return True
+        return "deletionTimestamp" in metadata
 
     def _disruption_patch(self, victim: Pod, preemptor: Preemptor) -> bytes | None:
         status = self._writes.status_in_hand(victim)

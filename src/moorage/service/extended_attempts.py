@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Mapping
 
 from moorage.engine.extenders.cycle import ExtendedCycle
+from moorage.observe.traces.attempts import Traces
 from moorage.service.attempt_log import attempt_begins
 from moorage.service.outcomes import Outcomes
 from moorage.service.skipping import Skipping
+from moorage.service.traced import traced
 from moorage.state.queued_pod import QueuedPod
 
 
@@ -26,11 +28,19 @@ class ExtendedAttempts:
         Drops pods that need no attempt.
     outcomes
         Carries the decisions out.
+    traces
+        Traces attempts; None where nothing is traced.
     """
 
     def __init__(
-        self, cycles: Mapping[str, ExtendedCycle], *, skipping: Skipping, outcomes: Outcomes
+        self,
+        cycles: Mapping[str, ExtendedCycle],
+        *,
+        skipping: Skipping,
+        outcomes: Outcomes,
+        traces: Traces | None = None,
     ) -> None:
+        self._traces = traces
         self._cycles = cycles
         self._skipping = skipping
         self._outcomes = outcomes
@@ -55,7 +65,8 @@ class ExtendedAttempts:
 
     async def _decide(self, cycle: ExtendedCycle, queued: QueuedPod) -> None:
         try:
-            decision = await cycle.decide_asking(queued.info)
+            with traced(self._traces, queued.uid):
+                decision = await cycle.decide_asking(queued.info)
         except Exception as problem:
             self._outcomes.broke(queued, problem)
         else:

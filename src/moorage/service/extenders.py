@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 from moorage.api.meta import ApiObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.base.clock import Clock
 from moorage.base.errors import ConfigError
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess
 from moorage.client.extender import ExtenderSettings, HttpExtender, OneTryTransport
 from moorage.client.guard import WriteGuard
+from moorage.client.traced import TracedTransport
 from moorage.client.transport import Transport
 from moorage.client.whole import WholeObjects
 from moorage.config.extenders import Extender, ExtenderTLSConfig
@@ -31,6 +33,8 @@ class OpenExtenders:
         The extenders part of the configuration, already checked.
     guard
         Asked before an extender is told to bind.
+    traced_by
+        The time of spans; None where nothing is traced.
 
     Attributes
     ----------
@@ -46,7 +50,14 @@ class OpenExtenders:
         A certificate or key cannot be read.
     """
 
-    def __init__(self, extenders: Sequence[Extender], guard: WriteGuard | None = None) -> None:
+    def __init__(
+        self,
+        extenders: Sequence[Extender],
+        guard: WriteGuard | None = None,
+        *,
+        traced_by: Clock | None = None,
+    ) -> None:
+        self._traced_by = traced_by
         whole_nodes, whole_victims = _needs(extenders)
         self.nodes = WholeObjects() if whole_nodes else None
         self.pods = WholeObjects(None if whole_victims else _has_no_node) if extenders else None
@@ -71,7 +82,7 @@ class OpenExtenders:
         """
         opened: list[HttpExtender] = []
         for index, extender in enumerate(extenders):
-            transport = OneTryTransport(_access(extender, f"extenders[{index}]"))
+            transport = self._transport(extender, f"extenders[{index}]")
             self._transports.append(transport)
             opened.append(
                 HttpExtender(
@@ -83,6 +94,15 @@ class OpenExtenders:
                 )
             )
         return opened
+
+    def _transport(self, extender: Extender, path: str) -> Transport:
+        made = OneTryTransport(_access(extender, path))
+        if self._traced_by is None:
+            return made
+        host = urlsplit(extender.url_prefix).hostname or ""
+        return TracedTransport(
+            made, self._traced_by, name="extender", attributes={"server.address": host}
+        )
 
     def use(self, opened: list[HttpExtender]) -> None:
         """Note the extenders that are in force, as `opened` returned them."""

@@ -11,11 +11,14 @@ from moorage.base.clock import Clock
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.status import Status
 from moorage.observe.attempts import AttemptFacts
+from moorage.observe.catalogue import METRICS
 from moorage.observe.events import EventFacts
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.points import PointFacts
+from moorage.observe.series import Histogram
 from moorage.observe.waiting_groups import WaitingGroups
 
+_LOOP_BUCKETS = next(m.buckets for m in METRICS if m.name == "moorage_event_loop_stall_seconds")
 _KEPT = 200  # decisions; enough for a screen and a debugging session
 
 
@@ -54,6 +57,8 @@ class Facts:
     attempts, group_attempts, points, events
         Numbers for metrics: of attempts, of pod groups' attempts, of the extension points from
         Reserve on, and of the watch events taken in.
+    loop_stalls
+        Seconds by which timers of the event loop were late, where somebody watches it.
     groups
         The pod groups that were tried and wait, with the start of their wait.
     reloads
@@ -75,6 +80,7 @@ class Facts:
         self.points = PointFacts(clock)
         self.groups = WaitingGroups(clock)
         self.events = EventFacts(clock)
+        self.loop_stalls = Histogram(_LOOP_BUCKETS)
         self.reloads: Counter[str] = Counter()
         self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Sequence
 
+from moorage.base.aio import Hold
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION
 from moorage.engine.groups.asking import AskingGroupCycle
-from moorage.engine.groups.cycle import GroupCycle
+from moorage.engine.groups.cycle import GroupCycle, Steps
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.groups.room import all_rank_as_high, fits_at_most, judges_of_room
 from moorage.framework.containment import contained
@@ -33,7 +34,9 @@ from moorage.service.evictions import Evicting
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.group_status import GroupReports
+from moorage.service.group_turns import Turns
 from moorage.service.skipping import Skipping
+from moorage.service.traced import traced
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.state.queued_pod import QueuedPod
@@ -65,9 +68,12 @@ class GroupAttempts:
         Drops pods that need no attempt.
     backfill
         Holds room back for a group that waits for long; None where no profile asks for that.
+    hold
+        Keeps changes of the cluster back during an attempt that takes long; None where no attempt
+        may be interrupted.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one keyword for each part it drives
         self,
         core: Core,
         *,
@@ -78,8 +84,10 @@ class GroupAttempts:
         facts: Facts,
         skipping: Skipping,
         backfill: Backfill | None = None,
+        hold: Hold | None = None,
     ) -> None:
         self._core = core
+        self._turns = Turns(facts.group_attempts.now_ns, hold)
         self._queue = core.queue
         self._groups = core.snapshot.groups
         self._cycles = {name: GroupCycle(cycle) for name, cycle in core.cycles.items()}
@@ -112,8 +120,8 @@ class GroupAttempts:
         Returns
         -------
         Awaitable or None
-            The rest of the attempt where extenders are asked. No other attempt may start before
-            it ends.
+            The rest of the attempt where extenders are asked, or where it takes long. No other
+            attempt may start before it ends.
         """
         key = self._groups.key_of(first.pod)
         assert key is not None, f"pod {first.pod.full_name} has no group"
@@ -140,12 +148,15 @@ class GroupAttempts:
         asking = self._asking(key, entries)
         if asking is not None:
             return self._ask(key, entries, asking, began_ns=began_ns)
+        steps = self._deciding(cycle, key, entries)
         try:
-            found = self._decide(cycle, key, entries)
+            found = self._turns.begun(steps)
         except Exception as broken:
             self._broke(key, entries, broken, began_ns=began_ns)
-        else:
-            self._end(key, entries, found, began_ns=began_ns)
+            return None
+        if found is None:
+            return self._ask(key, entries, self._turns.rest(steps), began_ns=began_ns)
+        self._end(key, entries, found, began_ns=began_ns)
         return None
 
     def _asking(
@@ -163,10 +174,12 @@ class GroupAttempts:
         *,
         began_ns: int,
     ) -> None:
-        """Decide with the extenders; anew when members have left meanwhile."""
-        profile = entries[0].profile
+        """Decide with others' turns between; anew when members have left meanwhile."""
+        profile, recorder = entries[0].profile, self._core.recorder
         try:
-            found = await asking
+            # Extenders are asked for the group; the calls stand in the trace of its first member.
+            with traced(None if recorder is None else recorder.traces, entries[0].uid):
+                found = await asking
             # From here on nothing is awaited, unless members have left.
             while gone := [each for each in entries if not self._is_waiting(key, each)]:
                 self._fail_all(gone, error(_LEFT))
@@ -216,11 +229,11 @@ class GroupAttempts:
             self._reports.report(key, found, pods)
         told.ended(_RESULTS[found.outcome], profile.handle.profile_name, since_ns=began_ns)
 
-    def _decide(self, cycle: Cycle, key: GroupKey, entries: Sequence[QueuedPod]) -> GroupDecision:
+    def _deciding(self, cycle: Cycle, key: GroupKey, entries: Sequence[QueuedPod]) -> Steps:
         """Decide within the nodes that are open to the group."""
         backfill, pods = self._backfill, [entry.info for entry in entries]
         within = None if backfill is None else backfill.open_to(entries, key)
-        found = self._cycles[cycle.profile.name].decide(key, pods, within=within)
+        found = yield from self._cycles[cycle.profile.name].deciding(key, pods, within=within)
         if backfill is not None and within is not None and found.outcome is not GroupOutcome.PLACED:
             backfill.held_back(entries)
         return found
@@ -248,8 +261,8 @@ class GroupAttempts:
             return False  # only a rejected attempt can make the group the head
         if cycle is None or terms is None:
             return False
-        # Whatever gives room must wake the member again, and its reason must name the room. So the
-        # member is not returned unless its last attempt lacked room, too.
+        # An event that gives room must wake the member again, and its reason must name the room.
+        # So the member is not returned unless its last attempt lacked room, too.
         if not first.unschedulable_plugins & judges_of_room(cycle.profile):
             return False
         members, infos = self._groups.members(key), [first.info]
@@ -327,7 +340,12 @@ class GroupAttempts:
         members = {each.decision.pod.uid: each.decision for each in found.members}
         for entry in entries:
             decision = members.get(entry.uid)
-            if decision is not None:
+            if decision is None:
+                if recorder.traces is not None:
+                    recorder.traces.dropped(entry.uid)
+            else:
+                if recorder.traces is not None:
+                    recorder.traces.decided(entry.uid, tuple)  # points belong to the whole group
                 recorder.decided(entry, decision, histories, took_ns=took_ns)
                 if found.outcome is not GroupOutcome.PLACED:
                     recorder.ended(entry.uid, "requeued", found.status.message)

@@ -55,8 +55,6 @@ class WatchedKind(msgspec.Struct, frozen=True):
         The first Kubernetes version that serves this API version of the kind by default.
     event
         Name of the kind in cluster events; None where no plugin ever waits for it.
-    until
-        The last Kubernetes version that serves it; "" where none is known that does not.
     """
 
     resource: ResourceType
@@ -64,12 +62,10 @@ class WatchedKind(msgspec.Struct, frozen=True):
     lister: str
     since: str
     event: str | None = None
-    until: str = ""
 
     def served_by(self, version: str) -> bool:
         """Whether an API server of a Kubernetes version, ``1.36``, serves the kind by default."""
-        wanted = _number(version)
-        return _number(self.since) <= wanted and (not self.until or wanted <= _number(self.until))
+        return _number(self.since) <= _number(version)
 
 
 def _number(version: str) -> tuple[int, ...]:
@@ -137,10 +133,9 @@ WATCHED: Final[tuple[WatchedKind, ...]] = (
     _K(resources.PRIORITY_CLASSES, PriorityClass, "priority_classes", "1.14"),
 )
 
-POD_GROUP: Final = _K(
-    resources.POD_GROUPS, PodGroup, "pod_groups", "1.36", Resource.POD_GROUP, until="1.36"
-)
-"""Watched only with the feature gate GenericWorkload; a server needs its own gate to serve it."""
+POD_GROUP: Final = _K(resources.POD_GROUPS, PodGroup, "pod_groups", "1.36", Resource.POD_GROUP)
+"""Watched only with the feature gate GenericWorkload; a server needs its own gate to serve it. 1.36
+serves v1alpha2, 1.37 v1beta1 (`moorage.client.served_version`)."""
 
 CUSTOM: Final[tuple[WatchedKind, ...]] = (
     _K(resources.ELASTIC_QUOTAS, ElasticQuota, "elastic_quotas", "1.16", Resource.ELASTIC_QUOTA),

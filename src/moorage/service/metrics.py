@@ -77,6 +77,7 @@ def exposition_of(
         **_call_sources(calls),
         **_access_sources(access),
         **_group_sources(scheduler.facts.group_attempts),
+        "moorage_event_loop_stall_seconds": lambda: [((), scheduler.facts.loop_stalls)],
         **sources_of_plugins(core.profiles.values()),
         "kubernetes_build_info": lambda: [(("1", "36", PLAYED), 1.0)],
         "kubernetes_feature_enabled": lambda: [
@@ -181,7 +182,11 @@ def _record_sources(recorder: Recorder | None) -> dict[str, Source]:
     def of(number: Callable[[RecordRing], int]) -> Source:
         return lambda: [] if recorder is None else [((), float(number(recorder.ring)))]
 
+    traces = None if recorder is None else recorder.traces
     return {
+        "moorage_trace_spans_total": lambda: _one_label(
+            (result, float(count)) for result, count in (traces.counts() if traces else {}).items()
+        ),
         "moorage_attempt_records": of(len),
         "moorage_attempt_records_bytes": of(lambda ring: ring.nbytes),
         "moorage_attempt_records_dropped_total": of(lambda ring: ring.dropped),

@@ -7,19 +7,22 @@ decision goes to `failure`, after its evictions have begun.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 from moorage.base.verbosity import ObjectName
 from moorage.engine.decision import CLEAR_NOMINATION, Decision, Outcome
 from moorage.framework.profile import Profile
 from moorage.framework.status import error
-from moorage.observe.plugin_facts import PluginFacts
+from moorage.observe.plugin_facts import Lap, PluginFacts
+from moorage.observe.traces.attempts import Trace
 from moorage.service.attempt_log import LONG_NS, decided, trace
 from moorage.service.binding_cycle import BindingCycles
 from moorage.service.core import Core
 from moorage.service.evictions import Evicting
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
+from moorage.service.traced import within
 from moorage.state.queued_pod import QueuedPod
 
 _log = logging.getLogger(__name__)
@@ -67,7 +70,12 @@ class Outcomes:
         """Bind the pod, or begin the evictions and return the pod to the queue."""
         took_ns = self._facts.note(decision)
         decided(decision)
+        trace: Trace | None = None
         if self._recorder is not None and self._histories is not None:
+            if self._recorder.traces is not None:
+                laps = partial(self._laps, profile, queued.uid)
+                self._recorder.traces.decided(queued.uid, laps)
+                trace = self._recorder.traces.of(queued.uid)
             self._recorder.decided(queued, decision, self._histories, took_ns=took_ns)
         if took_ns > LONG_NS:
             self._trace(profile, queued, took_ns)
@@ -76,7 +84,8 @@ class Outcomes:
             return
         # PreEnqueue asks for evictions under way, so they begin before the pod goes back.
         if self._evictor is not None and decision.victims:
-            self._evictor.start(decision)
+            with within(trace):
+                self._evictor.start(decision)
         self._failures.handle(
             queued,
             decision.status,
@@ -84,6 +93,13 @@ class Outcomes:
             message=decision.message,
             nomination=decision.nomination,
         )
+
+    def _laps(self, profile: Profile, uid: str) -> Sequence[Lap]:
+        """Return the extension points of the attempt that has just been decided."""
+        if self._plugin_facts is None:
+            return ()
+        began_ns = self._facts.attempts.began_ns(uid)
+        return self._plugin_facts.laps(profile.name, since_ns=began_ns)
 
     def _trace(self, profile: Profile, queued: QueuedPod, took_ns: int) -> None:
         parts: Mapping[str, int] = {}

@@ -1,4 +1,4 @@
-"""Why a group waits, where its members are placed one by one (``groupMode: permit``).
+"""The reason why a group waits, if its members are placed one by one (``groupMode: permit``).
 
 A failed attempt knows the reason of one member. Members that waited at Permit come back only with
 the news that they were turned away. `PermitReasons` completes both messages, and tells the group.

@@ -28,7 +28,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 HANG_SECONDS: Final = 15.0
-"""How long a call may go on after its budget is spent; kube-scheduler's lease lasts as long."""
+"""Time for which a call may exceed its budget; kube-scheduler's lease lasts as long."""
 
 EXIT_HANGS: Final = 128 + signal.SIGALRM
 """The exit code, as a shell sees it, of a process that was ended because a plugin hung."""

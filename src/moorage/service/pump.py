@@ -88,7 +88,7 @@ class Pump:
         self._facts = facts
         self._backfill = backfill
         self._running = False
-        # What is done before the next attempt, in order.
+        # Functions to call before the next attempt, in order.
         self._before_next: list[Callable[[], None]] = []
 
     def between_attempts(self, act: Callable[[], None]) -> None:

@@ -236,12 +236,14 @@ class Scheduler:
         parts = self.parts
         if parts.waits_to_watch and not self.only_watches:
             await self._lead()
+        settle_memory()
         for reflector in parts.reflectors:
             parts.tasks.spawn(reflector.run(), name=f"reflector {reflector!r}")
         for reflector in parts.reflectors:
             await reflector.synced.wait()
         self.synced = True
-        settle_memory()
+        # Not collected first: among the objects of 150,000 pods that takes seconds.
+        settle_memory(collect=False)
         if self.only_watches:
             return
         if not parts.waits_to_watch and await self._lead():

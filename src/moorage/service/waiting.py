@@ -96,7 +96,7 @@ class WaitingPods:
         self._leaving: dict[str, None] = {}
 
     def __len__(self) -> int:
-        """How many pods are held, just decided pods included."""
+        """Return the number of pods held, just decided pods included."""
         return len(self._held)
 
     def hold(self, pod: Pod, node_name: str, waits: Mapping[str, float]) -> None:

@@ -44,7 +44,7 @@ class Preference:
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):
-    """Why the configuration does not take the real node; the fields are those of `Comparison`."""
+    """The reason against the real node; the fields are those of `Comparison`."""
 
     reason: str
     plugin: str = ""

@@ -19,10 +19,10 @@ from moorage.shadow.beside import Beside, OnComparison
 from moorage.shadow.comparison import Comparison, Outcome
 
 WAIT_SECONDS: Final = 30
-"""How long a pod has been pending before it is looked at: a guess, three times the longest backoff
+"""Time that a pod is pending before it is looked at: a guess, three times the longest backoff
 of ten seconds."""
 STAY_SECONDS: Final = 15
-"""How long the configuration would have bound the pod before that is told: longer than the longest
+"""Time from a binding by the configuration until it is told: longer than the longest
 backoff, after which the real scheduler has tried it again."""
 _LOOK_NS: Final = 5 * NS_PER_SECOND
 # Decisions at one look, so that it takes a fraction of a second at 5000 nodes; the next look goes

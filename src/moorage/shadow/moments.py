@@ -21,7 +21,7 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
 MOMENT_SECONDS: Final = 1.0
-"""How long before its binding a pod may have been decided about: a guess, ten times what a loaded
+"""Longest time between a decision and its binding: a guess, ten times what a loaded
 API server takes for a binding."""
 _MOMENT_NS: Final = round(MOMENT_SECONDS * NS_PER_SECOND)
 # The states that are tried, by the number of changes taken back: every one of the last few, then

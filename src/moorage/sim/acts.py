@@ -1,4 +1,4 @@
-"""What happens in a simulation, as data: acts of users and faults, each at a moment.
+"""A simulation as data: acts of users and faults, each at a moment.
 
 A script is a list of acts. Every act can be left out: an act on an object that is not there does
 nothing. So a script that breaks something can be made shorter until each act is needed.
@@ -32,21 +32,23 @@ class Create(Act, frozen=True, kw_only=True):
 
 
 class Delete(Act, frozen=True, kw_only=True):
-    """A user deletes an object."""
+    """A user deletes an object; `api_version` tells apart kinds of one name."""
 
     kind: str
     name: str
     namespace: str = "default"
-    grace_seconds: int | None = None
+    api_version: str | None = None
 
 
 class Patch(Act, frozen=True, kw_only=True):
-    """A user changes an object by a JSON merge patch."""
+    """A user changes an object by a JSON merge patch; `subresource` is "" for the object itself."""
 
     kind: str
     name: str
     changes: dict[str, Any]
     namespace: str = "default"
+    subresource: str = ""
+    api_version: str | None = None
 
 
 class Join(Act, frozen=True, kw_only=True):
@@ -131,6 +133,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         What happens, in the order of time.
     rest_seconds
         Time without acts and faults after the last act, before the cluster is looked at as a whole.
+    setup
+        Configuration of the schedulers, a key of `moorage.sim.setups.SETUPS`.
     """
 
     seed: int
@@ -138,3 +142,4 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     nodes: list[dict[str, Any]] = []
     acts: list[AnyAct] = []
     rest_seconds: float = 150.0
+    setup: str = "default"

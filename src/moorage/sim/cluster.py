@@ -17,17 +17,19 @@ from moorage.base.errors import LeaseLostError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
-from moorage.config.own import LoadedConfiguration
 from moorage.controllers.disruption import DisruptionController
 from moorage.controllers.volumes import VolumeControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.templates import complete
-from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
+from moorage.sim.auditor import Auditor
 from moorage.sim.faults import Weather
 from moorage.sim.history import History, Write
 from moorage.sim.loop import Process, SkewedClock
+from moorage.sim.mischief import Mood, registry
+from moorage.sim.probe import Probe
+from moorage.sim.setups import configuration
 from moorage.sim.wire import Server, Wire
 from moorage.testing.in_process import InProcessTransport
 from moorage.testing.schedulers import scheduler_over
@@ -100,10 +102,15 @@ class SimCluster:
         Time of the loop.
     on_write
         Told of each change of a pod or node when the server makes it.
+    setup
+        Name of the schedulers' configuration, a key of `moorage.sim.setups.SETUPS`.
     """
 
-    def __init__(self, seed: int, clock: ManualClock, *, on_write: OnWrite) -> None:
+    def __init__(
+        self, seed: int, clock: ManualClock, *, on_write: OnWrite, setup: str = "default"
+    ) -> None:
         self.seed = seed
+        self.setup = setup
         self.clock = clock
         self.trace = Trace(clock)
         self._on_write = on_write
@@ -118,6 +125,12 @@ class SimCluster:
         """Tasks that failed, and errors that were logged."""
         self.unlicensed: list[str] = []
         """Writes of a scheduler that were sent while another could write."""
+        self.noticed: list[tuple[str, str]] = []
+        """Breaches seen while the schedulers ran: name of the invariant, and how."""
+        self.probes: dict[str, Probe] = {}
+        """The probes of the schedulers, by the name of their life."""
+        self.auditor = Auditor(self.api)
+        self.mood = Mood()
         self.schedulers: list[Scheduler] = []
         """Every scheduler that was ever started, killed ones included."""
         self.identities: list[str] = []
@@ -132,6 +145,7 @@ class SimCluster:
     async def start(self, nodes: list[dict[str, Any]], replicas: int) -> None:
         """Start every part; returns when the nodes are registered."""
         streams = self._streams
+        self._spawn("auditor", self.auditor.run())
         works = self._client("controllers")
         volumes = VolumeControllers(works, clock=self.clock, streams=streams)
         budgets = DisruptionController(works, clock=self.clock, streams=streams)
@@ -192,11 +206,17 @@ class SimCluster:
         identity = replica.identity
         replica.scheduler = scheduler_over(
             self._wire(identity, replica.weather, replica),
-            LoadedConfiguration(),
-            in_tree_registry(),
+            configuration(self.setup),
+            registry(self.mood),
             clock=replica.clock,
             streams=Streams(self._streams.stream(f"seed/{replica.name}").getrandbits(63)),
             host=identity,
+        )
+        self.probes[identity] = Probe(
+            replica.scheduler,
+            self.clock,
+            by_priority=self.setup != "coscheduling",
+            on_breach=lambda name, text: self.noticed.append((name, f"{identity}: {text}")),
         )
         self.schedulers.append(replica.scheduler)
         self.identities.append(identity)
@@ -260,6 +280,8 @@ class SimCluster:
 
     def _sent(self, replica: Replica, identity: str, call: Call) -> None:
         """Note a write that is sent while another scheduler may write, too."""
+        if call.path.endswith("/binding"):
+            self.history.note_try(call.path)
         if identity != replica.identity:
             self.unlicensed.append(f"{identity} writes after its end: {call.path}")
         for other in self.replicas.values():

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import gc
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
 
 import msgspec
 
-from moorage.api.resources import by_kind
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, ManualClock
-from moorage.base.errors import MoorageError
-from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.sim import acts
 from moorage.sim.acts import AnyAct, Script
 from moorage.sim.cluster import SimCluster
 from moorage.sim.faults import Spell, WireFault
 from moorage.sim.history import Write
 from moorage.sim.invariants.at_rest import broken_at_rest
-from moorage.sim.invariants.at_writes import Seen, broken_by
+from moorage.sim.invariants.at_writes import broken_by
+from moorage.sim.invariants.inside import INSIDE
 from moorage.sim.invariants.invariant import Breach
+from moorage.sim.invariants.seen import Seen
 from moorage.sim.log_watch import watched_log
 from moorage.sim.loop import run_simulated
+from moorage.sim.user_calls import call
+from moorage.testing.builders import pod_manifest
 
 # Within this time a watch without faults tells everything.
 _FRESH_SECONDS = 8.0
@@ -42,6 +43,8 @@ _BLIND_SECONDS: dict[WireFault, float] = {
     "busy-429": 60.0,
 }
 _OUTAGE_BLIND_SECONDS = 90.0
+# Schedulers are looked into no more once so many breaches are known: the first ones tell the most.
+_BREACHES_MOST = 20
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,7 +85,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 def play(script: Script) -> Outcome:
     """Play a script to its end; the same script gives the same outcome."""
     clock = ManualClock()
-    return run_simulated(_Course(script, clock).run(), clock)
+    try:
+        return run_simulated(_Course(script, clock).run(), clock)
+    finally:
+        gc.unfreeze()  # a scheduler that starts freezes what it finds, which would stay for ever
 
 
 class _Course:
@@ -97,7 +103,7 @@ class _Course:
         self._away_until_ns = -(10**18)
         self._stopped: dict[str, float] = {}
         # By life of a scheduler: the longest time for which it was stopped.
-        self._cluster = SimCluster(script.seed, clock, on_write=self._written)
+        self._cluster = SimCluster(script.seed, clock, on_write=self._written, setup=script.setup)
 
     async def run(self) -> Outcome:
         script, cluster = self._script, self._cluster
@@ -133,11 +139,24 @@ class _Course:
         )
         await self._wait_until(longest + 1)
         cluster.server.cut()
+        await self._soothe()
         self._cluster.trace.note("simulation", "rests")
         await aio.sleep(self._script.rest_seconds)
 
+    async def _soothe(self) -> None:
+        """End the mischief of plugins, with the event that such a plugin waits for."""
+        cluster = self._cluster
+        cluster.mood.bad = False
+        if self._script.setup != "mischief" or not cluster.history.nodes:
+            return
+        node = next(iter(cluster.history.nodes))
+        news = pod_manifest("news", node_name=node, schedulerName="other")
+        await call(cluster.user, acts.Create(at=self._seconds, object=news))
+        await aio.sleep(1.0)
+        await call(cluster.user, acts.Delete(at=self._seconds, kind="Pod", name="news"))
+
     def _look(self) -> None:
-        for name, text in broken_at_rest(self._cluster):
+        for name, text in (*self._cluster.noticed, *broken_at_rest(self._cluster)):
             self._breaches.append(Breach(name, self._seconds, text))
 
     def _outcome(self) -> Outcome:
@@ -179,6 +198,10 @@ class _Course:
         self._evicted += seen.evicts
         for broken, text in broken_by(seen):
             self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
+        if len(self._breaches) < _BREACHES_MOST:
+            for invariant in INSIDE:
+                for text in invariant.broken(self._cluster):
+                    self._breaches.append(Breach(invariant.name, self._seconds, text))
 
     # --- acts -------------------------------------------------------------------------------------
 
@@ -187,22 +210,9 @@ class _Course:
         if not isinstance(act, acts.Create | acts.Delete | acts.Patch | acts.Join):
             cluster.trace.note("fault", msgspec.json.encode(act).decode())
         match act:
-            case acts.Create():
-                meta = act.object["metadata"]
-                resource: Any = by_kind(act.object["kind"], act.object["apiVersion"])
-                await self._try(
-                    cluster.user.create(resource, act.object, namespace=meta.get("namespace", ""))
-                )
-            case acts.Delete():
-                resource = by_kind(act.kind)
-                await self._try(cluster.user.delete(resource, act.name, namespace=act.namespace))
-            case acts.Patch():
-                resource = by_kind(act.kind)
-                body = patch_body(act.changes)
-                patched = cluster.user.patch(
-                    resource, act.name, body, namespace=act.namespace, content_type=MERGE_PATCH
-                )
-                await self._try(patched)
+            case acts.Create() | acts.Delete() | acts.Patch():
+                if refused := await call(cluster.user, act):
+                    cluster.trace.note("user", f"is refused: {refused}")
             case acts.Join():
                 await cluster.join([act.node])
             case acts.Disturb():
@@ -219,11 +229,6 @@ class _Course:
                     cluster.replicas[act.process].clock.jump(act.seconds)
             case acts.Outage():
                 self._outage(act)
-
-    async def _try(self, work: Any) -> None:
-        """Await a call of a user; what is refused is no fault of the cluster."""
-        with contextlib.suppress(MoorageError):
-            await work
 
     def _stop(self, act: acts.Stop) -> None:
         replica = self._cluster.replicas.get(act.process)

@@ -1,7 +1,7 @@
-"""What the API server holds and who wrote it, kept up to date write by write.
+"""History of the API server's objects: what it holds and who wrote it, write by write.
 
-The history sees a write at the moment at which the server makes it, before any watcher. What must
-hold is asked of it, so no part of the cluster is asked to judge itself.
+The history sees a write at the moment at which the server makes it, before any watcher. Invariants
+ask it, so no part of the cluster is asked to judge itself.
 """
 
 from __future__ import annotations
@@ -76,6 +76,14 @@ class History:
         When a bound pod last left or finished, nanoseconds.
     waiting_left_ns
         When a pod without a node last got one, or left, nanoseconds.
+    relabelled_ns
+        When the labels of each pod changed, by uid, nanoseconds.
+    leaving_ns, leaving_before_ns
+        When a pod with a node last began to end, and when the one before, nanoseconds.
+    members_left
+        Number of placed members that left each group of Kubernetes, by ``namespace/name``.
+    tried_binding
+        Uids of the pods that a scheduler tried to bind, whatever became of it.
     """
 
     def __init__(self, server: ApiServer, clock: Clock) -> None:
@@ -89,6 +97,31 @@ class History:
         self.bindings: dict[str, int] = {}
         self.pod_gone_ns = 0
         self.waiting_left_ns = 0
+        self.relabelled_ns: dict[str, int] = {}
+        self.leaving_ns = self.leaving_before_ns = 0
+        self.tried_binding: set[str] = set()
+        self.members_left: dict[str, int] = {}
+
+    @property
+    def now_ns(self) -> int:
+        """Monotonic time, nanoseconds."""
+        return self._clock.monotonic_ns()
+
+    def objects(self, qualified: str) -> dict[tuple[str, str], Obj]:
+        """Return the server's objects of a kind by namespace and name, as they are now."""
+        found = {}
+        for record in self._server.store.shelf(qualified).records():
+            obj = record.decode()
+            meta = obj["metadata"]
+            found[meta.get("namespace", ""), meta["name"]] = obj
+        return found
+
+    def note_try(self, path: str) -> None:
+        """Note that a binding is sent, which may fail or be lost."""
+        *_, namespace, _, name, _ = path.split("/")
+        for uid, pod in self.pods.items():
+            if (pod["metadata"]["namespace"], pod["metadata"]["name"]) == (namespace, name):
+                self.tried_binding.add(uid)
 
     def catch_up(self, by: str, path: str) -> list[Write]:
         """Take in what the server wrote since the last look; return it, oldest first."""
@@ -129,11 +162,15 @@ class History:
                 self.nodes[name] = write.now
             return
         uid = obj["metadata"]["uid"]
+        if node_of(obj) and _leaves(write.now) and not _leaves(write.before):
+            self.leaving_before_ns, self.leaving_ns = self.leaving_ns, write.at_ns
         if write.now is None:
             gone = self.pods.pop(uid, None)
+            self.relabelled_ns.pop(uid, None)
             self.placed.pop(uid, None)
             if gone is not None and node_of(gone):
                 self.pod_gone_ns = write.at_ns
+                self._count_member(gone)
             else:
                 self.waiting_left_ns = write.at_ns
             return
@@ -141,9 +178,18 @@ class History:
             self.placed[uid] = Placed(write.at_ns, write.by)
             self.bindings[write.by] = self.bindings.get(write.by, 0) + 1
             self.waiting_left_ns = write.at_ns
+        before = (write.before or write.now)["metadata"].get("labels")
+        if write.now["metadata"].get("labels") != before:
+            self.relabelled_ns[uid] = write.at_ns
         if is_finished(write.now) and node_of(write.now):
             self.pod_gone_ns = write.at_ns
         self.pods[uid] = write.now
+
+    def _count_member(self, gone: Obj) -> None:
+        group = (gone["spec"].get("schedulingGroup") or {}).get("podGroupName")
+        if group:
+            key = f"{gone['metadata']['namespace']}/{group}"
+            self.members_left[key] = self.members_left.get(key, 0) + 1
 
     def on_node(self, name: str) -> list[Obj]:
         """Return the pods that take room on a node."""
@@ -164,6 +210,10 @@ def name_of(obj: Obj) -> str:
     """Return ``namespace/name``, or the name of an object without a namespace."""
     meta = obj["metadata"]
     return f"{meta['namespace']}/{meta['name']}" if meta.get("namespace") else str(meta["name"])
+
+
+def _leaves(pod: Obj | None) -> bool:
+    return pod is None or bool(pod["metadata"].get("deletionTimestamp"))
 
 
 def _read(node: Obj | None) -> object:

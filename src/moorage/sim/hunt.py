@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import count
 
 import msgspec
 
@@ -36,18 +37,18 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Steering:
-    """What to play next: fresh seeds, and variations of scripts that led somewhere new.
+    """The choice of the next script: fresh seeds, and variations of scripts that led somewhere new.
 
     Parameters
     ----------
-    scenario
-        What fresh scripts are drawn from.
+    scenarios
+        What fresh scripts are drawn from, in turn.
     first_seed
         The first seed; the following count up.
     """
 
-    def __init__(self, scenario: Scenario, first_seed: int) -> None:
-        self._scenario = scenario
+    def __init__(self, scenarios: Sequence[Scenario], first_seed: int) -> None:
+        self._scenarios = scenarios
         self._seed = first_seed
         self._rng = Streams(first_seed).stream("steering")
         self._kept: list[Script] = []
@@ -59,7 +60,7 @@ class Steering:
         self._seed += 1
         if self._kept and self._rng.random() < 0.5:
             return varied(self._rng.choice(self._kept), seed, self._rng)
-        return self._scenario.script(seed)
+        return self._scenarios[seed % len(self._scenarios)].script(seed)
 
     def learn(self, script: Script, outcome: Outcome) -> int:
         """Take in what a script covered; return how much of it is new."""
@@ -100,13 +101,21 @@ def hunt(
     steering
         Chooses the scripts.
     jobs
-        Number of processes.
+        Number of processes; with 1 the scripts are played in this process.
     clock, seconds
         No script is begun after so many seconds of this clock; None for no limit.
     runs
         Number of scripts; None for no limit.
     """
     end_ns = None if seconds is None else clock.monotonic_ns() + round(seconds * NS_PER_SECOND)
+    if jobs == 1:
+        for _ in count() if runs is None else range(runs):
+            if end_ns is not None and clock.monotonic_ns() >= end_ns:
+                return
+            script = steering.next()
+            outcome = msgspec.structs.replace(play(script), lines=())
+            yield Found(script=script, outcome=outcome, new=steering.learn(script, outcome))
+        return
     with ProcessPoolExecutor(
         jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin
     ) as pool:

@@ -1,4 +1,4 @@
-"""The scenarios that a simulation can be drawn from: how many schedulers, and which faults."""
+"""The scenarios that a simulation can be drawn from: users, schedulers and faults."""
 
 from __future__ import annotations
 
@@ -9,11 +9,38 @@ import msgspec
 
 from moorage.base.errors import UsageError
 from moorage.sim.acts import Script
-from moorage.sim.users import FAULT_KINDS, Plot
+from moorage.sim.users.groups import GROUP_WANTS, GROUPS, TEAM_WANTS, TEAMS
+from moorage.sim.users.nodes import NODES
+from moorage.sim.users.plot import Maker, Mix, Plot
+from moorage.sim.users.pods import PODS
+from moorage.sim.users.sets import SETS
+from moorage.sim.users.stored import STORED
+from moorage.sim.users.strikes import FAULT_KINDS
+from moorage.sim.users.wants import WANTS, Want
+
+_PLAIN = (*PODS, *SETS, *NODES)
+
+USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
+    {
+        "default": (*_PLAIN, *GROUPS),
+        "coscheduling": (*_PLAIN, *TEAMS),
+        "mischief": (*_PLAIN, *GROUPS),
+    }
+)
+"""What users do, by the configuration of the schedulers."""
+
+ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
+    {
+        "default": (*WANTS, *STORED, *GROUP_WANTS),
+        "coscheduling": (*WANTS, *TEAM_WANTS),
+        "mischief": (*WANTS, *STORED, *GROUP_WANTS),
+    }
+)
+"""The things that pods wait for, by the configuration of the schedulers."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run of a seed consists of.
+    """The parts of which a run of a seed consists.
 
     Parameters
     ----------
@@ -21,54 +48,91 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         One line about it.
     replicas, nodes, steps
         Schedulers, nodes at the start, and acts of users.
+    wants
+        Pods that wait for one thing each, which comes at the end.
     faults
         Kinds of faults, keys of `FAULT_KINDS`.
     rate
         Faults per act of a user.
+    setups
+        Configurations of the schedulers, one of which is drawn.
+    rest_seconds
+        Time without acts at the end.
     """
 
     summary: str
     replicas: int = 1
     nodes: int = 5
     steps: int = 60
+    wants: int = 0
     faults: tuple[str, ...] = ()
     rate: float = 0.0
+    setups: tuple[str, ...] = ("default", "mischief", "default", "coscheduling")
+    rest_seconds: float = 150.0
 
     def script(self, seed: int) -> Script:
         """Return the script of a seed."""
-        plot = Plot(
-            seed,
+        setup = self.setups[seed % len(self.setups)]
+        mix = Mix(
             nodes=self.nodes,
             steps=self.steps,
             replicas=self.replicas,
-            faults=self.faults,
+            users=USERS[setup],
+            faults=[each for kind in self.faults for each in FAULT_KINDS[kind]],
             rate=self.rate,
+            wants=self.wants,
+            want=ALL_WANTS[setup],
+            setup=setup,
+            rest_seconds=self.rest_seconds,
         )
-        return plot.script()
+        return Plot(seed, mix).script()
 
 
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
     {
-        "calm": Scenario(summary="One scheduler, many users, no faults."),
+        "calm": Scenario(summary="One scheduler, many users, no faults.", wants=3),
+        "wants": Scenario(
+            summary="One scheduler; pods that wait for one thing each, and get it.",
+            nodes=1,
+            steps=4,
+            wants=16,
+            rest_seconds=60.0,
+        ),
+        "late": Scenario(
+            summary="Two schedulers, every fault; pods wait for one thing each, and get it.",
+            replicas=2,
+            nodes=2,
+            steps=12,
+            wants=10,
+            faults=tuple(FAULT_KINDS),
+            rate=0.6,
+        ),
         "wire": Scenario(
             summary="One scheduler on a connection that loses, delays and breaks.",
-            faults=("wire", "outage"),
+            wants=3,
+            faults=("wire", "outage", "blind"),
             rate=0.5,
         ),
         "leaders": Scenario(
             summary="Three schedulers that are stopped and killed, and whose clocks jump.",
             replicas=3,
+            wants=3,
             faults=("stop", "kill", "jump"),
             rate=0.4,
         ),
         "mixed": Scenario(
             summary="Three schedulers and every fault.",
             replicas=3,
+            wants=3,
             faults=tuple(FAULT_KINDS),
             rate=0.5,
         ),
     }
 )
+
+
+IN_TURN = ("calm", "wants", "late", "wants", "wire", "wants", "leaders", "late", "mixed", "wants")
+"""The scenarios of a hunt through all; short ones that find much come more often."""
 
 
 def scenario(name: str) -> Scenario:

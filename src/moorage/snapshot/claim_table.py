@@ -53,6 +53,8 @@ class ClaimTable:
     ----------
     log
         Keys of claims of which a newer version came.
+    under_way_log
+        Uids of claims whose allocation under way began, ended or changed.
     """
 
     def __init__(self, lister: Lister[ResourceClaim]) -> None:
@@ -60,6 +62,7 @@ class ClaimTable:
         self._newer: dict[Key, ResourceClaim] = {}
         self._under_way: dict[str, UnderWay] = {}
         self.log: KeyLog[Key] = KeyLog()
+        self.under_way_log: KeyLog[str] = KeyLog()
 
     @property
     def shown_log(self) -> KeyLog[Key]:
@@ -112,6 +115,10 @@ class ClaimTable:
         """Return the claims whose allocation is not written yet, in the order of decisions."""
         return [each.claim for each in self._under_way.values()]
 
+    def under_way_uids(self) -> Iterable[str]:
+        """Return the uids under which allocations are not written yet."""
+        return self._under_way.keys()
+
     def find_under_way(self, uid: str) -> UnderWay | None:
         """Return the allocation under way of a claim, or None."""
         return self._under_way.get(uid)
@@ -124,10 +131,19 @@ class ClaimTable:
         else:
             known.pods += 1
             known.on_trial = known.on_trial and on_trial
+        self.under_way_log.append(uid)
+
+    def is_called(self, uid: str, claim: ResourceClaim) -> None:
+        """Note the claim that was created for an allocation under way, which the claim keeps."""
+        known = self._under_way.get(uid)
+        if known is not None:
+            known.claim = msgspec.structs.replace(claim, status=known.claim.status)
+            self.under_way_log.append(uid)
 
     def end(self, uid: str) -> None:
         """Note that the allocation has been written."""
-        self._under_way.pop(uid, None)
+        if self._under_way.pop(uid, None) is not None:
+            self.under_way_log.append(uid)
 
     def give_up(self, uid: str) -> bool:
         """Note that a pod no longer needs the allocation; True if it was the last pod."""
@@ -138,6 +154,7 @@ class ClaimTable:
         if known.pods > 0:
             return False
         del self._under_way[uid]
+        self.under_way_log.append(uid)
         return True
 
 

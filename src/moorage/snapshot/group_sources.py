@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.api.pod import Pod
-from moorage.api.pod_group import DISRUPTED_WHOLE, PodGroup
+from moorage.api.pod_group import PodGroup
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.pod_groups import GroupKey, GroupTerms
 
@@ -50,5 +50,5 @@ def terms_of(group: PodGroup) -> GroupTerms:
         gang=gang is not None,
         priority=spec.priority or 0,
         topology_key=topology[0].key if topology else "",
-        evicted_whole=spec.disruption_mode == DISRUPTED_WHOLE,
+        evicted_whole=spec.disrupted_whole,
     )

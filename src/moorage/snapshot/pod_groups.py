@@ -22,7 +22,7 @@ import msgspec
 from moorage.api.pod import Pod
 
 WAIT_SECONDS: Final = 300.0
-"""How long a member with a place waits for the others at Permit (upstream: 5 minutes)."""
+"""Time for which a member with a place waits for the others at Permit (upstream: 5 minutes)."""
 
 
 class GroupKey(NamedTuple):

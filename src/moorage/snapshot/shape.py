@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 import msgspec
 
@@ -91,6 +91,7 @@ class PartKind(Generic[T]):
         self._compile = compile_value
         self._parts: WeakValueDictionary[bytes, Part[T]] = WeakValueDictionary()
         self._next_id = 0
+        _kinds.add(self)
 
     def __repr__(self) -> str:
         return f"PartKind({self.name!r})"
@@ -104,6 +105,20 @@ class PartKind(Generic[T]):
             self._next_id += 1
             self._parts[key] = found
         return found
+
+    def forget_memos(self) -> None:
+        """Forget the further values that were compiled from the parts; they are made again."""
+        for part in list(self._parts.values()):
+            part.memo.clear()
+
+
+_kinds: WeakSet[PartKind[Any]] = WeakSet()
+
+
+def forget_memos() -> None:
+    """Forget the values that plugins compiled from parts, and so the plugins that have gone."""
+    for kind in list(_kinds):
+        kind.forget_memos()
 
 
 class NodeAffinitySpec(msgspec.Struct, frozen=True):

@@ -26,7 +26,7 @@ class Activations:
         self._pods: list[Pod] = []
 
     def __len__(self) -> int:
-        """How many pods are on their way."""
+        """Return the number of pods on their way."""
         return len(self._pods)
 
     def put(self, pods: Iterable[Pod]) -> None:

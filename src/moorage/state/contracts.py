@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from moorage.api.changes import ClusterEvent
+from moorage.api.claims import ClaimUsers
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND
@@ -40,7 +41,7 @@ BROKEN_HINT = "Error"
 HintFn: TypeAlias = Callable[[Pod, object | None, object | None], Hint]
 """(waiting pod, old object, new object) -> `Hint`. A hint that raises counts as QUEUE."""
 
-ConcernsFn: TypeAlias = Callable[[object | None, object | None], Iterable[Pod] | None]
+ConcernsFn: TypeAlias = Callable[[object | None, object | None], Iterable[Pod] | ClaimUsers | None]
 """(old object, new object) -> the pods a hint may say QUEUE about; None for any."""
 
 

@@ -9,10 +9,11 @@ rejector all mean "try again after backoff".
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from moorage.api.changes import WILDCARD, ClusterEvent, matches
+from moorage.api.claims import ClaimUsers
 from moorage.api.pod import Pod
 from moorage.state.contracts import (
     BROKEN_HINT,
@@ -129,7 +130,7 @@ class HintIndex:
         *,
         old: object | None,
         new: object | None,
-    ) -> Collection[PodKey] | None:
+    ) -> Collection[PodKey | ClaimUsers] | None:
         """Return the pods with these rejectors that an event may help; None means all of them.
 
         Asked once for all pods of a profile with the same rejectors. An event that no rejector
@@ -137,13 +138,13 @@ class HintIndex:
         """
         if not rejectors or event.is_wildcard or profile not in self._by_profile:
             return None
-        keys: dict[PodKey, None] = {}
+        keys: dict[PodKey | ClaimUsers, None] = {}
         for hint in self.matching(profile, event):
             if hint.plugin in rejectors:
-                pods = None if hint.concerns is None else self._asked_whom(hint, old, new)
-                if pods is None:
+                named = None if hint.concerns is None else self._asked_whom(hint, old, new)
+                if named is None:
                     return None
-                keys.update((pod.key, None) for pod in pods)
+                keys.update(dict.fromkeys(named))
         return keys.keys()
 
     def worth_requeuing(
@@ -261,12 +262,14 @@ class HintIndex:
 
     def _asked_whom(
         self, registered: RegisteredHint, old: object | None, new: object | None
-    ) -> Iterable[Pod] | None:
+    ) -> list[PodKey | ClaimUsers] | None:
         """Ask which pods an event concerns; if that breaks, the hint is asked about all pods."""
         assert registered.concerns is not None, "asked only where somebody answers"
         try:
             pods = registered.concerns(old, new)
-            return None if pods is None else list(pods)
+            if pods is None:
+                return None
+            return [pods] if isinstance(pods, ClaimUsers) else [pod.key for pod in pods]
         except Exception:
             _log.exception(
                 "plugin %s broke when asked whom %s concerns; every pod it rejected is looked at",

@@ -52,7 +52,7 @@ class PodHistory:
         self.uid = uid
         self.key = key
         self.dropped = 0
-        """How many entries were dropped to stay within the bound."""
+        """Number of entries dropped to stay within the bound."""
         self.kept: list[HistoryEntry] = []
         """The entries kept, oldest first; written by `Histories` alone."""
 

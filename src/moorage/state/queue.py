@@ -155,7 +155,7 @@ class SchedulingQueue:
         """The members of a group that were not woken, as one was; None where all are."""
 
     def __len__(self) -> int:
-        """How many pods are queued; pods in flight are not counted."""
+        """Return the number of pods queued; pods in flight are not counted."""
         return len(self._sub_queues)
 
     # --- pods come and go ------------------------------------------------------------------------

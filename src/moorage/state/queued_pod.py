@@ -63,11 +63,11 @@ class QueuedPod:
         self.timestamp_ns = timestamp_ns
         """When the pod arrived or last came back, wall-clock ns; kept across sub-queues."""
         self.attempts = 0
-        """How often the pod was popped."""
+        """Number of times that the pod was popped."""
         self.unschedulable_count = 0
-        """How often the pod came back with a rejector."""
+        """Number of times that the pod came back with a rejector."""
         self.consecutive_errors_count = 0
-        """How often in a row the pod came back without a rejector."""
+        """Number of times in a row that the pod came back without a rejector."""
         self.backoff_expiration_ns = 0
         """End of the current backoff, wall-clock ns; 0 = not computed yet. Kept by `Backoff`."""
         self.initial_attempt_ns: int | None = None
@@ -83,7 +83,7 @@ class QueuedPod:
         self.gating_events: tuple[ClusterEvent, ...] = ()
         """Events the gating plugin registered; no others are looked at while gated."""
         self.message = ""
-        """Why the last attempt failed, in the words of its Event; empty if none has failed."""
+        """Reason of the last failed attempt, in the words of its Event; empty before a failure."""
         self.was_flushed = False
         """Whether the pod left unschedulablePods by the leftover flush since it last came back."""
         self.counted_rejectors: frozenset[str] = frozenset()

@@ -1,14 +1,17 @@
 """unschedulablePods: pods that wait for a cluster event which may help, and gated pods.
 
 Pods are filed by profile and rejectors: an event is judged once for all pods that share them, and
-only pods that it may help are touched.
+only pods that it may help are touched. They are also found by the claims that they name, since each
+of a thousand pods may wait for a claim of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple, TypeAlias
 
+from moorage.api.claims import ClaimUsers
+from moorage.api.pod import Pod
 from moorage.state.contracts import GATED, UNSCHEDULABLE, QueueObserver
 from moorage.state.queued_pod import PodKey, QueuedPod
 
@@ -21,6 +24,7 @@ class _Filed(NamedTuple):
     queued: QueuedPod
     file: FileKey
     counted_as: str
+    claims: tuple[ClaimUsers, ...]
 
 
 class UnschedulablePods:
@@ -37,9 +41,11 @@ class UnschedulablePods:
         self._filed: dict[PodKey, _Filed] = {}
         # The same pods by (profile, rejectors). No file is empty.
         self._files: dict[FileKey, dict[PodKey, _Filed]] = {}
+        # The pods that name claims, by claim. No entry is empty.
+        self._users: dict[ClaimUsers, dict[PodKey, None]] = {}
         self._arrivals = 0
         self.gated_count = 0
-        """How many of the pods are gated."""
+        """Number of gated pods."""
 
     def __len__(self) -> int:
         return len(self._filed)
@@ -73,9 +79,11 @@ class UnschedulablePods:
                 self._count(found.counted_as, -1)
             self._count(counted_as, 1)
         filed_as = (queued.pod.spec.scheduler_name, queued.rejectors)
-        item = _Filed(arrival, queued, filed_as, counted_as)
+        item = _Filed(arrival, queued, filed_as, counted_as, _named_claims(queued.pod))
         self._filed[queued.key] = item
         self._files.setdefault(filed_as, {})[queued.key] = item
+        for claim in item.claims:
+            self._users.setdefault(claim, {})[queued.key] = None
         return found is None
 
     def remove(self, key: PodKey) -> QueuedPod | None:
@@ -88,14 +96,15 @@ class UnschedulablePods:
         return found.queued
 
     def candidates(
-        self, concerned: Callable[[str, frozenset[str]], Collection[PodKey] | None]
+        self, concerned: Callable[[str, frozenset[str]], Collection[PodKey | ClaimUsers] | None]
     ) -> list[QueuedPod]:
         """Return pods in arrival order: all of each (profile, rejectors), or only the named pods.
 
         Parameters
         ----------
         concerned
-            Returns the keys of the pods to take; None takes all. Unknown keys are ignored.
+            Returns the keys of the pods to take, and claims whose users to take; None takes all.
+            Unknown keys are ignored.
         """
         chosen: list[_Filed] = []
         for (profile, rejectors), file in self._files.items():
@@ -103,7 +112,8 @@ class UnschedulablePods:
             if named is None:
                 chosen += file.values()
             else:
-                chosen += [file[key] for key in named if key in file]
+                keys = dict.fromkeys(self._keys(named))
+                chosen += [file[key] for key in keys if key in file]
         chosen.sort(key=lambda item: item.arrival)
         return [item.queued for item in chosen]
 
@@ -122,6 +132,11 @@ class UnschedulablePods:
             assert item.file == (queued.profile, queued.rejectors), f"{queued!r} is misfiled"
             gauge = GATED if queued.gated else UNSCHEDULABLE
             assert item.counted_as == gauge, f"{queued!r} is counted as {item.counted_as}"
+        users = dict[ClaimUsers, dict[PodKey, None]]()
+        for key, item in self._filed.items():
+            for claim in item.claims:
+                users.setdefault(claim, {})[key] = None
+        assert users == self._users, "users of claims and pods differ"
         gated = sum(item.counted_as == GATED for item in self._filed.values())
         assert gated == self.gated_count, "gated pods are miscounted"
 
@@ -130,8 +145,31 @@ class UnschedulablePods:
         if counted_as == GATED:
             self.gated_count += delta
 
+    def _keys(self, named: Collection[PodKey | ClaimUsers]) -> Iterator[PodKey]:
+        for each in named:
+            if isinstance(each, ClaimUsers):
+                yield from self._users.get(each, ())
+            else:
+                yield each
+
     def _unfile(self, item: _Filed) -> None:
+        key = item.queued.key
         file = self._files[item.file]
-        del file[item.queued.key]
+        del file[key]
         if not file:
             del self._files[item.file]
+        for claim in item.claims:
+            users = self._users[claim]
+            del users[key]
+            if not users:
+                del self._users[claim]
+
+
+def _named_claims(pod: Pod) -> tuple[ClaimUsers, ...]:
+    """Return the claims that a pod's spec and status name, each once."""
+    if not pod.spec.resource_claims:
+        return ()
+    names = [each.resource_claim_name for each in pod.spec.resource_claims]
+    names += [each.resource_claim_name for each in pod.status.resource_claim_statuses]
+    namespace = pod.metadata.namespace
+    return tuple(ClaimUsers(namespace, name) for name in dict.fromkeys(names) if name is not None)

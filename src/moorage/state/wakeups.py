@@ -12,6 +12,7 @@ from enum import Enum
 from typing import Protocol, TypeAlias
 
 from moorage.api.changes import ClusterEvent
+from moorage.api.claims import ClaimUsers
 from moorage.api.pod import Pod
 from moorage.state.in_flight import InFlight
 from moorage.state.queued_pod import PodKey, QueuedPod
@@ -63,7 +64,7 @@ class Wakeups(Protocol):
         *,
         old: object | None,
         new: object | None,
-    ) -> Collection[PodKey] | None:
+    ) -> Collection[PodKey | ClaimUsers] | None:
         """Return the pods with these rejectors that an event may help; None means all of them."""
         ...
 

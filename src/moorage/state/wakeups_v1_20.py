@@ -18,6 +18,7 @@ from typing import TypeAlias
 import msgspec
 
 from moorage.api.changes import WILDCARD, Action, ClusterEvent, Resource
+from moorage.api.claims import ClaimUsers
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod, PodStatus
 from moorage.snapshot.pod_affinity import required_terms
@@ -70,7 +71,7 @@ class WakeupsV120:
         *,
         old: object | None,
         new: object | None,
-    ) -> Collection[PodKey] | None:
+    ) -> Collection[PodKey | ClaimUsers] | None:
         """Return None: any waiting pod may be helped, so each is looked at."""
         return None
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Literal
 
 import msgspec
 
@@ -19,34 +20,75 @@ from moorage.base.aio import TaskOwner
 from moorage.base.errors import RefusedError, TransportError
 from moorage.client.transport import Answer, Call, LineStream, Transport
 
+_TIMES = {"told": 1, "twice": 2, "lost": 0}
+_EXPIRED = msgspec.json.encode(
+    {
+        "type": "ERROR",
+        "object": {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "status": "Failure",
+            "message": "a fault of the wire",
+            "reason": "Expired",
+            "code": 410,
+        },
+    }
+)
 _SILENT_SECONDS = 3600.0  # for a call without a limit of its own
 
 
+Fate = Literal["told", "twice", "lost", "cut", "expired"]
+"""The fate of a line of a stream: told once, twice or not at all; or the stream breaks before the
+line, or ends with 410 in its place."""
+
+
 class Faults(msgspec.Struct, kw_only=True):
-    """What is wrong with the wire now; the defaults are a wire that works.
+    """The present faults of any wire; the defaults are a wire that works.
 
     Parameters
     ----------
-    down
-        No connection can be made, and open streams break.
     half_open
         Connections stay open and nothing comes through: calls end by their own limits.
     answers
         Answers in the place of the server's, by method; the server does not see the call.
     lost
         How many further answers are lost after the server has acted, by the end of the path.
+    """
+
+    half_open: bool = False
+    answers: dict[str, Answer] = msgspec.field(default_factory=dict)
+    lost: Counter[str] = msgspec.field(default_factory=Counter)
+
+    def loses(self, method: str, path: str) -> bool:
+        """Whether the answer to this call is lost, which is counted."""
+        if method == "GET":
+            return False
+        for end in self.lost:
+            if self.lost[end] and path.endswith(end):
+                self.lost[end] -= 1
+                return True
+        return False
+
+
+class LineFaults(Faults, kw_only=True):
+    """The faults of a wire that carries whole calls and lines.
+
+    Parameters
+    ----------
+    down
+        No connection can be made, and open streams break.
     line_seconds
         How long each line of a stream takes.
     lines_most
         Streams break after this many lines, in the middle of one; None for never.
+    fate
+        Decides about each line of a stream.
     """
 
     down: bool = False
-    half_open: bool = False
-    answers: dict[str, Answer] = msgspec.field(default_factory=dict)
-    lost: Counter[str] = msgspec.field(default_factory=Counter)
     line_seconds: float = 0.0
     lines_most: int | None = None
+    fate: Callable[[bytes], Fate] = lambda _line: "told"
 
 
 class FaultyTransport:
@@ -60,7 +102,7 @@ class FaultyTransport:
     Attributes
     ----------
     faults
-        What is wrong now; a test changes it.
+        The present faults; a test changes it.
     inner
         The way to the server; a test may replace it by the way to another server.
     calls
@@ -69,13 +111,13 @@ class FaultyTransport:
 
     def __init__(self, inner: Transport) -> None:
         self.inner = inner
-        self.faults = Faults()
+        self.faults = LineFaults()
         self.calls: Counter[str] = Counter()
         self._broken = asyncio.Event()
 
     def mend(self) -> None:
         """Let the wire work again; streams that were silent stay silent."""
-        self.faults = Faults()
+        self.faults = LineFaults()
 
     def cut(self) -> None:
         """Break every open stream, as a server that restarts does."""
@@ -96,10 +138,8 @@ class FaultyTransport:
             await aio.sleep(0)
             return instead
         answer = await self.inner.request(call)
-        for end in self.faults.lost:
-            if self.faults.lost[end] and call.method != "GET" and call.path.endswith(end):
-                self.faults.lost[end] -= 1
-                raise TransportError(f"{call.method} {call.path}: the answer is lost")
+        if self.faults.loses(call.method, call.path):
+            raise TransportError(f"{call.method} {call.path}: the answer is lost")
         return answer
 
     @asynccontextmanager
@@ -164,7 +204,14 @@ class _Lines:
                 raise TransportError(f"{self._call.path}: cut in the middle of a line")
             await aio.sleep(faults.line_seconds)
             count += 1
-            yield line
+            fate = faults.fate(line)
+            if fate == "cut":
+                raise TransportError(f"{self._call.path}: connection reset")
+            if fate == "expired":
+                yield _EXPIRED
+                return
+            for _ in range(_TIMES[fate]):
+                yield line
 
     async def _next(self, lines: AsyncIterator[bytes]) -> bytes | None:
         """Return the next line, or None at the end of the stream.

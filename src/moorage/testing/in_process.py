@@ -87,7 +87,7 @@ class InProcessTransport:
         if self._closed:
             raise TransportError("the transport is closed")
         await aio.sleep(self._latency_seconds)
-        headers = {"accept": call.accept, **self._headers}
+        headers = {"accept": call.accept, **self._headers, **dict(call.headers)}
         if call.body is not None:
             headers["content-type"] = call.content_type
         request = Request(

@@ -8,6 +8,7 @@ from moorage.client.transport import Transport
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.observe.records.recorder import Recorder
+from moorage.observe.traces.attempts import Traces
 from moorage.service.assembly import assemble
 from moorage.service.facts import Facts
 from moorage.service.leader import elector_of
@@ -23,6 +24,7 @@ def scheduler_over(
     streams: Streams,
     host: str,
     facts: Facts | None = None,
+    traces: Traces | None = None,
 ) -> Scheduler:
     """Return a scheduler, ready to run; its host name is its name in leader election.
 
@@ -38,6 +40,8 @@ def scheduler_over(
         Name of the scheduler's host. Two schedulers on one server need two names.
     facts
         Its running totals; new ones when not given.
+    traces
+        Makes spans from its attempts; None where nothing is traced.
     """
     elector = elector_of(config.scheduler, transport, identity=host, clock=clock, streams=streams)
     return assemble(
@@ -49,5 +53,5 @@ def scheduler_over(
         host=host,
         elector=elector,
         facts=facts,
-        recorder=Recorder(clock),
+        recorder=Recorder(clock, traces=traces),
     )

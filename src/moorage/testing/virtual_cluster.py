@@ -33,6 +33,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.templates import complete
+from moorage.observe.traces.attempts import Traces
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.facts import Facts
 from moorage.testing.builders import Manifest
@@ -65,6 +66,8 @@ class VirtualCluster:
         Interval of lease renewals by each node; with hundreds of nodes, most calls are renewals.
     facts
         The scheduler's running totals; new ones when not given.
+    traces
+        Makes spans from the scheduler's attempts; None where nothing is traced.
 
     Attributes
     ----------
@@ -76,7 +79,7 @@ class VirtualCluster:
         The scheduler's random streams.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - one keyword for each part that a test may choose
         self,
         clock: Clock,
         *,
@@ -87,6 +90,7 @@ class VirtualCluster:
         around: Callable[[Transport], Transport] | None = None,
         renew_seconds: int = 10,
         facts: Facts | None = None,
+        traces: Traces | None = None,
     ) -> None:
         self.clock = clock
         self._renew_seconds = renew_seconds
@@ -107,6 +111,7 @@ class VirtualCluster:
             streams=self.draws,
             host="virtual",
             facts=facts,
+            traces=traces,
         )
         self._failures: list[BaseException] = []
         self._tasks = TaskOwner(lambda _name, error: self._failures.append(error))

@@ -13,8 +13,9 @@ from typing import Any
 
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType, by_kind, by_plural
-from moorage.apiserver.kind import Kind, Obj
+from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.users import User
 from moorage.base.clock import Clock, rfc3339
@@ -109,7 +110,7 @@ class Admission:
 _KEEP_STATUS = ("PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget")
 
 
-def kind_of(manifest: Mapping[str, Any]) -> Kind:
+def kind_of(manifest: Mapping[str, Any]) -> ServedKind:
     """Return the rules of a manifest's kind.
 
     Raises
@@ -126,5 +127,5 @@ def kind_of(manifest: Mapping[str, Any]) -> Kind:
 
 
 @cache
-def _kinds() -> dict[ResourceType, Kind]:
+def _kinds() -> dict[ResourceType, ServedKind]:
     return {kind.resource: kind for kind in all_kinds()}

@@ -1,7 +1,8 @@
 """The scheduler's side of a mirror: what has changed since the mirror was last told.
 
-The logs of changed keys say so (`moorage.snapshot.key_log`), which the listers and the store of
-pods keep. Nodes are compared by identity.
+The logs of changed keys say so (`moorage.snapshot.key_log`), which the listers, the store of pods
+and the table of nodes keep. Nodes are compared by identity only after a node came or went, because
+the table then gives rows new numbers.
 """
 
 from __future__ import annotations
@@ -56,12 +57,14 @@ class MirroredState:
         self._forget()
 
     def _forget(self) -> None:
-        # What the mirror has: the keys of pods and of other objects, nodes, and assumed pods with
-        # their nodes. Up to which position of each log; None before the first time.
+        # The content of the mirror: the keys of pods and of other objects, nodes, and assumed pods
+        # with their nodes. Positions are those read last in each log; None before the first time.
         self._pods: dict[Key, None] = {}
         self._pods_at: int | None = None
         self._assumed: dict[Key, str] = {}
         self._nodes: dict[str, Node] = {}
+        self._nodes_at = 0
+        self._structure = -1
         self._others: dict[str, dict[Key, None]] = {name: {} for name in _LISTERS}
         self._others_at: dict[str, int | None] = dict.fromkeys(_LISTERS)
 
@@ -123,10 +126,19 @@ class MirroredState:
         return [Update(gone_pods=gone), *(Update(pods=part) for part in _chunks(found))]
 
     def _node_updates(self) -> list[Update]:
-        now = {key[1]: node for key, node in self._scheduler.parts.nodes.objects.items()}
-        changed = [node for name, node in now.items() if self._nodes.get(name) is not node]
-        gone = [name for name in self._nodes if name not in now]
-        self._nodes = now
+        table = self._scheduler.core.snapshot.table
+        structure, position = table.columns.structure, table.node_log.position
+        rows = table.node_log.since(self._nodes_at) if structure == self._structure else None
+        self._structure, self._nodes_at = structure, position
+        gone = list[str]()
+        if rows is None:
+            now = dict(zip(table.names, table.nodes, strict=True))
+            changed = [node for name, node in now.items() if self._nodes.get(name) is not node]
+            gone += [name for name in self._nodes if name not in now]
+            self._nodes = now
+        else:
+            changed = [table.nodes[row] for row in rows]
+            self._nodes.update((node.name, node) for node in changed)
         return [Update(gone_nodes=gone), *(Update(nodes=part) for part in _chunks(changed))]
 
     def _other_updates(self) -> list[Update | tuple[str, list[ApiObject]]]:

@@ -38,7 +38,7 @@ _ATTEMPTS_LEAST: Final = 2_000
 # kubernetes v1.36 pkg/scheduler/backend/queue: a look for pods that waited too long.
 _LEFTOVER_LOOK_NS: Final = 30 * NS_PER_SECOND
 _YEAR_SECONDS: Final = 31_536_000
-# How long the pods of a node that is gone are kept (kubernetes v1.36 podgc, quarantineTime).
+# Time for which the pods of a node that is gone are kept (kubernetes v1.36 podgc, quarantineTime).
 _QUARANTINE_SECONDS: Final = 40.0
 # Between two changes: every backoff is over.
 _REST_SECONDS: Final = 15
@@ -186,7 +186,7 @@ class Rehearsal(LiveObjects):
     def _pass(self, due_ns: int) -> None:
         """Let time pass until something is due, and let it happen."""
         if due_ns == self._agenda.next_ns:
-            # Whatever happens in one moment is seen together.
+            # All events of one moment are seen together.
             while self._agenda.next_ns == due_ns:
                 self._agenda.make_next()
             return

@@ -122,7 +122,7 @@ class Capacity(msgspec.Struct, frozen=True):
 
 
 class CapacityAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
-    """How many more pods fit, and which nodes would place the pods that wait.
+    """The number of pods that still fit, and the nodes that would place the pods that wait.
 
     Parameters
     ----------

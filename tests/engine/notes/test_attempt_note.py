@@ -57,9 +57,9 @@ def agrees(note: AttemptNote, decision: Decision, found: Evaluation) -> None:
     if decision.feasible < 2:
         assert note.best is None
         return
-    assert note.best is not None
+    ranking = note.ranking
+    assert ranking is not None
     assert found.scores is not None
-    ranking = note.best.ranking(looked_at)
     totals = dict(zip(found.feasible, found.scores.total_n.tolist(), strict=True))
     assert ranking.nodes[0] == decision.node_name
     assert len(set(ranking.nodes)) == len(ranking.nodes) == min(BEST_MAX, len(totals))
@@ -106,9 +106,10 @@ class NotedWorld(World):
             self.placed.append(replica.uid)
 
     def _draws_as_told(self, note: AttemptNote, found: Evaluation) -> None:
-        if note.best is None or found.scores is None:
+        ranking = note.ranking
+        if ranking is None or found.scores is None:
             return
-        ranking, totals = note.best.ranking(note.looked_at), found.scores.total_n.tolist()
+        totals = found.scores.total_n.tolist()
         rows = {name: self.snapshot.row_of(name) or 0 for name in found.feasible}
         tied = [n for n, total in zip(found.feasible, totals, strict=True) if total == max(totals)]
         assert sorted(tied, key=rows.__getitem__).index(ranking.nodes[0]) == ranking.drawn
@@ -121,8 +122,7 @@ class NotedWorld(World):
 
 def told(note: AttemptNote) -> Any:
     looked_at = note.looked_at
-    ranking = None if note.best is None else note.best.ranking(looked_at)
-    return ranking, None if looked_at is None else (looked_at.rejections(), looked_at.passed())
+    return note.ranking, None if looked_at is None else (looked_at.rejections(), looked_at.passed())
 
 
 @settings(max_examples=60)

@@ -115,8 +115,8 @@ def test_dropped_filter_results_leave_the_ranking_of_a_record() -> None:
     note, shape = first.note, first.shape
     assert not first.has_rejections
     assert note is not None
-    assert note.best is not None
-    assert note.best.ranking(note.looked_at).nodes == tuple(f"n{row}" for row in range(10))
+    assert note.ranking is not None
+    assert note.ranking.nodes == tuple(f"n{row}" for row in range(10))
     assert shape is not None
     assert shape.filtered.filtered is None, "only one bit for each node is kept"
 

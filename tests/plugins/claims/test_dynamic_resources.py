@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from moorage.api.claims import ClaimUsers
 from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
@@ -427,6 +428,28 @@ def test_claim_hint(old, new, expected):
     hint = plugin.events_to_register()[1].hint
     assert hint(pod(resourceClaims=wanting("c")), old, new) is expected
     assert hint(pod(resourceClaims=wanting("gone")), old, new) is False
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        pytest.param(None, claim("x"), ClaimUsers("default", "x"), id="a new claim"),
+        pytest.param(
+            claim("x"),
+            claim("x", reserved=("u",)),
+            ClaimUsers("default", "x"),
+            id="a changed claim",
+        ),
+        pytest.param(
+            claim("x", allocation=allocated("a")), claim("x"), None, id="devices are deallocated"
+        ),
+    ],
+)
+def test_a_claim_concerns_the_pods_that_name_it_and_all_pods_once_its_devices_are_free(
+    old, new, expected
+):
+    plugin, _ = make("DynamicResources", devices(claim()))
+    assert plugin.events_to_register()[1].concerns(old, new) == expected
 
 
 def test_pod_hint_queues_when_the_last_claim_exists():

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from moorage.api.claims import ClaimUsers
 from moorage.api.codec import from_dict
 from moorage.api.coscheduling import CoschedulingGroup
 from moorage.api.pod import Pod
@@ -188,6 +189,7 @@ def test_the_pods_of_an_event_are_the_pods_its_hint_queues(mode: str):
             continue
         for new in (*pods, of("whole9", "whole"), pod("alone9"), node_gone, None):
             named = concerns(None, new)
+            assert not isinstance(named, ClaimUsers)
             queued = [each.name for each in pods if hint(each, None, new)]
             told = [each.name for each in (pods if named is None else named)]
             assert sorted(told) == sorted(queued), (registration.event, new)

@@ -162,10 +162,12 @@ def test_a_new_pod_queues_its_group_once_the_group_is_complete():
     assert came.concerns is not None
     for new in (*pods.values(), pod("alone")):
         named = came.concerns(None, new)
-        assert named is not None
+        assert isinstance(named, Sequence)
         queued = [each for each in pods.values() if came.hint(each, None, new)]
         left_out = [each for each in queued if each not in named]
         assert all(each in queued for each in named)
         assert not any(plugin.pre_enqueue(each).ok for each in left_out)
-    assert [each.name for each in came.concerns(None, pods["whole1"]) or ()] == ["whole0", "whole1"]
+    named = came.concerns(None, pods["whole1"])
+    assert isinstance(named, Sequence)
+    assert [each.name for each in named] == ["whole0", "whole1"]
     assert came.concerns(None, None) is None

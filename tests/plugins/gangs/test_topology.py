@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from moorage.api.claims import ClaimUsers
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
@@ -202,7 +203,9 @@ def test_the_events_that_wake_a_group_with_a_topology(old, new, woken, how):
             continue
         assert each.concerns is not None
         assert each.hint is not None
-        concerned += [found.name for found in each.concerns(old, new) or ()]
+        named = each.concerns(old, new) or ()
+        assert not isinstance(named, ClaimUsers)
+        concerned += [found.name for found in named]
         asked_about = {found.name: each.hint(found, old, new) for found in waiting}
         assert [name for name, said in asked_about.items() if said] == concerned
     # A group that only prefers a topology is not rejected for it.

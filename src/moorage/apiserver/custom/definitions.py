@@ -11,6 +11,7 @@ from moorage.apiserver.custom.kinds import DEFINITIONS, custom_kind
 from moorage.apiserver.deleting import DeleteOptions, Deleter
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds.definition import CLEANUP
+from moorage.apiserver.kinds.tree import put_condition
 from moorage.apiserver.record import Record
 from moorage.apiserver.routes import Target
 from moorage.apiserver.status import StatusError
@@ -112,13 +113,11 @@ class Definitions:
             self._world.remove(self._served, record.key, definition)
 
     def _tell_terminating(self, definition: Obj, left: int) -> None:
-        conditions = definition["status"].setdefault("conditions", [])
         told = {
-            "lastTransitionTime": rfc3339(self._world.clock.now_ns()),
             "message": f"could not remove all objects: {left} left, waiting for finalizers",
             "reason": "InstanceDeletionInProgress",
             "status": "True",
             "type": "Terminating",
         }
-        conditions[:] = [each for each in conditions if each["type"] != "Terminating"] + [told]
+        put_condition(definition["status"], told, rfc3339(self._world.clock.now_ns()))
         self._world.put(self._served, definition)

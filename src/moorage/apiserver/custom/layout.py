@@ -6,63 +6,47 @@ the layouts of `moorage.apiserver.schema.layout`.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from moorage.apiserver.custom.pruning import PRESERVE, Schema
-from moorage.apiserver.kind import Layout, LayoutForm
+from moorage.apiserver.kind import ATOMIC, DEDUCED, Layout
 from moorage.apiserver.schema.catalog import OBJECT_META
-from moorage.apiserver.schema.layout import ATOMIC, DEDUCED, object_layout
+from moorage.apiserver.schema.layout import object_layout
 
 
-class SchemaLayout:
-    """The layout of a value with a schema; implements `moorage.apiserver.kind.Layout`.
+def schema_layout(schema: Any, *, whole: bool = False) -> Layout:
+    """Return the layout of a value.
 
     Parameters
     ----------
     schema
-        The value's node of a structural schema.
+        The value's node of a structural schema; None where nothing is declared.
     whole
         The value is an object with metadata.
     """
-
-    def __init__(self, schema: Schema, *, whole: bool = False) -> None:
-        self._schema = schema
-        self._whole = whole
-        self.form: LayoutForm = _form(schema)
-        self.keys: tuple[tuple[str, Any], ...] = ()
-        if self.form == "keyed":
-            properties = (schema.get("items") or {}).get("properties") or {}
-            names = schema.get("x-kubernetes-list-map-keys") or []
-            self.keys = tuple((name, properties.get(name, {}).get("default")) for name in names)
-
-    def member(self, name: str) -> Layout:
-        """Return the layout of a field."""
-        if self._whole and name == "metadata":
-            return object_layout(OBJECT_META)
-        sub = (self._schema.get("properties") or {}).get(name)
-        if sub is None:
-            sub = self._schema.get("additionalProperties")
-        return _of(sub)
-
-    def item(self) -> Layout:
-        """Return the layout of the items of a list."""
-        return _of(self._schema.get("items"))
-
-
-def _of(schema: Any) -> Layout:
     if not isinstance(schema, dict) or (not schema.get("type") and schema.get(PRESERVE)):
         return DEDUCED
-    return SchemaLayout(schema)
+    if schema.get("type") == "array":
+        return _list_layout(schema)
+    if schema.get("type") == "object" and schema.get("x-kubernetes-map-type") != "atomic":
+        return Layout("object", member=partial(_member, schema, whole))
+    return ATOMIC
 
 
-def _form(schema: Schema) -> LayoutForm:
-    kind = schema.get("type")
-    if kind == "array":
-        marked = schema.get("x-kubernetes-list-type")
-        return {"map": "keyed", "set": "set"}.get(marked or "", "atomic")  # type: ignore[return-value]
-    if kind == "object" and schema.get("x-kubernetes-map-type") != "atomic":
-        return "object"
-    return "atomic"
+def _list_layout(schema: Schema) -> Layout:
+    items = schema.get("items")
+    kind = schema.get("x-kubernetes-list-type")
+    if kind == "map":
+        properties = (items or {}).get("properties") or {}
+        names = schema.get("x-kubernetes-list-map-keys") or []
+        keys = tuple((name, properties.get(name, {}).get("default")) for name in names)
+        return Layout("keyed", keys, item=partial(schema_layout, items))
+    return Layout("set", item=partial(schema_layout, items)) if kind == "set" else ATOMIC
 
 
-__all__ = ["ATOMIC", "SchemaLayout"]
+def _member(schema: Schema, whole: bool, name: str) -> Layout:
+    if whole and name == "metadata":
+        return object_layout(OBJECT_META)
+    declared = (schema.get("properties") or {}).get(name)
+    return schema_layout(schema.get("additionalProperties") if declared is None else declared)

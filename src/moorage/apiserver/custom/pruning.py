@@ -85,4 +85,4 @@ def prune_metadata(obj: dict[str, Any]) -> None:
     """Drop nulls and unknown fields of an object's metadata, in place."""
     meta = obj.get("metadata")
     if isinstance(meta, dict):
-        check.prune_definition(definition(OBJECT_META), meta)
+        check.prune(definition(OBJECT_META), meta)

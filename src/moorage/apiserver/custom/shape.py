@@ -11,7 +11,7 @@ from typing import Any
 
 from moorage.api.resources import ResourceType
 from moorage.apiserver.custom import pruning
-from moorage.apiserver.custom.layout import SchemaLayout
+from moorage.apiserver.custom.layout import schema_layout
 from moorage.apiserver.custom.pruning import Schema
 from moorage.apiserver.kind import Layout, Obj
 from moorage.apiserver.schema import check
@@ -38,7 +38,7 @@ class CustomShape:
     def __init__(self, resource: ResourceType, schema: Schema, list_kind: str) -> None:
         self._resource = resource
         self._schema = schema
-        self._layout = SchemaLayout(schema, whole=True)
+        self._layout = schema_layout(schema, whole=True)
         self.list_kind = list_kind
 
     def fits(self, obj: Obj) -> bool:
@@ -47,9 +47,7 @@ class CustomShape:
 
     def type_errors(self, obj: Obj) -> list[str]:
         """Return the type errors of the metadata."""
-        return check.definition_type_errors(
-            definition(OBJECT_META), obj.get("metadata") or {}, "metadata."
-        )
+        return check.type_errors(definition(OBJECT_META), obj.get("metadata") or {}, "metadata.")
 
     def unknown_fields(self, obj: Obj) -> list[str]:
         """Return the paths of the fields the schema does not have."""

@@ -15,7 +15,7 @@ import msgspec
 from moorage.apiserver.custom.formats import has_format
 from moorage.apiserver.custom.patterns import compile_pattern
 from moorage.apiserver.custom.pruning import EMBEDDED, Schema
-from moorage.apiserver.kind import FieldError, duplicate, invalid, not_supported, required
+from moorage.apiserver.kind import FieldError, duplicate, invalid, not_supported, required, too_many
 
 INT_OR_STRING = "x-kubernetes-int-or-string"
 
@@ -137,9 +137,7 @@ def _check_list(schema: Schema, value: list[Any], path: str) -> list[FieldError]
     errors = []
     most, least = schema.get("maxItems"), schema.get("minItems")
     if most is not None and len(value) > most:
-        noun = "item" if most == 1 else "items"
-        text = f"must have at most {most} {noun}"
-        errors.append(FieldError("FieldValueTooMany", path, len(value), text))
+        errors.append(too_many(path, len(value), most))
     if least is not None and len(value) < least:
         errors.append(_wrong(path, len(value), f"should have at least {least} items"))
     if schema.get("uniqueItems") and len({_encode(each) for each in value}) < len(value):

@@ -1,6 +1,6 @@
 """The facts of the Kubernetes API that the server serves, as data.
 
-Place in the flow: `moorage.apiserver.schema` builds its definitions from `definitions`,
+Place in the flow: `moorage.apiserver.schema` walks over objects with `definitions`,
 `moorage.apiserver.kinds` takes the served resources from `resources`. Each file is decoded when it
 is first asked for. Protobuf's numbers are in `moorage.apiserver.protobuf.facts`.
 
@@ -14,13 +14,38 @@ import gzip
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
+OPEN: frozenset[str] = frozenset(
+    {
+        "FieldsV1",
+        "JSON",
+        "JSONSchemaPropsOrArray",
+        "JSONSchemaPropsOrBool",
+        "JSONSchemaPropsOrStringArray",
+        "RawExtension",
+    }
+)
+"""Scalars that hold any JSON value."""
+NAMED_SCALARS: frozenset[str] = OPEN | {"IntOrString", "MicroTime", "Quantity", "Time"}
+"""Definitions that clients see as a single value, by the last part of their name."""
+# OpenAPI type and format -> name of the scalar.
+_SCALARS: Mapping[tuple[str, str], str] = {
+    ("string", ""): "string",
+    ("string", "byte"): "bytes",
+    ("integer", "int32"): "int32",
+    ("integer", "int64"): "int64",
+    ("number", "double"): "double",
+    ("boolean", ""): "boolean",
+}
 
-class ShapeFact(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
-    """The type of a field, and how the field merges.
+Shape = Literal["scalar", "object", "list", "map"]
+
+
+class Field(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
+    """The type of a field or of the elements of a list or map, and how the field merges.
 
     Exactly one of ``type``, ``ref``, ``list`` and ``map`` is given.
 
@@ -33,30 +58,74 @@ class ShapeFact(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True)
     list, map
         Type of the elements of a list, or of the values of a map with string keys.
     patch_merge_key, patch_strategy
-        How a strategic merge patch treats the field.
+        How a strategic merge patch treats the field: the key of the objects of a list; and
+        ``merge``, ``replace`` and ``retainKeys`` with commas between them.
     list_type, list_map_keys, map_type
-        How server-side apply treats the field.
+        How server-side apply treats the field: ``map``, ``set`` or ``atomic``, the keys of the
+        items of a list of type ``map``; ``atomic`` for an object or map owned as a whole, and
+        ``granular`` for one owned field by field although its definition is atomic.
     """
 
     type: str = ""
     format: str = ""
     ref: str = ""
-    list: ShapeFact | None = None
-    map: ShapeFact | None = None
+    list: Field | None = None
+    map: Field | None = None
     patch_merge_key: str = ""
     patch_strategy: str = ""
     list_type: str = ""
     list_map_keys: tuple[str, ...] = ()
     map_type: str = ""
 
+    @property
+    def shape(self) -> Shape:
+        """Form of the JSON value."""
+        if self.list is not None:
+            return "list"
+        return "map" if self.map is not None else _named(self.type, self.format, self.ref)[0]
 
-class DefinitionFact(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
-    """One definition of the OpenAPI document.
+    @property
+    def name(self) -> str:
+        """Name of a scalar (``int32``, ``Quantity``, ...), or full name of a definition."""
+        return _named(self.type, self.format, self.ref)[1]
+
+    @property
+    def element(self) -> Field:
+        """Type of the elements; only lists and maps have elements."""
+        found = self.list or self.map
+        assert found is not None, f"{self.name} has no elements"
+        return found
+
+    @property
+    def innermost(self) -> Field:
+        """Type of the innermost elements, without the lists and maps around them."""
+        inner = self.list or self.map
+        return self if inner is None else inner.innermost
+
+    def patches(self, strategy: str) -> bool:
+        """Whether a strategic merge patch treats the field by a strategy."""
+        # No name of a strategy is a part of another.
+        return strategy in self.patch_strategy
+
+
+@cache
+def _named(type_: str, format_: str, ref: str) -> tuple[Shape, str]:
+    """Return the shape and the name of a type; a list or map has no name."""
+    if not ref:
+        return "scalar", _SCALARS.get((type_, format_), "")
+    short = ref.rpartition(".")[2]
+    return ("scalar", short) if short in NAMED_SCALARS else ("object", ref)
+
+
+class Definition(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
+    """An object type: a definition of the OpenAPI document.
 
     Parameters
     ----------
     fields
-        Shape of each field, by JSON name.
+        Fields by JSON name.
+    name
+        Full name, ``io.k8s.api.core.v1.Pod``.
     required
         Names of the fields that a client has to send.
     is_
@@ -65,16 +134,14 @@ class DefinitionFact(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=
         The kinds that have this form; empty for a definition that is only a part.
     map_type
         ``atomic`` where server-side apply owns the value as a whole.
-    unions
-        Groups of fields of which one may be set.
     """
 
-    fields: dict[str, ShapeFact]
+    fields: dict[str, Field]
+    name: str = ""
     required: tuple[str, ...] = ()
-    is_: ShapeFact | None = msgspec.field(default=None, name="is")
+    is_: Field | None = msgspec.field(default=None, name="is")
     group_version_kind: tuple[dict[str, str], ...] = ()
     map_type: str = ""
-    unions: tuple[dict[str, Any], ...] = ()
 
 
 class ResourceFact(msgspec.Struct, frozen=True):
@@ -116,9 +183,9 @@ class _KindEntry(msgspec.Struct, frozen=True):
 
 
 @cache
-def definitions() -> Mapping[str, DefinitionFact]:
-    """Return every definition by its full name, ``io.k8s.api.core.v1.Pod``."""
-    found: dict[str, DefinitionFact] = _decode("schema", dict[str, DefinitionFact])
+def definitions() -> Mapping[str, Definition]:
+    """Return every definition by its full name, ``io.k8s.api.core.v1.Pod``; they have no names."""
+    found: dict[str, Definition] = _decode("schema", dict[str, Definition])
     return found
 
 

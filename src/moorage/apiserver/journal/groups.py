@@ -212,7 +212,7 @@ def entry_of(resource: str, record: Record, *, removed: bool = False) -> Entry:
         record.name,
         record.version,
         record.uid,
-        record.labels,
+        dict(record.labels),
         dict(record.fields),
         record.data,
     )

@@ -6,12 +6,12 @@ calls a kind of this package to default, prepare, validate and tabulate them.
 
 from __future__ import annotations
 
-from moorage.apiserver.kind import Kind
 from moorage.apiserver.kinds import registry
+from moorage.apiserver.kinds.served import ServedKind
 
 __all__ = ["all_kinds"]
 
 
-def all_kinds() -> list[Kind]:
+def all_kinds() -> list[ServedKind]:
     """Every kind the server serves, the kinds of `moorage.api.resources` first."""
     return list(registry.all_kinds())

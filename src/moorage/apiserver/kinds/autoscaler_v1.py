@@ -17,7 +17,7 @@ import msgspec
 from moorage.api.resources import HORIZONTAL_POD_AUTOSCALERS, HORIZONTAL_POD_AUTOSCALERS_V1
 from moorage.apiserver.kinds.tree import Json, child, objects, text
 from moorage.apiserver.schema.catalog import definition
-from moorage.apiserver.schema.check import definition_type_errors, prune_definition
+from moorage.apiserver.schema.check import prune, type_errors
 
 CPU_PERCENT_DEFAULT: Final = 80
 """Target of an autoscaler without metrics, in percent of the requested cpu."""
@@ -141,7 +141,7 @@ def _read(annotation: Any) -> Json:
 def _checked(carried: Json, part: str) -> Json:
     """Return fields of a v2 spec or status if their types are right; unknown ones are dropped."""
     found = definition(f"{_V2}{part}")
-    if definition_type_errors(found, carried):
+    if type_errors(found, carried):
         return {}
-    prune_definition(found, carried)
+    prune(found, carried)
     return carried

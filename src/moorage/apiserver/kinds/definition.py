@@ -31,11 +31,13 @@ from moorage.apiserver.kinds.fields import (
 )
 from moorage.apiserver.kinds.name_rules import service_name
 from moorage.apiserver.kinds.served import ServedKind
-from moorage.apiserver.kinds.tree import Json, child, fill_empty, objects, text
+from moorage.apiserver.kinds.tree import Json, child, fill_empty, objects, put_condition, text
 from moorage.base.clock import rfc3339
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _APPROVED = "api-approved.kubernetes.io"
+_ACCEPTED = ("InitialNamesAccepted", "the initial names have been accepted")
+_NOT_ACCEPTED = ("NotAccepted", "not all names are accepted")
 _PROTECTED = (".k8s.io", ".kubernetes.io")
 _PROTECTED_DETAIL = (
     f'protected groups must have approval annotation "{_APPROVED}", see '
@@ -70,44 +72,22 @@ def _status(obj: Obj, before: Json, ctx: Context) -> Json:
     conflict = name_conflicts(obj, ctx)
     accepted = dict(spec.get("names") or {}) if not conflict else before.get("acceptedNames") or {}
     established = not conflict or is_true({"status": before}, "Established")
-    reason, message = conflict or ("NoConflicts", "no conflicts found")
-    told = [
-        ("NamesAccepted", not conflict, reason, message),
-        (
-            "Established",
-            established,
-            "InitialNamesAccepted" if established else "NotAccepted",
-            "the initial names have been accepted" if established else "not all names are accepted",
-        ),
-    ]
-    conditions = [_condition(before, each, now) for each in told]
-    known = {each["type"] for each in conditions}
-    conditions += [each for each in objects(before, "conditions") if each["type"] not in known]
+    status: Json = {
+        "acceptedNames": accepted or {"kind": "", "plural": ""},
+        "conditions": [dict(each) for each in objects(before, "conditions")],
+    }
+    for kind, holds, (reason, message) in (
+        ("NamesAccepted", not conflict, conflict or ("NoConflicts", "no conflicts found")),
+        ("Established", established, _ACCEPTED if established else _NOT_ACCEPTED),
+    ):
+        told = {"type": kind, "status": str(holds), "reason": reason, "message": message}
+        put_condition(status, told, now)
     stored = list(before.get("storedVersions") or [])
     for version in objects(spec, "versions"):
         name = text(version, "name")
         if version.get("storage") and name not in stored:
             stored.append(name)
-    return {
-        "acceptedNames": accepted or {"kind": "", "plural": ""},
-        "conditions": conditions,
-        "storedVersions": stored,
-    }
-
-
-def _condition(before: Json, told: tuple[str, bool, str, str], now: str) -> Json:
-    kind, holds, reason, message = told
-    status = "True" if holds else "False"
-    for known in objects(before, "conditions"):
-        if known["type"] == kind and known["status"] == status:
-            now = known.get("lastTransitionTime", now)
-    return {
-        "lastTransitionTime": now,
-        "message": message,
-        "reason": reason,
-        "status": status,
-        "type": kind,
-    }
+    return status | {"storedVersions": stored}
 
 
 def _warnings(obj: Obj) -> list[str]:

@@ -8,9 +8,27 @@ from __future__ import annotations
 
 from moorage.api import resources
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
-from moorage.apiserver.kind import FieldError, Obj, duplicate, forbidden, invalid, required
-from moorage.apiserver.kinds.cells import AGE, NAME, UNSET, column, name_of
-from moorage.apiserver.kinds.fields import Rule, each, kept, named, needed, one_of, rules, within
+from moorage.apiserver.kind import (
+    FieldError,
+    Obj,
+    duplicate,
+    forbidden,
+    invalid,
+    required,
+    too_many,
+)
+from moorage.apiserver.kinds.cells import AGE, NAME, UNSET, column
+from moorage.apiserver.kinds.fields import (
+    Rule,
+    each,
+    kept,
+    named,
+    needed,
+    one_of,
+    rules,
+    selectable,
+    within,
+)
 from moorage.apiserver.kinds.metadata import immutable
 from moorage.apiserver.kinds.quantities import NOT_ZERO
 from moorage.apiserver.kinds.selectors import node_selector
@@ -32,21 +50,21 @@ def _default_requests(spec: Json) -> None:
                 fill_empty(toleration, {"operator": "Equal"})
 
 
-def _names(most: int) -> Rule:
-    """Return the rule of a list of named objects."""
+def _names(most: int, rule: Rule | None = None) -> Rule:
+    """Return the rule of a list of named objects, by the rule of one object."""
+    named_one = rules(("name", named(dns_label_faults, empty="refused")), *([rule] if rule else ()))
+    check_each = each(named_one, most=most)
 
     def check(found: list[Json] | None, where: str) -> list[FieldError]:
-        errors: list[FieldError] = []
+        errors = check_each(found, where)
+        if len(found or ()) > most:
+            return errors
         seen = set[str]()
         for index, entry in enumerate(found or ()):
             name = text(entry, "name")
-            faults = dns_label_faults(name)
-            errors += [invalid(f"{where}[{index}].name", name, fault) for fault in faults]
             if name in seen:
                 errors.append(duplicate(f"{where}[{index}]", name))
             seen.add(name)
-        if len(found or ()) > most:
-            errors.append(forbidden(where, f"must have at most {most} items"))
         return errors
 
     return check
@@ -70,7 +88,7 @@ _wanted = rules(
     _count,
     _selectors,
 )
-_alternatives = rules(("firstAvailable", _names(8)), ("firstAvailable", each(_wanted)))
+_alternatives = rules(("firstAvailable", _names(8, _wanted)))
 
 
 def _request(request: Json, field: str) -> list[FieldError]:
@@ -85,7 +103,7 @@ def _request(request: Json, field: str) -> list[FieldError]:
     )
 
 
-_claim = rules(("devices.requests", _names(32)), ("devices.requests", each(_request)))
+_claim = rules(("devices.requests", _names(32, _request)))
 
 
 def _check_status(new: Obj, old: Obj | None) -> list[FieldError]:
@@ -95,9 +113,8 @@ def _check_status(new: Obj, old: Obj | None) -> list[FieldError]:
     if reserved and allocation is None:
         detail = "may not be specified when `allocated` is not set"
         errors.append(forbidden("status.reservedFor", detail))
-    if len(reserved or ()) > _RESERVATIONS_MAX:
-        detail = f"must have at most {_RESERVATIONS_MAX} items"
-        errors.append(forbidden("status.reservedFor", detail))
+    if reserved is not None and len(reserved) > _RESERVATIONS_MAX:
+        errors.append(too_many("status.reservedFor", len(reserved), _RESERVATIONS_MAX))
     before = child(old or {}, "status").get("allocation")
     if before is not None and allocation is not None and _fixed(before) != _fixed(allocation):
         errors.append(immutable("status.allocation", allocation))
@@ -138,14 +155,6 @@ def _state(obj: Obj) -> str:
     return ",".join(states)
 
 
-def _slice_fields(obj: Obj) -> dict[str, str]:
-    return {
-        "metadata.name": name_of(obj),
-        "spec.nodeName": text(obj, "spec", "nodeName"),
-        "spec.driver": text(obj, "spec", "driver"),
-    }
-
-
 KINDS = (
     ServedKind(
         resource=resources.DEVICE_CLASSES,
@@ -164,7 +173,7 @@ KINDS = (
             column("Pool", "spec.pool.name", "Pool it is a part of"),
             AGE,
         ),
-        fields=_slice_fields,
+        fields=selectable("spec.nodeName", "spec.driver"),
         counts_generations=True,
         rules=rules(("spec", _slice)),
         change=kept("spec.driver spec.nodeName spec.pool.name"),

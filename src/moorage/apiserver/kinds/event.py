@@ -139,8 +139,7 @@ def _packing(
 ) -> Callable[[Obj], Mapping[str, str]]:
     """Return what `selectable` returns, with the values packed: there may be 50,000 Events."""
     read = selectable(*paths, more=more)
-    names = tuple(read({}))
-    return lambda obj: packed(read(obj), names)
+    return lambda obj: packed(read(obj))
 
 
 _REFERENCE = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")

@@ -70,6 +70,7 @@ def _webhooks(obj: Any, where: str) -> list[FieldError]:
     seen: set[str] = set()
     for index, webhook in enumerate(objects(obj, "webhooks")):
         name, field = text(webhook, "name"), f"webhooks[{index}]"
+        # An empty name that is repeated is a duplicate as well.
         if name in seen:
             errors.append(duplicate(f"{field}.name", name))
         seen.add(name)

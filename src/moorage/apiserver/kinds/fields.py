@@ -19,6 +19,7 @@ from moorage.apiserver.kind import (
     invalid,
     not_supported,
     required,
+    too_many,
 )
 from moorage.apiserver.kinds.metadata import immutable
 from moorage.apiserver.kinds.name_rules import port_name, port_number
@@ -89,14 +90,14 @@ def each(rule: Rule, *, unique: str = "", key: Rule | None = None, most: int = 0
     key
         Rule of that field.
     most
-        Greatest number of objects; 0 for any number.
+        Greatest number of objects, 0 for any number; of more, only the number is an error.
     """
 
     def check(listed: Any, where: str) -> list[FieldError]:
         errors: list[FieldError] = []
         seen: set[str] = set()
         if most and len(listed or ()) > most:
-            errors.append(forbidden(where, f"must have at most {most} items"))
+            return [too_many(where, len(listed), most)]
         for index, entry in enumerate([each for each in listed or () if isinstance(each, dict)]):
             place = f"{where}[{index}]"
             name = text(entry, unique) if unique else ""

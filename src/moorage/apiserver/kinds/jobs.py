@@ -5,7 +5,7 @@ from __future__ import annotations
 from moorage.api import resources
 from moorage.api.cron_schedule import read_schedule
 from moorage.api.resources import ResourceType
-from moorage.apiserver.kind import Column, Context, FieldError, Obj, invalid, required
+from moorage.apiserver.kind import Column, Context, FieldError, Obj, invalid, required, too_many
 from moorage.apiserver.kinds.cells import (
     AGE,
     CONTAINERS,
@@ -128,8 +128,7 @@ def _check_success_rules(spec: Json) -> list[FieldError]:
         detail = "at least one rules must be specified when the successPolicy is specified"
         return [required(field, detail)]
     if len(rules) > _SUCCESS_RULES_MAX:
-        detail = f"must have at most {_SUCCESS_RULES_MAX} items"
-        return [FieldError("FieldValueTooMany", field, len(rules), detail)]
+        return [too_many(field, len(rules), _SUCCESS_RULES_MAX)]
     errors = []
     for index, rule in enumerate(rules):
         where, count, named = f"{field}[{index}]", rule.get("succeededCount"), None

@@ -10,7 +10,7 @@ from moorage.api import resources
 from moorage.api.names import dns_label_faults, qualified_name_faults
 from moorage.api.resources import ResourceType
 from moorage.apiserver import status
-from moorage.apiserver.kind import Context, FieldError, Obj, forbidden, invalid, required
+from moorage.apiserver.kind import Context, FieldError, Obj, invalid, required
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, column, count, name_of
 from moorage.apiserver.kinds.fields import defaults, each, kept, named, one_of, rules, within
 from moorage.apiserver.kinds.served import ServedKind
@@ -48,15 +48,10 @@ def _policy(policy: Json | None, where: str) -> list[FieldError]:
     return within(1)(least, f"{where}.gang.minCount") if found == ["gang"] else []
 
 
-def _one_topology(topology: list[Json] | None, where: str) -> list[FieldError]:
-    return [forbidden(where, "must have at most 1 item")] if len(topology or ()) > 1 else []
-
-
-_topology = each(rules(("key", named(qualified_name_faults, empty="refused"))))
+_topology = each(rules(("key", named(qualified_name_faults, empty="refused"))), most=1)
 _spec = rules(
     ("schedulingPolicy", _policy),
     ("disruptionMode", one_of("Pod", "PodGroup")),
-    ("schedulingConstraints.topology", _one_topology),
     ("schedulingConstraints.topology", _topology),
 )
 

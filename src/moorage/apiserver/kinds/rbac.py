@@ -9,10 +9,12 @@ from functools import partial
 from typing import Any
 
 from moorage.api import resources
+from moorage.api.names import dns_subdomain_faults
 from moorage.apiserver.kind import FieldError, Obj, invalid, not_supported, required
 from moorage.apiserver.kinds.cells import AGE, CREATED, NAME, column, reference, wide
-from moorage.apiserver.kinds.fields import Rule, each, kept, named, rules
+from moorage.apiserver.kinds.fields import Rule, each, given, kept, named, needed, rules
 from moorage.apiserver.kinds.name_rules import path_segment_name
+from moorage.apiserver.kinds.selectors import check_label_selector
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, objects, strings, text
 
@@ -42,17 +44,17 @@ def _rule(rule: Json, where: str, *, namespaced: bool) -> list[FieldError]:
     if namespaced:
         detail = "namespaced rules cannot apply to non-resource URLs"
         errors.append(invalid(f"{where}.nonResourceURLs", paths, detail))
-    if any(strings(rule, key) for key in parts):
+    if any(strings(rule, key) for key in (*parts, "resourceNames")):
         detail = "rules cannot apply to both regular resources and non-resource URLs"
         errors.append(invalid(f"{where}.nonResourceURLs", paths, detail))
     return errors
 
 
-def _aggregation(rule: Any, where: str) -> list[FieldError]:
-    if not isinstance(rule, dict) or objects(rule, "clusterRoleSelectors"):
-        return []
-    detail = "at least one clusterRoleSelector required if aggregationRule is non-nil"
-    return [required(f"{where}.clusterRoleSelectors", detail)]
+_ONE_SELECTOR = "at least one clusterRoleSelector required if aggregationRule is non-nil"
+_aggregation = rules(
+    ("clusterRoleSelectors", needed(_ONE_SELECTOR)),
+    ("clusterRoleSelectors", each(check_label_selector)),
+)
 
 
 def _among(*allowed: str) -> Rule:
@@ -66,6 +68,7 @@ def _subject(subject: Json, where: str, *, namespaced: bool) -> list[FieldError]
     errors = [] if text(subject, "name") else [required(f"{where}.name")]
     kind, group = text(subject, "kind"), text(subject, "apiGroup")
     if kind == "ServiceAccount":
+        errors += named(dns_subdomain_faults)(subject.get("name"), f"{where}.name")
         errors += _among("")(group, f"{where}.apiGroup")
         if not namespaced and not text(subject, "namespace"):
             errors.append(required(f"{where}.namespace"))
@@ -92,7 +95,7 @@ def _role(resource: resources.ResourceType, *, namespaced: bool) -> ServedKind:
         name_rule=path_segment_name,
         rules=rules(
             ("rules", each(partial(_rule, namespaced=namespaced))),
-            ("aggregationRule", _aggregation),
+            ("aggregationRule", given(_aggregation)),
         ),
     )
 

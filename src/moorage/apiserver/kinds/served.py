@@ -1,7 +1,10 @@
 """One served kind, put together from functions.
 
-Place in the flow: `kinds.all_kinds` builds one `ServedKind` for each resource. The verbs use it
-through the `moorage.apiserver.kind.Kind` protocol.
+Place in the flow: `kinds.all_kinds` builds one `ServedKind` for each resource. The verbs (create,
+update, patch, ...) know the protocol and no kind; a kind knows no protocol. A verb calls, in this
+order: ``default``, ``prepare_create`` or ``prepare_update``, ``validate``; then it stores the
+object. A kind changes only the object it is told to change (never ``old``, never what ``lookup``
+returned).
 """
 
 from __future__ import annotations
@@ -27,7 +30,6 @@ from moorage.apiserver.kind import (
 from moorage.apiserver.kinds.fields import Change, Rule, name_fields
 from moorage.apiserver.kinds.metadata import check_metadata
 from moorage.apiserver.kinds.name_rules import NameRule
-from moorage.apiserver.schema import catalog
 from moorage.apiserver.schema.builtin import builtin_shape
 
 Prepare = Callable[[Obj, Context, ResourceType], None]
@@ -80,7 +82,7 @@ OPEN_METADATA = ("annotations", "finalizers", "labels")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedKind:
-    """The rules of one served resource; implements `moorage.apiserver.kind.Kind`.
+    """The rules of one served resource.
 
     Parameters
     ----------
@@ -107,7 +109,7 @@ class ServedKind:
     check_status
         Rules of the status, for a write of the status alone.
     fields
-        Values for field selectors.
+        Values for field selectors; absent values are empty texts.
     name_rule
         Rule for valid names.
     has_status
@@ -192,11 +194,6 @@ class ServedKind:
         assert self.custom_shape is not None, "set when the kind was made"
         return self.custom_shape
 
-    @property
-    def merge_keys(self) -> Mapping[str, str]:
-        """Strategic merge keys of this kind's lists, by path."""
-        return catalog.merge_keys(self.resource)
-
     def default(self, obj: Obj) -> None:
         """Drop nulls and unknown fields, and fill in defaults, in place."""
         if not self.shape.fits(obj):
@@ -204,7 +201,10 @@ class ServedKind:
         self.defaults(obj)
 
     def default_status(self, obj: Obj) -> None:
-        """Fill in defaults of the status, in place."""
+        """Fill in the defaults of the status alone, in place; called where only it is used.
+
+        The object has been checked against the schema, and unknown fields are gone.
+        """
         (self.status_defaults or self.defaults)(obj)
 
     def prepare_create(self, obj: Obj, ctx: Context) -> None:
@@ -225,7 +225,11 @@ class ServedKind:
         self.on_create(obj, ctx, self.resource)
 
     def prepare_update(self, new: Obj, old: Obj, *, subresource: str | None, ctx: Context) -> None:
-        """Restore fields that this call may not change; raise the generation after a change."""
+        """Restore fields that this call may not change; raise the generation after a change.
+
+        ``subresource`` is None for the object itself: status is kept from ``old``. For ``status``
+        the rest is kept from ``old``. Any other subresource is a part of the object.
+        """
         if subresource == "status":
             self._keep_all_but_status(new, old)
         elif subresource is not None and subresource in self.parts:
@@ -271,7 +275,7 @@ class ServedKind:
             metadata["generation"] = old["metadata"]["generation"] + changed
 
     def validate(self, obj: Obj, old: Obj | None, *, subresource: str | None) -> list[FieldError]:
-        """Return every error of the object, or of its change."""
+        """Return every error of the object, or of its change; ``old`` is None on create."""
         errors = check_metadata(obj, old, namespaced=self.resource.namespaced, rule=self.name_rule)
         if subresource == "status":
             return errors + self.check_status(obj, old)
@@ -287,7 +291,10 @@ class ServedKind:
         return self.warn(obj)
 
     def selectable_fields(self, obj: Obj) -> Mapping[str, str]:
-        """Values for field selectors."""
+        """Values for field selectors.
+
+        The keys are the same for every object, so that an unknown field label can be refused.
+        """
         return self.fields(obj)
 
     def row(self, obj: Obj, now_ns: int) -> list[Any]:

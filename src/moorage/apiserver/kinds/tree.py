@@ -102,6 +102,19 @@ def condition(obj: Mapping[str, Any], kind: str) -> Json | None:
     return None
 
 
+def put_condition(status: Json, condition: Json, now: str) -> None:
+    """Put a condition into a status, in place; its time changes only with its value."""
+    conditions = status.setdefault("conditions", [])
+    since = {"lastTransitionTime": now}
+    for index, old in enumerate(conditions):
+        if old.get("type") == condition["type"]:
+            if old.get("status") == condition["status"] and old.get("lastTransitionTime"):
+                since = {"lastTransitionTime": old["lastTransitionTime"]}
+            conditions[index] = condition | since
+            return
+    conditions.append(condition | since)
+
+
 def map_values(obj: Json, key: str, change: Callable[[Any], Any]) -> None:
     """Replace every value of the map under a key, in place."""
     found = obj.get(key)

@@ -5,8 +5,6 @@ Only a few fields of a pod are decoded, because all pods of a cluster may be ask
 
 from __future__ import annotations
 
-import msgspec
-
 from moorage.api.codec import decode
 from moorage.api.meta import ApiStruct, ResourceList
 from moorage.api.usage import MEASURED, Measured, container_usage
@@ -14,21 +12,6 @@ from moorage.apiserver.record import Record
 
 Usage = dict[Measured, int]
 """Resource to nano units."""
-
-
-class PodUsage(msgspec.Struct, frozen=True):
-    """The amounts that the running containers of a pod use.
-
-    Parameters
-    ----------
-    labels
-        Of the pod.
-    containers
-        Name to usage, in the order of the pod.
-    """
-
-    labels: dict[str, str]
-    containers: dict[str, Usage]
 
 
 class _Meta(ApiStruct, frozen=True, kw_only=True):
@@ -73,8 +56,8 @@ class _Pod(ApiStruct, frozen=True, kw_only=True):
     status: _Status = _Status()
 
 
-def pod_usage(record: Record) -> PodUsage | None:
-    """Return the amounts that a pod uses; None where no container of the pod runs."""
+def pod_usage(record: Record) -> dict[str, Usage] | None:
+    """Return what each running container of a pod uses, by name; None where no container runs."""
     if record.fields.get("status.phase") not in ("Pending", "Running"):
         return None
     pod = decode(_Pod, record.data)
@@ -89,7 +72,7 @@ def pod_usage(record: Record) -> PodUsage | None:
         for each in (*pod.spec.containers, *pod.spec.init_containers)
         if each.name in running
     }
-    return PodUsage(dict(record.labels), found) if found else None
+    return found or None
 
 
 def added(usages: list[Usage]) -> Usage:

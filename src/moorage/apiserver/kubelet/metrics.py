@@ -17,7 +17,7 @@ from moorage.api.resources import NODES, PODS, ResourceType, group_version_path
 from moorage.api.selectors import Selector, parse_field_selector, parse_label_selector
 from moorage.api.usage import NODE_METRICS, POD_METRICS
 from moorage.apiserver.kind import Obj
-from moorage.apiserver.kubelet.measured import PodUsage, Usage, added, pod_usage
+from moorage.apiserver.kubelet.measured import Usage, added, pod_usage
 from moorage.apiserver.negotiate import Form, negotiate
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import encode
@@ -146,13 +146,11 @@ class ResourceMetrics:
 
     def _node(self, record: Record, pods: list[Record]) -> Obj:
         usages = [found for found in map(pod_usage, pods) if found is not None]
-        total = added([each for usage in usages for each in usage.containers.values()])
+        total = added([each for usage in usages for each in usage.values()])
         return self._object(NODE_METRICS, record) | {"usage": _told(total)}
 
-    def _pod(self, record: Record, usage: PodUsage) -> Obj:
-        containers = [
-            {"name": name, "usage": _told(used)} for name, used in usage.containers.items()
-        ]
+    def _pod(self, record: Record, usage: dict[str, Usage]) -> Obj:
+        containers = [{"name": name, "usage": _told(used)} for name, used in usage.items()]
         return self._object(POD_METRICS, record) | {"containers": containers}
 
     def _object(self, resource: ResourceType, record: Record) -> Obj:

@@ -14,13 +14,13 @@ from typing import Final
 from moorage.apiserver.protobuf import facts
 
 PARTS_MAX: Final = 20_000
-"""How many messages, list elements, map entries and unknown fields a body may have.
+"""Most messages, list elements, map entries and unknown fields of a body.
 
 The largest definitions of custom resources have about 15,000; reading takes 2 to 4 us for each
 (2-core machine, 2026-11-22).
 """
 FIELDS_MAX: Final = 200_000
-"""How many fields a body may have in all; Go writes fields of value zero, too."""
+"""Most fields of a body in all; Go writes fields of value zero, too."""
 
 _PART_BYTES_MIN: Final = 2
 _VARINT, _FIXED64, _DELIMITED, _FIXED32 = 0, 1, 2, 5

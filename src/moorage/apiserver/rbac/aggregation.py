@@ -6,15 +6,19 @@ rules follow every write at once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from moorage.api.codec import from_dict
+from moorage.api.meta import LabelSelector
 from moorage.api.resources import CLUSTER_ROLES
+from moorage.api.selectors import NOTHING, Selector, compile_label_selector
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.record import Record
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
+from moorage.base.errors import DecodeError
 
 
 class Aggregation:
@@ -83,7 +87,7 @@ class _Role(msgspec.Struct, frozen=True):
     record
         The role as it is stored.
     selectors
-        The selectors of the collected roles; empty for a plain role.
+        The selectors of the collected roles, each with its ``matchLabels``; empty for a plain role.
     rules
         The rules of the role as JSON.
     each_rule
@@ -91,14 +95,14 @@ class _Role(msgspec.Struct, frozen=True):
     """
 
     record: Record
-    selectors: list[Obj]
+    selectors: list[tuple[Mapping[str, str], Selector]]
     rules: bytes
     each_rule: list[bytes]
 
     def selects(self, record: Record) -> bool:
         """Whether the role collects the rules of another role."""
         return record.name != self.record.name and any(
-            _selects(each, record) for each in self.selectors
+            selector.matches(record.labels) for _, selector in self.selectors
         )
 
     def with_rules(self, rules: bytes) -> Obj:
@@ -115,7 +119,10 @@ def _read(record: Record) -> _Role:
     fields = _decode_fields(record.data)
     rules = fields.get("rules", msgspec.Raw(b"[]"))
     found = msgspec.json.decode(fields.get("aggregationRule", b"null")) or {}
-    selectors = found.get("clusterRoleSelectors") or []
+    selectors = [
+        (each.get("matchLabels") or {}, _compiled(each))
+        for each in found.get("clusterRoleSelectors") or ()
+    ]
     each_rule = []
     if not selectors:
         decoded = msgspec.json.decode(rules) or []
@@ -134,13 +141,14 @@ def _parts(roles: dict[str, _Role]) -> dict[str, list[str]]:
         if not role.selectors:
             continue
         found: set[str] = set()
-        for selector in role.selectors:
-            labels = selector.get("matchLabels") or {}
+        for labels, selector in role.selectors:
             # A single label leaves few roles to look at.
             candidates: Iterable[_Role] = roles.values()
             if labels:
                 candidates = by_label.get(next(iter(labels.items())), ())
-            found.update(each.record.name for each in candidates if _selects(selector, each.record))
+            found.update(
+                each.record.name for each in candidates if selector.matches(each.record.labels)
+            )
         parts[name] = sorted(found - {name})
     return parts
 
@@ -177,19 +185,9 @@ def _collected(name: str, roles: dict[str, _Role], parts: dict[str, list[str]]) 
     return list(rules)
 
 
-def _selects(selector: Obj, record: Record) -> bool:
-    labels = selector.get("matchLabels") or {}
-    if any(record.labels.get(key) != value for key, value in labels.items()):
-        return False
-    for wanted in selector.get("matchExpressions") or ():
-        key, values = wanted["key"], wanted.get("values") or ()
-        held = record.labels.get(key)
-        fits = {
-            "In": held in values and key in record.labels,
-            "NotIn": held not in values,
-            "Exists": key in record.labels,
-            "DoesNotExist": key not in record.labels,
-        }
-        if not fits.get(wanted["operator"], False):
-            return False
-    return True
+def _compiled(selector: Obj) -> Selector:
+    """Compile a selector; an invalid one, stored by an earlier version, selects nothing."""
+    try:
+        return compile_label_selector(from_dict(LabelSelector, selector))
+    except (DecodeError, ValueError):
+        return NOTHING

@@ -1,8 +1,13 @@
-"""A caller grants no more rights than it has, unless it may ``escalate`` or ``bind``.
+"""The rights that a write needs because of its content, besides those of its verb and path.
+
+A caller grants no more rights than it has, unless it may ``escalate`` or ``bind``. A write to the
+``allocation`` or ``reservedFor`` of a resource claim needs the right to ``resourceclaims/binding``.
 
 Mirrors kubernetes v1.36 pkg/registry/rbac (ConfirmNoEscalation, BindingAuthorized) and the storage
 ``policybased`` of each kind: every create and every update is checked, whatever field changes,
-because a label alone can give the rules of a role to an aggregated role.
+because a label alone can give the rules of a role to an aggregated role. About claims: the gate
+DRAResourceClaimGranularStatusAuthorization, on in v1.36; ``resourceclaims/driver``, which asks
+about nodes as well, is not checked.
 """
 
 from __future__ import annotations
@@ -13,7 +18,7 @@ from contextvars import ContextVar
 
 import msgspec
 
-from moorage.api.resources import CLUSTER_ROLES, ROLES
+from moorage.api.resources import CLUSTER_ROLES, RESOURCE_CLAIMS, ROLES
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.rbac.authorizer import Authorizer
 from moorage.apiserver.rbac.rules import EVERYTHING, Attributes, Rule, not_covered
@@ -22,6 +27,7 @@ from moorage.apiserver.status import StatusError, forbidden, not_found
 from moorage.apiserver.views import Served
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
+_BOUND_FIELDS = ("allocation", "reservedFor")
 _COLLECTORS_FIELDS = frozenset({"finalizers", "ownerReferences", "managedFields"})
 
 
@@ -110,6 +116,23 @@ class Escalation:
             self._check_role(*call, served, new, old)
         else:
             self._check_binding(call[0], served, new)
+
+    def check_status(self, served: Served, new: Obj, old: Obj) -> None:
+        """Raise if the new status of an object needs a right that the caller does not have.
+
+        Raises
+        ------
+        StatusError
+            403.
+        """
+        resource, call = served.kind.resource, self._call.get()
+        claims = RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural
+        if call is None or (resource.group, resource.plural) != claims:
+            return
+        user, wanted = call
+        before, after = (each.get("status") or {} for each in (old, new))
+        if any(before.get(field) != after.get(field) for field in _BOUND_FIELDS):
+            self._authorizer.check(user, msgspec.structs.replace(wanted, subresource="binding"))
 
     def _check_role(
         self, user: User, wanted: Attributes, served: Served, new: Obj, old: Obj | None

@@ -10,9 +10,10 @@ from functools import cache
 from typing import Any
 
 from moorage.api.resources import ResourceType
+from moorage.apiserver.facts import Definition
 from moorage.apiserver.kind import Layout, Obj
 from moorage.apiserver.schema import check
-from moorage.apiserver.schema.catalog import definition_name
+from moorage.apiserver.schema.catalog import kind_definition
 from moorage.apiserver.schema.layout import object_layout
 from moorage.apiserver.schema.shape import fits
 
@@ -32,25 +33,30 @@ class BuiltinShape:
         self._resource = resource
         self.list_kind = f"{resource.kind}List"
 
+    @property
+    def _definition(self) -> Definition:
+        # Looked up with each call: only the definitions in use are built.
+        return kind_definition(self._resource)
+
     def fits(self, obj: Obj) -> bool:
         """Whether the quick check finds an object without error."""
         return fits(self._resource, obj)
 
     def type_errors(self, obj: Obj) -> list[str]:
         """Return the type errors of an object."""
-        return check.type_errors(self._resource, obj)
+        return check.type_errors(self._definition, obj)
 
     def unknown_fields(self, obj: Obj) -> list[str]:
         """Return the paths of the fields that the kind does not have."""
-        return check.unknown_fields(self._resource, obj)
+        return check.unknown_fields(self._definition, obj)
 
     def prune(self, obj: Obj) -> None:
         """Drop nulls, and fields that the kind does not have, in place."""
-        check.prune(self._resource, obj)
+        check.prune(self._definition, obj)
 
     def layout(self) -> Layout:
         """Return how server-side apply merges an object."""
-        return object_layout(definition_name(self._resource))
+        return object_layout(self._definition.name)
 
     def schema(self, *, v3: bool) -> dict[str, Any] | None:
         """Return None: `openapi` renders the facts."""

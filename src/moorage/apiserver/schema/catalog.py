@@ -1,7 +1,7 @@
 """Every definition of the served API, by its full name.
 
-Place in the flow: each definition is built from `moorage.apiserver.facts` on its first use. Its
-readers are `check`, `shape`, `layout`, `openapi` and `patch_strategic`.
+Place in the flow: the definitions are facts of the API (`moorage.apiserver.facts`). `check`,
+`shape`, `layout`, `openapi` and `patch_strategic` walk over objects with them.
 """
 
 from __future__ import annotations
@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cache
 
+import msgspec
+
 from moorage.api.resources import ResourceType
 from moorage.apiserver import facts
-from moorage.apiserver.schema.definitions import Definition, Field, TypeRef, definition_of
+from moorage.apiserver.facts import Definition
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 OBJECT_META = f"{META}.ObjectMeta"
@@ -28,7 +30,7 @@ def definition(name: str) -> Definition:
     KeyError
         There is no such definition.
     """
-    return definition_of(name, facts.definitions()[name])
+    return msgspec.structs.replace(facts.definitions()[name], name=name)
 
 
 @cache
@@ -89,7 +91,7 @@ def go_name(name: str) -> str:
 
 def references(name: str) -> list[str]:
     """Full names of the definitions that one definition refers to, sorted."""
-    inner = [field.type.innermost for field in definition(name).fields.values()]
+    inner = [field.innermost for field in definition(name).fields.values()]
     return sorted({each.name for each in inner if each.shape == "object"})
 
 
@@ -103,49 +105,3 @@ def closure(names: list[str]) -> list[str]:
             found.add(name)
             waiting += references(name)
     return sorted(found)
-
-
-@cache
-def merge_keys(resource: ResourceType) -> Mapping[str, str]:
-    """Path of every list that merges by a key -> that key, for one kind.
-
-    Paths are dotted without indexes, ``spec.template.spec.containers``. A type that contains
-    itself is not entered again.
-    """
-    found: dict[str, str] = {}
-    _collect_merge_keys(kind_definition(resource), "", (), found)
-    return found
-
-
-def _collect_merge_keys(
-    found: Definition, prefix: str, inside: tuple[str, ...], keys: dict[str, str]
-) -> None:
-    if found.name in inside:
-        return
-    for field in found.fields.values():
-        path = f"{prefix}{field.name}"
-        if field.merge_key:
-            keys[path] = field.merge_key
-        inner = field.type.innermost
-        if inner.shape == "object":
-            _collect_merge_keys(definition(inner.name), f"{path}.", (*inside, found.name), keys)
-
-
-__all__ = [
-    "META",
-    "OBJECT_META",
-    "SCHEMA_PROPS",
-    "Definition",
-    "Field",
-    "TypeRef",
-    "closure",
-    "definition",
-    "definition_name",
-    "go_name",
-    "has_definition",
-    "is_built_in",
-    "kind_definition",
-    "merge_keys",
-    "references",
-    "short_name",
-]

@@ -16,11 +16,9 @@ from typing import Any
 import msgspec
 
 from moorage.api.quantity import parse_quantity
-from moorage.api.resources import ResourceType
-from moorage.apiserver.kind import Kind
-from moorage.apiserver.schema.catalog import SCHEMA_PROPS, go_name, kind_definition, short_name
+from moorage.apiserver.facts import OPEN, Definition, Field
+from moorage.apiserver.schema.catalog import SCHEMA_PROPS, go_name, short_name
 from moorage.apiserver.schema.catalog import definition as definition_named
-from moorage.apiserver.schema.definitions import OPEN, Definition, TypeRef
 from moorage.base.clock import parse_rfc3339, rfc3339, rfc3339_micro
 
 INT32 = range(-(2**31), 2**31)
@@ -48,23 +46,32 @@ class _Place(msgspec.Struct, frozen=True):
     path: str
 
 
-def unknown_fields(kind: Kind | ResourceType, obj: Mapping[str, Any]) -> list[str]:
-    """Return the paths of all fields the kind does not have, ``spec.containers[0].imagee``.
+def unknown_fields(definition: Definition, obj: Mapping[str, Any]) -> list[str]:
+    """Return the paths of all fields that a definition lacks, ``spec.containers[0].imagee``.
 
     Parameters
     ----------
-    kind
-        Kind in the object's ``apiVersion`` and ``kind``.
+    definition
+        Definition of the object.
     obj
         Decoded JSON; values of a wrong type are passed over, `type_errors` names them.
     """
     found: list[str] = []
-    _collect_unknown(_definition_of(kind), obj, "", found)
+    _collect_unknown(definition, obj, "", found)
     return found
 
 
-def type_errors(kind: Kind | ResourceType, obj: Any) -> list[str]:
+def type_errors(definition: Definition, obj: Mapping[str, Any], prefix: str = "") -> list[str]:
     """Return the type errors of an object, in the words of the API server's JSON decoder.
+
+    Parameters
+    ----------
+    definition
+        Definition of the object.
+    obj
+        Decoded JSON.
+    prefix
+        Path of the object with a dot behind it, ``metadata.``; empty for a whole object.
 
     Returns
     -------
@@ -73,47 +80,26 @@ def type_errors(kind: Kind | ResourceType, obj: Any) -> list[str]:
         int32`` and the like, in document order; empty when every type is right.
     """
     found: list[str] = []
-    definition = _definition_of(kind)
-    if not isinstance(obj, dict):
-        go_type = go_name(definition.name)
-        return [f"json: cannot unmarshal {_json_type(obj)} into Go value of type {go_type}"]
-    _check_object(definition, obj, "", found)
+    _check_object(definition, obj, prefix, found)
     return found
 
 
-def decode_error(kind: Kind | ResourceType, obj: Any) -> str | None:
-    """Return the whole message of the 400 for an object that cannot be decoded, or None."""
-    errors = type_errors(kind, obj)
-    if not errors:
-        return None
-    resource = _resource_of(kind)
-    return (
-        f'{resource.kind} in version "{resource.version}" cannot be handled as a '
-        f"{resource.kind}: {errors[0]}"
-    )
-
-
-def prune(kind: Kind | ResourceType, obj: dict[str, Any]) -> None:
-    """Drop nulls, and fields the kind does not have, in place, as decoding into Go would.
+def prune(definition: Definition, obj: dict[str, Any]) -> None:
+    """Drop nulls and fields that a definition lacks, in place, as decoding into Go would.
 
     Times become UTC, ``Time`` with whole seconds and ``MicroTime`` with six decimals. A client
     that reads ``Z`` and sends ``+00:00`` then changes nothing.
 
     The object must have passed `type_errors` without an error.
     """
-    prune_definition(_definition_of(kind), obj)
-
-
-def prune_definition(definition: Definition, obj: dict[str, Any]) -> None:
-    """Drop nulls and unknown fields of an object of one definition, in place."""
     fields = definition.fields
     for key in [key for key, value in obj.items() if value is None or key not in fields]:
         del obj[key]
     for key, value in obj.items():
         if isinstance(value, dict | list):
-            _prune_value(fields[key].type, value)
-        elif isinstance(value, str) and fields[key].type.name in _TIMES:
-            obj[key] = _canonical_time(value, _TIMES[fields[key].type.name])
+            _prune_value(fields[key], value)
+        elif isinstance(value, str) and fields[key].name in _TIMES:
+            obj[key] = _canonical_time(value, _TIMES[fields[key].name])
 
 
 _TIMES: Mapping[str, Callable[[int], str]] = {"Time": rfc3339, "MicroTime": rfc3339_micro}
@@ -131,27 +117,19 @@ def _canonical_time(text: str, write: Callable[[int], str]) -> str:
 _YEAR_9999_NS = 253_370_764_800 * 10**9
 
 
-def _prune_value(type_ref: TypeRef, value: Any) -> None:
-    if type_ref.shape == "object":
-        prune_definition(definition_named(type_ref.name), value)
-    elif type_ref.shape == "list":
-        if type_ref.element.name in OPEN:
+def _prune_value(field: Field, value: Any) -> None:
+    if field.shape == "object":
+        prune(definition_named(field.name), value)
+    elif field.shape == "list":
+        if field.element.name in OPEN:
             return
         value[:] = [element for element in value if element is not None]
-        if type_ref.element.shape != "scalar":
+        if field.element.shape != "scalar":
             for element in value:
-                _prune_value(type_ref.element, element)
-    elif type_ref.shape == "map":
+                _prune_value(field.element, element)
+    elif field.shape == "map":
         for key in [key for key, element in value.items() if element is None]:
             del value[key]
-
-
-def _resource_of(kind: Kind | ResourceType) -> ResourceType:
-    return kind if isinstance(kind, ResourceType) else kind.resource
-
-
-def _definition_of(kind: Kind | ResourceType) -> Definition:
-    return kind_definition(_resource_of(kind))
 
 
 def _collect_unknown(
@@ -162,37 +140,18 @@ def _collect_unknown(
         if field is None:
             found.append(f"{prefix}{key}")
         else:
-            _unknown_inside(field.type, value, f"{prefix}{key}", found)
+            _unknown_inside(field, value, f"{prefix}{key}", found)
 
 
-def _unknown_inside(type_ref: TypeRef, value: Any, path: str, found: list[str]) -> None:
-    if type_ref.shape == "object" and isinstance(value, dict):
-        _collect_unknown(definition_named(type_ref.name), value, f"{path}.", found)
-    elif type_ref.shape == "list" and isinstance(value, list):
+def _unknown_inside(field: Field, value: Any, path: str, found: list[str]) -> None:
+    if field.shape == "object" and isinstance(value, dict):
+        _collect_unknown(definition_named(field.name), value, f"{path}.", found)
+    elif field.shape == "list" and isinstance(value, list):
         for index, element in enumerate(value):
-            _unknown_inside(type_ref.element, element, f"{path}[{index}]", found)
-    elif type_ref.shape == "map" and isinstance(value, dict):
+            _unknown_inside(field.element, element, f"{path}[{index}]", found)
+    elif field.shape == "map" and isinstance(value, dict):
         for key, element in value.items():
-            _unknown_inside(type_ref.element, element, f"{path}.{key}", found)
-
-
-def definition_type_errors(
-    definition: Definition, obj: Mapping[str, Any], prefix: str = ""
-) -> list[str]:
-    """Return the type errors of an object of one definition, as `type_errors` does.
-
-    Parameters
-    ----------
-    definition
-        Definition of the object.
-    obj
-        Decoded JSON.
-    prefix
-        Path of the object with a dot behind it, ``metadata.``.
-    """
-    found: list[str] = []
-    _check_object(definition, obj, prefix, found)
-    return found
+            _unknown_inside(field.element, element, f"{path}.{key}", found)
 
 
 def _check_object(
@@ -202,72 +161,72 @@ def _check_object(
         field = definition.fields.get(key)
         if field is not None and value is not None:
             place = _Place(short_name(definition.name), f"{prefix}{key}")
-            _check_value(field.type, value, place, found)
+            _check_value(field, value, place, found)
 
 
-def _check_value(type_ref: TypeRef, value: Any, place: _Place, found: list[str]) -> None:
-    if type_ref.name in _SCHEMA_OR:
-        _check_schema_or(type_ref, value, place, found)
-    elif type_ref.shape == "scalar":
-        fault = _SCALAR_CHECKS[type_ref.name](value)
+def _check_value(field: Field, value: Any, place: _Place, found: list[str]) -> None:
+    if field.name in _SCHEMA_OR:
+        _check_schema_or(field, value, place, found)
+    elif field.shape == "scalar":
+        fault = _SCALAR_CHECKS[field.name](value)
         if fault is not None:
             # Upstream's own text does not name the field; this message does, for the reader's sake.
             shown = f"{fault} ({place.path}: {json.dumps(value, ensure_ascii=False)})"
-            found.append(shown if fault else _mismatch(type_ref, value, place))
-    elif type_ref.shape == "list":
+            found.append(shown if fault else _mismatch(field, value, place))
+    elif field.shape == "list":
         if not isinstance(value, list):
-            found.append(_mismatch(type_ref, value, place))
+            found.append(_mismatch(field, value, place))
             return
         for element in value:
             if element is not None:
-                _check_value(type_ref.element, element, place, found)
+                _check_value(field.element, element, place, found)
     elif not isinstance(value, dict):
-        found.append(_mismatch(type_ref, value, place))
-    elif type_ref.shape == "map":
+        found.append(_mismatch(field, value, place))
+    elif field.shape == "map":
         for element in value.values():
             if element is not None:
-                _check_value(type_ref.element, element, place, found)
+                _check_value(field.element, element, place, found)
     else:
-        _check_object(definition_named(type_ref.name), value, f"{place.path}.", found)
+        _check_object(definition_named(field.name), value, f"{place.path}.", found)
 
 
-# What the JSON of a definition's schema may be where a schema is not the only possibility.
-_SCHEMA = TypeRef("object", SCHEMA_PROPS)
-_SCHEMA_OR: Mapping[str, TypeRef] = {
-    "JSONSchemaPropsOrArray": TypeRef("list", of=_SCHEMA),
-    "JSONSchemaPropsOrBool": TypeRef("scalar", "boolean"),
-    "JSONSchemaPropsOrStringArray": TypeRef("list", of=TypeRef("scalar", "string")),
+# JSON that may stand in place of a schema, in the fields of a CustomResourceDefinition.
+_SCHEMA = Field(ref=SCHEMA_PROPS)
+_SCHEMA_OR: Mapping[str, Field] = {
+    "JSONSchemaPropsOrArray": Field(list=_SCHEMA),
+    "JSONSchemaPropsOrBool": Field(type="boolean"),
+    "JSONSchemaPropsOrStringArray": Field(list=Field(type="string")),
 }
 
 
-def _check_schema_or(type_ref: TypeRef, value: Any, place: _Place, found: list[str]) -> None:
+def _check_schema_or(field: Field, value: Any, place: _Place, found: list[str]) -> None:
     """Check a schema, or the other value that its field may have."""
-    other = _SCHEMA_OR[type_ref.name]
+    other = _SCHEMA_OR[field.name]
     right = isinstance(value, dict | list if other.shape == "list" else dict | bool)
     if not right:
-        found.append(_mismatch(type_ref, value, place))
+        found.append(_mismatch(field, value, place))
     else:
         _check_value(_SCHEMA if isinstance(value, dict) else other, value, place, found)
 
 
-def _mismatch(type_ref: TypeRef, value: Any, place: _Place) -> str:
+def _mismatch(field: Field, value: Any, place: _Place) -> str:
     shown = _json_type(value)
-    if shown == "number" and type_ref.name in ("int32", "int64"):
+    if shown == "number" and field.name in ("int32", "int64"):
         shown = f"number {value}"
     return (
         f"json: cannot unmarshal {shown} into Go struct field {place.struct}.{place.path} "
-        f"of type {_go_type(type_ref)}"
+        f"of type {_go_type(field)}"
     )
 
 
-def _go_type(type_ref: TypeRef) -> str:
-    if type_ref.shape == "list":
-        return f"[]{_go_type(type_ref.element)}"
-    if type_ref.shape == "map":
-        return f"map[string]{_go_type(type_ref.element)}"
-    if type_ref.shape == "object":
-        return go_name(type_ref.name)
-    return _GO_TYPES.get(type_ref.name, f"v1.{type_ref.name}")
+def _go_type(field: Field) -> str:
+    if field.shape == "list":
+        return f"[]{_go_type(field.element)}"
+    if field.shape == "map":
+        return f"map[string]{_go_type(field.element)}"
+    if field.shape == "object":
+        return go_name(field.name)
+    return _GO_TYPES.get(field.name, f"v1.{field.name}")
 
 
 def _json_type(value: Any) -> str:

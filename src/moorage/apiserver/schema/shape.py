@@ -16,8 +16,8 @@ from typing import Annotated, Any
 import msgspec
 
 from moorage.api.resources import ResourceType
+from moorage.apiserver.facts import OPEN, Field
 from moorage.apiserver.schema.catalog import SCHEMA_PROPS, definition, definition_name
-from moorage.apiserver.schema.definitions import OPEN, TypeRef
 
 _MONTH_AND_DAY = (
     "((0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])|(0[13-9]|1[0-2])-(29|30)|(0[13578]|1[02])-31)"
@@ -69,22 +69,22 @@ def fits(resource: ResourceType, obj: Any) -> bool:
 @cache
 def _struct(name: str) -> type[msgspec.Struct]:
     """Compile a definition."""
-    fields = list(definition(name).fields.values())
+    fields = definition(name).fields
     # Names such as `default` and `from` cannot be the names of attributes.
-    names = {f"f{index}": field.name for index, field in enumerate(fields)}
-    members = [(f"f{index}", _type(field.type), None) for index, field in enumerate(fields)]
+    names = {f"f{index}": key for index, key in enumerate(fields)}
+    members = [(f"f{index}", _type(field), None) for index, field in enumerate(fields.values())]
     return msgspec.defstruct(
         name.rpartition(".")[2], members, rename=names, forbid_unknown_fields=True, gc=False
     )
 
 
-def _type(type_ref: TypeRef) -> Any:
-    if type_ref.shape == "scalar":
-        return _SCALARS[type_ref.name]
-    if type_ref.name == SCHEMA_PROPS:
+def _type(field: Field) -> Any:
+    if field.shape == "scalar":
+        return _SCALARS[field.name]
+    if field.name == SCHEMA_PROPS:
         return _NOTHING
-    if type_ref.shape == "object":
-        return _struct(type_ref.name)
-    container: Any = list if type_ref.shape == "list" else dict
-    element = _type(type_ref.element)
+    if field.shape == "object":
+        return _struct(field.name)
+    container: Any = list if field.shape == "list" else dict
+    element = _type(field.element)
     return container[element] if container is list else container[str, element]

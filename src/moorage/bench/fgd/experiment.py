@@ -15,31 +15,21 @@ from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.yaml_text import write_yaml
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import NS_PER_SECOND, Clock, processor_ns
 from moorage.base.digests import digest
 from moorage.base.rng import Streams
 from moorage.bench.fgd.curves import Curves, Step, curves
-from moorage.bench.fgd.openb import TraceNode, TracePod, typical_pods
+from moorage.bench.fgd.openb import TraceNode, TracePod, typical_of
 from moorage.bench.fgd.protocol import prepare
 from moorage.config.load import parse_config
 from moorage.config.plugin_args_gpu import GpuShareArgs, TypicalPod
 from moorage.framework.registry import Registry
 from moorage.framework.runner import run_reserve
 from moorage.plugins.gpu_share.fragmentation import FragmentationLog
+from moorage.plugins.gpu_share.policies import EXPECTING, POLICIES
 from moorage.plugins.gpu_share.sharing import device_columns
 from moorage.service.core import Core, build_core
 from moorage.snapshot.pod_info import PodInfo
-
-POLICIES: Final = {
-    "Random": "GpuRandom",
-    "DotProd": "GpuDotProduct",
-    "GpuClustering": "GpuClustering",
-    "GpuPacking": "GpuPacking",
-    "BestFit": "GpuBestFit",
-    "FGD": "GpuFragmentation",
-    "Lookahead": "GpuLookahead",
-}
-"""Plugins by the names of the published tables; the last is not published."""
 
 _PROFILE: Final = "default-scheduler"
 _NAMES: Final = GpuShareArgs()
@@ -67,9 +57,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     decisions
         Number of pods.
     seconds
-        Time from the first pod to the last.
+        Processor time from the first pod to the last.
     seconds_in_all
-        Time with preparation and evaluation.
+        Processor time with preparation and evaluation.
     digest
         Digest of the placements.
     """
@@ -124,7 +114,7 @@ def configuration(policy: str, typical: Sequence[TypicalPod]) -> str:
     }
     plugins["multiPoint"] = {"disabled": [{"name": "*"}]}
     profile: dict[str, Any] = {"schedulerName": _PROFILE, "plugins": plugins}
-    if policy in ("FGD", "Lookahead"):
+    if policy in EXPECTING:
         args = {"typicalPods": [msgspec.to_builtins(pod) for pod in typical]}
         profile["pluginConfig"] = [{"name": plugin, "args": args}]
     return write_yaml(
@@ -152,11 +142,11 @@ def run_experiment(
     registry
         Every known plugin.
     clock
-        For measuring.
+        The time of the scheduler's parts.
     """
-    begin = clock.monotonic_ns()
+    begin = processor_ns()
     experiment = prepare(trace.nodes, trace.pods, seed=seed)
-    typical = typical_pods(trace.pods)
+    typical = typical_of(trace.pods)
     core = build_core(
         parse_config(configuration(policy, typical)),
         registry,
@@ -168,10 +158,10 @@ def run_experiment(
         core.cache.add_node(_node(node))
     pods = _pods(experiment.pods)
     cluster = _Cluster(core, typical)
-    start = clock.monotonic_ns()
+    start = processor_ns()
     for pod, kind in zip(pods, experiment.pods, strict=True):
         cluster.place(pod, kind)
-    seconds = (clock.monotonic_ns() - start) / NS_PER_SECOND
+    seconds = (processor_ns() - start) / NS_PER_SECOND
     found = curves(cluster.steps(), experiment.total_gpus)
     return Run(
         trace=trace.name,
@@ -181,7 +171,7 @@ def run_experiment(
         failed=cluster.failed,
         decisions=len(pods),
         seconds=seconds,
-        seconds_in_all=(clock.monotonic_ns() - begin) / NS_PER_SECOND,
+        seconds_in_all=(processor_ns() - begin) / NS_PER_SECOND,
         digest=digest(cluster.placements),
     )
 

@@ -17,11 +17,11 @@ import msgspec
 
 from moorage.base.errors import UsageError
 from moorage.config.plugin_args_gpu import WHOLE_GPU_MILLI, TypicalPod
+from moorage.plugins.gpu_share.policies import typical_pods
 
 TRACES: Final = ("default", "cpu100", "gpushare40", "multigpu20", "gpuspec33")
 """The traces whose published results are kept with the data."""
 _NODES: Final = "openb_node_list_gpu_node.csv"
-_POPULAR_PERCENT: Final = 95  # of the pods that typical pods stand for, as published
 
 
 class TraceNode(msgspec.Struct, frozen=True):
@@ -90,28 +90,9 @@ def read_pods(folder: Path, trace: str) -> tuple[TracePod, ...]:
     return tuple(sorted(_checked((_pod(row) for row in _rows(path)), path)))
 
 
-def typical_pods(pods: Sequence[TracePod]) -> tuple[TypicalPod, ...]:
-    """Return the most frequent kinds of pods, which together are 95 % of them.
-
-    Equally frequent kinds come by CPU, milli-GPU, GPUs and models, all descending.
-    """
-    kinds = Counter((pod.cpu_milli, pod.gpu_milli, pod.gpus, pod.spec) for pod in pods)
-    ranked = sorted(((count, *kind) for kind, count in kinds.items()), reverse=True)
-    chosen, covered = 0, 0
-    while 100 * covered < _POPULAR_PERCENT * len(pods):
-        covered += ranked[chosen][0]
-        chosen += 1
-    return tuple(
-        TypicalPod(
-            cpu_milli=cpu_milli,
-            gpus=gpus,
-            gpu_milli=gpu_milli,
-            models=tuple(model for model in spec.split("|") if model),
-            # The two divisions of the published program; one would differ in the last bit.
-            share=(count / len(pods)) / (covered / len(pods)),
-        )
-        for count, cpu_milli, gpu_milli, gpus, spec in ranked[:chosen]
-    )
+def typical_of(pods: Sequence[TracePod]) -> tuple[TypicalPod, ...]:
+    """Return the typical pods of a trace."""
+    return typical_pods(Counter((pod.cpu_milli, pod.gpu_milli, pod.gpus, pod.spec) for pod in pods))
 
 
 def _pod(row: Mapping[str, Any]) -> TracePod:

@@ -54,9 +54,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
         Whether every column is equal; for Random, whether the mean is within three deviations. None
         without published runs.
     seconds
-        Mean time of an experiment with its preparation.
+        Mean processor time of an experiment with its preparation.
     microseconds_a_decision
-        Mean time of a decision, with Reserve and the note of the changed node.
+        Mean processor time of a decision, with Reserve and the note of the changed node.
     """
 
     trace: str

@@ -38,7 +38,7 @@ from moorage.testing.schedulers import scheduler_over
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """How a cluster is made.
+    """The form of a cluster to be made.
 
     Parameters
     ----------

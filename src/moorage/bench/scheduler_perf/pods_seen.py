@@ -1,4 +1,4 @@
-"""What a watch tells of pods: how many have a node, or were tried, in each namespace."""
+"""Counts of pods from a watch: pods with a node, and pods that were tried, by namespace."""
 
 from __future__ import annotations
 

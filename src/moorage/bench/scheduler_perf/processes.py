@@ -21,7 +21,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError, TransportError, UsageError
 from moorage.base.rng import Streams
-from moorage.bench.processes import Child, wait_for
+from moorage.bench.processes import Child, server_flags, wait_for
 from moorage.bench.scheduler_perf.clusters import Cluster
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
@@ -39,7 +39,7 @@ _OPEN_PATHS: Final = "/healthz,/readyz,/livez,/metrics"
 
 
 class SchedulerProcess(msgspec.Struct, frozen=True, kw_only=True):
-    """How a scheduler is started.
+    """The way in which a scheduler is started.
 
     Parameters
     ----------
@@ -76,9 +76,7 @@ async def over_https(process: SchedulerProcess, failed: Failed) -> AsyncIterator
     with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
         place = Path(folder)
         kubeconfig = place / "kubeconfig"
-        flags = ["up", "--nodes", "0", "--empty", "--no-scheduler", "--port", "0", "-o", "quiet"]
-        flags += ["--kubeconfig-out", str(kubeconfig)]
-        server = Child("server", flags, log=place / "server.log")
+        server = Child("server", server_flags(kubeconfig), log=place / "server.log")
         tasks = TaskOwner(failed)
         try:
             await server.start()

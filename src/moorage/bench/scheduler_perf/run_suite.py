@@ -26,7 +26,7 @@ Failed = Callable[[str, BaseException], None]
 Open = Callable[[Planned, Failed], AbstractAsyncContextManager[Cluster]]
 
 WAIT_SECONDS: Final = 600.0
-"""How long an operation waits for pods, as in the suite."""
+"""Time for which an operation waits for pods, as in the suite."""
 
 
 class WorkloadReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

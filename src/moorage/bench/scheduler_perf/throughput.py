@@ -1,4 +1,4 @@
-"""How many pods get a node in a second, sampled every second.
+"""The number of pods that get a node in a second, sampled every second.
 
 Source: kubernetes v1.36 test/integration/scheduler_perf/util.go (``throughputCollector``). One
 difference: where no whole interval was seen, the whole time is the one sample; the suite leaves

@@ -8,6 +8,8 @@ from moorage.cli.bench.extender import bench_extender
 from moorage.cli.bench.fgd import bench_fgd
 from moorage.cli.bench.gang_arrivals import bench_gang_arrivals
 from moorage.cli.bench.handover import handover
+from moorage.cli.bench.page import bench_page
+from moorage.cli.bench.path import bench_null_server, bench_path
 from moorage.cli.bench.questions import bench_questions
 from moorage.cli.bench.scheduler_perf import bench_scheduler_perf
 from moorage.cli.bench.soak import soak
@@ -23,6 +25,9 @@ for _benchmark in (
     bench_api_client,
     bench_extender,
     bench_gang_arrivals,
+    bench_page,
+    bench_null_server,
+    bench_path,
     bench_questions,
     bench_scheduler_perf,
     bench_fgd,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby, product
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -23,7 +23,7 @@ _EPILOG = """
 \b
 Examples:
   moorage bench fgd --data openb --trace default --policy FGD --seeds 42
-  moorage bench fgd --data openb --jobs 2
+  moorage bench fgd --data openb --jobs 2 --out found
   moorage bench fgd --data openb --policy Lookahead -o json
 
 \b
@@ -35,13 +35,14 @@ made. The exit code is 1 where runs do not agree with it.
 \b
 Each experiment places the pods of a trace one after another, until they have asked for 130 % of
 the GPUs. "unallocated" is the part of all GPUs that no pod has when pods have asked for 100 %.
+Times are processor times.
 """
 
 
 def _names(
     context: click.Context, parameter: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
-    from moorage.bench.fgd.experiment import POLICIES
+    from moorage.plugins.gpu_share.policies import POLICIES
 
     del context
     if parameter.name == "policies":
@@ -102,6 +103,13 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> li
     metavar="N",
     help="Experiments at a time, each in a process.",
 )
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    metavar="DIR",
+    help="Keep finished experiments there: the same command goes on where it was.",
+)
 @output_option()
 @click.pass_context
 def bench_fgd(
@@ -112,6 +120,7 @@ def bench_fgd(
     policies: tuple[str, ...],
     seeds: list[int],
     jobs: int,
+    out: Path | None,
     output: Form,
 ) -> None:
     """Repeat published experiments on GPU sharing: policy x trace x seed."""
@@ -122,9 +131,11 @@ def bench_fgd(
 
     nodes, published = read_nodes(data), read_published(data)
     loaded = [Trace(name, nodes, read_pods(data, name)) for name in traces or TRACES]
+    work = [
+        _Work(trace, policy, seed, out) for trace, policy, seed in product(loaded, policies, seeds)
+    ]
     summaries = []
-    runs = _runs(list(product(loaded, policies, seeds)), jobs)
-    for _, group in groupby(runs, key=lambda run: (run.trace, run.policy)):
+    for _, group in groupby(_runs(work, jobs), key=lambda run: (run.trace, run.policy)):
         summaries.append(summarize(list(group), published))
         click.echo(_line(summaries[-1]), err=True)
     show(output, [each.as_json() for each in summaries], text=_table(summaries))
@@ -132,7 +143,16 @@ def bench_fgd(
         context.exit(1)
 
 
-def _runs(work: list[tuple[Trace, str, int]], jobs: int) -> Iterator[Run]:
+class _Work(NamedTuple):
+    """An experiment to run, and the folder where it is kept."""
+
+    trace: Trace
+    policy: str
+    seed: int
+    out: Path | None
+
+
+def _runs(work: list[_Work], jobs: int) -> Iterator[Run]:
     """Yield the runs in order, each as soon as it and those before it are done."""
     if jobs == 1:
         yield from map(_run, work)
@@ -144,14 +164,21 @@ def _runs(work: list[tuple[Trace, str, int]], jobs: int) -> Iterator[Run]:
         yield from pool.map(_run, work)
 
 
-def _run(work: tuple[Trace, str, int]) -> Run:
+def _run(work: _Work) -> Run:
+    """Return an experiment that is kept, or run it."""
     from moorage.base.clock import SystemClock
     from moorage.bench.fgd.experiment import run_experiment
+    from moorage.bench.fgd.kept import keep, kept
     from moorage.experiments.memory import forget_clusters
     from moorage.plugins.in_tree import in_tree_registry
 
-    trace, policy, seed = work
+    trace, policy, seed, out = work
+    done = kept(out, trace, policy, seed) if out else None
+    if done is not None:
+        return done
     done = run_experiment(trace, policy, seed, registry=in_tree_registry(), clock=SystemClock())
+    if out:
+        keep(out, trace, done)
     forget_clusters(done.decisions)
     return done
 

@@ -11,6 +11,7 @@ from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.completing import complete_objects
 from moorage.cli.options import (
+    config_option,
     dump_option,
     kubeconfig_option,
     namespace_option,
@@ -54,13 +55,7 @@ def explain() -> None:
     help="Try more, however long it takes; computed afresh, not by the scheduler.",
 )
 @dump_option
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    metavar="FILE",
-    help="Configuration of the scheduler: the answer is computed afresh with it.",
-)
+@config_option("Configuration of the scheduler: the answer is computed afresh with it.")
 @click.option(
     "--attempt",
     type=int,

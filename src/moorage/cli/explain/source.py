@@ -28,7 +28,6 @@ from moorage.cli.session import Session, run_session
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Answer, Call
 from moorage.config.load import load_config
-from moorage.config.own import LoadedConfiguration
 from moorage.explain.answer import Explanation
 from moorage.explain.explaining import asked_for, explain_named
 from moorage.explain.question import ExplanationAnswer
@@ -241,8 +240,7 @@ def world_over(objects: Objects, config: Path | None, plugins: Sequence[str]) ->
     UsageError
         A plugin cannot be loaded.
     """
-    loaded = LoadedConfiguration() if config is None else load_config(config)
-    known = with_plugins(loaded, plugins)
+    known = with_plugins(load_config(config), plugins)
     return World(
         objects=objects,
         registry=known.registry,

@@ -11,6 +11,7 @@ import msgspec
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import NODES, PODS, ResourceType, by_kind
 from moorage.base.errors import UsageError
+from moorage.cli.time_control import TIME_PATH
 from moorage.client.requests import MERGE_PATCH
 from moorage.client.status import error_from_answer
 from moorage.client.transport import Call, Transport
@@ -23,7 +24,6 @@ from moorage.sandbox.scaling.resize import create_nodes, list_nodes
 
 T = TypeVar("T")
 
-_TIME: Final = "/moorage.dev/v1/time"
 _COUNT_MAX: Final = 500
 _BY_THE_SERVER: Final = (
     "uid",
@@ -216,7 +216,7 @@ class SandboxActs:
     async def _time(self, body: bytes) -> Answered:
         wanted = _read(body, TimeChange)
         change = None if wanted == TimeChange() else msgspec.json.encode(wanted)
-        call = Call("GET" if change is None else "POST", _TIME, body=change)
+        call = Call("GET" if change is None else "POST", TIME_PATH, body=change)
         answer = await self._transport.request(call)
         if answer.status != 200:
             raise error_from_answer(answer)

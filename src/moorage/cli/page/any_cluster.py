@@ -38,7 +38,7 @@ _RIGHTS: Final = (
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a person asked for; the fields are the options of the command."""
+    """The options of the command, as a person gave them."""
 
     address: str
     config: Path | None
@@ -56,7 +56,7 @@ def show_cluster(wanted: Wanted) -> None:
     MoorageError
         The server cannot be reached, or forbids to read.
     """
-    loaded = LoadedConfiguration() if wanted.config is None else load_config(wanted.config)
+    loaded = load_config(wanted.config)
     plan_of(wanted.address, title="", rights="", option="--address")  # a fault is told at once
     clock = SystemClock()
 

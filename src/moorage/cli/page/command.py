@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from moorage.cli.asked_scheduler import AskedScheduler, scheduler_options
-from moorage.cli.options import kubeconfig_option, log_from, plugin_option
+from moorage.cli.options import config_option, kubeconfig_option, log_from, plugin_option
 from moorage.cli.run.scheduler_options import PAGE
 
 _EPILOG = """
@@ -34,13 +34,7 @@ watched, and explanations are computed by the configuration: only lists and watc
     metavar="ADDRESS:PORT",
     help="Where to serve the page; port 0 takes any free one. Elsewhere than on loopback with TLS.",
 )
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    metavar="FILE",
-    help="Configuration of the scheduler, for explanations. Default: the default profile.",
-)
+@config_option("Configuration of the scheduler, for explanations. Default: the default profile.")
 @plugin_option
 @scheduler_options
 @kubeconfig_option

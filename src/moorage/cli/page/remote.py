@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
 
 from moorage.base.errors import MoorageError
-from moorage.cli.ask import proxy_path
+from moorage.cli.ask import proxy_path, question_call
 from moorage.client.transport import Answer, Call, Transport
 from moorage.dashboard.source import Answered
 from moorage.service.questions.question import PREFIX
-
-# Longer than a scheduler tries changes, questions before this one included.
-_TRY_SECONDS: Final = 120.0
 
 
 class Remote:
@@ -38,11 +34,7 @@ class Remote:
         TransportError
             The scheduler cannot be reached.
         """
-        asked = f"{self._path}{PREFIX}{path}"
-        if body:
-            call = Call("POST", asked, body=body, timeout_seconds=_TRY_SECONDS)
-        else:
-            call = Call("GET", asked, tuple(query.items()))
+        call = question_call(f"{self._path}{PREFIX}{path}", query, body=body)
         answer: Answer = await self._transport.request(call)
         return Answered(answer.body, answer.status)
 

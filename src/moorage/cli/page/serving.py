@@ -62,12 +62,12 @@ async def show_page(
     transport
         The scheduler's way to the API server, which Events and quotas are read by.
     on_page
-        Called with the first login link; every other link is told on standard error.
+        As `serve_page` has it.
 
     Raises
     ------
     UsageError
-        The address cannot be used.
+        As `serve_page`.
     """
     answers = InProcess(answers_of(scheduler, clock), bodies)
     plan = plan_of(options.page, title=server, rights=_RIGHTS.format(server=server))

@@ -13,6 +13,7 @@ from moorage import __version__
 from moorage.base.importing import without_collecting
 from moorage.base.verbosity import level_of
 from moorage.cli.options import (
+    config_option,
     kubeconfig_option,
     log_from,
     plugin_option,
@@ -47,13 +48,7 @@ schedulerName of its own to run beside kube-scheduler.
 
 @click.command(cls=RunCommand, epilog=_EPILOG)
 @kubeconfig_option
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=None,
-    metavar="FILE",
-    help="KubeSchedulerConfiguration, the same file kube-scheduler reads.",
-)
+@config_option("KubeSchedulerConfiguration, the same file kube-scheduler reads.")
 @plugin_option
 @seed_option
 @click.option(
@@ -116,7 +111,8 @@ def run(
     given = given_flags(flags)
     # The lines of a sandbox's scheduler stand among those of its other parts: warnings only.
     level = logging.WARNING if end_with_stdin and not verbose else level_of(verbose)
-    log_from(level, log_format=given.get("logging-format", "text"))
+    log_format = given.get("logging-format", "text")
+    log_from(level, log_format=log_format, klog=not end_with_stdin)
     for line in warnings(given, has_config=config is not None):
         show_note(line)
     if given.get("version"):

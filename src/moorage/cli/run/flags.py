@@ -179,7 +179,13 @@ FLAGS: Final[tuple[Flag, ...]] = (
     Flag("log-json-split-stream", "bool", "false", _NONE, _LOG),
     Flag("log-text-info-buffer-size", "string", "0", _NONE, _LOG),
     Flag("log-text-split-stream", "bool", "false", _NONE, _LOG),
-    Flag("logging-format", "string", "text", _ON, "text, or json: an object a line"),
+    Flag(
+        "logging-format",
+        "string",
+        "text",
+        _ON,
+        "text: lines with klog's header; json: an object a line",
+    ),
     Flag("master", "string", "", _ON, "Address of the API server, in place of the kubeconfig's"),
     Flag(
         "min-compatibility-version",

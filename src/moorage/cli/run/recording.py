@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Final
 
 from moorage.base import aio
 from moorage.base.clock import Clock
+from moorage.cli.run.scheduler_options import SchedulerOptions
+from moorage.cli.run.tracing import SentTraces
+from moorage.config.own import Tracing
 from moorage.observe.records.file import RecordFile
 from moorage.observe.records.recorder import Recorder
 
@@ -18,31 +20,35 @@ class Recording:
 
     Parameters
     ----------
+    options
+        The memory of the records, and the file.
+    tracing
+        The settings of traces, which are made from records; None for no traces.
     clock
         The time of the records.
-    bytes_max
-        Memory of the records; 0 keeps none.
-    path
-        The file; None writes none.
 
     Attributes
     ----------
     recorder
         Keeps the records; None where none are kept.
+    sent
+        Sends the spans of traces, within its context.
 
     Raises
     ------
     UsageError
-        The file cannot be written.
+        The file cannot be written, or the extra for traces is not installed.
     """
 
-    def __init__(self, clock: Clock, *, bytes_max: int, path: Path | None) -> None:
-        self._path = path
+    def __init__(self, options: SchedulerOptions, tracing: Tracing | None, clock: Clock) -> None:
+        self._path = path = options.record
+        self.sent = SentTraces(tracing, clock)
+        traces, bytes_max = self.sent.traces, options.records_bytes
         self._file = None if path is None else RecordFile(path)
         self.recorder: Recorder | None = None
-        if bytes_max or self._file is not None:
+        if bytes_max or self._file is not None or traces is not None:
             on_end = None if self._file is None else self._file.put
-            self.recorder = Recorder(clock, bytes_max=bytes_max, on_end=on_end)
+            self.recorder = Recorder(clock, bytes_max=bytes_max, on_end=on_end, traces=traces)
 
     async def run(self) -> None:
         """Write to the file once a second, and once more at the end."""

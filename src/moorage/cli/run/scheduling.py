@@ -31,7 +31,7 @@ from moorage.cli.run.start_line import tell_start
 from moorage.client.auth import ServerAccess
 from moorage.client.backoff import Backoff, BackoffRule
 from moorage.client.guard import WriteGuard
-from moorage.client.http_transport import open_transport
+from moorage.client.http_transport import open_transport, without_user
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import CallListener, Transport
 from moorage.client.writes import Client
@@ -45,6 +45,7 @@ from moorage.plugins.from_outside import with_plugins
 from moorage.service.assembly import assemble
 from moorage.service.health import HealthServer, Listening
 from moorage.service.leader import elector_of
+from moorage.service.loop_stalls import watch_loop
 from moorage.service.metered import MeteredTransport
 from moorage.service.metrics import exposition_of
 from moorage.service.plugin_watch import PluginWatch
@@ -71,7 +72,7 @@ async def schedule(
         The server cannot be reached or refuses our credentials.
     """
     config, streams = configured(options), Streams(options.seed)
-    recording = Recording(clock, bytes_max=options.records_bytes, path=options.record)
+    recording = Recording(options, config.own.tracing, clock)
     port = port_of(options.flags, clock=clock, streams=streams, free_port=options.free_port)
     access = scheduler_access(options, config.scheduler, clock)
     watch = PluginWatch(config.own.plugin_budget_seconds, SystemClock())
@@ -79,7 +80,8 @@ async def schedule(
     known = with_plugins(config, options.plugins, containment=containment)
     for note in known.notes:
         show_note(note)
-    host, calls = socket.gethostname(), CallFacts(urlsplit(access.server).netloc)
+    host, server_url = socket.gethostname(), without_user(access.server)
+    calls = CallFacts(urlsplit(server_url).netloc)
     # Lease renewals must not wait behind a thousand bindings, so they have separate connections.
     lease_transport = open_transport(
         access, clock=clock, user_agent="moorage-scheduler/leader-election"
@@ -113,12 +115,10 @@ async def schedule(
         )
         pages, begun = metric_pages(scheduler, metrics), Begun(scheduler, config, options.plugins)
         server = health_server(port, begun, clock, pages, flags=_in_force(options, port.listening))
-        line = tell_start(
-            scheduler, access.server, known, seed=streams.seed, records=recording.text
-        )
-        with watch:
+        line = tell_start(scheduler, server_url, known, seed=streams.seed, records=recording.text)
+        with watch, recording.sent:
             shown = partial(
-                _shown, options, begun, clock=clock, where=(access.server, transport), server=server
+                _shown, options, begun, clock=clock, where=(server_url, transport), server=server
             )
             reloaded = _reloaded(options, begun, containment)
             await _served(scheduler, server, (line, recording.run(), reloaded), shown, told)
@@ -167,6 +167,8 @@ async def _served(
     tasks = TaskOwner()
     for work in beside:
         tasks.spawn(work, name="beside the scheduler")
+    watched = watch_loop(scheduler.parts.clock, scheduler.facts.loop_stalls)
+    tasks.spawn(watched, name="stalls of the loop")
     late = None if told.serving is None else server
     if told.ready is not None:
         tasks.spawn(_tell(scheduler, late, shown, told), name="tell that it schedules")

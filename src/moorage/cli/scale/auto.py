@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from moorage.cli.options import (
+    config_option,
     kubeconfig_option,
     plugin_option,
     seed_option,
@@ -40,13 +41,7 @@ cluster-autoscaler.kubernetes.io/scale-down-disabled: "true" stays.
     metavar="TIME",
     help="How long a node has to be empty before it is removed, in the cluster's time.",
 )
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=None,
-    metavar="FILE",
-    help="The scheduler's KubeSchedulerConfiguration: its Filters say whether a pod fits.",
-)
+@config_option("The scheduler's KubeSchedulerConfiguration: its Filters say whether a pod fits.")
 @plugin_option
 @seed_option
 @verbose_option

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moorage.base.errors import UsageError
+from moorage.cli.time_control import TIME_PATH
 from moorage.client.transport import Call
 
 if TYPE_CHECKING:
     from moorage.cli.session import Session
     from moorage.client.transport import Transport
-
-_PATH = "/moorage.dev/v1/time"  # a path of sandboxes only
 
 
 async def check_sandbox(session: Session) -> None:
@@ -33,7 +32,7 @@ async def check_server_is_sandbox(transport: Transport) -> None:
     UsageError
         As `check_sandbox`.
     """
-    answer = await transport.request(Call("GET", _PATH))
+    answer = await transport.request(Call("GET", TIME_PATH))
     if answer.status == 404:
         raise UsageError(
             "this server is no sandbox of moorage, and its nodes are left alone; "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moorage.base.errors import UsageError
-from moorage.cli.options import kubeconfig_option, output_option, plugin_option
+from moorage.cli.options import config_option, kubeconfig_option, output_option, plugin_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -33,13 +33,7 @@ Exit codes:
 
 
 @click.command(epilog=_EPILOG)
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path, dir_okay=False),
-    default=None,
-    metavar="FILE",
-    help="The KubeSchedulerConfiguration to compare. Default: the default profile.",
-)
+@config_option("The KubeSchedulerConfiguration to compare. Default: the default profile.")
 @plugin_option
 @click.option(
     "--as",

@@ -67,7 +67,7 @@ def run_shadow(wanted: Wanted) -> Report:
     MoorageError
         The server cannot be reached, or forbids to read.
     """
-    loaded = LoadedConfiguration() if wanted.config is None else load_config(wanted.config)
+    loaded = load_config(wanted.config)
     known = with_plugins(serving(loaded, wanted.served), wanted.plugins)
     for note in known.notes:
         show_note(note)

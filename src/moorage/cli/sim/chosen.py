@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from moorage.base.errors import UsageError
-from moorage.sim.scenarios import Scenario, scenario
-from moorage.sim.users import FAULT_KINDS
+from moorage.sim.scenarios import IN_TURN, Scenario, scenario
+from moorage.sim.users.strikes import FAULT_KINDS
 
 
 def chosen(name: str, *, steps: int | None, faults: str | None) -> Scenario:
@@ -27,3 +27,15 @@ def chosen(name: str, *, steps: int | None, faults: str | None) -> Scenario:
         if kind not in FAULT_KINDS:
             raise UsageError(f"no fault {kind!r}; there are {', '.join(FAULT_KINDS)}, and none")
     return msgspec.structs.replace(found, faults=kinds, rate=found.rate or 0.5)
+
+
+def all_chosen(name: str, *, steps: int | None, faults: str | None) -> list[Scenario]:
+    """Return the scenarios of a hunt: one by its name, or every one for ``all``.
+
+    Raises
+    ------
+    UsageError
+        As `chosen`.
+    """
+    names = IN_TURN if name == "all" else [name]
+    return [chosen(each, steps=steps, faults=faults) for each in names]

@@ -40,15 +40,16 @@ def sim() -> None:
     """Play a whole cluster with faults in one process, the same for the same seed."""
 
 
-def _scenario_option(function: Callable[..., None]) -> Callable[..., None]:
+def _scenario_option(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    more = "; all for each in turn" if default == "all" else ""
     return click.option(
         "--scenario",
         "scenario_name",
-        default="mixed",
+        default=default,
         show_default=True,
         metavar="NAME",
-        help="What is drawn from the seed: calm, wire, leaders or mixed.",
-    )(function)
+        help=f"Users and faults to draw: calm, wants, late, wire, leaders or mixed{more}.",
+    )
 
 
 def _steps_option(function: Callable[..., None]) -> Callable[..., None]:
@@ -67,7 +68,7 @@ def _faults_option(function: Callable[..., None]) -> Callable[..., None]:
         default=None,
         metavar="KINDS",
         help="Kinds of faults instead of those of the scenario, with commas: wire, stop, kill, "
-        "jump, outage; none for no faults.",
+        "jump, outage, blind; none for no faults.",
     )(function)
 
 
@@ -76,7 +77,7 @@ def _faults_option(function: Callable[..., None]) -> Callable[..., None]:
     "  moorage sim run --seed 7 --faults none --steps 200 -o json\n"
 )
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="The seed.")
-@_scenario_option
+@_scenario_option("mixed")
 @_steps_option
 @_faults_option
 @click.option("--trace", is_flag=True, help="Print what happened, line by line.")
@@ -145,7 +146,7 @@ def replay(*, file: Path, pod: str, output: Form) -> None:
     help="Number of processes.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="First seed.")
-@_scenario_option
+@_scenario_option("all")
 @_steps_option
 @_faults_option
 @click.option(
@@ -172,12 +173,12 @@ def hunt(  # noqa: PLR0913 - one keyword for each option
 ) -> None:
     """Play seed after seed, steer towards what was not covered, and shorten what breaks."""
     from moorage.base.clock import SystemClock
-    from moorage.cli.sim.chosen import chosen
+    from moorage.cli.sim.chosen import all_chosen
     from moorage.cli.sim.hunting import Hunt
 
     if seconds is None and runs is None:
         seconds = 60.0
-    hunting = Hunt(chosen(scenario_name, steps=steps, faults=faults), seed, SystemClock())
+    hunting = Hunt(all_chosen(scenario_name, steps=steps, faults=faults), seed, SystemClock())
     for found in hunting.run(jobs=jobs, seconds=seconds, runs=runs):
         _tell(found)
         if first and found.outcome.breaches:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -76,14 +76,14 @@ class Hunt:
 
     Parameters
     ----------
-    scenario, seed
+    scenarios, seed
         What is played, and the first seed.
     clock
         Real time.
     """
 
-    def __init__(self, scenario: Scenario, seed: int, clock: Clock) -> None:
-        self._steering = Steering(scenario, seed)
+    def __init__(self, scenarios: Sequence[Scenario], seed: int, clock: Clock) -> None:
+        self._steering = Steering(scenarios, seed)
         self._clock = clock
         self._begin_ns = clock.monotonic_ns()
         self._runs = 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from moorage.cli.options import plugin_option, seed_option
+from moorage.cli.options import config_option, plugin_option, seed_option
 from moorage.cli.up.life import live_through
 from moorage.cli.up.life_options import LifeOptions, kubeconfig_path, life_options
 from moorage.cli.up.node_options import (
@@ -79,13 +79,7 @@ memory.
 
 @click.command(epilog=_EPILOG)
 @node_options
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path),
-    default=None,
-    metavar="FILE",
-    help="The scheduler's KubeSchedulerConfiguration.",
-)
+@config_option("The scheduler's KubeSchedulerConfiguration.")
 @click.option("--no-scheduler", is_flag=True, help="Start server and nodes only.")
 @click.option("--no-dashboard", is_flag=True, help="Serve no page for people.")
 @click.option("--empty", is_flag=True, help="Do not create the first thirty pods.")

@@ -84,11 +84,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         ConfigError
             The file has faults.
         """
-        return (
-            LoadedConfiguration()
-            if self.running_config is None
-            else load_config(self.running_config)
-        )
+        return load_config(self.running_config)
 
     @property
     def computed_by(self) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ from moorage.snapshot.pod_info import PodInfo
 _log = logging.getLogger(__name__)
 
 _ROUNDS: Final = 3
-"""How often extenders are asked again because the nodes they accepted are gone. A guess."""
+"""Most rounds of asking extenders again because the nodes they accepted are gone. A guess."""
 
 _MOVED: Final = "the nodes changed while extenders were asked about them"
 
@@ -90,7 +90,8 @@ class ExtendedCycle(Cycle):
         if self._notes is None:
             return decision
         note = NOTHING_FOUND if decision.note is None else decision.note
-        nodes = (decision.node_name,) if note.near is None else note.near.names
+        names = self.snapshot.names
+        nodes = [decision.node_name] if note.near is None else [names[r] for r in note.near.rows]
         answers = tuple([each.answer(nodes) for each in heard.answers.values()])
         note = msgspec.structs.replace(note, extenders=answers)
         return msgspec.structs.replace(decision, note=note)

@@ -261,7 +261,7 @@ class FilterPass:
 
     @property
     def held(self) -> int:
-        """How often the memory of three whole arrays is held: answers not settled count, too."""
+        """Number of sets of three whole arrays in memory, unsettled answers included."""
         return 1 + len(self._pending)
 
     @property

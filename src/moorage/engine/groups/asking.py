@@ -29,7 +29,7 @@ from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 
 _ROUNDS: Final = 3
-"""How often a group is looked at anew because the cluster moved. A guess, as for single pods."""
+"""Most new looks at a group because the cluster moved. A guess, as for single pods."""
 
 MOVED: Final = "the nodes changed while extenders were asked about the pod group"
 NO_PREEMPTION: Final = (

@@ -13,7 +13,8 @@ Rules: scheduling spec, cycle section 9 and gang sections A4 to A6 (kubernetes v
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Generator, Sequence
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -36,6 +37,10 @@ NO_PLUGIN = "default preemption plugin is not registered, workload aware preempt
 CONSTRAINED = (
     "workload aware preemption is not supported for pod groups with scheduling constraints"
 )
+
+
+Steps: TypeAlias = Generator[None, None, GroupDecision]
+"""An attempt that stops after each try, with the snapshot as it was; it returns the decision."""
 
 
 class GroupCycle:
@@ -77,11 +82,21 @@ class GroupCycle:
         within
             The nodes that the group may take, without preemption; None for all nodes.
         """
+        return _decision(self.deciding(key, pods, within=within))
+
+    def deciding(
+        self, key: GroupKey, pods: Sequence[PodInfo], *, within: NodeView | None = None
+    ) -> Steps:
+        """Decide as `decide` does, in steps: a large group with many placements takes seconds.
+
+        Between two steps no node may come or go, and no other attempt may be made.
+        """
         if within is not None:
-            found = self._in_placements(key, pods, Scope(within=within, post_filter=False))
-            return self._in_other_orders(key, pods, found, within=within)
-        found = self._in_placements(key, pods, Scope(explain=self._explain))
-        found = self._in_other_orders(key, pods, found)
+            scope = Scope(within=within, post_filter=False)
+            found = yield from self._in_placements(key, pods, scope)
+            return (yield from self._in_other_orders(key, pods, found, within=within))
+        found = yield from self._in_placements(key, pods, Scope(explain=self._explain))
+        found = yield from self._in_other_orders(key, pods, found)
         if self.preempts and found.outcome is GroupOutcome.REJECTED:
             found = self._preempted(key, pods, found)
         return found
@@ -93,8 +108,8 @@ class GroupCycle:
         with self._snapshot.trial() as trial:
             for uid in uids:
                 trial.remove_pod(uid)
-            found = self._in_placements(key, pods, Scope(post_filter=False))
-            return self._in_other_orders(key, pods, found)
+            found = _decision(self._in_placements(key, pods, Scope(post_filter=False)))
+            return _decision(self._in_other_orders(key, pods, found))
 
     def _in_other_orders(
         self,
@@ -103,7 +118,7 @@ class GroupCycle:
         first: GroupDecision,
         *,
         within: NodeView | None = None,
-    ) -> GroupDecision:
+    ) -> Steps:
         """Return the decision of another order that fits without evictions, else the first."""
         count = self._orders
         if count is None:
@@ -112,14 +127,15 @@ class GroupCycle:
             return first
         orders, found = OtherOrders(self._snapshot, pods, count=count), first
         while (order := orders.after(found)) is not None:
-            found = self._in_placements(key, order, Scope(within=within, post_filter=False))
+            scope = Scope(within=within, post_filter=False)
+            found = yield from self._in_placements(key, order, scope)
             if found.outcome is GroupOutcome.PLACED:
                 return found
         return first
 
     # -- one try -------------------------------------------------------------------------------
 
-    def _in_placements(self, key: GroupKey, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
+    def _in_placements(self, key: GroupKey, pods: Sequence[PodInfo], scope: Scope) -> Steps:
         """Try the placements and take the best of those in which the group fits."""
         choice = self.placements.choice(key, pods)
         if choice is None:
@@ -132,6 +148,7 @@ class GroupCycle:
             if found.outcome is GroupOutcome.BROKEN:
                 return found
             choice.tried(found)
+            yield
         return choice.best()
 
     def _try(self, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
@@ -181,6 +198,16 @@ class GroupCycle:
             for uid in uids:
                 trial.remove_pod(uid)
             return self._try(pods, Scope(post_filter=False)).status
+
+
+def _decision(steps: Steps) -> GroupDecision:
+    """Take every step at once."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            decision: GroupDecision = end.value
+            return decision
 
 
 class _Without:

@@ -59,7 +59,7 @@ class Member(msgspec.Struct, frozen=True):
 
     @property
     def message(self) -> str:
-        """Why the member has no place, or why victims must leave."""
+        """The reason why the member has no place, or why victims must leave."""
         return self.decision.message
 
 

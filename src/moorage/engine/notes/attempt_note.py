@@ -13,7 +13,7 @@ import msgspec
 
 from moorage.engine.answers import CachedPart, OpenedPart, Rows, ScoreNotes
 from moorage.engine.filters.filter_pass import FilterPass
-from moorage.engine.notes.best_nodes import BestNodes, NearNodes, NearTop
+from moorage.engine.notes.best_nodes import BestNodes, NearNodes, NearTop, Ranking
 from moorage.engine.notes.extender_answers import ExtenderAnswer
 from moorage.engine.notes.filtered_nodes import FilteredNodes, LookedAt, MoreRejections, NodeNames
 from moorage.engine.notes.score_log import ScoreLog
@@ -104,6 +104,12 @@ class AttemptNote(msgspec.Struct, frozen=True, gc=False, eq=False):
             return None
         return BestNodes(self.chosen, shape.cached, shape.log, self.length, self.near)
 
+    @property
+    def ranking(self) -> Ranking | None:
+        """The best nodes in order, with every score; None where no node was scored."""
+        best, looked_at = self.best, self.looked_at
+        return None if best is None or looked_at is None else best.ranking(looked_at)
+
 
 NOTHING_FOUND: Final = AttemptNote(frozenset(), None, (), -1, -1, None)
 """The note of an attempt that ended before it had looked at a node."""
@@ -125,8 +131,9 @@ class NoteWriter:
         self._snapshot = snapshot
         self._structure = -1
         self._names = NodeNames(())
-        # What notes share, by identity of the frozen filter result.
+        # The parts that notes share, by identity of the frozen filter result; and the newest part.
         self._kept: dict[int, ShapeNote] = {}
+        self._last = ShapeNote(FilteredNodes(self._names, None, None, profile), (), None)
         self._top = NearTop()
 
     def note(self, search: Search, chosen: int = -1, near: NearNodes | None = None) -> AttemptNote:
@@ -144,19 +151,17 @@ class NoteWriter:
         filtered, known, scores = search.filtered, search.known, search.notes or _NOT_SCORED
         shared = None if known is None or search.view.rows is not None else known.filtered
         more = () if filtered is shared else _recorded(filtered, shared)
+        shape: ShapeNote | None
         if shared is None or more is None:
             shape, more = self._own(search.view, filtered, scores), ()
         else:
-            frozen = shared.frozen()
-            found = self._kept.get(id(frozen))
+            frozen, shape = shared.frozen(), self._last
             if (
-                found is None
-                or found.filtered.filtered is not frozen
-                or found.log is not scores.log
-                or found.cached is not scores.cached
+                shape.filtered.filtered is not frozen
+                or shape.log is not scores.log
+                or shape.cached is not scores.cached
             ):
-                found = self._shared(frozen, scores)
-            shape = found
+                shape = self._last = self._shared(frozen, scores)
         return AttemptNote(search.pre_filter.plugins, shape, more, chosen, scores.length, near)
 
     def greatest(self, total_n: ScoreArray, top: int) -> tuple[Rows, Rows]:
@@ -175,7 +180,7 @@ class NoteWriter:
         scored
             The scored rows and their totals.
         near
-            int64: the positions to note among the scored rows, of `greatest`.
+            int64: the positions to note among the scored rows, of `greatest`; kept by the note.
         chosen
             The row that was taken.
         tied
@@ -185,14 +190,11 @@ class NoteWriter:
         whole = len(rows) == self._snapshot.num_nodes
         own = chosen if whole else int(rows.searchsorted(chosen))
         if own > near.item(-1):  # a tie beyond the first ones
-            near = near.copy()
             near[-1] = own
-        at = near if whole else rows[near]
-        names, raw_pn = self._snapshot.names, scores.raw_pn
+        at, raw_pn = near if whole else rows.take(near), scores.raw_pn
         return NearNodes(
-            tuple([names[row] for row in at.tolist()]),
             at,
-            total_n[near],
+            total_n.take(near),
             None if scores.log is not None or raw_pn is None else raw_pn.take(at, axis=1),
             tuple([_of(each, near) for each in scores.opened]),
             int(tied.searchsorted(own)) if len(tied) > 1 else 0,
@@ -209,6 +211,8 @@ class NoteWriter:
         """Return what attempts share from now on: until a row changes, or the log of scores."""
         found = self._kept.get(id(frozen))
         if found is not None and found.filtered.filtered is frozen:
+            if found.log is scores.log and found.cached is scores.cached:
+                return found
             filtered = found.filtered
         else:
             if len(self._kept) >= _KEPT_MAX:
@@ -228,7 +232,8 @@ class NoteWriter:
 def _of(opened: OpenedPart, positions: Rows) -> OpenedPart:
     """Return a copy of the scores at some positions."""
     name, weight, raw_n, scores_n = opened
-    return name, weight, None if raw_n is None else raw_n[positions], scores_n[positions]
+    noted_n = None if raw_n is None else raw_n.take(positions)
+    return name, weight, noted_n, scores_n.take(positions)
 
 
 def _recorded(filtered: FilterPass, shared: FilterPass | None) -> tuple[MoreRejections, ...] | None:

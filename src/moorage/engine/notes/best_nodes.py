@@ -21,8 +21,10 @@ from moorage.framework.points import ScoreArray
 
 BEST_MAX: Final = 10
 """Nodes that a ranking lists."""
-# More nodes near the greatest total are cut down to the best of them; a guess.
+# At most so many nodes near the greatest total are noted; a guess.
 _NEAR_MAX: Final = 32
+# Equal totals are looked for among the first nodes before all; a guess.
+_FIRST: Final = 256
 _BYTES: Final = 400
 _NODE_BYTES: Final = 24
 _SCORE_BYTES: Final = 8
@@ -73,8 +75,8 @@ class NearNodes(msgspec.Struct, frozen=True, gc=False):
 
     Parameters
     ----------
-    names, rows
-        The nodes, and their rows at that time, int64.
+    rows
+        Their rows at that time, int64.
     totals
         int64: their totals, extenders included.
     raw_pk
@@ -85,7 +87,6 @@ class NearNodes(msgspec.Struct, frozen=True, gc=False):
         As in `Ranking`: not all nodes with the greatest total are noted.
     """
 
-    names: tuple[str, ...]
     rows: Rows
     totals: ScoreArray
     raw_pk: NDArray[np.int64] | None
@@ -97,7 +98,7 @@ class NearNodes(msgspec.Struct, frozen=True, gc=False):
         """Memory, bytes."""
         plugins = 2 * len(self.opened) + (0 if self.raw_pk is None else len(self.raw_pk))
         each = _NODE_BYTES + _SCORE_BYTES * plugins
-        return _BYTES * (1 + len(self.opened)) + each * len(self.names)
+        return _BYTES * (1 + len(self.opened)) + each * len(self.rows)
 
 
 class PassedNodes(Protocol):
@@ -133,20 +134,16 @@ class BestNodes(msgspec.Struct, frozen=True, gc=False):
     length: int
     near: NearNodes | None
 
-    def ranking(self, passed: PassedNodes | None) -> Ranking:
+    def ranking(self, passed: PassedNodes) -> Ranking:
         """Return the nodes in order, with every score.
 
         Parameters
         ----------
         passed
-            The nodes that passed Filter; read only where no near nodes are noted.
+            The nodes that passed Filter. Their rows are read only where no near nodes are noted.
         """
         near, raw_pk = self.near, None
-        if near is None:
-            assert passed is not None, "the nodes that passed are kept as long as the moment"
-            rows = passed.passed_rows()
-        else:
-            rows = near.rows
+        rows = passed.passed_rows() if near is None else near.rows
         if self.log is not None:
             raw_pk = self.log.at(self.length)[:, rows]
         elif near is not None:
@@ -161,12 +158,8 @@ class BestNodes(msgspec.Struct, frozen=True, gc=False):
         else:
             totals, drawn = near.totals, near.drawn
         order = np.lexsort((-totals, rows != self.chosen))[:BEST_MAX]
-        if near is not None:
-            names = [near.names[each] for each in order.tolist()]
-        elif passed is not None:
-            names = [passed.name_of(row) for row in rows[order].tolist()]
         return Ranking(
-            tuple(names),
+            tuple([passed.name_of(row) for row in rows[order].tolist()]),
             tuple(totals[order].tolist()),
             tuple(
                 PluginScore(
@@ -208,34 +201,59 @@ def _scores(
 class NearTop:
     """Finds the nodes near the greatest total."""
 
-    __slots__ = ("_gap",)
+    __slots__ = ("_limit",)
 
     def __init__(self) -> None:
-        # Totals so far below the greatest one are near it; it adapts, to have a few dozen near.
-        self._gap = 0
+        # Totals above it are near the greatest one. It adapts, so that at most a few dozen are; the
+        # first nodes with a total at the limit fill them up to `BEST_MAX`.
+        self._limit = 0
 
     def find(self, total_n: ScoreArray, top: int) -> tuple[Rows, Rows]:
         """Return int64: the positions to note, and the positions of the greatest total; ascending.
 
-        One look at all totals serves both.
+        One look at all totals serves both, as a rule.
         """
-        if len(total_n) <= BEST_MAX:
-            return np.arange(len(total_n)), (total_n == top).nonzero()[0]
-        near = (total_n >= top - self._gap).nonzero()[0]
-        if len(near) < BEST_MAX:
-            wanted = min(2 * BEST_MAX, len(total_n) - 1)
-            self._gap = top - int(np.partition(total_n, -wanted)[-wanted])
-            near = (total_n >= top - self._gap).nonzero()[0]
-        if not self._gap:  # all of them are tied
-            return near[:BEST_MAX], near
-        near_n = total_n[near]
-        tied = near[near_n == top]
-        if len(near) <= _NEAR_MAX:
-            return near, tied
-        if np.count_nonzero(near_n > top - self._gap) >= BEST_MAX:
-            self._gap -= 1
-        if len(tied) >= BEST_MAX:
-            return tied[:BEST_MAX], tied
-        near = near[near_n.argpartition(len(near) - BEST_MAX)[-BEST_MAX:]]
-        near.sort()
-        return near, tied
+        near: Rows | None
+        if self._limit >= top or len(total_n) <= BEST_MAX:
+            tied: Rows = (total_n == top).nonzero()[0]
+            if len(total_n) <= BEST_MAX:
+                return np.arange(len(total_n)), tied
+            if len(tied) >= BEST_MAX:
+                self._limit = top
+                return tied[:BEST_MAX].copy(), tied
+            near = None
+        else:
+            near = _above(total_n, self._limit)
+        if near is None:
+            wanted = min(2 * BEST_MAX, len(total_n))
+            self._limit = int(np.partition(total_n, -wanted)[-wanted])
+            near = _above(total_n, self._limit)
+            assert near is not None, "fewer than that many are above that one of them"
+        if self._limit == top:
+            return near, (total_n == top).nonzero()[0]
+        return near, near[total_n.take(near) == top]
+
+
+def _above(total_n: ScoreArray, limit: int) -> Rows | None:
+    """Return the positions of totals above a limit; None for a limit too high or too low.
+
+    Where these are fewer than `BEST_MAX`, the first ones at the limit are returned as well.
+    """
+    near: Rows = (total_n > limit).nonzero()[0]
+    missing = BEST_MAX - len(near)
+    if missing <= 0:
+        return near if len(near) <= _NEAR_MAX else None
+    at_limit = _first(total_n, limit, missing)
+    if len(at_limit) < missing:
+        return None
+    near = np.concatenate((near, at_limit))
+    near.sort()
+    return near
+
+
+def _first(total_n: ScoreArray, total: int, count: int) -> Rows:
+    """Return the first positions of a total, ascending: `count` of them, or all."""
+    found: Rows = (total_n[:_FIRST] == total).nonzero()[0]
+    if len(found) < count < len(total_n):
+        found = (total_n == total).nonzero()[0]
+    return found[:count]

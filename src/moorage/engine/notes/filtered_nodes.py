@@ -7,7 +7,7 @@ bit for each row: `MoreRejections`. `LookedAt` puts both together when somebody 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -17,7 +17,7 @@ from moorage.engine.filters.filter_pass import EXTENDED, FilterPass, RecordedAns
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, FilterAnswer
 
-Bits = NDArray[np.uint8]
+Bits: TypeAlias = bytes
 """One bit for each row looked at."""
 
 _NAME_BYTES: Final = 72
@@ -94,7 +94,7 @@ class FilteredNodes(msgspec.Struct, gc=False):
         """Drop the rejections; what nodes passed stays only where a ranking needs it."""
         if self.filtered is not None:
             if self.ranked:
-                self.passed_bits = np.packbits(self.filtered.passed)
+                self.passed_bits = _packed(self.filtered.passed)
             else:
                 self.rows = None
             self.filtered = None
@@ -132,17 +132,22 @@ class MoreRejections(msgspec.Struct, frozen=True, gc=False):
     def of(cls, recorded: RecordedAnswer) -> MoreRejections:
         """Return the rejections of a recorded answer."""
         plugin, failed_n, answer = recorded
-        failed, checks = np.packbits(failed_n), answer.checks
+        failed, checks = _packed(failed_n), answer.checks
         if not checks:
             return cls(plugin, failed, (), answer)
-        *others, (_, code, reason) = checks
-        first = [(np.packbits(rows), each, text) for rows, each, text in others]
-        return cls(plugin, failed, (*first, (None, code, reason)), None)
+        kept = list[tuple[Bits | None, Code, int]]()
+        for rows, code, reason in checks[:-1]:
+            bits = _packed(rows)
+            if bits == failed:  # no row is left for the other checks
+                return cls(plugin, failed, (*kept, (None, code, reason)), None)
+            kept.append((bits, code, reason))
+        _, code, reason = checks[-1]
+        return cls(plugin, failed, (*kept, (None, code, reason)), None)
 
     @property
     def nbytes(self) -> int:
         """Memory, bytes."""
-        size = _EMPTY_BYTES + len(self.failed) * (1 + len(self.checks))
+        size = _EMPTY_BYTES + len(self.failed) * max(len(self.checks), 1)
         return size if self.arrays is None else size + len(self.failed) * 8 * _ROW_BYTES
 
     def failed_n(self, count: int) -> NDArray[np.bool_]:
@@ -213,5 +218,9 @@ class LookedAt(msgspec.Struct, frozen=True):
         return self.filtered.names.names[row]
 
 
+def _packed(rows_n: NDArray[np.bool_]) -> Bits:
+    return np.packbits(rows_n).tobytes()
+
+
 def _unpacked(bits: Bits, count: int) -> NDArray[np.bool_]:
-    return np.unpackbits(bits, count=count).view(np.bool_)
+    return np.unpackbits(np.frombuffer(bits, np.uint8), count=count).view(np.bool_)

@@ -70,6 +70,12 @@ class ScoreLog:
         self.length = length = self.length + len(rows)
         if length - self.noted > UNNOTED_MAX:
             return False
+        if len(rows) == 1:  # as a rule
+            (row,) = rows
+            if row in self._open:
+                self._copy()
+            self._open[row] = None
+            return True
         if not self._open.keys().isdisjoint(rows):
             self._copy()
         for row in rows:

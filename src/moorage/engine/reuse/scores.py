@@ -202,10 +202,12 @@ class ScoreCache:
             log = self._log
             if log is None or log.length >= CHANGES_MAX:
                 log = self._begin_log()
-            notes.log, notes.cached, notes.raw_pn = log, self._cached, self._raw_pn
-            notes.length = 0
-            if log is not None:
-                notes.length = log.noted = log.length
+            notes.cached = self._cached
+            if log is None:
+                notes.raw_pn, notes.length = self._raw_pn, 0
+            else:
+                notes.log, notes.length = log, log.length
+                log.noted = log.length
         return total_n
 
     def _begin_log(self) -> ScoreLog | None:

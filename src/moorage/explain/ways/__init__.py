@@ -2,6 +2,7 @@
 
 - `finding`: asks all of them, and puts the smallest first.
 - `requests`: request less.
+- `offered`: changes that plugins offer, such as a smaller share of a GPU.
 - `parts`: tolerate a taint; drop a selector, a term, a constraint, a host port.
 - `leaving`: wait for a pod that is leaving, or evict one.
 - `holders`: wait for or evict the pod that has the claim or the devices.

@@ -15,6 +15,7 @@ from moorage.explain.ways.found import Found
 from moorage.explain.ways.holders import users_of_data, users_of_devices
 from moorage.explain.ways.leaving import leaving_pods
 from moorage.explain.ways.nodes import more_nodes, uncordoned
+from moorage.explain.ways.offered import offered
 from moorage.explain.ways.parts import relaxations, tolerations
 from moorage.explain.ways.priorities import priorities
 from moorage.explain.ways.requests import smaller_requests
@@ -24,6 +25,7 @@ _KIND_MOST: Final = 2
 
 _KINDS: Final[tuple[Callable[[Trying], Iterator[Found]], ...]] = (
     smaller_requests,
+    offered,
     tolerations,
     relaxations,
     uncordoned,

@@ -12,6 +12,7 @@ WAIT: Final = 0.0
 MEMBER: Final = 1.0
 REQUEST: Final = 2.0
 """Plus ten times the share of the request that is given up: 2 to 12."""
+REQUEST_SHARE: Final = 10.0
 TOLERATION: Final = 3.0
 PART: Final = 4.0
 UNCORDON: Final = 5.0

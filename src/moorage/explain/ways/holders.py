@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from heapq import nsmallest
 from typing import Final
 
 from moorage.api.devices import ResourceClaim
@@ -34,8 +35,10 @@ def users_of_devices(trying: Trying) -> Iterator[Found]:
     """Yield the least important pod without whose devices the pod gets its own."""
     if not trying.asked.rejects_about(Subject.DEVICES).any() or trying.causes.never:
         return
-    users = sorted(_alone(trying), key=lambda each: (each[0].priority, each[0].key))
-    for user, claims in users[:_TRIALS_MOST]:
+    users = nsmallest(
+        _TRIALS_MOST, _alone(trying), key=lambda each: (each[0].priority, each[0].key)
+    )
+    for user, claims in users:
         found = list(_tried(trying, user, claims, has="such devices"))
         if found:
             yield found[0]
@@ -44,18 +47,18 @@ def users_of_devices(trying: Trying) -> Iterator[Found]:
 
 def _alone(trying: Trying) -> Iterator[tuple[PodInfo, tuple[ResourceClaim, ...]]]:
     """Yield the pods that alone have some claims with devices, with these claims."""
-    snapshot = trying.asked.snapshot
+    table, snapshot = trying.asked.snapshot.table, trying.asked.snapshot
     by_user: dict[str, list[ResourceClaim]] = {}
     for claim in snapshot.listers.resource_claims.all():
         users = claim.status.reserved_for
         if claim.status.allocation is not None and len(users) == 1:
             by_user.setdefault(users[0].uid, []).append(claim)
     for uid, claims in by_user.items():
-        node_name = snapshot.table.node_of_pod(uid)
-        row = None if node_name is None else snapshot.row_of(node_name)
-        for pod in () if row is None else snapshot.pods(row):
-            if pod.uid == uid:
-                yield pod, tuple(claims)
+        node_name = table.node_of_pod(uid)
+        if node_name is not None and table.has_node(node_name):
+            pod = table.pod(uid)
+            assert pod is not None, "it is counted on a node"
+            yield pod, tuple(claims)
 
 
 def _tried(

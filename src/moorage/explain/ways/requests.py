@@ -16,7 +16,7 @@ from moorage.explain.answer import WayOut
 from moorage.explain.asking import Asked
 from moorage.explain.patches import Operation, escaped, patched, put
 from moorage.explain.trying import Trying
-from moorage.explain.ways.found import REQUEST, Found
+from moorage.explain.ways.found import REQUEST, REQUEST_SHARE, Found
 from moorage.explain.words import amount_text
 from moorage.framework.subjects import Subject
 from moorage.snapshot.shape import RESOURCES
@@ -25,7 +25,6 @@ Rows = NDArray[np.int64]
 
 _NANO: Final = {CPU: 1_000_000}
 _ROUNDS_MOST: Final = 64
-_SHARE: Final = 10.0
 
 
 def smaller_requests(trying: Trying) -> Iterator[Found]:
@@ -104,7 +103,7 @@ def _told(trying: Trying, most: Mapping[str, int], wanted: Mapping[str, int]) ->
         patch=tuple(operations),
     )
     given_up = max((wanted[name] - units) / wanted[name] for name, units in most.items())
-    yield Found(REQUEST + _SHARE * given_up, way)
+    yield Found(REQUEST + REQUEST_SHARE * given_up, way)
 
 
 def _most(trying: Trying, resource: str, rows: Rows, wanted: int) -> int | None:

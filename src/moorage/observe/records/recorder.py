@@ -11,6 +11,7 @@ from moorage.framework.preemption import CHOSEN_BY
 from moorage.framework.status import SUCCESS, Code, Status
 from moorage.observe.records.record import AttemptRecord, End, Step
 from moorage.observe.records.ring import BYTES_MAX, RecordRing
+from moorage.observe.traces.attempts import Traces
 from moorage.state.history import Histories, HistoryEntry
 from moorage.state.queued_pod import QueuedPod
 
@@ -32,6 +33,8 @@ class Recorder:
         Memory of all records.
     on_end
         Takes the records of ended attempts; None where no part wants them.
+    traces
+        Makes spans from records; None where nothing is traced. Also an attribute.
 
     Attributes
     ----------
@@ -40,8 +43,14 @@ class Recorder:
     """
 
     def __init__(
-        self, clock: Clock, *, bytes_max: int = BYTES_MAX, on_end: OnEnd | None = None
+        self,
+        clock: Clock,
+        *,
+        bytes_max: int = BYTES_MAX,
+        on_end: OnEnd | None = None,
+        traces: Traces | None = None,
     ) -> None:
+        self.traces = traces
         self.ring = RecordRing(bytes_max)
         self._now_ns = clock.now_ns
         self._on_end = on_end
@@ -103,6 +112,8 @@ class Recorder:
         record = self._open.get(uid)
         if record is not None:
             record.steps += (Step(name, status.code.text, took_ns, status.plugin),)
+            if self.traces is not None:
+                self.traces.stepped(uid)
 
     def ended(self, uid: str, end: End, message: str = "", *, status: Status = SUCCESS) -> None:
         """Note how the binding of a pod ended; nothing happens for any other pod.
@@ -121,6 +132,8 @@ class Recorder:
                 record.message, record.broken_by = message, _broken_by(status)
             if self._on_end is not None:
                 self._on_end(record)
+            if self.traces is not None:
+                self.traces.ended(record)
 
 
 def _broken_by(status: Status) -> str:

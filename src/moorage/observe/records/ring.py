@@ -55,7 +55,7 @@ class RecordRing:
         self._arrived: list[AttemptRecord] = []
         # The last record of the newest pod of each name; `earlier` leads to the others.
         self._by_pod: dict[PodKey, AttemptRecord] = {}
-        # What records share and tells rejections, by identity; the last used ones come last.
+        # The notes that records share, by identity, in the order of their last use.
         self._telling: dict[int, ShapeNote] = {}
         self._last_used: ShapeNote | None = None
         self._shared_bytes = 0
@@ -64,7 +64,7 @@ class RecordRing:
 
     @property
     def added(self) -> int:
-        """How many records were added."""
+        """Number of records added so far."""
         return self._filed + len(self._arrived)
 
     def __len__(self) -> int:

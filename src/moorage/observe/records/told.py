@@ -310,8 +310,7 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
     note, known = record.note, record.has_rejections
     looked_at = None if note is None else note.looked_at
     whole = looked_at if rejections and known else None
-    best = None if note is None else note.best
-    ranking = None if best is None else best.ranking(looked_at)
+    ranking = None if note is None else note.ranking
     return ToldAttempt(
         **head_of(record),
         before=tuple(

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
+from types import MappingProxyType
 
 import msgspec
 
@@ -21,7 +22,7 @@ from moorage.snapshot.pod_affinity import AffinityTerm, PodAffinitySpec, Terms
 from moorage.snapshot.pod_columns import CountKey
 from moorage.snapshot.shape import Part
 
-_NO_LABELS: Mapping[str, str] = {}
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
 
 
 class CountedTerm(msgspec.Struct, frozen=True):

@@ -6,6 +6,8 @@
 - `pod_claims`: the claims that a pod names, and their faults.
 - `preparing`: PreFilter.
 - `searching`: Filter.
+- `rows`: answers about the rows of the cluster, kept from one attempt to the next.
+- `findings`: the allocations that one attempt found.
 - `binding`: PreBind.
 - `conditions`: binding conditions of allocated devices, and their timeouts.
 - `writing`: the patches that PreBind sends.

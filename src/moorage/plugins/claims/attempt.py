@@ -10,36 +10,34 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from moorage.api.devices import AllocationResult, ResourceClaim
-from moorage.api.node import Node
 from moorage.api.selectors import NodeMatcher
-from moorage.framework.status import Status
+from moorage.framework.status import FilterAnswer
 from moorage.plugins.claims.extended import ExtendedPart, NodeClaim, is_in_memory
+from moorage.plugins.claims.findings import OnNode
 from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.view import NodeView
 
 _SUB_REQUESTS_MOST = 8
 """Greatest number of alternatives of a request (kubernetes v1.36 ``api/resource/v1``)."""
 
 
-class Found(Protocol):
-    """The allocation found on one node (`moorage.plugins.claims.devices.allocator`)."""
-
-    @property
-    def chosen(self) -> tuple[tuple[int | None, ...], ...]:
-        """For each claim and each of its requests, the index of the chosen sub-request."""
-        ...
-
-    def results(self) -> list[AllocationResult]:
-        """Return the allocation of each claim, in the order of the claims."""
-        ...
-
-
 class Search(Protocol):
-    """Judges nodes for an attempt (`moorage.plugins.claims.searching`)."""
+    """Judges rows for an attempt (`moorage.plugins.claims.searching`)."""
 
-    def judge(self, nodes: Sequence[Node]) -> list[Status]:
-        """Return the status of each node."""
+    def judge(self, view: NodeView) -> FilterAnswer | None:
+        """Return the answer for the rows of a view; None if every row passes."""
+        ...
+
+    def on(self, row: int) -> OnNode | None:
+        """Return the allocations on a row; None for a row that did not pass."""
+        ...
+
+    def scores(self, rows: NDArray[np.int64], more: int) -> NDArray[np.int64]:
+        """Return int64, (rows,): points for alternatives, and `more` on each row that passed."""
         ...
 
 
@@ -75,13 +73,6 @@ class PodClaim(msgspec.Struct):
         return self.claim.status.allocation is not None
 
 
-class OnNode(msgspec.Struct, frozen=True):
-    """The allocations for unallocated claims on one node, and the special claim on that node."""
-
-    found: Found | None = None
-    special: NodeClaim | None = None
-
-
 class Attempt:
     """The claims of a pod in one attempt.
 
@@ -96,12 +87,12 @@ class Attempt:
 
     Attributes
     ----------
-    by_node
-        The allocations found on nodes that passed Filter, by node name.
     unavailable
         Indexes of claims that at least one node could not reach.
     search
         The search that judges nodes; None without claims to check.
+    reserved
+        The node that Reserve was called for, and the findings there; None before Reserve.
     """
 
     def __init__(
@@ -114,9 +105,9 @@ class Attempt:
         self.snapshot = snapshot
         self.claims = list(claims)
         self.extended = extended
-        self.by_node: dict[str, OnNode] = {}
         self.unavailable: dict[int, None] = {}
         self.search: Search | None = None
+        self.reserved: tuple[str, OnNode] | None = None
 
     @property
     def special(self) -> PodClaim | None:
@@ -148,31 +139,40 @@ class Attempt:
             if each.shared is None
         ]
 
+    def results_on(self, node_name: str) -> list[AllocationResult]:
+        """Return the allocation of each unallocated claim on a node that passed Filter."""
+        return self._results(self._on(node_name))
+
+    def reserve(self, node_name: str) -> list[AllocationResult]:
+        """Choose a node; return its results, as `results_on`."""
+        found = self._on(node_name)
+        self.reserved = None if found is None else (node_name, found)
+        return self._results(found)
+
+    def _on(self, node_name: str) -> OnNode | None:
+        row = self.snapshot.row_of(node_name)
+        return None if row is None or self.search is None else self.search.on(row)
+
+    def _results(self, found: OnNode | None) -> list[AllocationResult]:
+        new = iter(() if found is None else found.results)
+        results = [each.shared or next(new, None) for each in self.unallocated]
+        return [each for each in results if each is not None]
+
+    def special_on(self, node_name: str) -> NodeClaim | None:
+        """Return the special claim on the node that was reserved; None without such a claim."""
+        reserved = self.reserved
+        return None if reserved is None or reserved[0] != node_name else reserved[1].special
+
     def on_node(self, one: PodClaim, node_name: str) -> ResourceClaim:
-        """Return a claim with the requests that a node would serve."""
-        special = self.by_node.get(node_name, OnNode()).special
+        """Return a claim with the requests that the reserved node serves."""
+        special = self.special_on(node_name)
         return one.claim if special is None or not one.special else special.claim
 
-    def results_on(self, node_name: str) -> list[AllocationResult]:
-        """Return the allocation of each unallocated claim on a node that passed."""
-        on_node = self.by_node.get(node_name, OnNode())
-        new = iter(() if on_node.found is None else on_node.found.results())
-        unallocated = self.unallocated
-        found = [each.shared or next(new, None) for each in unallocated]
-        return [each for each in found if each is not None]
-
-    def score(self, node_name: str) -> int:
-        """Return the score of a node for requests with alternatives: 8 for each first choice."""
-        on_node = self.by_node.get(node_name)
-        if on_node is None:
-            return 0
-        total = sum(
-            _SUB_REQUESTS_MOST - index
-            for claim in (() if on_node.found is None else on_node.found.chosen)
-            for index in claim
-            if index is not None
-        )
-        return total + sum(map(_score_of, self.claims))
+    def scores(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return int64, (rows,): the scores for requests with alternatives."""
+        if self.search is None:
+            return np.zeros(len(rows), np.int64)
+        return self.search.scores(rows, sum(map(_score_of, self.claims)))
 
 
 def _score_of(one: PodClaim) -> int:

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from moorage.api.devices import ResourceClaim
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.framework.effects import PluginEffects
 from moorage.framework.handle import BindingClient
-from moorage.plugins.claims.attempt import Attempt, OnNode, PodClaim
+from moorage.plugins.claims.attempt import Attempt, PodClaim
 from moorage.plugins.claims.conditions import (
     TIMED_OUT,
     are_ready,
@@ -79,7 +77,7 @@ class ClaimBinder:
         ClaimError
             A write or wait failed or took too long; earlier writes remain.
         """
-        special = attempt.by_node.get(node_name, OnNode()).special
+        special = attempt.special_on(node_name)
         for each in attempt.claims:
             if not is_reserved_for(pod.pod, each.claim) and not _is_unneeded(each, special):
                 await self._publish(each, pod, special if each.special else None)
@@ -98,20 +96,13 @@ class ClaimBinder:
                 self._counts.creates["failure",] += 1
                 raise
             self._counts.creates["success",] += 1
-            self._is_called(one)
+            self._table.is_called(one.uid, one.claim)
         one.claim = await self._writer.reserve(one.claim, one.allocation, pod)
         if special is None:
             self._table.assume(one.claim)
             return
         await self._shown(one.claim)
         await self._writer.tell_pod(pod, one.claim, special)
-
-    def _is_called(self, one: PodClaim) -> None:
-        """Record the pending allocation of the special claim under the claim's new name."""
-        under_way = self._table.find_under_way(one.uid)
-        if under_way is not None:
-            status = under_way.claim.status
-            under_way.claim = msgspec.structs.replace(one.claim, status=status)
 
     async def _shown(self, claim: ResourceClaim) -> None:
         """Wait until the watch shows a claim; otherwise its devices could be allocated again."""

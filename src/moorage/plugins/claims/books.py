@@ -6,6 +6,7 @@ The records are built for the first pod with claims, so a cluster without claims
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from moorage.api.devices import AllocationResult, ResourceClaim
 from moorage.config.feature_gates import FeatureGates
@@ -14,7 +15,15 @@ from moorage.plugins.claims.devices.allocated import AllocatedState
 from moorage.plugins.claims.devices.allocator import Allocator
 from moorage.plugins.claims.devices.contract import Features
 from moorage.plugins.claims.devices.inventory import Inventory
+from moorage.plugins.claims.rows import DeviceRows
 from moorage.snapshot.claim_table import ClaimTable, Key, allocation_of
+
+
+class _Pending(NamedTuple):
+    """An allocation under way; None while the claim shows an allocation, which counts once."""
+
+    key: Key
+    allocation: AllocationResult | None
 
 
 class Holdings:
@@ -32,13 +41,21 @@ class Holdings:
         self._claims = claims
         self._by_capacity = consumable_capacity
         self._counted: dict[Key, AllocationResult] = {}
+        self._pending: dict[str, _Pending] = {}
+        self._pending_of: dict[Key, dict[str, None]] = {}
+        """Uids of allocations under way, by the claim's key; special claims share a key."""
         self._held = self._empty()
-        self._shown_at = self._newer_at = -1
+        self._logs = (claims.shown_log, claims.log)
+        self._positions: tuple[int, ...] = (-1, -1, -1)
 
     def now(self) -> AllocatedState:
-        """Return the currently allocated devices; the caller may add to the result."""
+        """Return the currently allocated devices.
+
+        The result goes on following the claims with each call, and is a new object where it had to
+        be built anew.
+        """
         self._follow()
-        return self._with_under_way(self._held.copy())
+        return self._held
 
     def without(self, given_back: Callable[[ResourceClaim], bool]) -> AllocatedState:
         """Return the allocated devices but for those of some claims.
@@ -48,35 +65,40 @@ class Holdings:
         given_back
             Whether the devices of a claim do not count.
         """
+        self._follow()
         held = self._empty()
         for claim in self._claims.all():
             if claim.status.allocation is not None and not given_back(claim):
                 held.add(claim.status.allocation)
-        return self._with_under_way(held)
-
-    def _with_under_way(self, held: AllocatedState) -> AllocatedState:
-        for under_way in self._claims.under_way():
-            # An allocation that is written, and not yet shown by the watch, counts once.
-            written = self._claims.get(under_way.namespace, under_way.name)
-            if written is None or written.status.allocation is None:
-                held.add(allocation_of(under_way))
+        for pending in self._pending.values():
+            if pending.allocation is not None:
+                held.add(pending.allocation)
         return held
 
     def _empty(self) -> AllocatedState:
         return AllocatedState(consumable_capacity=self._by_capacity)
 
     def _follow(self) -> None:
-        shown, newer = self._claims.shown_log, self._claims.log
-        changed = None if self._shown_at < 0 else shown.since(self._shown_at)
-        more = None if self._newer_at < 0 else newer.since(self._newer_at)
-        self._shown_at, self._newer_at = shown.position, newer.position
-        if changed is None or more is None:
+        (shown, newer), under_way = self._logs, self._claims.under_way_log
+        before = self._positions
+        self._positions = (shown.position, newer.position, under_way.position)
+        if self._positions == before:
+            return
+        logs = zip((shown, newer), before, strict=False)
+        changed = [None if at < 0 else log.since(at) for log, at in logs]
+        begun = None if before[2] < 0 else under_way.since(before[2])
+        if changed[0] is None or changed[1] is None or begun is None:
             self._held, self._counted = self._empty(), {}
+            self._pending, self._pending_of = {}, {}
             keys = [(claim.namespace, claim.name) for claim in self._claims.all()]
+            uids = list(self._claims.under_way_uids())
         else:
-            keys = [*changed, *more]
+            keys = [*changed[0], *changed[1]]
+            uids = [*begun, *(uid for key in keys for uid in self._pending_of.get(key, ()))]
         for key in keys:
             self._count(key)
+        for uid in uids:
+            self._count_pending(uid)
 
     def _count(self, key: Key) -> None:
         claim = self._claims.get(*key)
@@ -87,6 +109,27 @@ class Holdings:
         if held is not None:
             self._held.add(held)
             self._counted[key] = held
+
+    def _count_pending(self, uid: str) -> None:
+        before, now = self._pending.pop(uid, None), self._claims.find_under_way(uid)
+        if before is not None:
+            if before.allocation is not None:
+                self._held.remove(before.allocation)
+            same_key = self._pending_of[before.key]
+            del same_key[uid]
+            if not same_key:
+                del self._pending_of[before.key]
+        if now is None:
+            return
+        key = now.claim.namespace, now.claim.name
+        # An allocation that is written, and not yet shown by the watch, counts once.
+        written = self._claims.get(*key)
+        is_written = written is not None and written.status.allocation is not None
+        allocation = None if is_written else allocation_of(now.claim)
+        if allocation is not None:
+            self._held.add(allocation)
+        self._pending[uid] = _Pending(key, allocation)
+        self._pending_of.setdefault(key, {})[uid] = None
 
 
 class Books:
@@ -110,9 +153,11 @@ class Books:
         by_capacity = self._features.consumable_capacity
         self._holdings = Holdings(handle.snapshot.claims, consumable_capacity=by_capacity)
         self._rng = handle.streams.stream("shares of devices")
+        self.rows = DeviceRows(handle.snapshot.table)
+        """The answers for all rows, of allocators for which all devices count."""
 
     def allocator(self, given_back: Callable[[ResourceClaim], bool] | None = None) -> Allocator:
-        """Return an allocator for one cycle.
+        """Return an allocator, good until the next change of a slice or a claim.
 
         Parameters
         ----------

@@ -38,7 +38,6 @@ from moorage.framework.status import (
     SUCCESS,
     FilterAnswer,
     Status,
-    answer_from,
     error,
     unresolvable,
     unschedulable,
@@ -162,8 +161,7 @@ class DynamicResources:
         attempt = state.read(CLAIMS)
         if attempt.search is None:
             return None
-        nodes = [attempt.snapshot.node(int(row)) for row in view.row_numbers()]
-        return answer_from(attempt.search.judge(nodes), self._handle.reasons)
+        return attempt.search.judge(view)
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
@@ -201,9 +199,7 @@ class DynamicResources:
         attempt = state.read(CLAIMS)
         if not attempt.claims or not self._handle.gates("DRAPrioritizedList"):
             return np.zeros(len(view), np.int64)
-        names = attempt.snapshot.names
-        scores = (attempt.score(names[int(row)]) for row in view.row_numbers())
-        return np.fromiter(scores, np.int64, len(view))
+        return attempt.scores(view.row_numbers())
 
     def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
         """Scale so that the best row has 100."""
@@ -216,7 +212,7 @@ class DynamicResources:
         attempt = state.find(CLAIMS)
         if attempt is None:
             return _missing_state()
-        unallocated, results = attempt.unallocated, attempt.results_on(node_name)
+        unallocated, results = attempt.unallocated, attempt.reserve(node_name)
         if not results and all(each.special for each in unallocated):
             return SUCCESS  # nothing to allocate, or device plugins provide everything
         if len(results) != len(unallocated):
@@ -280,7 +276,7 @@ class DynamicResources:
         claim = ClusterEvent(Resource.RESOURCE_CLAIM, changed)
         return (
             EventRegistration(ClusterEvent(Resource.NODE, node)),
-            EventRegistration(claim, self._hints.claim_changed),
+            EventRegistration(claim, self._hints.claim_changed, self._hints.claim_concerns),
             EventRegistration(generated, self._hints.pod_changed),
             EventRegistration(ClusterEvent(Resource.DEVICE_CLASS, changed)),
             EventRegistration(ClusterEvent(Resource.RESOURCE_SLICE, changed)),
@@ -298,9 +294,13 @@ class DynamicResources:
         if self._books is None:
             timeout = self._filter_timeout_seconds
             self._books = Books(self._handle, filter_timeout_seconds=timeout)
-        allocator = self._books.allocator(given_back) if attempt.unallocated else None
-        timeout_ns = self._binding_timeout_ns
-        return DeviceSearch(attempt, allocator, clock=self._handle.clock, timeout_ns=timeout_ns)
+        return DeviceSearch(
+            attempt,
+            self._books,
+            self._handle,
+            given_back=given_back,
+            timeout_ns=self._binding_timeout_ns,
+        )
 
     def _written_by(self) -> tuple[ClaimBinder, Releases] | None:
         """Return the writers of claims; None without an API client."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from moorage.api.claims import PodResourceClaim
+from moorage.api.claims import ClaimUsers, PodResourceClaim
 from moorage.api.devices import ResourceClaim
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
@@ -118,17 +118,29 @@ class ClaimHints:
             claims = claims_of(waiting, self._table)
         except ClaimError:
             return False
-        if not isinstance(old, ResourceClaim):
-            return _is_among(new, claims)
-        if old.status.allocation is not None and new.status.allocation is None:
+        if _is_deallocated(old, new):
             return True
-        return _is_among(new, claims) and old.status != new.status
+        changed = not isinstance(old, ResourceClaim) or old.status != new.status
+        return changed and _is_among(new, claims)
+
+    def claim_concerns(self, old: object | None, new: object | None) -> ClaimUsers | None:
+        """Return the pods for which `claim_changed` may queue: all of them after a deallocation."""
+        assert isinstance(new, ResourceClaim)
+        if _is_deallocated(old, new):
+            return None
+        return ClaimUsers(new.namespace, new.name)
 
     def pod_changed(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         """Queue the pod itself once all its claims exist."""
         del old
         assert isinstance(new, Pod)
         return new.uid == waiting.uid and claim_fault(new, self._table) is None
+
+
+def _is_deallocated(old: object | None, new: ResourceClaim) -> bool:
+    if not isinstance(old, ResourceClaim):
+        return False
+    return old.status.allocation is not None and new.status.allocation is None
 
 
 def _is_among(claim: ResourceClaim, claims: list[ResourceClaim]) -> bool:

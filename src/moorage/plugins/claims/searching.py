@@ -5,127 +5,221 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresour
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Final
 
-from moorage.api.node import Node
-from moorage.base.clock import Clock
-from moorage.framework.status import SUCCESS, Status, error, unresolvable
-from moorage.plugins.claims.attempt import Attempt, OnNode, PodClaim
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.api.devices import AllocationResult, ResourceClaim
+from moorage.framework.handle import Handle
+from moorage.framework.status import Code, FilterAnswer
+from moorage.plugins.claims.attempt import Attempt
+from moorage.plugins.claims.books import Books
 from moorage.plugins.claims.conditions import is_lost
-from moorage.plugins.claims.devices.allocator import Allocator
+from moorage.plugins.claims.devices.allocator import INVALID_POOLS, Allocator
 from moorage.plugins.claims.devices.contract import (
     AllocationError,
     AllocationTimeoutError,
     NodeFacts,
 )
-from moorage.plugins.claims.extended import NodeClaim
+from moorage.plugins.claims.devices.search import Solution
+from moorage.plugins.claims.findings import Asked, Findings, OnNode
+from moorage.plugins.claims.rows import (
+    ALLOCATED,
+    INVALID_POOL,
+    NOT_ALLOCATED,
+    RowAnswers,
+    outcome,
+)
+from moorage.plugins.nodes.terms import SelectorQuestion
+from moorage.snapshot.view import NodeView
 
 LEFT_OVER: Final = "cannot schedule extended resource claim"
 NO_FIT: Final = "cannot fit resource"
 NOT_AVAILABLE: Final = "resourceclaim not available on the node"
-NOT_ALLOCATED: Final = "cannot allocate all claims"
+NOT_ENOUGH: Final = "cannot allocate all claims"
+
+RowArray = NDArray[np.int64]
 
 _NO_RESOURCE_LEFT: Final[tuple[str, ...]] = ()
+_PASSES: Final = 0
+"""Id of no reasons."""
+_UNRESOLVABLE: Final = np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
 
 
 class DeviceSearch:
-    """Judges nodes for one attempt.
+    """Judges rows for one attempt.
 
     Parameters
     ----------
     attempt
-        The claims; the search adds allocations by node and the claims that nodes cannot reach.
-    allocator
-        Finds devices; None if every claim is allocated.
-    clock, timeout_ns
+        The claims; the search adds the claims that nodes cannot reach.
+    books
+        The devices.
+    handle
+        The clock, and the table of reasons.
+    given_back
+        Whether the devices of a claim do not count as allocated; None where all count.
+    timeout_ns
         Time limit for allocated devices to become ready; None to never wait for devices.
     """
 
     def __init__(
         self,
         attempt: Attempt,
-        allocator: Allocator | None,
+        books: Books,
+        handle: Handle,
         *,
-        clock: Clock,
+        given_back: Callable[[ResourceClaim], bool] | None,
         timeout_ns: int | None,
     ) -> None:
         self._attempt = attempt
-        self._allocator = allocator
+        self._books = books
+        self._snapshot = attempt.snapshot
+        self._reasons = handle.reasons
+        self._allocator_of_others = None if given_back is None else books.allocator(given_back)
         # The state of a claim's devices does not depend on the node.
         self._lost = [
             timeout_ns is not None
             and each.is_allocated
-            and is_lost(each.claim, clock, timeout_ns=timeout_ns)
+            and is_lost(each.claim, handle.clock, timeout_ns=timeout_ns)
             for each in attempt.claims
         ]
+        self._reachable = [
+            None if each.reachable is None else SelectorQuestion(each.reachable)
+            for each in attempt.claims
+        ]
+        self._asked: dict[tuple[str, ...], Asked] = {}
+        self._structure = -1
+        self._findings = Findings(0, self._results)
 
-    def judge(self, nodes: Sequence[Node]) -> list[Status]:
-        """Return the status of each node; an Error applies to all nodes."""
+    def judge(self, view: NodeView) -> FilterAnswer | None:
+        """Return the answer for the rows of a view; an Error applies to all rows."""
         if self._attempt.left_over is not None:
-            return [unresolvable(LEFT_OVER)] * len(nodes)
-        statuses = [SUCCESS] * len(nodes)
-        asked: dict[tuple[str, ...], list[int]] = {}
-        for index, node in enumerate(nodes):
-            resources = self._left_to_devices(node)
-            if resources is None:
-                statuses[index] = unresolvable(NO_FIT)
-            elif resources or self._attempt.has_own:
-                asked.setdefault(resources, []).append(index)
+            return self._all(view, LEFT_OVER)
+        structure = self._snapshot.table.columns.structure
+        if structure != self._structure:  # the first call, or rows have other numbers now
+            self._structure = structure
+            self._findings = Findings(self._snapshot.num_nodes, self._results)
+        rows = view.row_numbers()
+        reason_n = np.full(len(rows), _PASSES, np.int32)
         try:
-            for resources, indexes in asked.items():
-                found = self._find(resources, [nodes[index] for index in indexes])
-                for index, status in zip(indexes, found, strict=True):
-                    statuses[index] = status
+            for resources, positions in self._by_resources(rows, reason_n):
+                where = rows if positions is None else rows[positions]
+                found_n = self._find(resources, where)
+                reason_n[slice(None) if positions is None else positions] = found_n
         except (AllocationError, AllocationTimeoutError) as broken:
-            return [error(str(broken))] * len(nodes)
-        return statuses
+            return self._all(view, str(broken), Code.ERROR)
+        if not reason_n.any():
+            return None
+        code_n = np.where(reason_n == _PASSES, np.uint8(Code.SUCCESS), _UNRESOLVABLE)
+        return FilterAnswer(code_n, reason_n)
 
-    def _left_to_devices(self, node: Node) -> tuple[str, ...] | None:
-        extended = self._attempt.extended
-        return _NO_RESOURCE_LEFT if extended is None else extended.left_to_devices(node)
+    def on(self, row: int) -> OnNode | None:
+        """Return the allocations on a row; None for a row that did not pass."""
+        if self._structure != self._snapshot.table.columns.structure:
+            return None
+        return self._findings.on(row)
 
-    def _find(self, resources: tuple[str, ...], nodes: Sequence[Node]) -> list[Status]:
-        """Find devices on nodes where devices must provide the same resources."""
-        attempt, extended = self._attempt, self._attempt.extended
-        special = None if extended is None else extended.on_node(resources)
-        statuses = self._allocated(nodes, special)
-        for index, node in enumerate(nodes):
-            if not statuses[index].ok:
-                continue
-            missing = [
-                i for i, each in enumerate(attempt.claims) if self._is_missing(i, each, node)
-            ]
-            if missing:
-                attempt.unavailable.update(dict.fromkeys(missing))
-                attempt.by_node.pop(node.name, None)
-                statuses[index] = unresolvable(NOT_AVAILABLE)
-        return statuses
+    def scores(self, rows: RowArray, more: int) -> NDArray[np.int64]:
+        """Return int64, (rows,): points for alternatives, and `more` on each row that passed."""
+        return self._findings.scores(rows, more)
 
-    def _is_missing(self, index: int, one: PodClaim, node: Node) -> bool:
-        """Whether an allocated claim cannot be used on a node."""
-        if self._lost[index]:
-            return True
-        reachable = one.reachable
-        return reachable is not None and not reachable.matches(node.metadata.labels, node.name)
+    def _all(
+        self, view: NodeView, reason: str, code: Code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+    ) -> FilterAnswer:
+        reason_n = np.full(len(view), self._reasons.intern(reason), np.int32)
+        return FilterAnswer(np.full(len(view), code, np.uint8), reason_n)
 
-    def _allocated(self, nodes: Sequence[Node], special: NodeClaim | None) -> list[Status]:
-        attempt = self._attempt
-        if self._allocator is None:
-            return [SUCCESS] * len(nodes)
-        claims = attempt.asked_for(special)
-        if not claims:
-            for node in nodes:
-                attempt.by_node[node.name] = OnNode(None, special)
-            return [SUCCESS] * len(nodes)
-        without = unresolvable(NOT_ALLOCATED)  # one object for all: there are thousands of nodes
-        facts = [NodeFacts(node.name, node.metadata.labels) for node in nodes]
-        statuses = []
-        for node, found in zip(nodes, self._allocator.allocate_nodes(facts, claims), strict=True):
-            if found.is_allocated:
-                attempt.by_node[node.name] = OnNode(found, special)
-                statuses.append(SUCCESS)
+    def _by_resources(
+        self, rows: RowArray, reason_n: NDArray[np.int32]
+    ) -> list[tuple[tuple[str, ...], RowArray | None]]:
+        """Group rows by the resources that devices must provide there.
+
+        Returns the positions of each group, None for every row, without the rows that need no
+        devices. Rows that lack a resource get their reason.
+        """
+        extended, has_own = self._attempt.extended, self._attempt.has_own
+        if extended is None:
+            return [(_NO_RESOURCE_LEFT, None)] if has_own else []
+        groups: dict[tuple[str, ...], list[int]] = {}
+        no_fit = self._reasons.intern(NO_FIT)
+        for position, row in enumerate(rows.tolist()):
+            resources = extended.left_to_devices(self._snapshot.node(row))
+            if resources is None:
+                reason_n[position] = no_fit
+            elif resources or has_own:
+                groups.setdefault(resources, []).append(position)
+        return [(resources, np.array(group)) for resources, group in groups.items()]
+
+    def _find(self, resources: tuple[str, ...], rows: RowArray) -> NDArray[np.int32]:
+        """Judge rows where devices must provide the same resources; return ids of reasons."""
+        reason_n = self._allocate(resources, rows)
+        missing_n = np.zeros(len(rows), np.bool_)
+        for index, reachable in enumerate(self._reachable):
+            if self._lost[index]:
+                out_n = np.ones(len(rows), np.bool_)
+            elif reachable is not None:
+                out_n = ~reachable.holds(self._snapshot, self._snapshot.rows(rows))
             else:
-                attempt.by_node.pop(node.name, None)
-                statuses.append(unresolvable(found.reason) if found.reason else without)
-        return statuses
+                continue
+            out_n &= reason_n == _PASSES
+            if out_n.any():
+                self._attempt.unavailable[index] = None
+                missing_n |= out_n
+        if missing_n.any():
+            reason_n[missing_n] = self._reasons.intern(NOT_AVAILABLE)
+            self._findings.rejected(rows[missing_n])
+        return reason_n
+
+    def _allocate(self, resources: tuple[str, ...], rows: RowArray) -> NDArray[np.int32]:
+        """Search devices for the claims without an allocation; return ids of reasons."""
+        if not self._attempt.unallocated:
+            return np.full(len(rows), _PASSES, np.int32)
+        allocator = self._allocator()
+        asked = self._asked.get(resources)
+        if asked is None:
+            extended = self._attempt.extended
+            special = None if extended is None else extended.on_node(resources)
+            claims = self._attempt.asked_for(special)
+            asked = self._asked[resources] = Asked(special, allocator.compile(claims))
+        if not asked.demands:
+            self._findings.passed(rows, asked, {}, np.zeros(len(rows), np.int32))
+            return np.full(len(rows), _PASSES, np.int32)
+        found = self._answers(allocator, asked, rows)
+        is_allocated_n = found.outcome_n == ALLOCATED
+        if is_allocated_n.all():
+            self._findings.passed(rows, asked, found.found, found.number_n)
+            return np.full(len(rows), _PASSES, np.int32)
+        passed = rows[is_allocated_n]
+        self._findings.rejected(rows)
+        self._findings.passed(passed, asked, found.found, found.number_n[is_allocated_n])
+        return self._reason_ids()[found.outcome_n]
+
+    def _reason_ids(self) -> NDArray[np.int32]:
+        """Return int32, (outcomes,): the id of the reasons for each outcome of a search."""
+        ids = np.full(INVALID_POOL + 1, _PASSES, np.int32)
+        ids[NOT_ALLOCATED] = self._reasons.intern(NOT_ENOUGH)
+        ids[INVALID_POOL] = self._reasons.intern(INVALID_POOLS)
+        return ids
+
+    def _answers(self, allocator: Allocator, asked: Asked, rows: RowArray) -> RowAnswers:
+        if self._allocator_of_others is None:
+            return self._books.rows.answers(allocator, asked.demands, rows)
+        facts = [self._facts(row) for row in rows.tolist()]
+        answers = allocator.allocate_nodes(facts, asked.demands)
+        outcomes = [outcome(seen, solution) for seen, solution in answers]
+        found = {at: solution for at, (_, solution) in enumerate(answers) if solution is not None}
+        number_n = np.arange(len(rows), dtype=np.int32)
+        return RowAnswers(number_n, np.array(outcomes, np.uint8), found)
+
+    def _allocator(self) -> Allocator:
+        return self._allocator_of_others or self._books.allocator()
+
+    def _results(self, row: int, asked: Asked, solution: Solution) -> list[AllocationResult]:
+        return self._allocator().results(self._facts(row), asked.demands, solution)
+
+    def _facts(self, row: int) -> NodeFacts:
+        node = self._snapshot.node(row)
+        return NodeFacts(node.name, node.metadata.labels)

@@ -77,10 +77,14 @@ class Asking:
 
     def of(self, pod: PodInfo) -> GpuAsk:
         """Return what a pod asks for."""
-        annotated = pod.part(self.kind).value if pod.annotations else None
+        annotated = self.annotated(pod)
         if annotated is not None:
             return annotated
         return memo_of(pod.part(RESOURCES), self.kind, self._by_resources)
+
+    def annotated(self, pod: PodInfo) -> GpuAsk | None:
+        """Return what the annotations of a pod ask for; None for a pod without them."""
+        return pod.part(self.kind).value if pod.annotations else None
 
     def devices_of(self, pod: PodInfo) -> tuple[int, ...] | None:
         """Return the devices that the pod's annotation names; None without a valid annotation."""

@@ -12,17 +12,16 @@ kubernetes-scheduler-simulator.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
 from moorage.config.plugin_args_gpu import TypicalPod
-from moorage.plugins.gpu_share.typical import FloatArray, NodeStates, admitted, shares
+from moorage.plugins.gpu_share.typical import FloatArray, NodeStates, Sizes, admitted, shares
 
 # Categories in the order in which their sums are added. Idle GPU that a kind of pods can use is in
 # none of them; the devices without room for a share of it are in NO_GPU.
 _NEITHER, _NO_GPU, _NO_CPU, _PLAIN_FITS, _PLAIN_FULL, _NO_MODEL = range(6)
-_CATEGORIES: Final = np.arange(6)[:, None, None]
+_CATEGORIES = 6
 
 
 class Fragmentation:
@@ -39,10 +38,9 @@ class Fragmentation:
         self._share_j1 = shares(pods)[:, None]
         self._cpu_j1 = np.array([[pod.cpu_milli] for pod in pods], np.int64)
         self._gpus_j1 = np.array([[pod.gpus] for pod in pods], np.int64)
-        milli_j = np.array([pod.gpu_milli if pod.gpus else 0 for pod in pods], np.int64)
-        milli_u, self._size_j = np.unique(milli_j, return_inverse=True)
-        self._milli_u11 = milli_u[:, None, None]
+        self._sizes = Sizes(np.array([pod.gpu_milli if pod.gpus else 0 for pod in pods], np.int64))
         self._plain_j1 = self._gpus_j1 == 0
+        self._with_cpu_j1 = np.where(self._plain_j1, _PLAIN_FITS, _NO_GPU)
         self._names_models = any(self._kinds)
         self._refused_jm = np.zeros((0, 0), np.bool_)
 
@@ -56,29 +54,24 @@ class Fragmentation:
         models
             Names of the models, by index.
         """
-        room_usd = states.free_sd >= self._milli_u11
-        # A device that is not there is -1, and has no room for any kind that asks for a GPU.
-        free_sd = np.maximum(states.free_sd, 0)
-        idle_s = np.add.reduce(free_sd, axis=1)
-        usable_us = np.add.reduce(room_usd * free_sd, axis=2)
-        count_us = np.add.reduce(room_usd, axis=2)
-        has_gpu_js = count_us[self._size_j] >= self._gpus_j1
-        has_cpu_js = states.cpu_s >= self._cpu_j1
+        usable_us, count_us = self._sizes.room(states.free_sd)
+        size_j = self._sizes.of_kind
+        idle_s = np.add.reduce(np.maximum(states.free_sd, 0), axis=1)
+        has_gpu_js = count_us[size_j] >= self._gpus_j1
         category_js = np.where(
-            self._plain_j1,
-            np.where(has_cpu_js, _PLAIN_FITS, _PLAIN_FULL),
-            np.where(
-                has_cpu_js,
-                _NO_GPU,
-                np.where(has_gpu_js, _NO_CPU, _NEITHER),
-            ),
+            states.cpu_s >= self._cpu_j1,
+            self._with_cpu_j1,
+            np.where(self._plain_j1, _PLAIN_FULL, np.where(has_gpu_js, _NO_CPU, _NEITHER)),
         )
         if self._names_models:
             category_js[self._refused(models)[:, states.model_s]] = _NO_MODEL
-        usable_js = usable_us[self._size_j] * (has_gpu_js & (category_js == _NO_GPU))
+        usable_js = usable_us[size_j] * (has_gpu_js & (category_js == _NO_GPU))
         amount_js = self._share_j1 * (idle_s - usable_js)
-        sums_cs = np.cumsum(np.where(category_js == _CATEGORIES, amount_js, 0.0), axis=1)[:, -1]
-        total_s: FloatArray = np.cumsum(sums_cs, axis=0)[-1]
+        # bincount adds in the order of its input: one kind after the other.
+        count = len(idle_s)
+        bin_js = category_js * count + np.arange(count)
+        sums = np.bincount(bin_js.ravel(), amount_js.ravel(), _CATEGORIES * count)
+        total_s: FloatArray = np.cumsum(sums.reshape(_CATEGORIES, count), axis=0)[-1]
         return total_s
 
     def _refused(self, models: Sequence[str]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:

@@ -32,7 +32,7 @@ IntArray = NDArray[np.int64]
 
 
 class _Known(NamedTuple):
-    """What a pod on a node asks for; its tag is "" where it asks for no GPU."""
+    """The request of a pod on a node; the tag is "" for a pod that asks for no GPU."""
 
     info: PodInfo
     ask: GpuAsk

@@ -25,6 +25,7 @@ from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import MERGE_PATCH, Handle
 from moorage.framework.points import EventRegistration, PreFilterResult
+from moorage.framework.relaxations import Ladder
 from moorage.framework.status import (
     SKIP,
     SUCCESS,
@@ -37,6 +38,7 @@ from moorage.framework.status import (
 )
 from moorage.plugins.gpu_share.asking import GpuAsk
 from moorage.plugins.gpu_share.devices import DeviceColumns, whole_devices
+from moorage.plugins.gpu_share.relaxing import smaller_asks
 from moorage.plugins.gpu_share.sharing import RowRoom, cpu_of, sharing_of
 from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.shape import RESOURCES
@@ -91,6 +93,7 @@ class GpuShare:
             filter_reads=Reads.NODE | Reads.PODS,
             shape_parts=(self._asking.kind, RESOURCES),
             passes_row=self.passes_row,
+            relaxations=self.relaxations,
         )
 
     # -- PreFilter and Filter ------------------------------------------------------------------
@@ -142,6 +145,16 @@ class GpuShare:
         if ask.is_share:
             return devices.largest_n.item(row) >= ask.milli
         return devices.whole_n.item(row) >= ask.gpus
+
+    def relaxations(self, pod: PodInfo) -> Sequence[Ladder]:
+        """Return smaller demands of a pod that asks by annotations.
+
+        A pod that asks by resources requests less of them like of any other resource.
+        """
+        ask = self._asking.annotated(pod)
+        if ask is None or ask.fault:
+            return ()
+        return list(smaller_asks(ask, self._names, self._sharing.devices))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register pods that free devices, and nodes that may have some."""

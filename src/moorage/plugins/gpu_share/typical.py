@@ -65,6 +65,45 @@ def admitted(kinds: Sequence[Collection[str]], models: Sequence[str]) -> FloatAr
     return np.array([[float(not each or model in each) for each in kinds] for model in models])
 
 
+class Sizes:
+    """The milli-GPU of one device that kinds of pods ask for, each size once.
+
+    Parameters
+    ----------
+    milli_j
+        int64, (kinds,), milli-GPU; 0 for a kind that asks for no GPU.
+
+    Attributes
+    ----------
+    of_kind
+        int64, (kinds,): index of the size of a kind.
+    """
+
+    def __init__(self, milli_j: IntArray) -> None:
+        milli_u, self.of_kind = np.unique(milli_j, return_inverse=True)
+        self._milli_u1 = milli_u[:, None]
+
+    def room(self, free_sd: IntArray) -> tuple[IntArray, IntArray]:
+        """Return idle milli-GPU on the devices with room for a size, and their number.
+
+        Parameters
+        ----------
+        free_sd
+            As of `NodeStates`.
+
+        Returns
+        -------
+        tuple
+            int64, (sizes, s), twice.
+        """
+        # Sums over the first axis take whole rows at a time; over the last, a few devices.
+        free_d1s = np.ascontiguousarray(free_sd.T)[:, None, :]
+        fits_dus = free_d1s >= self._milli_u1
+        room_us: IntArray = np.add.reduce(fits_dus * np.maximum(free_d1s, 0), axis=0)
+        count_us: IntArray = np.add.reduce(fits_dus.view(np.int8), axis=0, dtype=np.int64)
+        return room_us, count_us
+
+
 class TypicalPods:
     """The pods that are expected.
 
@@ -86,8 +125,7 @@ class TypicalPods:
         self._cpu_j1 = self._cpu_j[:, None]
         self._gpus_j1 = np.array([[pod.gpus] for pod in with_gpus], np.int64)
         milli_j = np.array([pod.gpu_milli for pod in with_gpus], np.int64)
-        milli_u, self._size_j = np.unique(milli_j, return_inverse=True)
-        self._milli_u11 = milli_u[:, None, None]
+        self._sizes = Sizes(milli_j)
         self._total_j = self._gpus_j1[:, 0] * milli_j
         self._total_j1 = self._total_j[:, None]
         self._milli_per_cpu = 0.0
@@ -113,12 +151,11 @@ class TypicalPods:
         models
             Names of the models, by index.
         """
-        fits_usd = states.free_sd >= self._milli_u11
-        room_us = np.add.reduce(fits_usd * states.free_sd, axis=2)
-        count_us = np.add.reduce(fits_usd, axis=2)
+        room_us, count_us = self._sizes.room(states.free_sd)
+        size_j = self._sizes.of_kind
         spare_js = states.cpu_s - self._cpu_j1
-        fits_js = (count_us[self._size_j] >= self._gpus_j1) & (spare_js >= 0)
-        usable_js = room_us[self._size_j] * self._share_j1
+        fits_js = (count_us[size_j] >= self._gpus_j1) & (spare_js >= 0)
+        usable_js = room_us[size_j] * self._share_j1
         if self._limited:
             served_js = (self._total_j1 + self._milli_per_cpu * spare_js) * self._share_j1
             np.minimum(usable_js, served_js, out=usable_js)

@@ -58,9 +58,10 @@ class PodTopologySpread:
         written = SYSTEM_DEFAULTS if self._system else args.default_constraints
         self._defaults = DefaultConstraints(written, handle.snapshot.listers)
         self._layouts = Layouts(handle.snapshot)
-        self._reason_by_code = np.zeros(max(KEY_MISSING, TOO_SKEWED) + 1, np.int32)
-        self._reason_by_code[TOO_SKEWED] = handle.reasons.intern(REASON)
-        self._reason_by_code[KEY_MISSING] = handle.reasons.intern(REASON_LABEL)
+        self._reasons = (
+            (TOO_SKEWED, handle.reasons.intern(REASON)),
+            (KEY_MISSING, handle.reasons.intern(REASON_LABEL)),
+        )
 
     def capabilities(self) -> Capabilities:
         """Declare which pods PreFilter skips."""
@@ -125,7 +126,8 @@ class PodTopologySpread:
             code_n = skew.judge(view)
         if code_n is None:
             return None
-        return FilterAnswer(code_n, self._reason_by_code.take(code_n))
+        checks = [(code_n == code, code, reason) for code, reason in self._reasons]
+        return FilterAnswer.of_checks(*[each for each in checks if np.count_nonzero(each[0])])
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Count matching pods by domain; skip pods without soft constraints."""

@@ -20,8 +20,13 @@ from moorage.base import aio
 from moorage.base.errors import ApiError, TooManyRequestsError
 
 HEAD_BYTES: Final = 8
-_NICE: Final = 10
-"""The scheduler and the API server come first where processors are few."""
+_STEP_BACK: Final = "import os; os.setpgid(0, 0); os.nice(19); "
+"""The first code of the process: it leaves scarce processors to scheduler and API server.
+
+The process makes a process group of its own: Ctrl-C is for the scheduler, which ends the process.
+It stays in the session. Linux may share processors out by sessions first (sched_autogroup), and
+then heeds niceness only among the processes of one.
+"""
 WAITING_MOST: Final = 8
 """Questions that wait for the one before; a further one is refused with 429."""
 ANSWER_SECONDS_MOST: Final = 60.0
@@ -73,6 +78,11 @@ class AnsweringProcess:
         self._idle: asyncio.TimerHandle | None = None
         self._tasks = aio.TaskOwner()
 
+    @property
+    def pid(self) -> int | None:
+        """The process that is there, None before the first question."""
+        return None if self._process is None else self._process.pid
+
     async def ask(self, question: Callable[[], bytes]) -> bytes:
         """Return the frame that answers a question.
 
@@ -113,6 +123,8 @@ class AnsweringProcess:
             self._idle.cancel()
         process, self._process = self._process, None
         if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                process.kill()  # it may have no group yet
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, 9)
             await process.wait()
@@ -167,20 +179,16 @@ class AnsweringProcess:
         return await process.stdout.readexactly(int.from_bytes(head))
 
     async def _started(self) -> asyncio.subprocess.Process:
-        """Start the process in a group of its own: Ctrl-C is for the scheduler, which ends it."""
         threads = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",
-            self._code,
+            _STEP_BACK + self._code,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            start_new_session=True,
             limit=_BUFFER_BYTES,
             env={**os.environ, **threads},
         )
-        with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, process.pid, _NICE)
         assert process.stdin is not None, "a pipe"
         await _send(process.stdin, self._mirrored.first())
         return process

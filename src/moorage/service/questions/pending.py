@@ -1,4 +1,4 @@
-"""Where pods wait, as their conditions tell: for a state that is only watched.
+"""The queues that pods wait in, by their conditions: for a state that is only watched.
 
 Another scheduler decides there, and nothing is known of its queue but what it writes.
 """

@@ -18,7 +18,7 @@ _ATTEMPTS_MAX: Final = 1_000_000_000
 
 
 class RecordsHeld(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """How many records the scheduler holds.
+    """The number of records that the scheduler holds.
 
     Parameters
     ----------

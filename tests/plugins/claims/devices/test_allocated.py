@@ -49,12 +49,3 @@ def test_a_share_of_an_amount_that_cannot_be_read_is_the_whole_device():
     assert (books.is_taken(A), books.consumed(A)) == (True, {"memory": GI, "x": NANO})
     books.remove(allocation(unreadable))
     assert (books.is_taken(A), books.consumed(A)) == (False, {"memory": GI, "x": NANO})
-
-
-def test_a_copy_is_independent():
-    books = AllocatedState([SHARE_1])
-    copy = books.copy()
-    copy.add(SHARE_2)
-    books.remove(SHARE_1)
-    assert books.pools == {}
-    assert copy.consumed(A) == {"memory": 3 * GI, "x": NANO}

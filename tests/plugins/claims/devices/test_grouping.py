@@ -12,7 +12,7 @@ from moorage.api.devices import ResourceSlice
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.plugins.claims.devices.allocated import AllocatedState
-from moorage.plugins.claims.devices.allocator import Allocator
+from moorage.plugins.claims.devices.allocator import INVALID_POOLS, Allocator
 from moorage.plugins.claims.devices.contract import AllocationError, NodeAllocationError, NodeFacts
 from moorage.plugins.claims.devices.inventory import Inventory
 from moorage.plugins.claims.devices.search import NodeSearch
@@ -55,10 +55,18 @@ def one_by_one(allocates: Allocator, wanted) -> list[object]:
 
 def grouped(allocates: Allocator, wanted) -> list[object]:
     try:
-        found = allocates.allocate_nodes(NODES, wanted)
+        demands = allocates.compile(wanted)
+        found = allocates.allocate_nodes(NODES, demands)
     except AllocationError as error:
         return [str(error)]
-    return [plain(each.results()) if each.is_allocated else each.reason for each in found]
+    return [
+        plain(allocates.results(node, demands, solution))
+        if solution is not None
+        else INVALID_POOLS
+        if view.has_invalid_pool
+        else None
+        for node, (view, solution) in zip(NODES, found, strict=True)
+    ]
 
 
 @settings(max_examples=60, deadline=None)
@@ -132,12 +140,15 @@ def test_nodes_with_the_same_devices_are_searched_once(monkeypatch):
         allocation({"pool": "n4", "device": "n4-0"}),
     ]
     wanted = claim(exactly(count=2), constraints=[{"matchAttribute": "gpu.example.com/x"}])
-    found = allocator(slices, held=held).allocate_nodes(nodes, [wanted])
+    allocates = allocator(slices, held=held)
+    demands = allocates.compile([wanted])
+    found = allocates.allocate_nodes(nodes, demands)
     assert len(runs) == 2
     taken = [
         [each.device for each in result.devices.results]
-        for one in found
-        for result in one.results()
+        for node, (_, solution) in zip(nodes, found, strict=True)
+        if solution is not None
+        for result in allocates.results(node, demands, solution)
     ]
     assert taken == [
         ["n0-0", "n0-2"],
@@ -153,9 +164,10 @@ def test_the_chosen_alternative_is_reported_for_each_node():
     nodes = [NodeFacts("n0", {}), NodeFacts("n1", {}), NodeFacts("n2", {})]
     slices = [_node_slice("n0", uid=False), slice_("s-n1", device("a"), pool="n1", nodeName="n1")]
     wanted = claim(first_of("f", exactly("many", 3), exactly("one", 1)))
-    found = allocator(slices).allocate_nodes(nodes, [wanted, claim(name="nothing")])
-    assert [each.chosen for each in found] == [((0,), ()), ((1,), ()), ()]
-    assert [each.is_allocated for each in found] == [True, True, False]
+    allocates = allocator(slices)
+    demands = allocates.compile([wanted, claim(name="nothing")])
+    found = allocates.allocate_nodes(nodes, demands)
+    assert [each and each.chosen for _, each in found] == [((0,), ()), ((1,), ()), None]
 
 
 def test_counters_of_devices_that_no_request_selects_distinguish_nodes():
@@ -181,8 +193,9 @@ def test_counters_of_devices_that_no_request_selects_distinguish_nodes():
     ]
     wanted = claim(exactly("r", 1, 'has(device.attributes["gpu.example.com"].x)'))
     allocates = allocator([*pool("n0"), *pool("n1")], held=held)
-    found = allocates.allocate_nodes([NodeFacts("n0", {}), NodeFacts("n1", {})], [wanted])
-    assert [each.is_allocated for each in found] == [True, False]
+    nodes = [NodeFacts("n0", {}), NodeFacts("n1", {})]
+    found = allocates.allocate_nodes(nodes, allocates.compile([wanted]))
+    assert [each is not None for _, each in found] == [True, False]
 
 
 def test_a_slice_of_another_node_completes_a_pool():

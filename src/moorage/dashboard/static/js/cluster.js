@@ -4,7 +4,7 @@
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { acting } from "./acting.js";
 import { colours, KEYS } from "./colours.js";
-import { amount, count, nodeLink, percent, podLink } from "./format.js";
+import { amount, amountOf, count, nodeLink, percent, podLink } from "./format.js";
 import { choice, choose } from "./route.js";
 import { can, store } from "./store.js";
 import { byNumber, layout, paint, requested, stranded } from "./tiles.js";
@@ -13,6 +13,8 @@ import { byNumber, layout, paint, requested, stranded } from "./tiles.js";
 
 const BASIC = ["cpu", "memory", "pods"];
 const ROWS = 200;
+// The browser's own clock tells by this mark how long the first picture took.
+const FIRST = "first picture";
 const ZONE = "topology.kubernetes.io/zone";
 
 /** @type {import("./tiles.js").Layout | null} */
@@ -21,7 +23,7 @@ let made = null;
 export function clusterView() {
   if (!store.nodes.size) {
     return html`<p class="empty">
-      The cluster has no nodes yet. ${can("add-nodes") ? "Add some below." : ""}
+      The scheduler sees no node. ${can("add-nodes") ? "Add some below." : "Nodes are shown here as soon as they register with the API server."}
     </p>
     ${acting("add-nodes")}`;
   }
@@ -50,6 +52,7 @@ export function clusterView() {
       )}
       <li><span class="hatched" aria-hidden="true"></span> of no use: another resource is gone</li>
     </ul>
+    <p class="hidden" role="status">${how.chosen ? `${how.chosen} is chosen; its amounts and pods follow` : nothing}</p>
     <div class=${how.chosen ? "split" : ""}>
       ${how.table ? table(how.resource) : tiles(how, colour.of)} ${detail(how.chosen)}
     </div>
@@ -101,7 +104,7 @@ function totals(resource) {
   }
   return html`<p class="sum">
     <strong>${percent(used, all)}</strong> of ${resource} requested:
-    ${amount(resource, used)} of ${amount(resource, all)} on ${count(store.nodes.size, "node")}${
+    ${amountOf(resource, used, all)} on ${count(store.nodes.size, "node")}${
       lost ? html`; ${amount(resource, lost)} is left where another resource is gone` : nothing
     }
   </p>`;
@@ -120,6 +123,7 @@ function tiles(how, colourOf) {
     canvas.style.height = `${made.height}px`;
     paint(canvas, made, { resource: how.resource, colourOf, chosen: how.chosen });
     canvas.dataset.painted = String(made.tiles.length);
+    if (!performance.getEntriesByName(FIRST).length) performance.mark(FIRST);
   });
   return html`<div class="tiles">
     <canvas
@@ -157,6 +161,15 @@ function step(event) {
   event.preventDefault();
   const next = at < 0 ? 0 : Math.min(Math.max(at + moves[event.key], 0), all.length - 1);
   choose({ node: all[next].name });
+  if (event.target instanceof HTMLElement) keepInSight(event.target, all[next]);
+}
+
+/** Scrolls to a tile that is out of sight. @param {HTMLElement} canvas @param {import("./tiles.js").Tile} tile */
+function keepInSight(canvas, tile) {
+  const top = canvas.getBoundingClientRect().top + tile.y;
+  // On a phone the chosen node's sheet covers the lower half.
+  const seen = matchMedia("(max-width: 700px)").matches ? innerHeight / 2 : innerHeight;
+  if (top < 0 || top + tile.height > seen) scrollBy({ top: top - seen / 2 });
 }
 
 /** @param {string} resource */
@@ -171,7 +184,7 @@ function table(resource) {
         <tr>
           <th scope="col">Node</th>
           <th scope="col">${resource}</th>
-          <th scope="col">Pods</th>
+          <th scope="col" class="figure">Pods</th>
           <th scope="col">State</th>
         </tr>
       </thead>
@@ -183,8 +196,8 @@ function table(resource) {
           const all = node.allocatable[resource] ?? 0;
           return html`<tr>
             <th scope="row"><a href=${nodeLink(name)}>${name}</a></th>
-            <td>${bar(used, all)} ${amount(resource, used)} of ${amount(resource, all)}</td>
-            <td>${node.pods?.length ?? 0}</td>
+            <td>${bar(used, all)} ${amountOf(resource, used, all)}</td>
+            <td class="figure">${node.pods?.length ?? 0}</td>
             <td>${stateOf(node)}</td>
           </tr>`;
         })}
@@ -218,7 +231,7 @@ function detail(name) {
   if (!node) return html`<aside class="detail" aria-label="Node">${close}<p>The node ${name} is gone.</p></aside>`;
   const pods = node.pods ?? [];
   const offered = Object.keys(node.allocatable).filter((each) => node.allocatable[each]);
-  return html`<aside class="detail" aria-label="Node" aria-live="polite">
+  return html`<aside class="detail" aria-label="Node">
     ${close}
     <h2>${name}</h2>
     <p class="quiet">
@@ -230,14 +243,14 @@ function detail(name) {
       ${offered.map(
         (each) => html`<dt>${each}</dt>
           <dd>
+            <span class="of">${amountOf(each, requested(node, each), node.allocatable[each])}</span>
             ${bar(requested(node, each), node.allocatable[each])}
-            ${amount(each, requested(node, each))} of ${amount(each, node.allocatable[each])}
           </dd>`,
       )}
     </dl>
     ${acting("cordon", { node: name, on: !node.unschedulable })}
     <h3>${count(pods.length, "pod")}</h3>
-    <ul class="pods">
+    <ul class="pods on-node">
       ${pods.slice(0, ROWS).map(
         (pod) => html`<li>
           <a href=${podLink(pod)}>${pod.namespace}/${pod.name}</a>

@@ -52,7 +52,8 @@ export function decisionsView() {
         </caption>
         <thead>
           <tr>
-            ${["Time", "Pod", "Outcome", "Node or reason", "Nodes", "Took"].map((each) => html`<th scope="col">${each}</th>`)}
+            ${["Time", "Outcome", "Pod", "Node or reason"].map((each) => html`<th scope="col">${each}</th>`)}
+            ${["Nodes", "Took"].map((each) => html`<th scope="col" class="figure">${each}</th>`)}
           </tr>
         </thead>
         <tbody>
@@ -67,11 +68,11 @@ export function decisionsView() {
 function row(each) {
   return html`<tr>
     <td><time>${clock(each.time)}</time></td>
-    <th scope="row"><a href=${podLink(each)}>${each.namespace}/${each.name}</a></th>
     <td class="outcome ${each.outcome}">${each.outcome}</td>
+    <th scope="row"><a href=${podLink(each)}>${each.namespace}/${each.name}</a></th>
     <td class="reason">${each.node ? html`<a href=${nodeLink(each.node)}>${each.node}</a>` : nothing} ${each.message ?? ""}</td>
-    <td>${each.feasible ?? 0} of ${each.evaluated ?? 0}</td>
-    <td>${duration(each.seconds)}</td>
+    <td class="figure">${each.feasible ?? 0} of ${each.evaluated ?? 0}</td>
+    <td class="figure">${duration(each.seconds)}</td>
   </tr>`;
 }
 
@@ -93,7 +94,7 @@ function latency(found) {
       How long each part took: median and 99th of a hundred
     </caption>
     <thead>
-      <tr><th scope="col">Part</th><th scope="col">Bar: median in dark</th><th scope="col">Median</th><th scope="col">99th</th></tr>
+      <tr><th scope="col">Part</th><th scope="col">To the median, then to the 99th</th><th scope="col" class="figure">Median</th><th scope="col" class="figure">99th</th></tr>
     </thead>
     <tbody>
       ${told.map(([part, values]) => {
@@ -107,8 +108,8 @@ function latency(found) {
               <rect class="used" width=${(100 * middle) / longest} height="8"></rect>
             </svg>
           </td>
-          <td>${duration(middle)}</td>
-          <td>${duration(late)}</td>
+          <td class="figure">${duration(middle)}</td>
+          <td class="figure">${duration(late)}</td>
         </tr>`;
       })}
     </tbody>

@@ -25,6 +25,19 @@ export function amount(resource, amount) {
   return `${short(amount)} ${BINARY[power]}`;
 }
 
+/**
+ * An amount out of a whole; the unit stands once where both have the same.
+ * @param {string} resource
+ * @param {number} part
+ * @param {number} whole
+ */
+export function amountOf(resource, part, whole) {
+  const [some, all] = [amount(resource, part), amount(resource, whole)];
+  const unit = all.indexOf(" ");
+  const same = unit >= 0 && some.slice(some.indexOf(" ")) === all.slice(unit);
+  return `${same ? some.slice(0, some.indexOf(" ")) : some} of ${all}`;
+}
+
 /** A part of a whole. @param {number} part @param {number} whole */
 export function percent(part, whole) {
   return whole ? `${Math.round((100 * part) / whole)} %` : "-";

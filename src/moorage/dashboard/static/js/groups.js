@@ -18,20 +18,19 @@ function quotas() {
   const found = told.body.quotas;
   if (!found.length) return html`<h2>Quotas</h2><p class="empty">No namespace has a quota.</p>`;
   return html`<h2>Quotas</h2>
+    <p class="quiet">What the pods of a namespace may take together</p>
     <div class="scroll" tabindex="0" role="region" aria-label="Quotas">
-      <table class="quotas">
-        <caption>
-          What the pods of a namespace may take together
-        </caption>
+      <table class="quotas" aria-label="Quotas">
         <thead>
-          <tr>${["Quota", "Kind", "Resource", "Used", "Most", "Guaranteed"].map((each) => html`<th scope="col">${each}</th>`)}</tr>
+          <tr>${["Quota", "Resource", "Used", "Most", "Guaranteed"].map((each) => html`<th scope="col">${each}</th>`)}</tr>
         </thead>
         <tbody>
           ${found.flatMap((quota) =>
             quota.amounts.map(
               (each, index) => html`<tr>
-                <th scope="row">${index ? html`<span class="hidden">${quota.namespace}/${quota.name}</span>` : `${quota.namespace}/${quota.name}`}</th>
-                <td>${index ? nothing : quota.kind}</td>
+                <th scope="row">
+                  ${index ? html`<span class="hidden">${quota.namespace}/${quota.name}</span>` : html`${quota.namespace}/${quota.name} <span class="kind">${quota.kind}</span>`}
+                </th>
                 <td>${each.resource}</td>
                 <td>${each.part === null ? nothing : bar(each.part, 1)} ${each.used || "-"}</td>
                 <td>${each.most || "-"}</td>
@@ -48,15 +47,13 @@ function groups() {
   if (!store.groups.length) {
     return html`<p class="empty">Every pod group is complete, or there is none.</p>`;
   }
-  return html`<div class="scroll" tabindex="0" role="region" aria-label="Groups">
-    <table>
-      <caption>
-        Groups of which not every member is bound
-      </caption>
+  return html`<p class="quiet">Groups of which not every member is bound</p>
+    <div class="scroll" tabindex="0" role="region" aria-label="Groups">
+    <table aria-label="Groups">
       <thead>
         <tr>
           ${["Group", "Placed", "Needs", "Members", "At Permit", "Gated", "Lacks"].map(
-            (each) => html`<th scope="col">${each}</th>`,
+            (each, index) => html`<th scope="col" class=${index > 1 && index < 6 ? "figure" : ""}>${each}</th>`,
           )}
         </tr>
       </thead>
@@ -65,11 +62,11 @@ function groups() {
           (each) => html`<tr>
             <th scope="row">${each.namespace}/${each.name}</th>
             <td>${bar(each.placed, each.members)} ${each.placed}</td>
-            <td>${each.minimum ?? "?"}</td>
-            <td>${each.members}</td>
-            <td>${each.atPermit}</td>
-            <td>${each.gated}</td>
-            <td>${each.message}</td>
+            <td class="figure">${each.minimum ?? "?"}</td>
+            <td class="figure">${each.members}</td>
+            <td class="figure">${each.atPermit}</td>
+            <td class="figure">${each.gated}</td>
+            <td class="reason">${each.message}</td>
           </tr>`,
         )}
       </tbody>

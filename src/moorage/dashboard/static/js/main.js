@@ -64,10 +64,11 @@ function frame() {
 function stateOf() {
   if (!store.loaded) return html`<p class="state" role="status">loading</p>`;
   const pending = Object.values(store.sizes).reduce((sum, each) => sum + each, 0);
+  const off = store.cut || store.trouble;
   const words = `${count(store.nodes.size, "node")}, ${count(pending, "pod")} waiting`;
   return html`<p class="state">
     <span>${words}</span>
-    <span class=${store.cut || store.trouble ? "dot bad" : "dot"}></span>
+    <span class=${off ? "dot bad" : "dot"}></span><span class="hidden">${off ? "not up to date" : "live"}</span>
     <time>${clock(store.time)}</time>
   </p>`;
 }

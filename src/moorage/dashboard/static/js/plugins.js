@@ -51,21 +51,21 @@ function costs(plugins) {
           The mean of the calls that were timed, about one attempt of ten; dearest first
         </caption>
         <thead>
-          <tr>${["Plugin", "Point", "Mean", "", "Timed", "Errors"].map((each) => html`<th scope="col">${each || html`<span class="hidden">Bar</span>`}</th>`)}</tr>
+          <tr>${["Plugin", "Point", "Mean", "", "Timed", "Errors"].map((each, index) => html`<th scope="col" class=${index > 1 ? "figure" : ""}>${each || html`<span class="hidden">Bar</span>`}</th>`)}</tr>
         </thead>
         <tbody>
           ${rows.map(
             (each) => html`<tr>
               <th scope="row">${each.name}</th>
               <td>${each.point}</td>
-              <td>${duration(each.seconds / each.calls)}</td>
+              <td class="figure">${duration(each.seconds / each.calls)}</td>
               <td>
                 <svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
                   <rect class="used" width=${(100 * each.seconds) / each.calls / most} height="8"></rect>
                 </svg>
               </td>
-              <td>${count(each.calls, "call")}</td>
-              <td class=${each.errors ? "failed" : ""}>${each.errors}</td>
+              <td class="figure">${count(each.calls, "call")}</td>
+              <td class=${each.errors ? "figure failed" : "figure"}>${each.errors}</td>
             </tr>`,
           )}
         </tbody>

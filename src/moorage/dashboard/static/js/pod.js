@@ -119,15 +119,15 @@ function heatMap(told) {
   const scores = new Set(told.nodes.flatMap((each) => Object.keys(each.scores)));
   const most = Math.max(...told.nodes.flatMap((each) => Object.values(each.scores)), 1);
   return html`<h3>What each plugin says of the nodes</h3>
+    <p class="quiet">
+      The best ${told.nodes.length} of ${count(told.nodeCount, "node")}; ${told.feasible} would take the pod now
+    </p>
     <div class="scroll" tabindex="0" role="region" aria-label="Plugins and nodes">
-      <table class="heat">
-        <caption>
-          The best ${told.nodes.length} of ${count(told.nodeCount, "node")}; ${told.feasible} would take the pod now
-        </caption>
+      <table class="heat" aria-label="Plugins and nodes">
         <thead>
           <tr>
             <th scope="col">Node</th>
-            <th scope="col">Total</th>
+            <th scope="col" class="figure">Total</th>
             ${[...filters, ...scores].map((each) => html`<th scope="col" class="slanted"><span>${each}</span></th>`)}
           </tr>
         </thead>
@@ -135,7 +135,7 @@ function heatMap(told) {
           ${told.nodes.map(
             (node) => html`<tr>
               <th scope="row"><a href=${nodeLink(node.node)}>${node.node}</a></th>
-              <td>${node.score ?? "rejected"}</td>
+              <td class="figure">${node.score ?? "rejected"}</td>
               ${[...filters].map((each) => {
                 const reasons = node.rejections[each];
                 return reasons
@@ -153,7 +153,7 @@ function heatMap(told) {
 /** @param {number | undefined} score @param {number} most */
 function scoreCell(score, most) {
   if (score === undefined) return html`<td></td>`;
-  return html`<td class="score-${Math.round((4 * score) / most)}">${score}</td>`;
+  return html`<td class="figure score-${Math.round((4 * score) / most)}">${score}</td>`;
 }
 
 /** What components reported about the pod. @param {string} key @param {string} stamp */
@@ -170,7 +170,7 @@ function eventsOf(key, stamp) {
           Newest first
         </caption>
         <thead>
-          <tr>${["Last", "Reason", "Message", "From", "Times"].map((each) => html`<th scope="col">${each}</th>`)}</tr>
+          <tr>${["Last", "Reason", "Message", "From"].map((each) => html`<th scope="col">${each}</th>`)}<th scope="col" class="figure">Times</th></tr>
         </thead>
         <tbody>
           ${found.map(
@@ -179,7 +179,7 @@ function eventsOf(key, stamp) {
               <td class=${each.type === "Warning" ? "failed" : ""}>${each.reason}</td>
               <td class="reason">${each.message}</td>
               <td>${each.source}</td>
-              <td>${each.count}</td>
+              <td class="figure">${each.count}</td>
             </tr>`,
           )}
         </tbody>

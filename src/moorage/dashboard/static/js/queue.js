@@ -112,7 +112,7 @@ function card({ pods }) {
         : html`<a href=${podLink(pod)}>${pod.namespace}/${pod.name}</a>`
     }
     <span class="quiet">
-      ${pod.attempts ? count(pod.attempts, "attempt") : ""}${pod.until ? html`, ${between(pod.until, store.time)} left` : nothing}
+      ${pod.attempts ? count(pod.attempts, "attempt") : ""}${pod.until ? html`, again in ${between(pod.until, store.time)}` : nothing}
       ${pod.node ? html`on <a href=${nodeLink(pod.node)}>${pod.node}</a>` : nothing} ${pod.step ?? ""}
     </span>
     ${why ? html`<span class="why" title=${pod.message ?? ""}>${why}</span>` : nothing}

@@ -10,6 +10,8 @@
 
 const DECISIONS_KEPT = 500;
 const AGAIN_MILLISECONDS = 2000;
+// The server says something every five seconds, so a connection this silent is gone.
+const SILENT_MILLISECONDS = 15000;
 
 export const store = {
   /** @type {About | null} */
@@ -40,6 +42,8 @@ const listeners = new Set();
 /** @type {EventSource | null} */
 let stream = null;
 let begun = 0;
+/** When the server was heard last, milliseconds of `performance.now`. */
+let heard = 0;
 
 /** Calls a function after each change. @param {() => void} listener */
 export function onChange(listener) {
@@ -55,8 +59,10 @@ export async function connect() {
   const number = ++begun;
   stream?.close();
   try {
-    store.about = await get("/page/v1/about");
-    take(await get("/page/v1/state"));
+    const signal = AbortSignal.timeout(2 * SILENT_MILLISECONDS);
+    const [about, state] = await Promise.all([get("/page/v1/about", signal), get("/page/v1/state", signal)]);
+    store.about = about;
+    take(state);
   } catch (error) {
     store.cut = said(error);
     changed();
@@ -69,14 +75,24 @@ export async function connect() {
   if (number === begun) follow();
 }
 
+setInterval(() => {
+  if (stream?.readyState !== EventSource.OPEN || performance.now() - heard < SILENT_MILLISECONDS) return;
+  stream.close();
+  store.cut = `nothing has come for ${SILENT_MILLISECONDS / 1000} seconds`;
+  changed();
+  connect();
+}, AGAIN_MILLISECONDS);
+
 function follow() {
   stream = new EventSource(`/page/v1/changes?since=${store.version}`);
   stream.onmessage = (message) => {
+    heard = performance.now();
     store.cut = "";
     take(JSON.parse(message.data));
     changed();
   };
   stream.onopen = () => {
+    heard = performance.now();
     if (store.cut) {
       store.cut = "";
       changed();
@@ -84,6 +100,7 @@ function follow() {
   };
   stream.addEventListener("anew", connect);
   stream.addEventListener("time", (message) => {
+    heard = performance.now();
     store.time = message.data;
     changed();
   });
@@ -128,10 +145,11 @@ function takeDecisions(newer) {
 /**
  * Asks for JSON.
  * @param {string} path
+ * @param {AbortSignal} [signal] ends the wait
  * @returns {Promise<any>}
  */
-export async function get(path) {
-  return answered(await fetch(path, { credentials: "same-origin" }));
+export async function get(path, signal) {
+  return answered(await fetch(path, { credentials: "same-origin", signal }));
 }
 
 /**
@@ -165,7 +183,7 @@ export function can(act) {
 async function answered(response) {
   if (response.ok) return response.json();
   const text = await response.text();
-  let message = text.trim();
+  let message = text.trim().replace(/\.$/, "");
   try {
     message = JSON.parse(text).message ?? message;
   } catch {

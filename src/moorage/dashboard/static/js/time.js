@@ -19,10 +19,10 @@ export function timeView() {
   if (performance.now() - looked > 1000) change({});
   return html`
     <p class="sum">
-      ${state ? html`<time>${clock(state.now ?? "")}</time>, ${state.speed ? `${state.speed} seconds pass in one` : "stopped"}` : ""}
+      ${state ? html`<time>${clock(state.now ?? "")}</time>, ${state.speed ? pace(state.speed) : "stopped"}` : ""}
     </p>
-    ${trouble ? html`<p class="empty" role="status">${trouble}</p>` : ""}
-    <div class="choices">
+    ${trouble ? html`<p class="empty" role="status">Not possible: ${trouble}</p>` : ""}
+    <div class="choices" ?hidden=${!state}>
       <button @click=${() => change({ speed: 0 })}>Stop</button>
       <button @click=${() => change({ speed: 1 })}>As usual</button>
       <button @click=${() => change({ speed: 10 })}>Ten times as fast</button>
@@ -30,6 +30,11 @@ export function timeView() {
       <button @click=${() => change({ speed: 20, step: 60 })}>Step 1 min</button>
     </div>
   `;
+}
+
+/** How fast the time runs, in words. @param {number} speed */
+function pace(speed) {
+  return speed === 1 ? "one second passes in one" : `${speed} seconds pass in one`;
 }
 
 /** @param {{speed?: number, step?: number}} wanted */

@@ -3,8 +3,10 @@
 
 import { html, nothing } from "../vendor/lit-html/lit-html.js";
 import { act, outcome as cameOfIt } from "./acting.js";
-import { count, nodeLink } from "./format.js";
+import { bar } from "./cluster.js";
+import { amountOf, count, nodeLink } from "./format.js";
 import { redraw } from "./redraw.js";
+import { choice, choose } from "./route.js";
 import { can, said, store, tryOut } from "./store.js";
 import { byNumber } from "./tiles.js";
 
@@ -13,7 +15,9 @@ import { byNumber } from "./tiles.js";
  * @typedef {{pod: string, fromNode: string, successor: string, toNode: string}} Move
  * @typedef {{pod: string, reason: string}} Waiting
  * @typedef {{pod: string, node: string}} Loss
- * @typedef {{name: string, before: Record<string, number> | null, after: Record<string, number> | null}} UseChange
+ * @typedef {{pods: number, used: Record<string, number>, allocatable: Record<string, number>}} Use
+ *   cpu in cores, memory in bytes
+ * @typedef {{name: string, before: Use | null, after: Use | null}} UseChange
  * @typedef {{starts: Start[], moves: Move[], lost: Loss[], newlyPending: Waiting[],
  *   stillPending: Waiting[], nodes: UseChange[]}} Course
  */
@@ -26,7 +30,8 @@ const CHANGES = {
   cordon: "Cordon a node",
 };
 
-let kind = "pods";
+const LISTED = 200;
+
 let busy = false;
 let trouble = "";
 /** @type {{course: Course, worse: string[]} | null} */
@@ -35,6 +40,7 @@ let found = null;
 let deed = null;
 
 export function whatIfView() {
+  const kind = choice("change", "pods");
   const many = kind === "pods" || kind === "nodes";
   return html`
     <form class="act" aria-label="What if" @submit=${submit}>
@@ -46,13 +52,13 @@ export function whatIfView() {
       </label>
       ${
         many
-          ? html`<label>How many <input name="count" type="number" min="1" max="100" value="3" required /></label>
-              <label>cpu of each <input name="cpu" value=${kind === "pods" ? "4" : "8"} size="6" required /></label>
-              <label>memory of each <input name="memory" value=${kind === "pods" ? "8Gi" : "32Gi"} size="6" required /></label>`
+          ? html`<label>How many <input name="count" type="number" min="1" max="100" value=${choice("count", "3")} required /></label>
+              <label>cpu of each <input name="cpu" value=${choice("cpu", kind === "pods" ? "4" : "8")} size="6" required /></label>
+              <label>memory of each <input name="memory" value=${choice("memory", kind === "pods" ? "8Gi" : "32Gi")} size="6" required /></label>`
           : html`<label
               >Node
               <select name="node">
-                ${[...store.nodes.keys()].sort(byNumber).map((each) => html`<option>${each}</option>`)}
+                ${[...store.nodes.keys()].sort(byNumber).map((each) => html`<option ?selected=${each === choice("node", "")}>${each}</option>`)}
               </select>
             </label>`
       }
@@ -74,8 +80,8 @@ function carryingOut() {
 
 /** @param {Event} event */
 function chooseKind(event) {
-  if (event.target instanceof HTMLSelectElement) kind = event.target.value;
-  redraw();
+  if (!(event.target instanceof HTMLSelectElement)) return;
+  choose({ change: event.target.value, count: "", cpu: "", memory: "", node: "" });
 }
 
 /** @param {SubmitEvent} event */
@@ -83,6 +89,8 @@ async function submit(event) {
   event.preventDefault();
   if (!(event.target instanceof HTMLFormElement)) return;
   const given = Object.fromEntries(new FormData(event.target));
+  const { kind, ...amounts } = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]));
+  choose({ ...amounts, change: kind });
   busy = true;
   trouble = "";
   redraw();
@@ -152,20 +160,21 @@ function outcome({ course, worse }) {
     ${worse.map((each) => html`<p class="failed">${each}</p>`)}
     <p class="sum" id="what-if-sum">
       ${count(course.starts.length, "pod")} would start, ${course.moves.length} move, ${course.lost.length} be lost,
-      ${course.newlyPending.length} wait.
+      ${course.newlyPending.length} begin to wait${course.stillPending.length ? `; ${course.stillPending.length} wait as before` : ""}.
     </p>
+    ${fills(course.nodes)}
     ${
       rows.length
         ? html`<div class="scroll" tabindex="0" role="region" aria-label="Pods before and after">
             <table>
               <caption>
-                Before and after
+                Pods before and after
               </caption>
               <thead>
                 <tr>${["Pod", "Before", "After", "What"].map((each) => html`<th scope="col">${each}</th>`)}</tr>
               </thead>
               <tbody>
-                ${rows.slice(0, 200).map(
+                ${rows.slice(0, LISTED).map(
                   ([pod, before, after, what]) => html`<tr>
                     <th scope="row">${pod}</th>
                     <td>${before}</td>
@@ -179,4 +188,37 @@ function outcome({ course, worse }) {
         : html`<p class="empty">No pod would start, move or wait.</p>`
     }
   `;
+}
+
+/** The nodes that would be filled otherwise. @param {UseChange[]} nodes */
+function fills(nodes) {
+  if (!nodes.length) return nothing;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label="Nodes before and after">
+    <table class="fills">
+      <caption>
+        ${nodes.length > LISTED ? `The first ${LISTED} of ${nodes.length} nodes that change` : "Nodes before and after"}
+      </caption>
+      <thead>
+        <tr>
+          ${["Node", "cpu before", "cpu after", "memory before", "memory after"].map((each) => html`<th scope="col">${each}</th>`)}
+        </tr>
+      </thead>
+      <tbody>
+        ${nodes.slice(0, LISTED).map(
+          (each) => html`<tr>
+            <th scope="row">${each.name}</th>
+            ${fill(each.before, "cpu")} ${fill(each.after, "cpu")} ${fill(each.before, "memory")} ${fill(each.after, "memory")}
+          </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
+}
+
+/** @param {Use | null} use @param {string} resource */
+function fill(use, resource) {
+  if (!use) return html`<td>no such node</td>`;
+  const unit = resource === "cpu" ? 1000 : 1;
+  const [used, all] = [(use.used[resource] ?? 0) * unit, (use.allocatable[resource] ?? 0) * unit];
+  return html`<td>${bar(used, all)} ${amountOf(resource, used, all)}</td>`;
 }

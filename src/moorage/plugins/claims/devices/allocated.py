@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from moorage.api.devices import AllocationResult, DeviceRequestAllocationResult
 from moorage.api.quantity import parse_quantity
 from moorage.plugins.claims.devices.contract import DeviceID, PoolID
+from moorage.snapshot.key_log import KeyLog
 
 Use = tuple[int, int, Mapping[str, int] | None]
 """For a device: whole allocations, shares, and consumed nano units of each capacity."""
@@ -36,17 +37,13 @@ class AllocatedState:
         self.pools: dict[PoolID, Mapping[str, Use]] = {}
         """The use of each device in use, by pool and name; read-only.
 
-        The entry of a pool is replaced and never changed. So copies share entries, and a kept
-        entry shows by identity whether the pool has changed.
+        The entry of a pool is replaced and never changed. So a kept entry shows by identity
+        whether the pool has changed.
         """
+        self.log: KeyLog[PoolID] = KeyLog()
+        """Pools of which an entry was replaced."""
         for allocation in allocations:
             self.add(allocation)
-
-    def copy(self) -> AllocatedState:
-        """Return an independent copy."""
-        other = AllocatedState(consumable_capacity=self._consumable_capacity)
-        other.pools = dict(self.pools)
-        return other
 
     def add(self, allocation: AllocationResult) -> None:
         """Add an allocation; devices with admin access do not count."""
@@ -79,6 +76,7 @@ class AllocatedState:
         if result.admin_access:
             return
         pool = PoolID(result.driver, result.pool)
+        self.log.append(pool)
         uses = dict(self.pools.get(pool, {}))
         whole, shares, consumed = uses.pop(result.device, _UNUSED)
         amounts = _amounts(result) if self._consumable_capacity else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import Final
 
 from moorage.api.devices import AllocationResult, DeviceClass, ResourceClaim
 from moorage.base.clock import NS_PER_SECOND, Clock
@@ -22,59 +22,12 @@ from moorage.plugins.claims.devices.requests import Demand, compile_claim
 from moorage.plugins.claims.devices.results import build_results
 from moorage.plugins.claims.devices.search import NodeSearch, Solution, Surroundings
 
-_INVALID_POOLS = "invalid resource pools were encountered"
-
-_Build: TypeAlias = Callable[[NodeView, str, Solution], list[AllocationResult]]
-
-
-class NodeAllocation:
-    """The answer for one node; nodes with equal signatures share one search.
-
-    Made by `Allocator`.
-    """
-
-    __slots__ = ("_build", "_node", "_results", "_solution", "_view", "reason")
-
-    def __init__(
-        self, solution: Solution | None, node: NodeFacts, view: NodeView, build: _Build
-    ) -> None:
-        self._solution = solution
-        self._node = node
-        self._view = view
-        self._build = build
-        self._results: list[AllocationResult] | None = None
-        self.reason = _INVALID_POOLS if solution is None and view.has_invalid_pool else None
-        """kube-scheduler's message for this node, if nothing was allocated."""
-
-    @property
-    def is_allocated(self) -> bool:
-        """Whether every claim gets its devices on this node."""
-        return self._solution is not None
-
-    @property
-    def chosen(self) -> tuple[tuple[int | None, ...], ...]:
-        """For each claim and each of its requests, the index of the chosen sub-request.
-
-        The index is None for a request without alternatives. The tuple is empty without allocation.
-        """
-        return () if self._solution is None else self._solution.chosen
-
-    def results(self) -> list[AllocationResult]:
-        """Return the allocation of each claim, in order; built on the first call.
-
-        Raises
-        ------
-        AllocationError
-            A slice has a node selector that cannot be expressed in the claim's.
-        """
-        assert self._solution is not None, "nothing was allocated on this node"
-        if self._results is None:
-            self._results = self._build(self._view, self._node.name, self._solution)
-        return self._results
+INVALID_POOLS: Final = "invalid resource pools were encountered"
+"""kube-scheduler's message for a node with such pools where nothing was allocated."""
 
 
 class Allocator:
-    """Allocates during one cycle, in which offered and allocated devices do not change.
+    """Allocates while offered and allocated devices do not change.
 
     Parameters
     ----------
@@ -101,8 +54,8 @@ class Allocator:
         timeout_seconds: float = 0,
     ) -> None:
         inventory.trim()
-        self._inventory = inventory
-        self._allocated = allocated
+        self.inventory = inventory
+        self.allocated = allocated
         self._find_class = find_class
         self._rng = rng
         self._clock = clock
@@ -123,18 +76,18 @@ class Allocator:
         AllocationTimeoutError
             The search took too long.
         """
-        demands = self._compile(claims)
-        view = self._inventory.view(node)
-        solution = self._search(node, view, demands)
+        demands = self.compile(claims)
+        view = self.inventory.view(node)
+        solution = self.search(view, demands, self.timer(node))
         if solution is not None:
             return build_results(view, node.name, demands, solution, self._rng)
         if view.has_invalid_pool:
-            raise NodeAllocationError(_INVALID_POOLS)
+            raise NodeAllocationError(INVALID_POOLS)
         return None
 
     def allocate_nodes(
-        self, nodes: Sequence[NodeFacts], claims: Sequence[ResourceClaim]
-    ) -> list[NodeAllocation]:
+        self, nodes: Sequence[NodeFacts], demands: Sequence[Demand]
+    ) -> list[tuple[NodeView, Solution | None]]:
         """Answer for many nodes; nodes with the same free devices share one search.
 
         Raises
@@ -142,35 +95,61 @@ class Allocator:
         AllocationError, AllocationTimeoutError
             As `allocate`, for the first node in order with the error.
         """
-        demands = self._compile(claims)
-        signatures = Signatures(demands, self._inventory, self._allocated, self._counters)
+        signatures = self.signatures(demands)
         known: dict[tuple[object, ...], Solution | None] = {}
         answers = []
-
-        def build(view: NodeView, node_name: str, solution: Solution) -> list[AllocationResult]:
-            return build_results(view, node_name, demands, solution, self._rng)
-
         for node in nodes:
-            view = self._inventory.view(node)
-            key = signatures.of(view)
+            check_time = self.timer(node)
+            view = self.inventory.view(node)
+            key = signatures.of(view, check_time)
             if key not in known:
-                known[key] = self._search(node, view, demands)
-            answers.append(NodeAllocation(known[key], node, view, build))
+                known[key] = self.search(view, demands, check_time)
+            answers.append((view, known[key]))
         return answers
 
-    def _compile(self, claims: Sequence[ResourceClaim]) -> list[Demand]:
-        features = self._inventory.features
+    def compile(self, claims: Sequence[ResourceClaim]) -> list[Demand]:
+        """Compile claims.
+
+        Raises
+        ------
+        AllocationError
+            As `compile_claim`.
+        """
+        features = self.inventory.features
         return [compile_claim(claim, self._find_class, features) for claim in claims]
 
-    def _search(
-        self, node: NodeFacts, view: NodeView, demands: Sequence[Demand]
+    def signatures(self, demands: Sequence[Demand]) -> Signatures:
+        """Return the signatures of nodes for these claims."""
+        return Signatures(demands, self.inventory, self.allocated, self._counters)
+
+    def search(
+        self, view: NodeView, demands: Sequence[Demand], check_time: Callable[[], None]
     ) -> Solution | None:
-        around = Surroundings(
-            self._allocated, self._counters, self._inventory.features, self._timer(node)
-        )
+        """Search the pools of one node.
+
+        Raises
+        ------
+        AllocationError, AllocationTimeoutError
+            As `allocate`.
+        """
+        features = self.inventory.features
+        around = Surroundings(self.allocated, self._counters, features, check_time)
         return NodeSearch(view, demands, around).run()
 
-    def _timer(self, node: NodeFacts) -> Callable[[], None]:
+    def results(
+        self, node: NodeFacts, demands: Sequence[Demand], solution: Solution
+    ) -> list[AllocationResult]:
+        """Return the allocation of each claim, in order, that a solution means on a node.
+
+        Raises
+        ------
+        AllocationError
+            A slice has a node selector that cannot be expressed in the claim's.
+        """
+        return build_results(self.inventory.view(node), node.name, demands, solution, self._rng)
+
+    def timer(self, node: NodeFacts) -> Callable[[], None]:
+        """Start the time limit of a node; the result raises AllocationTimeoutError behind it."""
         if not self._timeout_ns:
             return _never
         deadline_ns = self._clock.monotonic_ns() + self._timeout_ns

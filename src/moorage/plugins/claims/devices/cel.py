@@ -36,7 +36,7 @@ _EXPRESSIONS_MAX: Final = 1024
 
 
 class SelectorFault(NamedTuple):
-    """Why a selector has no answer; ``kind`` is "compile" or "runtime"."""
+    """Reason why a selector has no answer; ``kind`` is "compile" or "runtime"."""
 
     kind: str
     message: str

@@ -8,7 +8,7 @@ a group only counts the free devices.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -64,8 +64,16 @@ class Signatures:
         self._used = allocated.pools
         self._counters = counters
 
-    def of(self, view: NodeView) -> tuple[object, ...]:
-        """Return a value that is equal for views with equal search results."""
+    def of(self, view: NodeView, check_time: Callable[[], None]) -> tuple[object, ...]:
+        """Return a value that is equal for views with equal search results.
+
+        Parameters
+        ----------
+        view
+            The pools of a node.
+        check_time
+            Called before each device that selectors have to judge; raises when time is over.
+        """
         used = tuple([self._used.get(pool.id) for pool in view.pools])
         known = view.signatures.get(self._asked_number)
         # The entry of a pool stays the same object until a change, so this is mostly quick.
@@ -73,7 +81,11 @@ class Signatures:
             return known.key
         if known is None and len(view.signatures) >= _SIGNATURES_MAX:
             view.signatures.clear()
-        fixed = self._inventory.number(_fixed(view, self._asked)) if known is None else known.fixed
+        fixed = (
+            self._inventory.number(_fixed(view, self._asked, check_time))
+            if known is None
+            else known.fixed
+        )
         uses = [
             self._uses(position, view.pools[position], in_pool)
             for position, in_pool in enumerate(used)
@@ -98,19 +110,20 @@ class Signatures:
         return (position, *uses)
 
 
-def _fixed(view: NodeView, asked: Question) -> object:
+def _fixed(view: NodeView, asked: Question, check_time: Callable[[], None]) -> object:
     return tuple(
         (
             pool.is_incomplete,
             pool.fault is not None,
             tuple(sorted((name, *sorted(held.items())) for name, held in pool.counters.items())),
-            tuple(_device(visible, asked) for visible in pool.devices),
+            tuple(_device(visible, asked, check_time) for visible in pool.devices),
         )
         for pool in view.pools
     )
 
 
-def _device(visible: VisibleDevice, asked: Question) -> object:
+def _device(visible: VisibleDevice, asked: Question, check_time: Callable[[], None]) -> object:
+    check_time()
     if not _matters(visible, asked):
         return None
     offered = visible.offered

@@ -15,6 +15,7 @@ from moorage.api.devices import ResourceSlice
 from moorage.plugins.claims.devices.contract import Features, NodeFacts, PoolID
 from moorage.plugins.claims.devices.offered import KindTable, OfferedSlice, offer
 from moorage.plugins.claims.devices.pools import NodeView, node_view
+from moorage.snapshot.key_log import KeyLog
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +53,13 @@ class Inventory:
         Slices to add at the start, as by `put`.
     features
         Feature gates, for the inventory and for the allocator.
+
+    Attributes
+    ----------
+    log
+        The node ("" for many nodes) and the pool of each slice that was put or removed.
+    epoch
+        Rises when `trim` dropped signatures, whose numbers are then given again.
     """
 
     def __init__(
@@ -68,6 +76,8 @@ class Inventory:
         self._change = 0
         self._known: dict[str, _Known] = {}
         self._signatures: dict[object, int] = {}
+        self.log: KeyLog[tuple[str, PoolID]] = KeyLog()
+        self.epoch = 0
         for slice_ in slices:
             self.put(slice_)
 
@@ -126,6 +136,7 @@ class Inventory:
         if views > _VIEWS_MAX or len(self._signatures) > signatures_max:
             self._signatures.clear()
             self._known.clear()
+            self.epoch += 1
 
     def _drop(
         self,
@@ -147,6 +158,7 @@ class Inventory:
         self._change += 1
         self._changed[offered.api.spec.node_name] = self._change
         self._changed[offered.pool] = self._change
+        self.log.append((offered.api.spec.node_name, offered.pool))
 
     def _versions(self, node: NodeFacts, view: NodeView) -> tuple[int, ...]:
         changed = self._changed.get

@@ -118,7 +118,7 @@ class OfferedSlice:
         self.devices: tuple[OfferedDevice, ...] = ()
         self.counter_sets: tuple[tuple[str, Mapping[str, int]], ...] = ()
         self.fault: str | None = None
-        """Why the slice is invalid; no pool with an invalid slice is used."""
+        """Reason why the slice is invalid; no pool with an invalid slice is used."""
 
     @cached_property
     def _nodes(self) -> NodeMatcher:

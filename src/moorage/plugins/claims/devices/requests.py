@@ -58,6 +58,20 @@ class Alternative(NamedTuple):
         return f"claim {self.claim}: selector #{index - of_class}"
 
     @property
+    def shape(self) -> tuple[object, ...]:
+        """Everything that the search for devices, and a result for a device, depend on."""
+        return (
+            self.request,
+            self.sub_request,
+            self.expressions,
+            self.is_all,
+            self.wanted,
+            self.admin_access,
+            tuple(self.tolerations),
+            tuple(sorted(self.capacity.items())),
+        )
+
+    @property
     def own_name(self) -> str:
         """The name in messages."""
         return self.sub_request or self.request
@@ -88,6 +102,17 @@ class Demand(NamedTuple):
     requests: tuple[tuple[Alternative, ...], ...]
     """The alternatives of each request in order of preference; mostly one."""
     constraints: tuple[Constraint, ...]
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """Equal for claims with equal solutions: only names and settings may differ."""
+        requests = tuple(tuple(each.shape for each in request) for request in self.requests)
+        return requests, self.constraints
+
+    @property
+    def has_alternatives(self) -> bool:
+        """Whether a request has sub-requests to choose from."""
+        return any(request[0].sub_request for request in self.requests)
 
 
 def claim_text(claim: ResourceClaim) -> str:

@@ -187,6 +187,7 @@ class NodeSearch:
         return found
 
     def _answer(self, alternative: Alternative, index: int) -> Judgement:
+        self._around.check_time()
         offered = self._devices[index].offered
         if offered.device.binding_conditions and not self._around.features.device_binding:
             return False

@@ -1,0 +1,208 @@
+"""Calls to resources: the method and the subresource of a call decide who answers it.
+
+Place in the flow: `server` has authorized the call and found its target. The verbs are in
+`reading`, `watching`, `writing` and `deleting`, the subresources in modules of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from moorage.apiserver.account_tokens import AccountTokens
+from moorage.apiserver.binding import bind
+from moorage.apiserver.built_in import subresource_body
+from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
+from moorage.apiserver.eviction import evict
+from moorage.apiserver.kubelet.logs import PodLogs
+from moorage.apiserver.kubelet.streams import STREAMS, refuse_stream
+from moorage.apiserver.negotiate import negotiate
+from moorage.apiserver.protobuf.calls import has_message
+from moorage.apiserver.reading import Lister, get_record
+from moorage.apiserver.render import Renderer, encode, make_renderer
+from moorage.apiserver.replies import deleted_reply, written_reply
+from moorage.apiserver.requests import Query, Reply, Request
+from moorage.apiserver.routes import Target
+from moorage.apiserver.scaling import Scaler
+from moorage.apiserver.selection import read_selection
+from moorage.apiserver.status import method_not_allowed, success
+from moorage.apiserver.watching import Watcher
+from moorage.apiserver.world import World
+from moorage.apiserver.writing import Writer, is_dry_run
+from moorage.base.rng import Random
+
+# Kinds whose delete answers with the object even when it is gone (upstream ReturnDeletedObject).
+_SHOWN_WHEN_DELETED = frozenset(
+    {"pods", "persistentvolumes", "persistentvolumeclaims", "serviceaccounts", "services"}
+)
+# The answer to a successful binding or eviction, always the same.
+_BOUND = encode(success(201)) + b"\n"
+
+
+class ResourceCalls:
+    """Answers calls to resources.
+
+    Parameters
+    ----------
+    world
+        Holds the objects.
+    rng
+        Decides how long watches last.
+    writer, deleter
+        Carry out the verbs that change objects.
+    tokens
+        Issues tokens of service accounts.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        rng: Random,
+        *,
+        writer: Writer,
+        deleter: Deleter,
+        tokens: AccountTokens,
+    ) -> None:
+        self._world = world
+        self._writer = writer
+        self._deleter = deleter
+        self._tokens = tokens
+        self._lister = Lister(world.store)
+        self._watcher = Watcher(world.store, self._lister, rng)
+        self._logs = PodLogs(world)
+        self._scaler = Scaler(world, writer)
+
+    def close(self) -> None:
+        """End all watch streams and all logs that are followed."""
+        self._logs.close()
+        self._watcher.close()
+
+    def answer(self, request: Request, target: Target) -> Reply:
+        """Answer a call of a caller with the right to make it.
+
+        Raises
+        ------
+        StatusError
+            As the verbs do; 405: the target does not answer the method. 406: no accepted form.
+        """
+        query = Query(request.query)
+        if target.subresource == "log":
+            return self._logs.answer(target, request, query)
+        if target.subresource in STREAMS:
+            raise refuse_stream(self._world, target, request, query)
+        accept = request.headers.get("accept", "")
+        protobuf = has_message(kind_addressed(target))
+        accepted = negotiate(accept, streamed=query.flag("watch"), protobuf=protobuf)
+        renderer = make_renderer(target.served, accepted, query, self._world.clock.now_ns())
+        if target.subresource == "binding":
+            return self._bind(target, request, query)
+        if target.subresource == "eviction":
+            return self._evict(target, request, query)
+        if target.subresource == "scale":
+            return self._scale(target, request, query)
+        if target.subresource == "token":
+            if request.method != "POST":
+                raise method_not_allowed()
+            answer = self._tokens.answer(target, request)
+            return Reply(status=201, body=encode(answer) + b"\n")
+        match request.method:
+            case "GET":
+                return self._read(target, query, renderer)
+            case "POST" if not target.name:
+                return self._create(target, request, query, renderer)
+            case "PUT" | "PATCH" if target.name:
+                return self._change(target, request, query, renderer)
+            case "DELETE" if not target.subresource:
+                return self._delete(target, request, query, renderer)
+        raise method_not_allowed()
+
+    def _read(self, target: Target, query: Query, renderer: Renderer) -> Reply:
+        if target.subresource and not _allowed(target, "get"):
+            raise method_not_allowed()
+        if query.flag("watch") and not target.name:
+            stream: AsyncIterator[bytes] = self._watcher.open(target, query, renderer)
+            return Reply(status=200, body=stream, content_type=renderer.stream_type)
+        if target.name:
+            return Reply(
+                status=200, body=renderer.one(get_record(self._world.store, target, query)) + b"\n"
+            )
+        found = self._lister.list(target, query, renderer)
+        return Reply(status=200, body=found, content_type=renderer.media_type)
+
+    def _create(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
+        if not _allowed(target, "create"):
+            raise method_not_allowed()
+        if target.served.kind.resource.namespaced and not target.namespace:
+            raise method_not_allowed()
+        written = self._writer.create(target, request, query)
+        return written_reply(201, renderer, written.record, written.warnings)
+
+    def _change(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
+        if not _allowed(target, "update" if request.method == "PUT" else "patch"):
+            raise method_not_allowed()
+        write = self._writer.update if request.method == "PUT" else self._writer.patch
+        written = write(target, request, query)
+        status = 201 if written.created else 200
+        return written_reply(status, renderer, written.record, written.warnings)
+
+    def _scale(self, target: Target, request: Request, query: Query) -> Reply:
+        if request.method == "GET":
+            return Reply(status=200, body=encode(self._scaler.show(target)) + b"\n")
+        if request.method not in ("PUT", "PATCH"):
+            raise method_not_allowed()
+        return Reply(status=200, body=encode(self._scaler.change(target, request, query)) + b"\n")
+
+    def _bind(self, target: Target, request: Request, query: Query) -> Reply:
+        if request.method != "POST":
+            raise method_not_allowed()
+        bind(self._world, target, request, dry_run=is_dry_run(query))
+        return Reply(status=201, body=_BOUND)
+
+    def _evict(self, target: Target, request: Request, query: Query) -> Reply:
+        if request.method != "POST":
+            raise method_not_allowed()
+        evict(self._world, self._deleter, target, request, dry_run=is_dry_run(query))
+        return Reply(status=201, body=_BOUND)
+
+    def _delete(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
+        options = read_options(request, query)
+        if not target.name:
+            return self._delete_many(target, query, renderer, options)
+        served = target.served
+        deleted = self._deleter.delete(target, options)
+        if not deleted.gone or served.shelf in _SHOWN_WHEN_DELETED:
+            return written_reply(200, renderer, deleted.record)
+        resource = served.kind.resource
+        details: dict[str, Any] = {"name": target.name}
+        if resource.group:
+            details["group"] = resource.group
+        details |= {"kind": resource.plural, "uid": deleted.record.uid}
+        return Reply(status=200, body=encode(success(details=details)) + b"\n")
+
+    def _delete_many(
+        self, target: Target, query: Query, renderer: Renderer, options: DeleteOptions
+    ) -> Reply:
+        namespaced = target.served.kind.resource.namespaced
+        if not _allowed(target, "deletecollection") or (namespaced and not target.namespace):
+            raise method_not_allowed()
+        records = []
+        for record in list(self._lister.matching(target, read_selection(target, query))):
+            one = Target(served=target.served, namespace=record.namespace, name=record.name)
+            records.append(self._deleter.delete(one, options).record)
+        return deleted_reply(renderer, records, self._world.store.version)
+
+
+def _allowed(target: Target, verb: str) -> bool:
+    """Whether a resource or subresource answers a verb of discovery."""
+    kind = target.served.kind
+    if target.subresource:
+        return verb in subresource_body(kind.resource, target.subresource)[1]
+    return verb in kind.verbs
+
+
+def kind_addressed(target: Target) -> tuple[str, str]:
+    """Return (API version, kind) of the target of a path."""
+    resource = target.served.kind.resource
+    if target.subresource:
+        resource, _ = subresource_body(resource, target.subresource)
+    return resource.api_version, resource.kind

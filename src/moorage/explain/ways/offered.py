@@ -1,0 +1,54 @@
+"""Ways out that plugins offer: changes of the pod that ask less of the plugin that rejects it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from moorage.explain.answer import WayOut
+from moorage.explain.trying import Trying
+from moorage.explain.ways.found import PART, REQUEST, REQUEST_SHARE, Found
+from moorage.framework.relaxations import Ladder, Relaxation
+
+
+def offered(trying: Trying) -> Iterator[Found]:
+    """Yield the smallest change of each ladder of the rejecting plugins that lets the pod fit."""
+    attempt = trying.asked.attempt
+    for plugin in trying.asked.rejects:
+        declared = attempt.profile.capabilities.get(plugin)
+        if declared is None or declared.relaxations is None:
+            continue
+        for ladder in declared.relaxations(attempt.pod):
+            found = _first_that_fits(trying, ladder)
+            if found is not None:
+                yield found
+
+
+def _first_that_fits(trying: Trying, ladder: Ladder) -> Found | None:
+    """Return the smallest change that lets the pod fit, by halving; None if no change does."""
+    low, high = 0, len(ladder) - 1
+    found = _tried(trying, ladder[high]) if ladder else None
+    if found is None:
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        smaller = _tried(trying, ladder[middle])
+        if smaller is None:
+            low = middle + 1
+        else:
+            found, high = smaller, middle
+    return found
+
+
+def _tried(trying: Trying, change: Relaxation) -> Found | None:
+    rows = trying.with_patch(change.patch)
+    if not len(rows):
+        return None
+    way = WayOut(
+        kind=change.kind,
+        text=change.text,
+        nodes=len(rows),
+        node=trying.first_name(rows),
+        patch=change.patch,
+    )
+    size = PART if change.given_up is None else REQUEST + REQUEST_SHARE * change.given_up
+    return Found(size, way)

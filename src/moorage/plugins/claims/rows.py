@@ -1,0 +1,238 @@
+"""The free devices of every row as one number: rows with equal numbers share one search.
+
+The numbers are kept from one attempt to the next. A row is read again when its node, its slices or
+the allocations in its pools change. Solutions are kept by number, and replicas share them, because
+a solution has positions of devices and no names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.plugins.claims.devices.allocated import AllocatedState
+from moorage.plugins.claims.devices.allocator import Allocator
+from moorage.plugins.claims.devices.contract import NodeFacts, PoolID
+from moorage.plugins.claims.devices.grouping import Question, Signatures, question
+from moorage.plugins.claims.devices.inventory import Inventory
+from moorage.plugins.claims.devices.pools import NodeView
+from moorage.plugins.claims.devices.requests import Demand
+from moorage.plugins.claims.devices.search import Solution
+from moorage.snapshot.key_log import KeyLog
+from moorage.snapshot.table import NodeTable
+
+_QUESTIONS_MAX: Final = 16
+_SHAPES_MAX: Final = 64
+_NUMBERS_MAX: Final = 4096
+_NUMBERS_OF_A_ROW_MAX: Final = 4
+"""Limits of kept columns, of kept solutions by shape of claims, and of numbers; guesses.
+
+The greater of the two limits of numbers applies.
+"""
+
+RowArray = NDArray[np.int64]
+NumberArray = NDArray[np.int32]
+
+UNKNOWN: Final = 0
+ALLOCATED: Final = 1
+NOT_ALLOCATED: Final = 2
+INVALID_POOL: Final = 3
+"""Outcomes of a search; INVALID_POOL is a failed search on a node with an invalid pool."""
+
+
+def outcome(view: NodeView, solution: Solution | None) -> int:
+    """Return the outcome of a search on a node."""
+    if solution is not None:
+        return ALLOCATED
+    return INVALID_POOL if view.has_invalid_pool else NOT_ALLOCATED
+
+
+class RowAnswers(NamedTuple):
+    """Answers about some rows."""
+
+    number_n: NumberArray
+    """int32, (rows,): a key of `found` where the claims can be allocated."""
+    outcome_n: NDArray[np.uint8]
+    """uint8, (rows,): `ALLOCATED`, `NOT_ALLOCATED` or `INVALID_POOL`."""
+    found: Mapping[int, Solution]
+    """Solutions by number."""
+
+
+class _Solutions:
+    """The solutions for claims of one shape, by number."""
+
+    def __init__(self) -> None:
+        self.outcome_k = np.zeros(64, np.uint8)
+        self.found: dict[int, Solution] = {}
+
+    def outcomes(self, count: int) -> NDArray[np.uint8]:
+        """Return uint8, (at least `count`,): the outcome for each number."""
+        if count > len(self.outcome_k):
+            wider = np.zeros(2 * count, np.uint8)
+            wider[: len(self.outcome_k)] = self.outcome_k
+            self.outcome_k = wider
+        return self.outcome_k
+
+
+class _Column:
+    """The numbers of all rows for one question."""
+
+    def __init__(self, rows: int) -> None:
+        self.number_n: NumberArray = np.zeros(rows, np.int32)
+        self.is_stale_n = np.ones(rows, np.bool_)
+        self.numbers: dict[tuple[object, ...], int] = {}
+        self.solutions: dict[tuple[object, ...], _Solutions] = {}
+        self.followed_to = 0
+
+    def solutions_of(self, demands: Sequence[Demand]) -> _Solutions:
+        """Return the solutions for claims of this shape."""
+        shape = tuple(demand.shape for demand in demands)
+        found = self.solutions.get(shape)
+        if found is None:
+            if len(self.solutions) >= _SHAPES_MAX:
+                self.solutions.clear()
+            found = self.solutions[shape] = _Solutions()
+        return found
+
+
+class DeviceRows:
+    """Answers for the rows of the cluster.
+
+    Parameters
+    ----------
+    table
+        The rows.
+    """
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        self._changed: KeyLog[int] = KeyLog()
+        self._columns: dict[Question, _Column] = {}
+        self._views: list[NodeView | None] = []
+        self._rows_of_pool: dict[PoolID, dict[int, None]] = {}
+        self._built_from: tuple[Inventory, AllocatedState] | None = None
+        self._versions = (-1, -1)
+        self._positions = (0, 0, 0)
+
+    def answers(
+        self, allocator: Allocator, demands: Sequence[Demand], rows: RowArray
+    ) -> RowAnswers:
+        """Search devices for claims on these rows.
+
+        Raises
+        ------
+        AllocationError, AllocationTimeoutError
+            As `Allocator.allocate`, for the first row in order with the error.
+        """
+        self._follow(allocator)
+        column = self._column(question(demands))
+        self._read_stale(column, allocator, demands, rows)
+        solutions = column.solutions_of(demands)
+        number_n = column.number_n[rows]
+        outcomes = solutions.outcomes(len(column.numbers))
+        outcome_n = outcomes[number_n]
+        if not outcome_n.all():
+            unknown = (outcome_n == UNKNOWN).nonzero()[0]
+            _, first = np.unique(number_n[unknown], return_index=True)
+            for at in unknown[np.sort(first)].tolist():
+                number, row = number_n.item(at), rows.item(at)
+                view, node = self._view(row, allocator), self._facts(row)
+                solution = allocator.search(view, demands, allocator.timer(node))
+                if solution is not None:
+                    solutions.found[number] = solution
+                outcomes[number] = outcome(view, solution)
+            outcome_n = outcomes[number_n]
+        return RowAnswers(number_n, outcome_n, solutions.found)
+
+    # -- following the cluster -----------------------------------------------------------------
+
+    def _follow(self, allocator: Allocator) -> None:
+        """Note the rows that changed since the last call."""
+        table, inventory, held = self._table, allocator.inventory, allocator.allocated
+        versions = (table.columns.structure, inventory.epoch)
+        positions = (table.node_log.position, inventory.log.position, held.log.position)
+        before, self._positions = self._positions, positions
+        if self._built_from != (inventory, held) or versions != self._versions:
+            self._restart(inventory, held, versions)
+            return
+        if before == self._positions:
+            return
+        nodes = table.node_log.since(before[0])
+        slices = inventory.log.since(before[1])
+        pools = held.log.since(before[2])
+        if nodes is None or slices is None or pools is None:
+            self._restart(inventory, held, versions)
+            return
+        changed = dict.fromkeys(nodes)
+        for node_name, pool in slices:
+            if not node_name:  # a slice for many nodes
+                self._restart(inventory, held, versions)
+                return
+            row = table.row_of(node_name)
+            if row is not None:
+                changed[row] = None
+            changed.update(self._rows_of_pool.get(pool, {}))
+        for pool in pools:
+            changed.update(self._rows_of_pool.get(pool, {}))
+        for row in changed:
+            self._changed.append(row)
+
+    def _restart(
+        self, inventory: Inventory, held: AllocatedState, versions: tuple[int, int]
+    ) -> None:
+        self._built_from, self._versions = (inventory, held), versions
+        self._columns.clear()
+        self._views = [None] * self._table.columns.n
+        self._rows_of_pool.clear()
+
+    # -- columns -------------------------------------------------------------------------------
+
+    def _column(self, asked: Question) -> _Column:
+        """Return the column of a question, with the changed rows marked as stale."""
+        found = self._columns.get(asked)
+        if found is None:
+            if len(self._columns) >= _QUESTIONS_MAX:
+                self._columns.clear()
+            found = self._columns[asked] = _Column(len(self._views))
+        elif len(found.numbers) > max(_NUMBERS_MAX, _NUMBERS_OF_A_ROW_MAX * len(self._views)):
+            found = self._columns[asked] = _Column(len(self._views))
+        elif found.followed_to != self._changed.position:
+            changed = self._changed.since(found.followed_to)
+            found.is_stale_n[slice(None) if changed is None else changed] = True
+        found.followed_to = self._changed.position
+        return found
+
+    def _read_stale(
+        self, column: _Column, allocator: Allocator, demands: Sequence[Demand], rows: RowArray
+    ) -> None:
+        """Read the changed rows, and give them their new numbers."""
+        stale = rows[column.is_stale_n[rows]].tolist()
+        if not stale:
+            return
+        signatures: Signatures = allocator.signatures(demands)
+        numbers = column.numbers
+        for row in stale:
+            check_time = allocator.timer(self._facts(row))
+            key = signatures.of(self._view(row, allocator), check_time)
+            column.number_n[row] = numbers.setdefault(key, len(numbers))
+            column.is_stale_n[row] = False
+
+    def _view(self, row: int, allocator: Allocator) -> NodeView:
+        """Return the pools that a row sees, and remember that the row sees them."""
+        view, before = allocator.inventory.view(self._facts(row)), self._views[row]
+        if view is not before:
+            for pool in () if before is None else before.seen:
+                del self._rows_of_pool[pool][row]
+                if not self._rows_of_pool[pool]:
+                    del self._rows_of_pool[pool]
+            for pool in view.seen:
+                self._rows_of_pool.setdefault(pool, {})[row] = None
+            self._views[row] = view
+        return view
+
+    def _facts(self, row: int) -> NodeFacts:
+        node = self._table.nodes[row]
+        return NodeFacts(node.name, node.metadata.labels)

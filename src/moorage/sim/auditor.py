@@ -1,0 +1,73 @@
+"""A reader of the server's watch without faults: every change must be told once, in order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.api.codec import decode_untyped
+from moorage.api.resources import PODS, ResourceType
+from moorage.apiserver.server import ApiServer
+from moorage.client import requests
+from moorage.testing.in_process import InProcessTransport
+
+
+class Auditor:
+    """Watches one kind from the first version on, and compares in the end.
+
+    Parameters
+    ----------
+    api
+        The server.
+    resource
+        The kind.
+    """
+
+    def __init__(self, api: ApiServer, resource: ResourceType = PODS) -> None:
+        self._transport = InProcessTransport(api, latency_seconds=0, user_agent="auditor")
+        self._api = api
+        self._resource = resource
+        self._objects: dict[tuple[str, str], str] = {}
+        self.faults: list[str] = []
+        self._version = 0
+
+    async def run(self) -> None:
+        """Read the watch until cancelled, from where the last one ended."""
+        while True:
+            call = requests.watch(
+                self._resource,
+                requests.Selection(),
+                resource_version=str(self._version),
+                timeout_seconds=3600,
+            )
+            async with self._transport.stream(call) as lines:
+                async for line in lines:
+                    self._take(decode_untyped(line))
+
+    def _take(self, event: Any) -> None:
+        kind, obj = event["type"], event["object"]
+        if kind == "BOOKMARK":
+            return
+        if kind == "ERROR":  # the server has forgotten its history, which is a fault of a script
+            self._objects, self._version = self._stored(), self._api.store.version
+            return
+        meta = obj["metadata"]
+        key, version = (meta["namespace"], meta["name"]), int(meta["resourceVersion"])
+        if version <= self._version:
+            self.faults.append(f"{kind} of {key} has version {version} after {self._version}")
+        self._version = version
+        if (kind == "ADDED") != (key not in self._objects):
+            self.faults.append(f"{kind} of {key}, which was {'not ' * (kind != 'ADDED')}there")
+        if kind == "DELETED":
+            self._objects.pop(key, None)
+        else:
+            self._objects[key] = meta["resourceVersion"]
+
+    def told(self) -> list[str]:
+        """Return what the watch told wrongly, and where it differs from the store now."""
+        wrong = sorted(set(self._stored().items()) ^ set(self._objects.items()))
+        return [*self.faults, *(f"the watch and the store differ in {each}" for each in wrong[:3])]
+
+    def _stored(self) -> dict[tuple[str, str], str]:
+        records = self._api.store.shelf(self._resource.qualified).records()
+        metas = [record.decode()["metadata"] for record in records]
+        return {(meta["namespace"], meta["name"]): meta["resourceVersion"] for meta in metas}

@@ -1,0 +1,163 @@
+"""Rules for each eviction: somebody more important waits, needs the room, and gets it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from moorage.sim.history import Obj, name_of, node_of
+from moorage.sim.invariants.attached import ATTACHED
+from moorage.sim.invariants.invariant import Invariant
+from moorage.sim.invariants.on_node import ON_NODE
+from moorage.sim.invariants.seen import Seen, placed
+from moorage.sim.invariants.together import TOGETHER
+
+_RULES = (*ON_NODE, *TOGETHER, *ATTACHED)
+
+
+def priority_of(pod: Obj) -> int:
+    """Return the priority of a pod, 0 for none."""
+    return int(pod["spec"].get("priority") or 0)
+
+
+def _waiting(seen: Seen) -> Iterator[Obj]:
+    """Yield the pods that may have been tried."""
+    for pod in seen.history.pods.values():
+        if not node_of(pod) and not pod["spec"].get("schedulingGates"):
+            yield pod
+
+
+def _lower_priority(seen: Seen) -> Iterable[str]:
+    if not seen.settled(seen.history.waiting_left_ns):
+        return
+    victim = seen.write.before or {}
+    priorities = [priority_of(pod) for pod in _waiting(seen)]
+    if priority_of(victim) >= max(priorities, default=-(10**18)):
+        yield f"{name_of(victim)} was evicted, no waiting pod has a higher priority"
+
+
+def _polite(seen: Seen) -> Iterable[str]:
+    """Look for a pod that waits and may evict others."""
+    if not seen.settled(seen.history.waiting_left_ns):
+        return
+    victim = seen.write.before or {}
+    higher = [pod for pod in _waiting(seen) if priority_of(pod) > priority_of(victim)]
+    if higher and all(pod["spec"].get("preemptionPolicy") == "Never" for pod in higher):
+        yield f"{name_of(victim)} was evicted, and every waiting pod has preemptionPolicy Never"
+
+
+def _placed_victim(seen: Seen) -> Iterable[str]:
+    """Look for a victim without a node whose binding was never sent."""
+    victim = seen.write.before or {}
+    tried = seen.history.tried_binding
+    if not node_of(victim) and victim["metadata"]["uid"] not in tried:
+        yield f"{name_of(victim)} was evicted and has no node"
+
+
+def _needed(seen: Seen) -> Iterable[str]:
+    """Look for a waiting pod that fits on the victim's node once lesser pods are gone."""
+    victim = seen.write.before or {}
+    node = seen.history.nodes.get(node_of(victim))
+    calm = seen.settled(seen.history.waiting_left_ns) and seen.settled(seen.history.pod_gone_ns)
+    if node is None or not calm or not seen.steady(node):
+        return
+    if not all(seen.known(pod) for pod in seen.history.pods.values()):
+        return
+    higher = [pod for pod in _waiting(seen) if priority_of(pod) > priority_of(victim)]
+    if any(pod["spec"].get("schedulingGroup") for pod in higher):
+        return  # a group hopes for the cluster as a whole
+    if higher and not any(_makes_room_for(pod, victim, node, seen) for pod in higher):
+        names = ", ".join(map(name_of, higher))
+        yield f"{name_of(victim)} was evicted from {node_of(victim)}, which helps none of {names}"
+
+
+def _makes_room_for(pod: Obj, victim: Obj, node: Obj, seen: Seen) -> bool:
+    """Return whether a pod fits on the node only without pods of lower priority."""
+    name = node["metadata"]["name"]
+    there = [each for each in seen.history.pods.values() if node_of(each) == name]
+    lower = [each["metadata"]["uid"] for each in there if priority_of(each) < priority_of(pod)]
+    gone = [*lower, victim["metadata"]["uid"]]
+    return fits_without(seen, pod, name, gone)
+
+
+def fits_without(seen: Seen, pod: Obj, node: str, gone: Iterable[str]) -> bool:
+    """Return whether a pod fits on a node when some pods are gone."""
+    trial = placed(pod, node, seen.history, without=gone)
+    return not any(True for rule in _RULES for _ in rule.broken(trial))
+
+
+def _budget(seen: Seen) -> Iterable[str]:
+    """Look for a way to make room that keeps every budget."""
+    victim = seen.write.before or {}
+    spent = [each for each in _budgets(seen, victim) if _spent(each)]
+    calm = seen.settled(seen.history.waiting_left_ns) and seen.settled(seen.history.pod_gone_ns)
+    if not spent or not calm or not all(map(seen.steady, seen.history.nodes.values())):
+        return
+    if not all(seen.known(pod) for pod in seen.history.pods.values()):
+        return
+    if not seen.settled(seen.history.leaving_before_ns):
+        return  # the budget may have been spent by an eviction of the same attempt
+    for pod in _waiting(seen):
+        if priority_of(pod) <= priority_of(victim) or pod["spec"].get("schedulingGroup"):
+            return
+        other = _unprotected_way(seen, pod, node_of(victim))
+        if other is None:
+            return
+        yield f"{name_of(victim)} was evicted against its budget, {other} has room without"
+
+
+def _unprotected_way(seen: Seen, pod: Obj, but: str) -> str | None:
+    """Return a node on which a pod fits once some pods without a spent budget are gone."""
+    for name in seen.history.nodes:
+        free = [
+            each["metadata"]["uid"]
+            for each in seen.history.pods.values()
+            if node_of(each) == name
+            and priority_of(each) < priority_of(pod)
+            and not list(_budgets(seen, each))
+        ]
+        if name != but and free and fits_without(seen, pod, name, free):
+            return name
+    return None
+
+
+def _budgets(seen: Seen, pod: Obj) -> Iterator[Obj]:
+    labels = pod["metadata"].get("labels", {})
+    for (namespace, _), budget in seen.history.objects("poddisruptionbudgets.policy").items():
+        wanted = budget["spec"]["selector"]["matchLabels"]
+        same = namespace == pod["metadata"]["namespace"]
+        if same and all(labels.get(key) == value for key, value in wanted.items()):
+            yield budget
+
+
+def _spent(budget: Obj) -> bool:
+    allowed = budget.get("status", {}).get("disruptionsAllowed", 0)
+    return int(allowed) <= 0
+
+
+EVICTION: tuple[Invariant[Seen], ...] = (
+    Invariant(
+        "victim-priority",
+        "A victim has a lower priority than a pod that waits.",
+        "a victim is evicted for a pod that is gone (kubernetes#72124)",
+        _lower_priority,
+    ),
+    Invariant(
+        "victim-polite",
+        "A pod with preemptionPolicy Never evicts nobody.",
+        "non-preempting pods preempt (kubernetes#67671)",
+        _polite,
+    ),
+    Invariant("victim-placed", "A victim has a node.", "a waiting pod is deleted", _placed_victim),
+    Invariant(
+        "victim-needed",
+        "A victim's room lets a waiting pod in.",
+        "pods are evicted and the preemptor fits nowhere (kubernetes#86449)",
+        _needed,
+    ),
+    Invariant(
+        "victim-budget",
+        "A budget is broken only where nothing else helps.",
+        "preemption ignores budgets though it need not (kubernetes#91492)",
+        _budget,
+    ),
+)

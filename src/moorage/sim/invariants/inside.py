@@ -1,0 +1,174 @@
+"""Rules about the inside of a scheduler: what it believes, and what it keeps.
+
+`INSIDE` holds at every moment between two steps; `AT_END` holds once the cluster is at rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from moorage.api.codec import from_dict
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.service.kinds import WATCHED
+from moorage.service.scheduler import Scheduler
+from moorage.sim.cluster import SimCluster
+from moorage.sim.invariants.invariant import Invariant
+from moorage.sim.invariants.on_node import asks
+from moorage.snapshot.snapshot import Snapshot
+from moorage.state.compare import compare
+
+_NANO_PER_MILLI = 1_000_000
+
+
+def leaders(cluster: SimCluster) -> list[Scheduler]:
+    """Return the schedulers that may write."""
+    return [
+        replica.scheduler
+        for replica in cluster.replicas.values()
+        if replica.leading and replica.scheduler is not None
+    ]
+
+
+def synced(cluster: SimCluster) -> list[Scheduler]:
+    """Return the schedulers that have listed everything and run."""
+    return [
+        replica.scheduler
+        for replica in cluster.replicas.values()
+        if replica.scheduler is not None and replica.scheduler.synced and not replica.process.dead
+    ]
+
+
+def _agrees(cluster: SimCluster) -> Iterable[str]:
+    pods = [from_dict(Pod, pod) for pod in cluster.history.pods.values()]
+    nodes = [from_dict(Node, node) for node in cluster.history.nodes.values()]
+    for replica in cluster.replicas.values():
+        scheduler = replica.scheduler
+        if scheduler is None or not scheduler.synced:
+            yield f"{replica.identity} has not listed everything"
+            continue
+        core = scheduler.core
+        found = compare(
+            core.cache,
+            core.queue,
+            pods,
+            nodes,
+            responsible=lambda pod: pod.spec.scheduler_name == "default-scheduler",
+        )
+        if not found.empty:
+            yield f"{replica.identity}: {found}"
+
+
+def _other_kinds(cluster: SimCluster) -> Iterable[str]:
+    """Compare each lister with the server: the same objects in the same versions."""
+    stored = {kind.lister: _versions_stored(cluster, kind) for kind in WATCHED}
+    for scheduler in synced(cluster):
+        for kind in WATCHED:
+            listed = {
+                (obj.metadata.namespace, obj.metadata.name): obj.metadata.resource_version
+                for obj in getattr(scheduler.core.snapshot.listers, kind.lister).all()
+            }
+            if listed != stored[kind.lister]:
+                wrong = sorted(set(listed.items()) ^ set(stored[kind.lister].items()))
+                yield f"{kind.resource.plural}: {wrong[:3]} differ"
+
+
+def _versions_stored(cluster: SimCluster, kind: Any) -> dict[tuple[str, str], str]:
+    found = cluster.history.objects(kind.resource.qualified)
+    return {key: obj["metadata"]["resourceVersion"] for key, obj in found.items()}
+
+
+def _valid(cluster: SimCluster) -> Iterable[str]:
+    for scheduler in synced(cluster):
+        core = scheduler.core
+        for part in (core.cache, core.queue, core.queue.nominator, core.snapshot.groups):
+            try:
+                part.validate()
+            except AssertionError as problem:
+                yield f"{type(part).__name__}: {problem}"
+
+
+def _columns(cluster: SimCluster) -> Iterable[str]:
+    """Compare what a node's row says is requested with the sum over its pods."""
+    for scheduler in synced(cluster):
+        snapshot, dump = scheduler.core.snapshot, scheduler.core.cache.dump()
+        for name in dump.nodes:
+            row = snapshot.row_of(name)
+            if row is None:
+                yield f"node {name} has no row"
+                continue
+            here = sorted(info.uid for info in snapshot.pods(row))
+            cached = sorted(uid for uid, node in dump.node_of_pod.items() if node == name)
+            if here != cached:
+                yield f"node {name} has pods {here} in its row, {cached} in the cache"
+            yield from _wrong_sums(cluster, snapshot, row, here)
+
+
+def _wrong_sums(
+    cluster: SimCluster, snapshot: Snapshot, row: int, here: list[str]
+) -> Iterable[str]:
+    name = snapshot.names[row]
+    counted = int(snapshot.pod_count[row])
+    if counted != len(here):
+        yield f"node {name} counts {counted} pods, and has {len(here)}"
+    pods = [cluster.history.pods.get(uid) for uid in here]
+    wanted = sum(asks(pod, "cpu") for pod in pods if pod is not None)
+    booked = int(snapshot.requested("cpu")[row])
+    if None not in pods and booked != wanted // _NANO_PER_MILLI:
+        yield f"node {name} has {booked}m of cpu requested, its pods ask {wanted} billionths"
+
+
+def _nothing_under_way(cluster: SimCluster) -> Iterable[str]:
+    for scheduler in leaders(cluster):
+        core = scheduler.core
+        pending = core.queue.pending()
+        if pending.in_flight or pending.active or scheduler.bindings:
+            yield (
+                f"in flight {pending.in_flight}, active {len(pending.active)}, "
+                f"bindings {scheduler.bindings}"
+            )
+        if assumed := core.cache.dump().assumed:
+            yield f"assumed pods are left: {sorted(assumed)}"
+
+
+def _nothing_left(cluster: SimCluster) -> Iterable[str]:
+    """Look for things that are kept for pods that are gone."""
+    pods = cluster.history.pods
+    for scheduler in leaders(cluster):
+        core = scheduler.core
+        strangers = [uid for uid, _ in core.queue.nominator if uid not in pods]
+        if strangers:
+            yield f"pods that are gone are nominated: {strangers}"
+        stored = {pod.uid for pod in core.store.all()}
+        if stored - set(pods):
+            yield f"pods that are gone are kept: {sorted(stored - set(pods))}"
+
+
+INSIDE: tuple[Invariant[SimCluster], ...] = (
+    Invariant("valid", "Cache and queue obey their own rules.", "states drift apart", _valid),
+    Invariant(
+        "columns",
+        "The snapshot's rows hold what the cache holds.",
+        "a snapshot that misses an update (kubernetes#89908)",
+        _columns,
+    ),
+)
+
+AT_END: tuple[Invariant[SimCluster], ...] = (
+    *INSIDE,
+    Invariant("belief", "Every cache equals the server.", "a lost watch event", _agrees),
+    Invariant("other-kinds", "Every lister equals the server.", "a lost watch event", _other_kinds),
+    Invariant(
+        "under-way",
+        "No attempt, binding or assumed pod is left.",
+        "an assumed pod holds room for ever (kubernetes#106361)",
+        _nothing_under_way,
+    ),
+    Invariant(
+        "nothing-left",
+        "Nothing is kept for pods that are gone.",
+        "a nomination outlives its pod (kubernetes#85677)",
+        _nothing_left,
+    ),
+)

@@ -1,0 +1,185 @@
+"""Rules about a pod and its node: room, ports, taints, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from moorage.api.quantity import parse_quantity
+from moorage.sim.history import Obj, name_of, node_of
+from moorage.sim.invariants.invariant import Invariant
+from moorage.sim.invariants.seen import LONG_AGO_NS, Seen, is_leaving
+
+_CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+
+
+def _bound_once(seen: Seen) -> Iterable[str]:
+    before = node_of(seen.write.before or {})
+    if before and node_of(seen.pod) != before:
+        yield f"{name_of(seen.pod)} moved from {before} to {node_of(seen.pod)}"
+
+
+def _node_exists(seen: Seen) -> Iterable[str]:
+    name = node_of(seen.pod)
+    gone_ns = seen.history.node_changed_ns.get(name, LONG_AGO_NS)
+    if name not in seen.history.nodes and seen.settled(gone_ns):
+        yield f"{name_of(seen.pod)} was bound to {name}, which is not there"
+
+
+def _room(seen: Seen) -> Iterable[str]:
+    node = seen.node
+    if node is None:
+        return
+    there = [pod for pod in seen.others() if node_of(pod) == node["metadata"]["name"]]
+    for resource, amount in node["status"]["allocatable"].items():
+        if resource == "pods":
+            used, asked = len(there), 1
+        else:
+            used, asked = sum(asks(pod, resource) for pod in there), asks(seen.pod, resource)
+        room = parse_quantity(amount) if resource != "pods" else int(amount)
+        if asked and used + asked > room:
+            yield (
+                f"{name_of(seen.pod)} asks {asked} of {resource} on {node['metadata']['name']}, "
+                f"where {used} of {room} are used by {', '.join(map(name_of, there))}"
+            )
+    for resource in _asked_resources(seen.pod):
+        if resource not in node["status"]["allocatable"]:
+            yield f"{name_of(seen.pod)} asks {resource}, and {node['metadata']['name']} has none"
+
+
+def _asked_resources(pod: Obj) -> set[str]:
+    return {
+        resource
+        for container in pod["spec"]["containers"]
+        for resource in container.get("resources", {}).get("requests", {})
+    }
+
+
+def asks(pod: Obj, resource: str) -> int:
+    """Return what a pod requests of a resource, billionths of its unit."""
+    spec = pod["spec"]
+    running = sum(_asked(each, resource) for each in spec["containers"])
+    starting = max((_asked(each, resource) for each in spec.get("initContainers") or ()), default=0)
+    overhead = parse_quantity(spec.get("overhead", {}).get(resource, "0"))
+    return max(running, starting) + overhead
+
+
+def _asked(container: Obj, resource: str) -> int:
+    return parse_quantity(container.get("resources", {}).get("requests", {}).get(resource, "0"))
+
+
+def _ports(seen: Seen) -> Iterable[str]:
+    mine = set(ports(seen.pod))
+    for other in seen.others() if mine else ():
+        if node_of(other) == node_of(seen.pod) and mine & set(ports(other)):
+            yield f"{name_of(seen.pod)} and {name_of(other)} have the same host port"
+
+
+def ports(pod: Obj) -> Iterator[int]:
+    """Yield the host ports of a pod."""
+    for container in pod["spec"]["containers"]:
+        for port in container.get("ports", ()):
+            if port.get("hostPort"):
+                yield port["hostPort"]
+
+
+def _taints(seen: Seen) -> Iterable[str]:
+    node = seen.node
+    spec = (node or {}).get("spec", {})
+    cordon = [_CORDONED] if spec.get("unschedulable") else []
+    for taint in [*(spec.get("taints") or ()), *cordon]:
+        if taint["effect"] != "PreferNoSchedule" and not tolerated(seen.pod, taint):
+            yield f"{name_of(seen.pod)} does not tolerate {taint['key']} of {node_of(seen.pod)}"
+
+
+def tolerated(pod: Obj, taint: Mapping[str, Any]) -> bool:
+    """Return whether a pod tolerates a taint."""
+    for each in pod["spec"].get("tolerations") or ():
+        if each.get("effect") not in (None, "", taint["effect"]):
+            continue
+        if each.get("key") not in (None, "", taint["key"]):
+            continue
+        if each.get("operator") == "Exists" or each.get("value", "") == taint.get("value", ""):
+            return True
+    return False
+
+
+def _selector(seen: Seen) -> Iterable[str]:
+    node = seen.node
+    if node is not None and not selects_node(seen.pod, node):
+        labels = node["metadata"].get("labels", {})
+        yield f"{name_of(seen.pod)} does not select {node_of(seen.pod)} with {labels}"
+
+
+def selects_node(pod: Obj, node: Obj) -> bool:
+    """Return whether a node has what ``nodeSelector`` and required node affinity ask."""
+    labels = node["metadata"].get("labels", {})
+    wanted = pod["spec"].get("nodeSelector") or {}
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    return required is None or any_term_selects(required["nodeSelectorTerms"], labels)
+
+
+def any_term_selects(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, str]) -> bool:
+    """Return whether one of the terms of a node selector is met by labels."""
+    return any(
+        all(_holds(each, labels) for each in term.get("matchExpressions") or ())
+        for term in terms
+        if term.get("matchExpressions")
+    )
+
+
+def _holds(expression: Mapping[str, Any], labels: Mapping[str, str]) -> bool:
+    value, values = labels.get(expression["key"]), expression.get("values") or []
+    return _OPERATORS[expression["operator"]](value, values)
+
+
+_OPERATORS: dict[str, Callable[[str | None, list[str]], bool]] = {
+    "In": lambda value, values: value in values,
+    "NotIn": lambda value, values: value not in values,
+    "Exists": lambda value, values: value is not None,
+    "DoesNotExist": lambda value, values: value is None,
+    "Gt": lambda value, values: value is not None and int(value) > int(values[0]),
+    "Lt": lambda value, values: value is not None and int(value) < int(values[0]),
+}
+
+
+def _gates(seen: Seen) -> Iterable[str]:
+    if seen.pod["spec"].get("schedulingGates"):
+        yield f"{name_of(seen.pod)} is bound and has scheduling gates"
+
+
+def _own_pods(seen: Seen) -> Iterable[str]:
+    name = seen.pod["spec"].get("schedulerName")
+    if name != "default-scheduler":
+        yield f"{name_of(seen.pod)} belongs to scheduler {name}"
+
+
+def _not_leaving(seen: Seen) -> Iterable[str]:
+    if is_leaving(seen.write.before):
+        yield f"{name_of(seen.pod)} was bound when it was being deleted"
+
+
+ON_NODE: tuple[Invariant[Seen], ...] = (
+    Invariant(
+        "bound-once",
+        "A bound pod keeps its node.",
+        "two schedulers bind one pod (kubernetes#98000)",
+        _bound_once,
+    ),
+    Invariant("node-exists", "A pod is bound to a node that exists.", "stale cache", _node_exists),
+    Invariant(
+        "room",
+        "What is bound to a node fits its allocatable amounts.",
+        "forgotten assumed pods overcommit a node (kubernetes#106361)",
+        _room,
+    ),
+    Invariant("ports", "Two pods of a node have no host port in common.", "stale node", _ports),
+    Invariant("taints", "A bound pod tolerates the taints of its node.", "stale node", _taints),
+    Invariant("selector", "A node has the labels that its pods select.", "stale node", _selector),
+    Invariant("gates", "A pod with scheduling gates is not bound.", "a gate is passed", _gates),
+    Invariant("own-pods", "Only own pods are bound.", "two schedulers, one pod", _own_pods),
+    Invariant("not-leaving", "A pod that ends is not bound.", "late deletion", _not_leaving),
+)

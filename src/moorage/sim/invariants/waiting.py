@@ -1,0 +1,173 @@
+"""Rules about the pods that wait when the cluster is at rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from moorage.api.resources import CORE_EVENTS, EVENTS, LEASES, POD_GROUPS, RESOURCES
+from moorage.base.rng import Streams
+from moorage.sim.cluster import SimCluster
+from moorage.sim.history import Obj, is_finished, name_of, node_of
+from moorage.sim.invariants.at_writes import fits
+from moorage.sim.invariants.evictions import priority_of
+from moorage.sim.invariants.inside import leaders
+from moorage.sim.invariants.invariant import Invariant
+from moorage.sim.invariants.seen import is_leaving, placed
+from moorage.sim.mischief import registry
+from moorage.sim.setups import configuration
+from moorage.what_if.lists import Objects
+from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.world import World
+
+_UNREAD = (CORE_EVENTS, EVENTS, LEASES)
+
+
+def waiting(cluster: SimCluster) -> Iterator[Obj]:
+    """Yield the pods without a node that some scheduler of the simulation is to place."""
+    for pod in cluster.history.pods.values():
+        ours = pod["spec"].get("schedulerName") == "default-scheduler"
+        if ours and not node_of(pod) and not is_finished(pod) and not is_leaving(pod):
+            yield pod
+
+
+def _explained(cluster: SimCluster) -> Iterable[str]:
+    gated = {
+        each.pod.uid
+        for scheduler in leaders(cluster)
+        for each in scheduler.core.queue.pending().gated
+        if each.gating_reasons
+    }
+    for pod in waiting(cluster):
+        if pod["metadata"]["uid"] in gated:
+            continue  # as upstream, only the queue knows why PreEnqueue keeps a pod out
+        found = [
+            each
+            for each in pod.get("status", {}).get("conditions") or ()
+            if each["type"] == "PodScheduled" and each["status"] == "False"
+        ]
+        told = found and found[0].get("message") and found[0].get("reason")
+        if not told and not _group_says(cluster, pod):
+            yield f"{name_of(pod)} waits, and nothing says why: {pod.get('status')}"
+
+
+def _group_says(cluster: SimCluster, pod: Obj) -> bool:
+    """Return whether the pod's group, or an Event about it, says why its pods wait."""
+    name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
+    if not name:
+        return False
+    namespace = pod["metadata"]["namespace"]
+    group = cluster.history.objects(POD_GROUPS.qualified).get((namespace, name), {})
+    if group.get("status", {}).get("conditions"):
+        return True
+    notes = [each.get("message", "") for each in cluster.history.objects("events").values()]
+    return any(f"{namespace}/{name}" in note for note in notes)
+
+
+def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
+    """Let a scheduler that has just been started decide about the same objects."""
+    if not any(True for _ in waiting(cluster)):
+        return
+    objects = Objects()
+    for resource in RESOURCES:
+        if resource not in _UNREAD:
+            for record in cluster.api.store.shelf(resource.qualified).records():
+                objects.add_json(record.data)
+    pending = [pod.uid for pod in objects.pending_pods]
+    rehearsal = Rehearsal(
+        World(
+            objects=objects,
+            registry=registry(),
+            config=configuration(cluster.setup),
+            draws=Streams(cluster.seed),
+            now_ns=cluster.clock.now_ns(),
+        )
+    )
+    rehearsal.settle(within_seconds=60)
+    names = {pod.uid: pod.full_name for pod in objects.pending_pods}
+    for uid in pending:
+        if uid in rehearsal.bound:
+            yield f"{names[uid]} waits, and a scheduler that has just been started places it"
+
+
+def _fits_nowhere(cluster: SimCluster) -> Iterable[str]:
+    """Ask the rules of this room, which no scheduler shares, for a node for each waiting pod."""
+    if any(pod.get("status", {}).get("nominatedNodeName") for pod in waiting(cluster)):
+        return  # room may be kept for the nominated pod
+    for pod in waiting(cluster):
+        for node in cluster.history.nodes if _alone(pod) else ():
+            if fits(placed(pod, node, cluster.history)):
+                yield f"{name_of(pod)} waits, and {node} has room for it"
+
+
+def _preempts(cluster: SimCluster) -> Iterable[str]:
+    """Look for a node on which a waiting pod fits once pods of lower priority are gone."""
+    for pod in waiting(cluster):
+        if pod["spec"].get("preemptionPolicy") == "Never" or not _alone(pod):
+            continue
+        for node in cluster.history.nodes:
+            lower = [
+                each["metadata"]["uid"]
+                for each in cluster.history.on_node(node)
+                if priority_of(each) < priority_of(pod)
+            ]
+            if lower and fits(placed(pod, node, cluster.history, without=lower)):
+                yield f"{name_of(pod)} waits, and may have the room of {len(lower)} pods of {node}"
+
+
+def _alone(pod: Obj) -> bool:
+    """Return whether the rules of this room say all about a pod: no group, gate or device."""
+    spec = pod["spec"]
+    labels = pod["metadata"].get("labels", {})
+    return not (
+        spec.get("schedulingGates")
+        or spec.get("schedulingGroup")
+        or spec.get("resourceClaims")
+        or any("pod-group" in key for key in labels)
+        or pod["metadata"]["namespace"] != "default"
+    )
+
+
+def _gangs(cluster: SimCluster) -> Iterable[str]:
+    """Look for a gang that has never been whole and has a pod on a node."""
+    for (namespace, name), group in cluster.history.objects(POD_GROUPS.qualified).items():
+        least = group["spec"].get("schedulingPolicy", {}).get("gang", {}).get("minCount", 0)
+        key = f"{namespace}/{name}"
+        there = [
+            pod
+            for pod in cluster.history.pods.values()
+            if pod["metadata"]["namespace"] == namespace
+            and (pod["spec"].get("schedulingGroup") or {}).get("podGroupName") == name
+        ]
+        placed_count = sum(bool(node_of(pod)) for pod in there)
+        lost = cluster.history.members_left.get(key, 0)
+        if 0 < placed_count + lost < least and not lost:
+            yield f"group {key}: {placed_count} of {least} pods have a node"
+
+
+WAITING: tuple[Invariant[SimCluster], ...] = (
+    Invariant(
+        "explained",
+        "A pod that waits says why.",
+        "a pod waits without a condition (kubernetes#107556)",
+        _explained,
+    ),
+    Invariant(
+        "no-lost-wakeup",
+        "No pod waits that a scheduler just started would place.",
+        "lost wake-ups of QueueingHints (kubernetes#109437, #122018)",
+        _no_lost_wakeup,
+    ),
+    Invariant(
+        "fits-nowhere",
+        "No pod waits that fits on a node, by a naive reading of the rules.",
+        "a filter turns away too many nodes (kubernetes#95449)",
+        _fits_nowhere,
+    ),
+    Invariant(
+        "preempts",
+        "No pod waits that may have the room of less important pods.",
+        "preemption overlooks a candidate (kubernetes#88442)",
+        _preempts,
+    ),
+    Invariant("gangs", "All or none of a gang are placed.", "half a gang holds room", _gangs),
+)

@@ -1,0 +1,104 @@
+"""A plugin that misbehaves as plugins of users do: it raises, hangs, refuses and answers nonsense.
+
+Each act is drawn from the scheduler's own random streams. When a simulation comes to rest the
+plugin becomes quiet, so that each pod must find its node after all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base import aio
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration
+from moorage.framework.registry import PluginEntry, Registry
+from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.snapshot.pod_info import PodInfo
+
+# Shares of calls; guesses. Pods that are tried five times come through half of the time.
+_OFTEN, _SELDOM = 0.15, 0.05
+
+
+class Mood:
+    """Whether the plugins of a simulation misbehave."""
+
+    def __init__(self, *, bad: bool = True) -> None:
+        self.bad = bad
+
+
+class Mischief:
+    """Filter, Reserve, Permit and PreBind plugin."""
+
+    name = "Mischief"
+
+    def __init__(self, args: object, handle: Handle, *, mood: Mood | None = None) -> None:
+        del args
+        self._mood = Mood(bad=False) if mood is None else mood
+        self._rng = handle.streams.stream("mischief")
+
+    def _acts(self, share: float) -> bool:
+        return self._mood.bad and self._rng.random() < share
+
+    def filter_node(self, state: CycleState, pod: Pod, node: Node) -> Status:
+        """Accept the node, refuse it for the moment, or break."""
+        del state, pod, node
+        if self._acts(_SELDOM):
+            raise RuntimeError("a plugin broke in Filter")
+        return SUCCESS
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Reserve nothing, or refuse."""
+        del state, pod, node_name
+        return unschedulable("not this time") if self._acts(_OFTEN) else SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Do nothing."""
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Let the pod go, hold it for a second until the time is over, or refuse."""
+        del state, pod, node_name
+        if self._acts(_OFTEN):
+            return Status(Code.WAIT, ("wait a second",)), 1.0
+        return unschedulable("no permit") if self._acts(_SELDOM) else SUCCESS, 0.0
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Prepare at once, late, or fail; sometimes by an exception."""
+        del state, pod, node_name
+        if self._acts(_OFTEN):
+            await aio.sleep(self._rng.uniform(0, 4))
+        if self._acts(_SELDOM):
+            raise RuntimeError("a plugin broke in PreBind")
+        return error("a plugin failed in PreBind") if self._acts(_OFTEN) else SUCCESS
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Register new and deleted pods; the hint breaks sometimes."""
+        pod = ClusterEvent(Resource.POD, Action.ADD | Action.DELETE)
+        return (EventRegistration(pod, self._hint),)
+
+    def _hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        del waiting, old, new
+        if self._acts(_SELDOM):
+            raise RuntimeError("a plugin broke in its hint")
+        return True
+
+
+def registry(mood: Mood | None = None) -> Registry:
+    """Return the in-tree plugins and the plugin that misbehaves, which set-ups may enable."""
+    found = in_tree_registry()
+    found.register(MischiefEntry(name=Mischief.name, plugin_class=Mischief, mood=mood))
+    return found
+
+
+class MischiefEntry(PluginEntry, frozen=True, kw_only=True):
+    """The entry of the plugin that misbehaves, with the mood of its simulation."""
+
+    mood: Mood | None = None
+
+    def make(self, args: object, handle: Handle) -> object:
+        """Construct the plugin for one profile."""
+        return Mischief(args, handle, mood=self.mood)

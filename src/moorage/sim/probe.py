@@ -1,0 +1,78 @@
+"""A look over the shoulder of one scheduler: which pod it takes, out of which."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from moorage.base.clock import Clock
+from moorage.service.scheduler import Scheduler
+from moorage.state.queued_pod import QueuedPod
+
+OnBreach = Callable[[str, str], None]
+"""Gets the name of an invariant, and how it does not hold."""
+
+# A pod may be tried once for each event: where nothing else is to be tried, backoff holds nothing
+# back. The users of a simulation cause some fifty events in this time, a loop causes thousands.
+_TRIES_MOST = 200
+_WITHIN_NS = 10 * 10**9
+# In half a minute; groups that do not fit come back by backoff, each ten seconds, and wake others.
+_TRIES_AT_REST = 10
+
+
+class Probe:
+    """Notes each pod that a scheduler takes out of its queue.
+
+    Parameters
+    ----------
+    scheduler
+        Looked at. Its queue is asked through this probe from now on.
+    clock
+        Time of the loop.
+    by_priority
+        Whether the queue is sorted by priority first.
+    on_breach
+        Told of an invariant that does not hold.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, clock: Clock, *, by_priority: bool, on_breach: OnBreach
+    ) -> None:
+        self._queue = scheduler.core.queue
+        self._clock = clock
+        self._by_priority = by_priority
+        self._on_breach = on_breach
+        self._tries: dict[str, list[int]] = {}
+        self._pop = self._queue.pop
+        vars(self._queue)["pop"] = self.pop
+
+    def pop(self) -> QueuedPod | None:
+        """Take the next pod out, as the queue does, and judge the choice."""
+        active = [each.pod.priority for each in self._queue.pending().active]
+        queued = self._pop()
+        if queued is not None:
+            if self._by_priority and active and queued.priority < max(active):
+                self._on_breach(
+                    "order",
+                    f"{queued.pod.full_name} of priority {queued.priority} is tried before a pod "
+                    f"of {max(active)}",
+                )
+            self._count(queued)
+        return queued
+
+    def _count(self, queued: QueuedPod) -> None:
+        now_ns = self._clock.monotonic_ns()
+        tries = self._tries.setdefault(queued.uid, [])
+        tries.append(now_ns)
+        del tries[:-_TRIES_MOST]
+        if len(tries) == _TRIES_MOST and now_ns - tries[0] < _WITHIN_NS:
+            self._on_breach("tries", f"{queued.pod.full_name} is tried again and again")
+            tries.clear()
+
+    def tried_since(self, since_ns: int) -> list[str]:
+        """Return the pods, by uid, that were tried more often than backoff lets them."""
+        found = self._tries.items()
+        return [uid for uid, tries in found if len(_after(tries, since_ns)) > _TRIES_AT_REST]
+
+
+def _after(tries: list[int], since_ns: int) -> list[int]:
+    return [at_ns for at_ns in tries if at_ns > since_ns]

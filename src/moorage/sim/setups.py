@@ -1,0 +1,62 @@
+"""The configurations that the schedulers of a simulation can have, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Final
+
+import msgspec
+
+from moorage.base.errors import UsageError
+from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, feature_gates
+from moorage.config.load import parse_config
+from moorage.config.own import LoadedConfiguration
+
+_GROUPS: Final = {GENERIC_WORKLOAD: True, GANG_SCHEDULING: True}
+_KUBERNETES: Final = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+"""
+
+_COSCHEDULING: Final = """
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint: {enabled: [{name: Coscheduling}], disabled: [{name: PrioritySort}]}
+"""
+
+_QUOTAS: Final = """
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint: {enabled: [{name: CapacityScheduling}], disabled: [{name: DefaultPreemption}]}
+"""
+
+_MISCHIEF: Final = """
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint: {enabled: [{name: Mischief}]}
+"""
+
+SETUPS: Final[Mapping[str, str]] = MappingProxyType(
+    {"default": "", "coscheduling": _COSCHEDULING, "quotas": _QUOTAS, "mischief": _MISCHIEF}
+)
+"""What each set-up adds to the default configuration, as text of a configuration file."""
+
+
+@cache
+def configuration(setup: str) -> LoadedConfiguration:
+    """Return the configuration of a set-up; the feature gates of pod groups are on in all.
+
+    Raises
+    ------
+    UsageError
+        There is no such set-up.
+    """
+    if setup not in SETUPS:
+        raise UsageError(f"no set-up {setup!r}; there are {', '.join(SETUPS)}")
+    loaded = parse_config(_KUBERNETES + SETUPS[setup], source=f"set-up {setup}")
+    return msgspec.structs.replace(loaded, gates=feature_gates(_GROUPS))

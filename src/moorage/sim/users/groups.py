@@ -1,0 +1,160 @@
+"""Users of pod groups: whole ones, late ones, and those whose last thing comes at the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS, GROUP_LABEL
+from moorage.api.resources import POD_GROUPS
+from moorage.sim import acts
+from moorage.sim.users.plot import CLASSES, Maker, Plot
+from moorage.sim.users.pods import a_pod
+from moorage.sim.users.wants import Want, own_node, own_pod
+from moorage.testing.builders import Manifest
+
+
+def gang(name: str, least: int) -> Manifest:
+    """Return a group of Kubernetes that needs so many pods."""
+    return {
+        "apiVersion": POD_GROUPS.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": least}}},
+    }
+
+
+def _member(name: str) -> dict[str, Any]:
+    return {"schedulingGroup": {"podGroupName": name}}
+
+
+def _gang(plot: Plot) -> None:
+    """Create a gang of equal pods, in any order, whole or one short."""
+    rng, name = plot.rng, plot.name("gang")
+    count = rng.randint(2, 4)
+    least = count - (rng.random() < 0.3)
+    cpu, fields = rng.choice(("250m", "1", "1500m")), _member(name)
+    if rng.random() < 0.3:
+        fields["priorityClassName"] = rng.choice(tuple(CLASSES))
+    before = rng.random() < 0.7
+    if before:
+        plot.create(gang(name, least))
+    for number in range(count):
+        pod = a_pod(rng, f"{name}-{number}", name)
+        pod["spec"] = {**plain_spec(cpu), **fields}
+        plot.create(pod)
+        plot.pods.append(f"{name}-{number}")
+        plot.now += rng.choice((0.0, 0.001, 0.5))
+    if not before:
+        plot.create(gang(name, least))
+    plot.groups.append(name)
+
+
+def plain_spec(cpu: str) -> dict[str, Any]:
+    """Return the spec of a pod with one container."""
+    requests = {"requests": {"cpu": cpu, "memory": "64Mi"}}
+    container = {"name": "main", "image": "registry.example/app:1", "resources": requests}
+    return {"containers": [container], "terminationGracePeriodSeconds": 1}
+
+
+def _drop_group(plot: Plot) -> None:
+    if plot.groups:
+        name = plot.groups.pop(plot.rng.randrange(len(plot.groups)))
+        plot.made.append(_deletion(plot, name))
+
+
+def _deletion(plot: Plot, name: str) -> acts.Delete:
+    return acts.Delete(at=plot.now, kind="PodGroup", name=name, api_version=POD_GROUPS.api_version)
+
+
+GROUPS: tuple[Maker, ...] = (_gang, _gang, _gang, _drop_group)
+"""What users do with groups of Kubernetes, each as often as it stands here."""
+
+
+def _group_comes(plot: Plot, tag: str) -> Maker:
+    own_node(plot, tag)
+    for number in range(2):
+        own_pod(plot, tag, f"{tag}-{number}", cpu="500m", **_member(tag))
+    return lambda later: later.create(gang(tag, 2))
+
+
+def _member_comes(plot: Plot, tag: str) -> Maker:
+    own_node(plot, tag)
+    plot.create(gang(tag, 3))
+    for number in range(2):
+        own_pod(plot, tag, f"{tag}-{number}", cpu="500m", **_member(tag))
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-last", cpu="500m", **_member(tag))
+
+    return gift
+
+
+def _room_for_all(plot: Plot, tag: str) -> Maker:
+    own_node(plot, tag)
+    plot.create(gang(tag, 2))
+    holder = own_pod(plot, tag, f"{tag}-h", cpu="500m")
+    plot.now += 1.0
+    for number in range(2):
+        own_pod(plot, tag, f"{tag}-{number}", cpu="1", **_member(tag))
+    return lambda later: later.delete("Pod", holder)
+
+
+GROUP_WANTS: tuple[Want, ...] = (_group_comes, _member_comes, _room_for_all)
+"""The things that groups of Kubernetes can wait for."""
+
+
+def labelled(name: str, least: int) -> Manifest:
+    """Return a group of coscheduling that needs so many pods."""
+    return {
+        "apiVersion": COSCHEDULING_POD_GROUPS.api_version,
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"minMember": least, "scheduleTimeoutSeconds": 20},
+    }
+
+
+def _team(plot: Plot) -> None:
+    """Create a group of coscheduling with its pods, in any order."""
+    rng, name = plot.rng, plot.name("team")
+    count = rng.randint(2, 4)
+    makers = [labelled(name, count)]
+    for number in range(count):
+        pod = a_pod(rng, f"{name}-{number}", name)
+        pod["metadata"]["labels"] = {GROUP_LABEL: name}
+        pod["spec"] = plain_spec(rng.choice(("250m", "1", "1500m")))
+        makers.append(pod)
+        plot.pods.append(f"{name}-{number}")
+    for each in rng.sample(makers, len(makers)):
+        plot.create(each)
+        plot.now += rng.choice((0.0, 0.001, 0.5))
+
+
+TEAMS: tuple[Maker, ...] = (_team, _team, _team)
+"""What users do with groups of coscheduling."""
+
+
+def _teammate(tag: str) -> dict[str, Any]:
+    return {"cpu": "500m", "labels": {GROUP_LABEL: tag}}
+
+
+def _team_comes(plot: Plot, tag: str) -> Maker:
+    own_node(plot, tag)
+    for number in range(2):
+        own_pod(plot, tag, f"{tag}-{number}", **_teammate(tag))
+    return lambda later: later.create(labelled(tag, 2))
+
+
+def _teammate_comes(plot: Plot, tag: str) -> Maker:
+    own_node(plot, tag)
+    plot.create(labelled(tag, 3))
+    for number in range(2):
+        own_pod(plot, tag, f"{tag}-{number}", **_teammate(tag))
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-last", **_teammate(tag))
+
+    return gift
+
+
+TEAM_WANTS: tuple[Want, ...] = (_team_comes, _teammate_comes)
+"""The things that groups of coscheduling can wait for."""

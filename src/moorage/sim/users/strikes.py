@@ -1,0 +1,73 @@
+"""Faults of a script: connections, processes, clocks and the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal
+
+from moorage.sim import acts
+from moorage.sim.faults import WIRE_FAULTS
+from moorage.sim.users.plot import Maker, Plot
+
+PROGRAMS = ("controllers", "nodes")
+
+
+def _wire(plot: Plot) -> None:
+    rng = plot.rng
+    process = plot.a_scheduler() if rng.random() < 0.8 else rng.choice(PROGRAMS)
+    plot.made.append(
+        acts.Disturb(
+            at=plot.now,
+            process=process,
+            fault=rng.choice(WIRE_FAULTS),
+            rate=rng.choice((0.1, 0.3, 1.0)),
+            seconds=rng.uniform(0.5, 20),
+        )
+    )
+
+
+def _stop(plot: Plot) -> None:
+    seconds = plot.rng.choice((0.01, 1.0, 5.0, 20.0, 120.0))
+    plot.made.append(acts.Stop(at=plot.now, process=plot.a_scheduler(), seconds=seconds))
+
+
+def _kill(plot: Plot) -> None:
+    signal: Literal["KILL", "TERM"] = "KILL" if plot.rng.random() < 0.5 else "TERM"
+    seconds = plot.rng.uniform(0.1, 10)
+    plot.made.append(
+        acts.Kill(at=plot.now, process=plot.a_scheduler(), signal=signal, seconds=seconds)
+    )
+
+
+def _jump(plot: Plot) -> None:
+    seconds = plot.rng.choice((-30.0, -2.0, 2.0, 30.0))
+    plot.made.append(acts.Jump(at=plot.now, process=plot.a_scheduler(), seconds=seconds))
+
+
+def _outage(plot: Plot) -> None:
+    seconds = plot.rng.uniform(0.1, 30)
+    plot.made.append(acts.Outage(at=plot.now, seconds=seconds, forgets=plot.rng.random() < 0.5))
+
+
+def _blind(plot: Plot) -> None:
+    """Keep one scheduler from seeing what users do, until the server has forgotten it."""
+    process, seconds = plot.a_scheduler(), plot.rng.uniform(2, 8)
+    plot.made += [
+        acts.Disturb(at=plot.now, process=process, fault="refused", rate=1.0, seconds=seconds),
+        acts.Outage(at=plot.now, seconds=0.0, forgets=False),
+        acts.Outage(at=plot.now + seconds - 0.1, seconds=0.0, forgets=True),
+    ]
+
+
+FAULT_KINDS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
+    {
+        "wire": (_wire, _wire, _wire, _wire),
+        "stop": (_stop,),
+        "kill": (_kill,),
+        "jump": (_jump,),
+        "outage": (_outage,),
+        "blind": (_blind, _blind),
+    }
+)
+"""The faults of each kind; a kind with several is drawn more often."""
