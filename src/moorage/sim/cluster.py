@@ -216,6 +216,7 @@ class SimCluster:
             replica.scheduler,
             self.clock,
             by_priority=self.setup != "coscheduling",
+            writes_of_others=lambda: self.history.writes_of_others,
             on_breach=lambda name, text: self.noticed.append((name, f"{identity}: {text}")),
         )
         self.schedulers.append(replica.scheduler)

@@ -16,7 +16,7 @@ from moorage.sim import acts
 from moorage.sim.acts import AnyAct, Script
 from moorage.sim.cluster import SimCluster
 from moorage.sim.faults import Spell, WireFault
-from moorage.sim.history import Write
+from moorage.sim.history import Write, group_of
 from moorage.sim.invariants.at_rest import broken_at_rest
 from moorage.sim.invariants.at_writes import broken_by
 from moorage.sim.invariants.inside import INSIDE
@@ -183,7 +183,8 @@ class _Course:
         name, _, life = write.by.partition(".")
         if not life:
             return
-        replica = self._cluster.replicas[name]
+        cluster = self._cluster
+        replica = cluster.replicas[name]
         now_ns, blind = write.at_ns, _FRESH_SECONDS + self._stopped.get(write.by, 0.0)
         if now_ns - self._away_until_ns < _OUTAGE_BLIND_SECONDS * NS_PER_SECOND:
             blind = _OUTAGE_BLIND_SECONDS
@@ -191,16 +192,18 @@ class _Course:
             struck_ns = replica.weather.struck_ns.get(fault)
             if struck_ns is not None and now_ns - struck_ns < seconds * NS_PER_SECOND:
                 blind = max(blind, seconds)
-        seen = Seen(
-            write=write, history=self._cluster.history, horizon_ns=round(blind * NS_PER_SECOND)
-        )
+        seen = Seen(write=write, history=cluster.history, horizon_ns=round(blind * NS_PER_SECOND))
         self._bound += seen.binds
+        group = group_of(seen.pod) if seen.binds else ""
+        gone_ns = cluster.history.member_gone_ns.get(group) if group else None
+        if gone_ns is not None and not seen.settled(gone_ns):
+            cluster.history.excused_groups.add(group)
         self._evicted += seen.evicts
         for broken, text in broken_by(seen):
             self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
         if len(self._breaches) < _BREACHES_MOST:
             for invariant in INSIDE:
-                for text in invariant.broken(self._cluster):
+                for text in invariant.broken(cluster):
                     self._breaches.append(Breach(invariant.name, self._seconds, text))
 
     # --- acts -------------------------------------------------------------------------------------

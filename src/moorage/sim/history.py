@@ -80,8 +80,13 @@ class History:
         When the labels of each pod changed, by uid, nanoseconds.
     leaving_ns, leaving_before_ns
         When a pod with a node last began to end, and when the one before, nanoseconds.
-    members_left
-        Number of placed members that left each group of Kubernetes, by ``namespace/name``.
+    member_gone_ns
+        When a member without a node last left each group, by ``namespace/name``, nanoseconds.
+    excused_groups
+        Groups, by ``namespace/name``, that may be in part on nodes: a member with a node has left,
+        or a scheduler bound a member and may not have known yet that another had left.
+    writes_of_others
+        Number of changes of pods and nodes that no scheduler made.
     tried_binding
         Uids of the pods that a scheduler tried to bind, whatever became of it.
     """
@@ -100,7 +105,9 @@ class History:
         self.relabelled_ns: dict[str, int] = {}
         self.leaving_ns = self.leaving_before_ns = 0
         self.tried_binding: set[str] = set()
-        self.members_left: dict[str, int] = {}
+        self.member_gone_ns: dict[str, int] = {}
+        self.excused_groups: set[str] = set()
+        self.writes_of_others = 0
 
     @property
     def now_ns(self) -> int:
@@ -143,6 +150,8 @@ class History:
             )
             self._take(write)
             writes.append(write)
+        if not by.startswith("scheduler"):
+            self.writes_of_others += len(writes)
         return writes
 
     def forget_log(self) -> None:
@@ -168,11 +177,13 @@ class History:
             gone = self.pods.pop(uid, None)
             self.relabelled_ns.pop(uid, None)
             self.placed.pop(uid, None)
+            group = group_of(gone or {})
             if gone is not None and node_of(gone):
                 self.pod_gone_ns = write.at_ns
-                self._count_member(gone)
+                self.excused_groups.add(group)
             else:
                 self.waiting_left_ns = write.at_ns
+                self.member_gone_ns[group] = write.at_ns
             return
         if node_of(write.now) and not node_of(write.before or {}):
             self.placed[uid] = Placed(write.at_ns, write.by)
@@ -185,12 +196,6 @@ class History:
             self.pod_gone_ns = write.at_ns
         self.pods[uid] = write.now
 
-    def _count_member(self, gone: Obj) -> None:
-        group = (gone["spec"].get("schedulingGroup") or {}).get("podGroupName")
-        if group:
-            key = f"{gone['metadata']['namespace']}/{group}"
-            self.members_left[key] = self.members_left.get(key, 0) + 1
-
     def on_node(self, name: str) -> list[Obj]:
         """Return the pods that take room on a node."""
         return [pod for pod in self.pods.values() if node_of(pod) == name and not is_finished(pod)]
@@ -199,6 +204,12 @@ class History:
 def node_of(pod: Obj) -> str:
     """Return the node of a pod, "" for none."""
     return str(pod.get("spec", {}).get("nodeName") or "")
+
+
+def group_of(pod: Obj) -> str:
+    """Return ``namespace/name`` of the group of Kubernetes that a pod is in, "" for none."""
+    name = (pod.get("spec", {}).get("schedulingGroup") or {}).get("podGroupName")
+    return f"{pod['metadata']['namespace']}/{name}" if name else ""
 
 
 def is_finished(pod: Obj) -> bool:

@@ -12,7 +12,8 @@ OnBreach = Callable[[str, str], None]
 """Gets the name of an invariant, and how it does not hold."""
 
 # A pod may be tried once for each event: where nothing else is to be tried, backoff holds nothing
-# back. The users of a simulation cause some fifty events in this time, a loop causes thousands.
+# back. The users of a simulation cause some fifty events in this time, a loop causes thousands. A
+# garbage collector and a controller that sees late can cause as many, so their writes are counted.
 _TRIES_MOST = 200
 _WITHIN_NS = 10 * 10**9
 # In half a minute; groups that do not fit come back by backoff, each ten seconds, and wake others.
@@ -30,18 +31,28 @@ class Probe:
         Time of the loop.
     by_priority
         Whether the queue is sorted by priority first.
+    writes_of_others
+        Gives the number of changes that no scheduler made.
     on_breach
         Told of an invariant that does not hold.
     """
 
     def __init__(
-        self, scheduler: Scheduler, clock: Clock, *, by_priority: bool, on_breach: OnBreach
+        self,
+        scheduler: Scheduler,
+        clock: Clock,
+        *,
+        by_priority: bool,
+        writes_of_others: Callable[[], int],
+        on_breach: OnBreach,
     ) -> None:
         self._queue = scheduler.core.queue
         self._clock = clock
         self._by_priority = by_priority
+        self._writes_of_others = writes_of_others
         self._on_breach = on_breach
-        self._tries: dict[str, list[int]] = {}
+        # Of each pod, by uid: when it was tried, and how many writes there had been.
+        self._tries: dict[str, list[tuple[int, int]]] = {}
         self._pop = self._queue.pop
         vars(self._queue)["pop"] = self.pop
 
@@ -60,11 +71,13 @@ class Probe:
         return queued
 
     def _count(self, queued: QueuedPod) -> None:
-        now_ns = self._clock.monotonic_ns()
+        now_ns, writes = self._clock.monotonic_ns(), self._writes_of_others()
         tries = self._tries.setdefault(queued.uid, [])
-        tries.append(now_ns)
+        tries.append((now_ns, writes))
         del tries[:-_TRIES_MOST]
-        if len(tries) == _TRIES_MOST and now_ns - tries[0] < _WITHIN_NS:
+        since_ns, writes_then = tries[0]
+        often = len(tries) == _TRIES_MOST and now_ns - since_ns < _WITHIN_NS
+        if often and writes - writes_then < _TRIES_MOST:
             self._on_breach("tries", f"{queued.pod.full_name} is tried again and again")
             tries.clear()
 
@@ -74,5 +87,5 @@ class Probe:
         return [uid for uid, tries in found if len(_after(tries, since_ns)) > _TRIES_AT_REST]
 
 
-def _after(tries: list[int], since_ns: int) -> list[int]:
-    return [at_ns for at_ns in tries if at_ns > since_ns]
+def _after(tries: list[tuple[int, int]], since_ns: int) -> list[int]:
+    return [at_ns for at_ns, _ in tries if at_ns > since_ns]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from moorage.api.resources import CORE_EVENTS, EVENTS, LEASES, POD_GROUPS, RESOURCES
 from moorage.base.rng import Streams
 from moorage.sim.cluster import SimCluster
-from moorage.sim.history import Obj, is_finished, name_of, node_of
+from moorage.sim.history import Obj, group_of, is_finished, name_of, node_of
 from moorage.sim.invariants.at_writes import fits
 from moorage.sim.invariants.evictions import priority_of
 from moorage.sim.invariants.inside import leaders
@@ -52,15 +52,15 @@ def _explained(cluster: SimCluster) -> Iterable[str]:
 
 def _group_says(cluster: SimCluster, pod: Obj) -> bool:
     """Return whether the pod's group, or an Event about it, says why its pods wait."""
-    name = (pod["spec"].get("schedulingGroup") or {}).get("podGroupName")
-    if not name:
+    key = group_of(pod)
+    if not key:
         return False
-    namespace = pod["metadata"]["namespace"]
+    namespace, _, name = key.partition("/")
     group = cluster.history.objects(POD_GROUPS.qualified).get((namespace, name), {})
     if group.get("status", {}).get("conditions"):
         return True
     notes = [each.get("message", "") for each in cluster.history.objects("events").values()]
-    return any(f"{namespace}/{name}" in note for note in notes)
+    return any(key in note for note in notes)
 
 
 def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
@@ -129,18 +129,16 @@ def _alone(pod: Obj) -> bool:
 
 def _gangs(cluster: SimCluster) -> Iterable[str]:
     """Look for a gang that has never been whole and has a pod on a node."""
-    for (namespace, name), group in cluster.history.objects(POD_GROUPS.qualified).items():
+    history = cluster.history
+    for (namespace, name), group in history.objects(POD_GROUPS.qualified).items():
         least = group["spec"].get("schedulingPolicy", {}).get("gang", {}).get("minCount", 0)
         key = f"{namespace}/{name}"
-        there = [
-            pod
-            for pod in cluster.history.pods.values()
-            if pod["metadata"]["namespace"] == namespace
-            and (pod["spec"].get("schedulingGroup") or {}).get("podGroupName") == name
-        ]
-        placed_count = sum(bool(node_of(pod)) for pod in there)
-        lost = cluster.history.members_left.get(key, 0)
-        if 0 < placed_count + lost < least and not lost:
+        if key in history.excused_groups:
+            continue
+        placed_count = sum(
+            bool(node_of(pod)) for pod in history.pods.values() if group_of(pod) == key
+        )
+        if 0 < placed_count < least:
             yield f"group {key}: {placed_count} of {least} pods have a node"
 
 
