@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from moorage.api.pod import Pod
+from moorage.base.no_names import NO_NAMES
 from moorage.framework.meter import NOT_TIMED, Meter
 from moorage.framework.status import Code
 
@@ -53,9 +54,9 @@ class CycleState:
         """The meter that is told of the plugins' calls in this attempt; None without measuring."""
         self.timed = False
         """Whether plugins are timed one by one."""
-        self.skip_filter: frozenset[str] = frozenset()
-        self.skip_score: frozenset[str] = frozenset()
-        self.skip_pre_bind: frozenset[str] = frozenset()
+        self.skip_filter: frozenset[str] = NO_NAMES
+        self.skip_score: frozenset[str] = NO_NAMES
+        self.skip_pre_bind: frozenset[str] = NO_NAMES
         self.pods_to_activate: dict[str, Pod] = {}
         """Pods by uid that are activated when the scheduling cycle succeeds. Pods added later are
         activated when the binding succeeds. Copies of the state share the pods.

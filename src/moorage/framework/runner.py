@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from moorage.api.pod import Pod
+from moorage.base.no_names import NO_NAMES
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.meter import POST_FILTER, PRE_FILTER, PRE_SCORE
@@ -84,7 +85,7 @@ class PreFilterOutcome(msgspec.Struct, frozen=True):
 
     status: Status
     node_names: frozenset[str] | None = None
-    plugins: frozenset[str] = frozenset()
+    plugins: frozenset[str] = NO_NAMES
     results: Mapping[str, Status] = {}
     restricted_by: Mapping[str, frozenset[str]] = {}
 
@@ -144,7 +145,7 @@ def _pre_filtered(profile: Profile, ask: AskPreFilter, skipped: set[str]) -> Pre
         elif not status.ok:
             text = f'running PreFilter plugin "{plugin.name}": {status.message}'
             return PreFilterOutcome(
-                error(text).by(plugin.name), None, frozenset(), results, restricted
+                error(text).by(plugin.name), None, NO_NAMES, results, restricted
             )
         elif result is not None and result.node_names is not None:
             restricted[plugin.name] = result.node_names
@@ -180,7 +181,7 @@ def _nothing_left(
         if len(names) == 1
         else f"node(s) didn't satisfy plugin(s) [{' '.join(names)}] simultaneously"
     )
-    return PreFilterOutcome(unresolvable(text), frozenset(), frozenset(names), results, restricted)
+    return PreFilterOutcome(unresolvable(text), NO_NAMES, frozenset(names), results, restricted)
 
 
 PostFilterAnswer = tuple[PostFilterResult | None, Status]

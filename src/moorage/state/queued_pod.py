@@ -11,6 +11,7 @@ from typing import TypeAlias
 
 from moorage.api.changes import ClusterEvent
 from moorage.api.pod import Pod
+from moorage.base.no_names import NO_NAMES
 from moorage.snapshot.pod_info import PodInfo, info_of
 
 PodKey: TypeAlias = tuple[str, str]
@@ -72,9 +73,9 @@ class QueuedPod:
         """End of the current backoff, wall-clock ns; 0 = not computed yet. Kept by `Backoff`."""
         self.initial_attempt_ns: int | None = None
         """When the pod first entered activeQ, wall-clock ns; gated time is not part of it."""
-        self.unschedulable_plugins: frozenset[str] = frozenset()
+        self.unschedulable_plugins: frozenset[str] = NO_NAMES
         """Plugins that rejected the pod, PreEnqueue included."""
-        self.pending_plugins: frozenset[str] = frozenset()
+        self.pending_plugins: frozenset[str] = NO_NAMES
         """Plugins that answered Pending."""
         self.gating_plugin = ""
         """The PreEnqueue plugin that keeps the pod out; empty = not gated."""
@@ -86,7 +87,7 @@ class QueuedPod:
         """Reason of the last failed attempt, in the words of its Event; empty before a failure."""
         self.was_flushed = False
         """Whether the pod left unschedulablePods by the leftover flush since it last came back."""
-        self.counted_rejectors: frozenset[str] = frozenset()
+        self.counted_rejectors: frozenset[str] = NO_NAMES
         """The rejectors that the pod counts for in ``unschedulable_pods``; kept by the queue."""
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from functools import partial
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
+from moorage.base.no_names import NO_NAMES
 from moorage.state.backoff import BackoffQueue, BackoffTimes
 from moorage.state.contracts import (
     ACTIVE,
@@ -248,14 +249,14 @@ class SubQueues:
         self.nominator.entered(queued.pod)
 
     def _left(self, queued: QueuedPod) -> None:
-        self._recount(queued, frozenset())
+        self._recount(queued, NO_NAMES)
         self.nominator.left(queued.uid)
 
     def _displaced(self, displaced: QueuedPod | None, by: QueuedPod) -> None:
         """Take the counts off a queued pod whose key another pod object takes over."""
         if displaced is None or displaced is by:
             return
-        self._recount(displaced, frozenset())
+        self._recount(displaced, NO_NAMES)
         if displaced.uid != by.uid:
             self.nominator.delete(displaced.pod)
             if self._lifecycle.state(displaced.uid) not in _HELD_ELSEWHERE:

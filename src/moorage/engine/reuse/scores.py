@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.base.no_names import NO_NAMES
 from moorage.engine.answers import CachedPart, ScoreNotes
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.notes.score_log import CHANGES_MAX, UNNOTED_MAX, ScoreLog
@@ -117,7 +118,7 @@ class ScoreCache:
         self._log: ScoreLog | None = None
         self._unlogged = 0
         self._noted = 0
-        self.skipped: frozenset[str] = frozenset()
+        self.skipped: frozenset[str] = NO_NAMES
 
     @property
     def nbytes(self) -> int:
@@ -235,7 +236,7 @@ class ScoreCache:
     def _prepare(self, attempt: Attempt, feasible: NodeView) -> None:
         """Run PreScore of the plugins that are asked afresh."""
         state, afresh = attempt.state, self._plugins.prepared_afresh
-        state.skip_score = frozenset()
+        state.skip_score = NO_NAMES
         if afresh:
             status = run_pre_score(attempt.profile, state, attempt.pod, feasible, only=afresh)
             if not status.ok:
