@@ -5,6 +5,7 @@ Left out: what a replica does (``tests/service/test_replicas.py``).
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
+from moorage.base.errors import MoorageError
 from moorage.bench.audit_tail import AuditedCall, AuditTail
 from moorage.bench.handover_book import HandoverBook
 from moorage.bench.handover_plan import HandoverPlan, HandoverReport, Round
+from moorage.bench.handover_replicas import Replicas
 from moorage.cli.main import main
 
 FINE = HandoverReport(
@@ -86,6 +89,80 @@ def test_a_report_has_the_times_of_every_act() -> None:
 )
 def test_each_fault_is_reported(changes: dict[str, Any], line: str) -> None:
     assert msgspec.structs.replace(FINE, **changes).as_lines()[-1] == line
+
+
+def test_a_report_says_how_many_replicas_lost_the_lease_by_themselves() -> None:
+    assert msgspec.structs.replace(FINE, ended=2).as_lines()[-1] == (
+        "replicas that lost the lease by themselves: 2"
+    )
+
+
+class Process:
+    """A replica's process that ends when the test says so."""
+
+    def __init__(self, name: str, flags: list[str], *, log: Path) -> None:
+        self.name = name
+        self.ended = False
+        self.text = ""
+
+    async def start(self) -> None:
+        pass
+
+    def check(self) -> None:
+        if self.ended:
+            raise MoorageError(f"{self.name} ended")
+
+    def output(self) -> str:
+        return self.text
+
+
+async def _replaced(place: Path, *, excused: bool, output: str, later: str = "") -> Any:
+    (place / "kubeconfig").write_text('{"users": [{"name": "u", "user": {}}]}')
+    replicas = Replicas(HandoverPlan(replicas=3), place, process=Process)  # type: ignore[arg-type]
+    await replicas.replace()
+    for name in ("replica-1", "replica-2"):
+        child: Any = replicas.running[name]
+        child.ended, child.text = True, output
+        if excused:
+            replicas.excused.add(name)
+    await replicas.replace(later=later)
+    return list(replicas.running), replicas.ended
+
+
+@pytest.mark.parametrize(
+    ("excused", "output", "later", "running", "ended"),
+    [
+        pytest.param(
+            False,
+            "error: leader election lost: ...",
+            "",
+            ["replica-3", "replica-4", "replica-5"],
+            2,
+            id="replicas that lost the lease by themselves, all but one",
+        ),
+        pytest.param(
+            True, "", "", ["replica-3", "replica-4", "replica-5"], 0, id="replicas told to end"
+        ),
+        pytest.param(
+            True,
+            "",
+            "replica-2",
+            ["replica-2", "replica-3", "replica-4"],
+            0,
+            id="the one whose hand-over is measured is replaced later",
+        ),
+    ],
+)
+def test_a_replica_that_ended_is_replaced(
+    tmp_path: Path, excused: bool, output: str, later: str, running: list[str], ended: int
+) -> None:
+    found = asyncio.run(_replaced(tmp_path, excused=excused, output=output, later=later))
+    assert found == (running, ended)
+
+
+def test_a_replica_that_ended_for_another_reason_ends_the_measurement(tmp_path: Path) -> None:
+    with pytest.raises(MoorageError, match="replica-1 ended"):
+        asyncio.run(_replaced(tmp_path, excused=False, output="error: no such file"))
 
 
 def call(

@@ -7,6 +7,7 @@ looks at every change of every pod, in the server's order.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from moorage.api.meta import ObjectReference
@@ -95,18 +96,23 @@ class HandoverLoad:
         """Let pods come and go from now on."""
         self._coming.spawn(self._come_and_go(), name="pods come and go")
 
-    async def settle(self, *, seconds: float) -> list[str]:
+    async def settle(
+        self, *, seconds: float, meanwhile: Callable[[], Awaitable[None]]
+    ) -> list[str]:
         """Let no further pod come; return the pods that have no node in the end.
 
         Parameters
         ----------
         seconds
             Longest wait for the last pods to be bound.
+        meanwhile
+            Called again and again during the wait.
         """
         await self._coming.cancel_all()
         end_ns = self._clock.monotonic_ns() + int(seconds * NS_PER_SECOND)
         while self._without_node() and self._clock.monotonic_ns() < end_ns:
             self.check()
+            await meanwhile()
             await aio.sleep(_LOOK_SECONDS)
         return self._without_node()
 

@@ -110,6 +110,8 @@ class HandoverReport(msgspec.Struct, frozen=True, kw_only=True):
         Pods bound more than once; nodes with more requests than allocatable at any time; writes in
         the name of a lease that was over; pods without a node in the end; pods that a kubelet
         refused.
+    ended
+        Replicas that lost the lease without an act against them, and were replaced.
     """
 
     plan: HandoverPlan
@@ -122,6 +124,7 @@ class HandoverReport(msgspec.Struct, frozen=True, kw_only=True):
     old_writes: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
+    ended: int = 0
 
     @property
     def faults(self) -> list[str]:
@@ -154,6 +157,7 @@ class HandoverReport(msgspec.Struct, frozen=True, kw_only=True):
             f"bound twice {len(self.bound_twice)}, nodes too full {len(self.overcommitted)}, "
             f"pods lost {len(self.lost)}, refused by kubelets {len(self.refused)}, "
             f"writes in the name of an old lease {len(self.old_writes)}",
+            *([f"replicas that lost the lease by themselves: {self.ended}"] if self.ended else []),
             *(f"FAULT: {fault}" for fault in self.faults),
             *(f"LATE: {each}" for each in self.late),
         ]

@@ -10,28 +10,21 @@ import signal
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-from moorage.api.codec import decode_untyped, encode
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
-from moorage.bench.audit_tail import AuditTail
-from moorage.bench.handover_book import HandoverBook
 from moorage.bench.handover_load import HandoverLoad
 from moorage.bench.handover_plan import ACTS, HandoverPlan, HandoverReport, Round
+from moorage.bench.handover_replicas import LOOK_SECONDS, PATIENCE_SECONDS, Replicas
 from moorage.bench.processes import Child, wait_for
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
 from moorage.client.writes import Client
 
 _START_SECONDS = 120.0
-_LOOK_SECONDS = 0.02
-# Beyond the lease; so long without a hand-over is a fault of its own, not a slow one.
-_PATIENCE_SECONDS = 60.0
 _REST_SECONDS = 2.0
-_LEASE_LOST = "leader election lost"
 
 
 class HandoverRun:
@@ -72,18 +65,18 @@ class HandoverRun:
         with tempfile.TemporaryDirectory(prefix="moorage-handover-") as folder:
             place = Path(folder)
             server = Child("server", _server_flags(place), log=place / "server.log")
-            replicas: _Replicas | None = None
+            replicas: Replicas | None = None
             try:
                 await server.start()
                 await wait_for(place / "kubeconfig", server, seconds=_START_SECONDS)
-                replicas = _Replicas(self._plan, place)
+                replicas = Replicas(self._plan, place)
                 return await self._measure(place / "kubeconfig", replicas)
             finally:
                 if replicas is not None:
                     await replicas.stop()
                 await server.stop()
 
-    async def _measure(self, kubeconfig: Path, replicas: _Replicas) -> HandoverReport:
+    async def _measure(self, kubeconfig: Path, replicas: Replicas) -> HandoverReport:
         access = find_access(str(kubeconfig), clock=self._clock)
         transport = HttpTransport(access, user_agent="moorage-handover")
         client = Client(transport, rng=self._streams.stream("handover/client"))
@@ -102,7 +95,7 @@ class HandoverRun:
                 load.check()
                 self._progress(f"{number + 1}/{self._plan.rounds} {_told(rounds[-1])}")
             seconds = (self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND
-            lost = await load.settle(seconds=_PATIENCE_SECONDS)
+            lost = await load.settle(seconds=PATIENCE_SECONDS, meanwhile=replicas.replace)
             book = replicas.look()
             return HandoverReport(
                 plan=self._plan,
@@ -115,6 +108,7 @@ class HandoverRun:
                 old_writes=tuple(book.old_writes()),
                 lost=tuple(lost),
                 refused=tuple(load.refused),
+                ended=replicas.ended,
             )
         finally:
             await load.stop()
@@ -122,13 +116,14 @@ class HandoverRun:
 
     # --- one round --------------------------------------------------------------------------
 
-    async def _round(self, replicas: _Replicas) -> Round:
+    async def _round(self, replicas: Replicas) -> Round:
         """Act against one replica, wait until pods are bound again, and replace what ended."""
         act, leader = self._rng.choice(ACTS), await replicas.leader()
         others = sorted(set(replicas.running) - {leader})
         name = leader if self._rng.random() < self._plan.leader_share else self._rng.choice(others)
         stopped = 0.0
         began = self._now()
+        replicas.excused.add(name)
         replicas.running[name].signal(signal.Signals[act])
         if act == "SIGSTOP":
             stopped = self._rng.uniform(0, self._plan.stop_seconds)
@@ -146,8 +141,6 @@ class HandoverRun:
             gap = None if last is None else taken.answered - last
         if taken is not None or act != "SIGSTOP":
             await replicas.ends(name)
-        # A leader that was stopped for as long as its lease may lose it a moment from now.
-        replicas.excused.add(name)
         await replicas.complete()
         return Round(
             act=act,
@@ -160,96 +153,15 @@ class HandoverRun:
     def _now(self) -> float:
         return self._clock.now_ns() / NS_PER_SECOND
 
-    async def _bound(self, replicas: _Replicas, after: float, *, not_by: str) -> None:
+    async def _bound(self, replicas: Replicas, after: float, *, not_by: str) -> None:
         """Wait until a replica, other than one, binds a pod."""
-        patience = self._plan.lease_seconds + _PATIENCE_SECONDS
+        patience = self._plan.lease_seconds + PATIENCE_SECONDS
         end_ns = self._clock.monotonic_ns() + int(patience * NS_PER_SECOND)
         while replicas.look().first_bind(after=after, not_by=not_by) is None:
             if self._clock.monotonic_ns() > end_ns:
                 raise MoorageError(f"no pod was bound for {patience:.0f} s; {replicas.tails()}")
-            await aio.sleep(_LOOK_SECONDS)
-
-
-class _Replicas:
-    """The processes of the scheduler, and the server's witness of their calls."""
-
-    def __init__(self, plan: HandoverPlan, place: Path) -> None:
-        self._plan = plan
-        self._place = place
-        self._tail = AuditTail(place / "audit.jsonl")
-        self._book = HandoverBook(plan.lease_seconds)
-        self._kubeconfig: Any = decode_untyped((place / "kubeconfig").read_bytes())
-        self._started = 0
-        self.running: dict[str, Child] = {}
-        self.excused: set[str] = set()
-        """The replicas that were told to end, or stopped."""
-
-    def look(self) -> HandoverBook:
-        """Return the book with everything that the server has answered by now."""
-        self._book.add(self._tail.fresh())
-        return self._book
-
-    async def ends(self, name: str) -> None:
-        """Wait until a replica has ended.
-
-        Raises
-        ------
-        MoorageError
-            It goes on.
-        """
-        if not await self.running[name].ends_within(_PATIENCE_SECONDS):
-            raise MoorageError(f"{name} does not end; {self.tails()}")
-
-    async def complete(self) -> None:
-        """Start replicas until all are there, and wait until each has asked for the lease.
-
-        Raises
-        ------
-        MoorageError
-            A replica ended that nothing was done to, or a new replica does not ask for the lease.
-        """
-        for name, child in list(self.running.items()):
-            # On a busy machine a replica may lose its lease without an act against it.
-            if child.ended and (name in self.excused or _LEASE_LOST in child.output()):
-                del self.running[name]
-            else:
-                child.check()
-        while len(self.running) < self._plan.replicas:
-            await self._start()
-        waited = 0.0
-        while not set(self.running) <= self.look().standing_by:
-            await aio.sleep(_LOOK_SECONDS)
-            waited += _LOOK_SECONDS
-            if waited > _START_SECONDS:
-                raise MoorageError(f"a replica does not ask for the lease; {self.tails()}")
-
-    async def leader(self) -> str:
-        """Return the replica that holds the lease; wait while one that has ended holds it."""
-        while self.look().holder not in self.running:
-            await aio.sleep(_LOOK_SECONDS)
-        return self._book.holder
-
-    async def stop(self) -> None:
-        """End all replicas."""
-        for child in self.running.values():
-            await child.stop()
-        self._tail.close()
-
-    def tails(self) -> str:
-        """Return the last lines of each replica."""
-        return "; ".join(f"{name}: {each.output()[-500:]}" for name, each in self.running.items())
-
-    async def _start(self) -> None:
-        self._started += 1
-        name = f"replica-{self._started}"
-        path = self._place / f"{name}.kubeconfig"
-        user = self._kubeconfig["users"][0]
-        mine = {**user["user"], "as": name, "as-groups": ["system:masters"]}
-        path.write_bytes(encode({**self._kubeconfig, "users": [{**user, "user": mine}]}))
-        flags = ["run", "--kubeconfig", str(path), "--seed", str(self._started)]
-        flags += ["--secure-port", "0", *self._plan.lease_flags]
-        child = self.running[name] = Child(name, flags, log=self._place / f"{name}.log")
-        await child.start()
+            await replicas.replace(later=not_by)
+            await aio.sleep(LOOK_SECONDS)
 
 
 def _server_flags(place: Path) -> tuple[str, ...]:
