@@ -131,9 +131,10 @@ class Asking:
         """Open a stream."""
         assert self.inner is not None
         if not self._streams_lists and ("sendInitialEvents", "true") in call.query:
-            return _refused()
+            return _refused(400)
         self._note(call)
-        return self.inner.stream(call)
+        instead = self._script(call)
+        return _refused(instead.status) if isinstance(instead, Answer) else self.inner.stream(call)
 
     async def close(self) -> None:
         """Do nothing: the server is in this process."""
@@ -154,8 +155,10 @@ class Asking:
 
 
 class _Nothing:
-    status = 400
     headers: Mapping[str, str] = MappingProxyType({})
+
+    def __init__(self, status: int) -> None:
+        self.status = status
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         lines: tuple[bytes, ...] = ()
@@ -164,8 +167,8 @@ class _Nothing:
 
 
 @asynccontextmanager
-async def _refused() -> AsyncIterator[LineStream]:
-    yield _Nothing()
+async def _refused(status: int) -> AsyncIterator[LineStream]:
+    yield _Nothing(status)
 
 
 async def _serving(cluster: VirtualCluster, clock: ManualClock, tasks: TaskOwner) -> None:
