@@ -18,6 +18,7 @@ without a policy chooses the device that leaves the least.
 - `sharing`: what the plugins of one profile have in common.
 - `typical`: the GPUs of a node that the pods to come can use.
 - `categories`: the fragmentation of a node, summed as the published program does.
+- `known_states`: amounts of states of nodes, each state computed once.
 - `gradient`: nodes and devices, graded by the loss of placing a pod there.
 - `fragmentation`: the fragmentation of a cluster, pod after pod, for experiments.
 """

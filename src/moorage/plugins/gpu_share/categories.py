@@ -16,7 +16,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from moorage.config.plugin_args_gpu import TypicalPod
-from moorage.plugins.gpu_share.typical import FloatArray, NodeStates, Sizes, admitted, shares
+from moorage.plugins.gpu_share.typical import (
+    FloatArray,
+    IntArray,
+    NodeStates,
+    Sizes,
+    admitted,
+    shares,
+)
 
 # Categories in the order in which their sums are added. Idle GPU that a kind of pods can use is in
 # none of them; the devices without room for a share of it are in NO_GPU.
@@ -37,6 +44,7 @@ class Fragmentation:
         self._kinds = [frozenset(pod.models) for pod in pods]
         self._share_j1 = shares(pods)[:, None]
         self._cpu_j1 = np.array([[pod.cpu_milli] for pod in pods], np.int64)
+        self._cpu_u = np.unique(self._cpu_j1)
         self._gpus_j1 = np.array([[pod.gpus] for pod in pods], np.int64)
         self._sizes = Sizes(np.array([pod.gpu_milli if pod.gpus else 0 for pod in pods], np.int64))
         self._plain_j1 = self._gpus_j1 == 0
@@ -73,6 +81,16 @@ class Fragmentation:
         sums = np.bincount(bin_js.ravel(), amount_js.ravel(), _CATEGORIES * count)
         total_s: FloatArray = np.cumsum(sums.reshape(_CATEGORIES, count), axis=0)[-1]
         return total_s
+
+    def cpu_step(self, cpu_s: IntArray) -> IntArray:
+        """Return int64, (s,): the number of CPU requests of the kinds that have room.
+
+        Parameters
+        ----------
+        cpu_s
+            int64, (s,), millicores.
+        """
+        return np.searchsorted(self._cpu_u, cpu_s, side="right")
 
     def _refused(self, models: Sequence[str]) -> np.ndarray[tuple[int, int], np.dtype[np.bool_]]:
         """Return bool, (kinds, models): whether a kind of pods does not admit a model."""

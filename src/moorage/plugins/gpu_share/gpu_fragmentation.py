@@ -19,6 +19,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
 from moorage.plugins.gpu_share.categories import Fragmentation
 from moorage.plugins.gpu_share.gradient import GradientPolicy
+from moorage.plugins.gpu_share.known_states import KnownStates
 from moorage.plugins.gpu_share.typical import FloatArray
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
@@ -49,7 +50,8 @@ class GpuFragmentation(GradientPolicy):
         if faults:
             raise ConfigError(faults, source=self.name)
         typical = Fragmentation(args.typical_pods)
-        super().__init__(args, handle, unusable=typical.of, grade=_scores)
+        known = KnownStates(typical.of, typical.cpu_step)
+        super().__init__(args, handle, unusable=known.of, grade=_scores)
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
         """Score 50 where the fragmentation stays, more where it shrinks; 0 without room."""

@@ -24,6 +24,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE, ScoreArray
 from moorage.plugins.gpu_share.gradient import GradientPolicy
+from moorage.plugins.gpu_share.known_states import KnownStates
 from moorage.plugins.gpu_share.typical import FloatArray, TypicalPods
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.view import NodeView
@@ -57,7 +58,8 @@ class GpuLookahead(GradientPolicy):
             raise ConfigError(faults, source=self.name)
         self._typical = TypicalPods(args.typical_pods, cpu_slack=args.cpu_slack)
         self._weight = args.pressure_weight
-        super().__init__(args, handle, unusable=self._typical.unusable, grade=np.negative)
+        known = KnownStates(self._typical.unusable)
+        super().__init__(args, handle, unusable=known.of, grade=np.negative)
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
         """Return the negative loss, in ten-thousandths of a milli-GPU."""

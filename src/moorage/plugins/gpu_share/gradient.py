@@ -36,16 +36,30 @@ Grade = Callable[[FloatArray], Grades]
 class Kind(NamedTuple):
     """The properties of a pod on which the loss depends.
 
+    The models that a pod admits are not among them: they say which nodes are looked at.
+
     Parameters
     ----------
-    ask
-        The GPUs.
+    gpus
+        Number of devices.
+    milli
+        Milli-GPU of each device.
     cpu_milli
         The CPU.
     """
 
-    ask: GpuAsk
+    gpus: int
+    milli: int
     cpu_milli: int
+
+    @property
+    def is_share(self) -> bool:
+        """Whether the pods ask for less than one whole device."""
+        return 0 < self.milli < WHOLE_GPU_MILLI
+
+
+def _kind_of(ask: GpuAsk, cpu_milli: int) -> Kind:
+    return Kind(ask.gpus, ask.milli, cpu_milli)
 
 
 class _Kept:
@@ -134,19 +148,19 @@ class Gradient:
 
     def _renew(self, kept: _Kept, kind: Kind, devices: DeviceColumns, rows: IntArray) -> None:
         before_n = self._before(devices)
-        ask, cpu_s = kind.ask, self._as_is.cpu_n[rows]
+        cpu_s = self._as_is.cpu_n[rows]
         fits = cpu_s >= kind.cpu_milli
-        if ask.is_share:
-            fits &= devices.largest_n[rows] >= ask.milli
+        if kind.is_share:
+            fits &= devices.largest_n[rows] >= kind.milli
         else:
-            fits &= devices.whole_n[rows] >= ask.gpus
+            fits &= devices.whole_n[rows] >= kind.gpus
         if not fits.all():
             kept.grade_n[rows[~fits]] = self._grade(_NO_ROOM)[0]
             rows, cpu_s = rows[fits], cpu_s[fits]
         if not len(rows):
             return
         states = NodeStates(cpu_s, devices.free_nd[rows], devices.model_n[rows])
-        if ask.is_share:
+        if kind.is_share:
             kept.grade_n[rows], kept.device_n[rows] = self._of_shares(
                 kind, states, before_n[rows], models=devices.models
             )
@@ -178,9 +192,9 @@ class Gradient:
     ) -> Grades:
         """Return the grade of placing whole GPUs, or a pod without GPUs, in each state."""
         free_sd = states.free_sd
-        if kind.ask.gpus:
+        if kind.gpus:
             whole_sd = free_sd == WHOLE_GPU_MILLI
-            taken_sd = whole_sd & (whole_sd.cumsum(axis=1) <= kind.ask.gpus)
+            taken_sd = whole_sd & (whole_sd.cumsum(axis=1) <= kind.gpus)
             free_sd = np.where(taken_sd, 0, free_sd)
         after = NodeStates(states.cpu_s - kind.cpu_milli, free_sd, states.model_s)
         return self._grade(self._unusable(after, models) - before_s)
@@ -193,7 +207,7 @@ class Gradient:
         Devices of a node that are free to the same part have the same grade. Only the first of
         them is looked at.
         """
-        free_sd, milli = states.free_sd, kind.ask.milli
+        free_sd, milli = states.free_sd, kind.milli
         earlier = np.tri(free_sd.shape[1], k=-1, dtype=np.bool_)
         same_sdd = (free_sd[:, :, None] == free_sd[:, None, :]) & earlier
         tried_sd = (free_sd >= milli) & ~same_sdd.any(axis=2)
@@ -256,8 +270,8 @@ class GradientPolicy(Policy):
 
     def grades(self, pod: PodInfo) -> Grades:
         """Return the grade of each node for a pod: (n,)."""
-        return self._gradient.of(Kind(self.ask_of(pod), cpu_of(pod)), self.devices)
+        return self._gradient.of(_kind_of(self.ask_of(pod), cpu_of(pod)), self.devices)
 
     def choose(self, ask: GpuAsk, cpu_milli: int, room: RowRoom) -> int:
         """Return the device with the best grade, the lowest of equals; -1 without room."""
-        return self._gradient.choose(Kind(ask, cpu_milli), room, self._sharing.devices_before)
+        return self._gradient.choose(_kind_of(ask, cpu_milli), room, self._sharing.devices_before)
