@@ -22,12 +22,20 @@ from moorage.base.rng import Random, Streams
 from moorage.bench.objects import put_objects
 from moorage.bench.preempting import Preempting
 from moorage.bench.report import Result, make_result, peak_memory_mib
-from moorage.bench.workload import CreateNodes, CreateObjects, CreatePods, JsonObject, Workload
+from moorage.bench.workload import (
+    CreateNodes,
+    CreateObjects,
+    CreatePods,
+    JsonObject,
+    PlacePods,
+    Workload,
+)
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.observe.records.recorder import Recorder
 from moorage.service.core import Core, Surroundings, build_core
 from moorage.service.facts import Facts
+from moorage.service.failure import FailureHandler
 from moorage.service.ingest import NodeIngest, PodIngest
 
 Progress = Callable[[str], None]
@@ -120,17 +128,21 @@ class EngineRun:
         times, seconds = _Times(), 0.0
         for op in self._workload.ops:
             progress(f"{type(op).__name__} {op.count}")
-            if isinstance(op, CreateNodes):
-                self._create_nodes(op)
-                continue
-            if isinstance(op, CreateObjects):
-                put_objects(self._core.snapshot.listers, op)
-                continue
-            if op.preempting:
-                return self._preempt(op)
-            made = self._schedule(op)
-            if op.measured:
-                placements, times, seconds = made
+            match op:
+                case CreateNodes():
+                    self._create_nodes(op)
+                case CreateObjects():
+                    put_objects(self._core.snapshot.listers, op)
+                case PlacePods():
+                    self._place(op)
+                case CreatePods(waiting=True):
+                    self._have_wait(op)
+                case CreatePods(preempting=True):
+                    return self._preempt(op)
+                case _:
+                    made = self._schedule(op)
+                    if op.measured:
+                        placements, times, seconds = made
         return make_result(
             self._workload,
             "engine",
@@ -167,6 +179,31 @@ class EngineRun:
     def _create_nodes(self, op: CreateNodes) -> None:
         for index in range(op.count):
             self._nodes.on_add(decode(Node, encode(op.template(index))))
+
+    def _place(self, op: PlacePods) -> None:
+        for index in range(op.count):
+            self._pods.on_add(self._pod(op.template(index)))
+
+    def _have_wait(self, op: CreatePods) -> None:
+        """Try pods that fit nowhere, so that the queue keeps them."""
+        core = self._core
+        failures = FailureHandler(core.queue, core.store.get, recorder=None, writes=None)
+        for index in range(op.count):
+            self._pods.on_add(self._pod(op.template(index)))
+            queued = core.queue.pop()
+            assert queued is not None, "the pod was just added"
+            decision = core.cycles[_PROFILE].decide(queued.info)
+            if decision.node_name:
+                raise UsageError(
+                    f"{queued.pod.full_name} is to wait, and {decision.node_name} fits"
+                )
+            failures.handle(
+                queued,
+                decision.status,
+                decision.diagnosis,
+                message=decision.message,
+                nomination=decision.nomination,
+            )
 
     def _schedule(self, op: CreatePods) -> tuple[list[tuple[str, str]], _Times, float]:
         pods = [self._pod(op.template(index)) for index in range(op.count)]

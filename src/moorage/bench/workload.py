@@ -35,12 +35,22 @@ class CreatePods(msgspec.Struct, frozen=True):
     preempting
         Whether all pods exist at once and may evict other pods; otherwise each pod fits when it
         comes.
+    waiting
+        Whether no pod fits, so that all of them wait from then on.
     """
 
     count: int
     template: Template
     measured: bool = False
     preempting: bool = False
+    waiting: bool = False
+
+
+class PlacePods(msgspec.Struct, frozen=True):
+    """Create pods that have their node already, as when a scheduler starts beside running pods."""
+
+    count: int
+    template: Template
 
 
 class CreateObjects(msgspec.Struct, frozen=True):
@@ -50,7 +60,7 @@ class CreateObjects(msgspec.Struct, frozen=True):
     template: Template
 
 
-Op = CreateNodes | CreatePods | CreateObjects
+Op = CreateNodes | CreatePods | PlacePods | CreateObjects
 
 
 class Workload(msgspec.Struct, frozen=True):

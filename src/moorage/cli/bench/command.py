@@ -7,6 +7,7 @@ from moorage.cli.bench.explain import explain
 from moorage.cli.bench.extender import bench_extender
 from moorage.cli.bench.fgd import bench_fgd
 from moorage.cli.bench.gang_arrivals import bench_gang_arrivals
+from moorage.cli.bench.growth import bench_growth
 from moorage.cli.bench.handover import handover
 from moorage.cli.bench.page import bench_page
 from moorage.cli.bench.path import bench_null_server, bench_path
@@ -25,6 +26,7 @@ for _benchmark in (
     bench_api_client,
     bench_extender,
     bench_gang_arrivals,
+    bench_growth,
     bench_page,
     bench_null_server,
     bench_path,
