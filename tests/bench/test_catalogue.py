@@ -17,7 +17,7 @@ from moorage.bench.engine_run import EngineRun
 from moorage.bench.objects import put_objects
 from moorage.bench.report import Result, make_result
 from moorage.bench.workload import CreateObjects, CreatePods
-from moorage.cli.bench.workloads import bench
+from moorage.cli.main import main
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.plugins.preemption.search import Search
 from moorage.service.core import build_core
@@ -115,11 +115,11 @@ def test_objects_no_workload_has_are_refused() -> None:
 
 
 def test_the_command_names_every_workload_and_prints_its_result() -> None:
-    told = CliRunner().invoke(bench, ["workload", "--help"]).output
+    told = CliRunner().invoke(main, ["bench", "workload", "--help"]).output
     assert [name for name in WORKLOADS if f"\n    {name} " not in told] == []
     size = ["--nodes", "9", "--init-pods", "3", "--pods", "2"]
     arguments = ["workload", "pod-affinity", *size, "--seed", "4", "-o", "json"]
-    outcome = CliRunner().invoke(bench, arguments)
+    outcome = CliRunner().invoke(main, ["bench", *arguments])
     result = json.loads(outcome.stdout)
     assert (result["workload"], result["scheduled"]) == ("SchedulingPodAffinity", 2)
     assert len(result["digest"]) == 64
@@ -160,7 +160,9 @@ def test_every_node_is_a_candidate_where_the_option_says_so(
 
     monkeypatch.setattr(Search, "run", counting)
     size = ["--nodes", "120", "--init-pods", "480", "--pods", "1"]
-    outcome = CliRunner().invoke(bench, ["workload", "preemption", *size, *options, "-o", "json"])
+    outcome = CliRunner().invoke(
+        main, ["bench", "workload", "preemption", *size, *options, "-o", "json"]
+    )
     assert outcome.exit_code == 0
     assert counts == [tried]
 

@@ -17,7 +17,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.bench.path.null_server import NullServer, Report, Script
 from moorage.bench.path.parts import BIND, DECODE, OTHER, PARTS, QUEUE, PartTimes
-from moorage.cli.bench.command import bench
+from moorage.cli.main import main
 
 
 class Steps:
@@ -103,7 +103,7 @@ def test_pods_come_in_place_of_those_with_a_node_and_an_event() -> None:
 )
 def test_a_small_measurement(options: tuple[str, ...], has_parts: bool) -> None:
     small = ("path", "--nodes", "10", "--init-pods", "20", "--pods", "60", "--window", "8")
-    result = CliRunner().invoke(bench, [*small, *options, "-o", "json"])
+    result = CliRunner().invoke(main, ["bench", *small, *options, "-o", "json"])
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
     calls = found["calls_per_pod"]

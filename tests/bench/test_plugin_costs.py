@@ -14,7 +14,7 @@ from moorage.bench import plugin_costs
 from moorage.bench.plugin_cases import CASES, MIXES, NODES_LEAST
 from moorage.bench.plugin_costs import Laboratory, costs_json, costs_lines, machine, measure
 from moorage.bench.workload import default_pod
-from moorage.cli.bench.workloads import bench
+from moorage.cli.main import main
 from moorage.config.defaults import DEFAULT_MULTI_POINT
 from moorage.framework.registry import POINT_METHODS
 from moorage.plugins.in_tree import in_tree_registry
@@ -103,12 +103,12 @@ def test_a_plugin_that_skips_its_pod_is_no_measurement(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("sizes", ["", "0", "5,x", "-3", "1,,2"])
 def test_faulty_sizes_are_refused(sizes: str) -> None:
-    outcome = CliRunner().invoke(bench, ["plugins", f"--nodes={sizes}"])
+    outcome = CliRunner().invoke(main, ["bench", "plugins", f"--nodes={sizes}"])
     assert outcome.exit_code == 2
     assert "is no list of positive numbers" in outcome.stderr
 
 
 def test_the_command_prints_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plugin_costs, "MIXES", {})
-    outcome = CliRunner().invoke(bench, ["plugins", "--nodes", str(NODES), "-o", "json"])
+    outcome = CliRunner().invoke(main, ["bench", "plugins", "--nodes", str(NODES), "-o", "json"])
     assert set(json.loads(outcome.stdout)) == {*CASES, "machine", "measured"}
