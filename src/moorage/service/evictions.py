@@ -304,15 +304,7 @@ class Evictor:
 
     def _disruption_patch(self, victim: Pod, preemptor: Preemptor) -> bytes | None:
         status = self._writes.status_in_hand(victim)
-        condition = Condition(
-            type="DisruptionTarget",
-            status="True",
-            reason="PreemptionByScheduler",
-            message=(
-                f"{preemptor.scheduler_name}: preempting to accommodate a higher priority "
-                f"{preemptor.what}"
-            ),
-        )
+        condition = disruption_target(preemptor.scheduler_name, preemptor.what)
         now = rfc3339(self._clock.now_ns())
         changed = changed_condition(status.conditions, condition, now=now)
         return None if changed is None else status_patch(status, conditions=(changed,))
@@ -334,6 +326,24 @@ class Evictor:
         task = self._writes.after_earlier(pod.uid, contained, name=f"{what} {pod.full_name}")
         await asyncio.wait([task])
         return not failed and not task.cancelled()
+
+
+def disruption_target(scheduler_name: str, what: str) -> Condition:
+    """Return the condition of a victim.
+
+    Parameters
+    ----------
+    scheduler_name
+        The name that the preemptor chose.
+    what
+        The word for the preemptor: ``pod`` or ``podgroup``.
+    """
+    return Condition(
+        type="DisruptionTarget",
+        status="True",
+        reason="PreemptionByScheduler",
+        message=f"{scheduler_name}: preempting to accommodate a higher priority {what}",
+    )
 
 
 def _preempted(victim: Pod, preemptor: Preemptor, how: str = "") -> EventNote:

@@ -20,6 +20,7 @@ from moorage.framework.diagnosis import of_one_node
 from moorage.framework.status import error
 from moorage.service.binding_cycle import Binding, BindingCycles
 from moorage.service.core import Core
+from moorage.service.evictions import disruption_target
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.slots import BindingSlots
@@ -185,10 +186,14 @@ class Evictions:
     core
         Nominations, the ledger of evictions, and the pods that are not bound yet.
     cluster, agenda
-        Evicts pods, and tells the time.
+        Evicts pods, a moment later.
+    now_ns
+        Tells the time, wall-clock nanoseconds.
     """
 
-    def __init__(self, core: Core, cluster: Cluster, agenda: Agenda) -> None:
+    def __init__(
+        self, core: Core, cluster: Cluster, agenda: Agenda, *, now_ns: Callable[[], int]
+    ) -> None:
         self._queue = core.queue
         self._ledger = core.evictions
         preempting = {
@@ -199,6 +204,7 @@ class Evictions:
         self._call_off = CallOff(core.waiting, core.pre_binding, preempting)
         self._cluster = cluster
         self._agenda = agenda
+        self._now_ns = now_ns
 
     def start(self, decision: Decision) -> None:
         """Begin to evict the victims of a decision about a pod."""
@@ -225,19 +231,35 @@ class Evictions:
     ) -> None:
         if node_name:
             self._clear_lower_nominations(preemptors[0], node_name)
+        what = "pod" if node_name else "podgroup"
         *others, last = victims
         for victim in others:
-            self._evict(victim, preemptors[0])
+            self._evict(victim, preemptors[0], what)
         self._ledger.only(uid, last)
         unheard = not self._ledger.running_for(uid)
-        self._evict(last, preemptors[0])
+        self._evict(last, preemptors[0], what)
         self._ledger.end(uid)
         if unheard:
             self._queue.activate(preemptors)
 
-    def _evict(self, victim: Pod, preemptor: Pod) -> None:
-        if not self._call_off(victim.uid, preemptor.spec.scheduler_name):
-            self._cluster.leave(victim, by=preemptor)
+    def _evict(self, victim: Pod, preemptor: Pod, what: str) -> None:
+        if self._call_off(victim.uid, preemptor.spec.scheduler_name):
+            return
+        self._mark(victim, disruption_target(preemptor.spec.scheduler_name, what))
+        self._cluster.leave(victim, by=preemptor)
+
+    def _mark(self, victim: Pod, wanted: Condition) -> None:
+        """Note on a victim that it is preempted, or its preemptor would soon preempt again."""
+        current = self._cluster.current(victim)
+        if current is None:
+            return
+        conditions = current.status.conditions
+        marked = changed_condition(conditions, wanted, now=rfc3339(self._now_ns()))
+        if marked is None:
+            return
+        others = [each for each in conditions if each.type != marked.type]
+        status = msgspec.structs.replace(current.status, conditions=[*others, marked])
+        self._cluster.update_pod(msgspec.structs.replace(current, status=status))
 
     def _clear_lower_nominations(self, preemptor: Pod, node_name: str) -> None:
         for pod in list(self._queue.nominator.for_node(node_name)):

@@ -72,7 +72,7 @@ class Deciding:
             agenda=agenda,
             held=held,
         )
-        self._pump = self._attempts(Evictions(self._core, cluster, agenda))
+        self._pump = self._attempts(Evictions(self._core, cluster, agenda, now_ns=clock.now_ns))
 
     def _attempts(self, evictions: Evictions) -> Pump:
         core, facts = self._core, self._facts

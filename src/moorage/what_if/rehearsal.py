@@ -323,8 +323,7 @@ class Rehearsal(LiveObjects):
             )
             marked = msgspec.structs.replace(current, metadata=metadata)
             self.update_pod(marked)
-            ends_ns = stopping_of(marked).ended_ns
-            seconds = max(0.0, (ends_ns - self._clock.now_ns()) / NS_PER_SECOND)
+            seconds = self._stopping_seconds(marked)
             self._agenda.after(seconds, lambda: self.drop_pod(marked))
         if not returns or owner is None:
             return
@@ -337,6 +336,13 @@ class Rehearsal(LiveObjects):
         else:
             seconds = CALL_SECONDS
         self._agenda.after(seconds, lambda: self._replace(current, owner, at_once=at_once))
+
+    def _stopping_seconds(self, pod: Pod) -> float:
+        """Return how long a deleted pod stays; without a container there is nothing to stop."""
+        if pod.status.phase == "Pending" and not pod.status.pod_ip:
+            return CALL_SECONDS
+        left_ns = stopping_of(pod).ended_ns - self._clock.now_ns()
+        return max(0.0, left_ns / NS_PER_SECOND)
 
     def _replace(self, pod: Pod, owner: OwnerReference, *, at_once: bool) -> None:
         """Make the pod that an owner makes for a pod that leaves."""
