@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moorage.api import changes
-from moorage.api.changes import Action, ClusterEvent, Resource, matches, node_changes, pod_changes
+from moorage.api.changes import (
+    Action,
+    ClusterEvent,
+    Resource,
+    action_names,
+    matches,
+    node_changes,
+    pod_changes,
+)
 from moorage.api.claims import PodResourceClaimStatus
 from moorage.api.meta import Condition, ObjectMeta, ResourceList
 from moorage.api.node import Node, NodeSpec, NodeStatus, Taint
@@ -47,6 +55,26 @@ from moorage.api.pod import (
 )
 def test_the_label_of_a_cluster_event(event, label):
     assert event.label == label
+
+
+@pytest.mark.parametrize(
+    ("action", "names"),
+    [
+        pytest.param(Action.ADD, ("Add",), id="one action"),
+        pytest.param(
+            Action.DELETE | Action.UPDATE_POD_LABEL, ("Delete", "UpdatePodLabel"), id="two actions"
+        ),
+        pytest.param(
+            Action.ADD | Action.UPDATE,
+            ("Add", "Update"),
+            id="every kind of update is one update, whatever the resource",
+        ),
+        pytest.param(Action.UPDATE, ("Update",), id="updates alone"),
+        pytest.param(Action.ALL, ("All",), id="everything"),
+    ],
+)
+def test_the_parts_of_an_action_have_names(action, names):
+    assert action_names(action) == names
 
 
 def test_bits_are_those_of_kube_scheduler():

@@ -90,13 +90,18 @@ def action_name(action: int) -> str:
 
 
 def action_names(action: int) -> tuple[str, ...]:
-    """Return the name of an action; for a combination, the name of each single action."""
+    """Return the name of an action; for a combination, the names of its parts.
+
+    A combination with every kind of update has the part Update, not each kind.
+    """
     name = action_name(action)
     if name:
         return (name,)
-    return tuple(
-        name for bit, name in _ACTION_NAMES.items() if bit.bit_count() == 1 and action & bit
-    )
+    update = int(Action.UPDATE)
+    every = action & update == update
+    singles = action & ~update if every else action
+    found = [name for bit, name in _ACTION_NAMES.items() if bit.bit_count() == 1 and singles & bit]
+    return (*found, _ACTION_NAMES[update]) if every else tuple(found)
 
 
 class ClusterEvent(msgspec.Struct, frozen=True, cache_hash=True):
