@@ -150,6 +150,19 @@ def test_capacity_says_which_nodes_would_place_what_waits(bare: Type) -> None:
     ]
 
 
+def test_capacity_says_why_further_nodes_place_nothing(bare: Type) -> None:
+    _dump(bare_pod("w1", "n1", cpu="3"), bare_pod("w2", cpu="5"), bare_pod("w3", cpu="16"))
+    code, out, _err = _type(bare, "capacity", "--shape", "cpu=8,memory=32Gi")
+    assert code == 0
+    first, with_shape, like = out.splitlines()
+    assert first == "Pods that wait: 2"
+    assert with_shape.startswith(
+        "  1 more node cpu=8, memory=32Gi places 1; further ones place none, because 0/2 nodes are "
+        "available: 2 Insufficient cpu."
+    )
+    assert like.startswith("  nodes like n1 (cpu=4, memory=8Gi) place none, because 0/2 nodes are ")
+
+
 def test_capacity_of_files(bare: Type) -> None:
     _dump()
     pod: dict[str, Any] = bare_pod("p", cpu="1")
@@ -195,9 +208,11 @@ def test_a_running_scheduler_is_asked_and_only_read(
         assert json.loads(capacity.stdout)["source"] == found["source"]
         listed = json.loads(bare(*words, "--seed", "1").stdout)
         assert listed["source"] == "Computed from lists of the API server."
+        assert bare("capacity", "--seed", "1").exit_code == 0
+        assert bare("explain", "pod", "giant", "--thorough").exit_code == 0
     calls = [json.loads(line) for line in log.read_text().splitlines()]
     verbs = {each["verb"] for each in calls if each.get("userAgent") == "moorage-cli"}
-    assert verbs <= {"list", "get"}
+    assert verbs == {"list"}
 
 
 def test_options_that_are_computed_here_exclude_a_scheduler(bare: Type) -> None:

@@ -30,7 +30,8 @@ def _room(asked: str, room: Room) -> list[str]:
     parts.append(f"The next one finds no node: {room.message}")
     if room.reasons:
         reason, nodes = next(iter(room.reasons.items()))
-        parts.append(f"What binds first: {reason}, on {nodes} nodes")
+        where = "1 node" if nodes == 1 else f"{nodes} nodes"
+        parts.append(f"What binds first: {reason}, on {where}")
     return parts
 
 
@@ -44,13 +45,13 @@ def _needs(needs: Sequence[Need]) -> list[str]:
             if name in need.allocatable
         )
         shape = f"like {need.like} ({size})" if need.like in size or "=" not in need.like else size
+        nodes = "1 more node" if need.nodes == 1 else f"{need.nodes} more nodes"
+        placing = "places" if need.nodes == 1 else "place"
         if not need.left:
-            nodes = "1 more node" if need.nodes == 1 else f"{need.nodes} more nodes"
-            placing = "places" if need.nodes == 1 else "place"
             parts.append(f"  {nodes} {shape} {placing} all of them")
         elif need.placed:
             parts.append(
-                f"  {need.nodes} more nodes {shape} place {need.placed}; further ones place none, "
+                f"  {nodes} {shape} {placing} {need.placed}; further ones place none, "
                 f"because {need.reason}"
             )
         else:
