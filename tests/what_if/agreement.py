@@ -338,7 +338,7 @@ async def _happen(cluster: VirtualCluster, step: Change) -> None:
     """Make a change in the cluster, as a person with kubectl would."""
     match step:
         case AddNode():
-            await cluster.play([dict(step.manifest)])
+            await cluster.join(dict(step.manifest))
         case RemoveNode():
             await cluster.delete_node(step.name)
         case Cordon():

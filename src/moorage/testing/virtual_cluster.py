@@ -31,7 +31,7 @@ from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
-from moorage.nodeagent.agents import NodeAgents
+from moorage.nodeagent.agents import PLAYED, NodeAgents
 from moorage.nodeagent.templates import complete
 from moorage.observe.traces.attempts import Traces
 from moorage.plugins.in_tree import in_tree_registry
@@ -94,6 +94,7 @@ class VirtualCluster:
     ) -> None:
         self.clock = clock
         self._renew_seconds = renew_seconds
+        self._adopting = False
         streams = Streams(seed)
         self._streams = streams
         self.server = ApiServer(all_kinds(), clock=clock, streams=streams)
@@ -153,9 +154,18 @@ class VirtualCluster:
             clock=self.clock,
             streams=self._streams,
             renew_seconds=self._renew_seconds,
+            adopt=not self._adopting,
         )
+        self._adopting = True
         self._tasks.spawn(agents.run(), name="agents")
         await agents.registered.wait()
+
+    async def join(self, node: Manifest) -> None:
+        """Add a node as a sandbox does: the agents of the first nodes play it, too."""
+        made: Manifest = dict(complete(node))
+        metadata = made["metadata"]
+        annotations = {**metadata.get("annotations", {}), PLAYED: "true"}
+        await self.create({**made, "metadata": {**metadata, "annotations": annotations}})
 
     # --- what a test does -------------------------------------------------------------------
 
