@@ -14,9 +14,6 @@ _FEW = 8
 _MANY = 1000
 _TOGETHER = 50
 _AS_THEY_ARE = 60
-# A seed whose end is a race: several pods of one priority started in one second, on agents of their
-# own, and which of them is evicted first hangs on the milliseconds of their last status.
-_RACES = (818,)
 
 
 @pytest.mark.parametrize("seed", range(_FEW), ids=lambda seed: f"seed {seed}")
@@ -46,5 +43,4 @@ def test_nodes_are_removed_with_their_pods_on_them(first: int) -> None:
 def test_the_sandbox_does_what_a_thousand_answers_said(first: int) -> None:
     """The seeds that disagree are listed; `agreement(seed)` plays one of them again."""
     seeds = range(first, min(first + _TOGETHER, _MANY))
-    known = [seed for seed in seeds if seed in _RACES]
-    assert [seed for seed in seeds if not agreement(seed).agrees] == known
+    assert [seed for seed in seeds if not agreement(seed).agrees] == []
