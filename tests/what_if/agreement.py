@@ -73,7 +73,7 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.before != self.happened
 
 
-def agreement(seed: int, *, drained: bool = True) -> Outcome:
+def agreement(seed: int, *, drained: bool = False) -> Outcome:
     """Play the scenario of a seed.
 
     Parameters
@@ -81,7 +81,8 @@ def agreement(seed: int, *, drained: bool = True) -> Outcome:
     seed
         Chooses the cluster and the changes.
     drained
-        Whether a node is drained before it is removed, unless it has one pod at most.
+        Whether a node is drained before it is removed, unless it has one pod at most. Otherwise it
+        is removed with its pods on it.
     """
     rng = Streams(seed).stream("scenario")
     nodes = [random_node(rng, f"n{number}") for number in range(rng.randint(2, 5))]
