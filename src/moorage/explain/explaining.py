@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.base.errors import UsageError
+from moorage.base.errors import NotFoundError
 from moorage.engine.attempt import CycleError
 from moorage.explain.answer import Cause, Explanation, WayOut, Where
 from moorage.explain.asking import Asked, Rejection, ask
@@ -294,12 +294,12 @@ def explain_named(world: World, namespace: str, name: str, effort: Effort) -> Ex
 
     Raises
     ------
-    UsageError
+    NotFoundError
         There is no such pod.
     """
     pod = world.objects.pods.get((namespace, name))
     if pod is None:
-        raise UsageError(f'pod "{name}" not found in namespace {namespace}')
+        raise NotFoundError(404, "NotFound", f'pods "{name}" not found in {namespace}')
     plain, notes = _without_extenders(world)
     found = explain(plain.fill().core, pod, effort)
     return msgspec.structs.replace(found, source=AFRESH, notes=(*found.notes, *notes))

@@ -80,20 +80,24 @@ def test_json_has_every_part(bare: Type, dump: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "code", "told"),
     [
-        pytest.param(["nobody"], 'pod "nobody" not found in namespace default', id="no such pod"),
-        pytest.param(["p", "--node", "n7"], 'node "n7" not found', id="no such node"),
+        pytest.param(["nobody"], 1, 'pods "nobody" not found in default', id="no such pod"),
+        pytest.param(["p", "--node", "n7"], 2, 'node "n7" not found', id="no such node"),
         pytest.param(
             ["p", "--attempt", "0"],
+            2,
             "--attempt 0: attempts are counted from 1, or from the last one, -1",
             id="attempt 0",
         ),
     ],
 )
-def test_a_missing_pod_is_named(bare: Type, dump: str, words: list[str], told: str) -> None:
+def test_a_missing_pod_is_named(
+    bare: Type, dump: str, words: list[str], code: int, told: str
+) -> None:
+    """The exit code is that of `get`: 1 for an object that is not there, 2 for bad input."""
     done = bare("explain", "pod", *words, "--from", dump)
-    assert done.exit_code == 2
+    assert done.exit_code == code
     assert told in done.stderr
 
 

@@ -34,7 +34,7 @@ priority, taint, cordon, drain, remove, delete. A scenario has an order of its o
 \b
 Exit codes:
   0  nothing gets worse
-  1  a pod is lost, evicted, or without a node that had one or is new
+  1  a pod is lost, evicted, or without a node that had one or is new; or it failed
   2  bad input: a change cannot be made
 """
 
