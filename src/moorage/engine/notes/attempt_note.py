@@ -239,4 +239,6 @@ def _of(opened: OpenedPart, positions: Rows) -> OpenedPart:
 def _recorded(filtered: FilterPass, shared: FilterPass | None) -> tuple[MoreRejections, ...] | None:
     """Return what was rejected besides a shared filter result; None where more has changed."""
     recorded = None if shared is None else filtered.recorded_since(shared)
-    return None if recorded is None else tuple([MoreRejections.of(each) for each in recorded])
+    if not recorded:  # nothing, as a rule; or more than can be told
+        return None if recorded is None else ()
+    return tuple([MoreRejections.of(each) for each in recorded])
