@@ -120,10 +120,10 @@ class RecordRing:
             record.size = size = record.own_bytes
             arrived_bytes += size
             key, note = record.key, record.note
-            before = by_pod.get(key)
-            if before is not None:
+            before = by_pod.setdefault(key, record)
+            if before is not record:
                 self._follow(before, record)
-            by_pod[key] = record
+                by_pod[key] = record
             shape = None if note is None else note.shape
             if shape is not None:
                 shape.holders += 1
@@ -140,6 +140,7 @@ class RecordRing:
             if before.earlier is not None and before.number < self._newest[0].number:
                 self._edges_bytes -= before.size  # it was kept as the last one of its pod
                 self._forget(before, record)
+                self._leave_behind()
             return
         each: AttemptRecord | None = before
         while each is not None:  # the records of an older pod of the name are not looked up
@@ -208,12 +209,17 @@ class RecordRing:
         half, telling = self._half, self._telling
         while self._shared_bytes > half and telling:
             self._drop_rejections(next(iter(telling.values())))
-        while self._newest_bytes + self._edges_bytes > half or self._filed_bytes > self.bytes_max:
+        while True:
+            own_bytes = self._newest_bytes + self._edges_bytes
+            if own_bytes <= half and own_bytes + self._shared_bytes <= self.bytes_max:
+                return
             if self._edges and self._newest_bytes <= half // 2:
                 record = self._edges.popleft()
                 if record.size:
                     self._edges_bytes -= record.size
                     self._forget(record)
+                else:
+                    self._left_behind -= 1
             elif len(self._newest) > 1:
                 self._retire(self._newest.popleft())
             else:
@@ -230,7 +236,7 @@ class RecordRing:
             self._forget(record)
 
     def _forget(self, record: AttemptRecord, later: AttemptRecord | None = None) -> None:
-        """Drop a record; its place among the edges stays behind until its turn comes.
+        """Drop a record.
 
         Parameters
         ----------
@@ -243,14 +249,17 @@ class RecordRing:
         note, record.note = record.note, None
         record.size = 0
         self.dropped += 1
-        self._left_behind += 1
-        if self._left_behind > self._filed - self.dropped + _LEFT_BEHIND_MIN:
-            self._left_behind = 0
-            self._edges = deque(each for each in self._edges if each.size)
         if note is not None and note.shape is not None:
             note.shape.holders -= 1
             if not note.shape.holders:
                 self._let_go(note.shape)
+
+    def _leave_behind(self) -> None:
+        """Leave the place of a dropped record among the edges until its turn comes, or a sweep."""
+        self._left_behind += 1
+        if self._left_behind > self._filed - self.dropped + _LEFT_BEHIND_MIN:
+            self._left_behind = 0
+            self._edges = deque(each for each in self._edges if each.size)
 
     def _unlink(self, record: AttemptRecord, later: AttemptRecord | None) -> None:
         """Take a record out of the records of its pod, given a later one of the name."""
@@ -275,6 +284,7 @@ class RecordRing:
         filed = {each.number for key in self._by_pod for each in self.of_pod(key)}
         assert filed <= set(numbers), "a dropped record is filed under its pod"
         assert self._edges_bytes == sum(each.size for each in self._edges)
+        assert self._left_behind == sum(not each.size for each in self._edges)
         assert self._newest_bytes == sum(each.size for each in self._newest)
         holders = Counter(id(each.shape) for each in kept if each.shape is not None)
         shapes = {id(each.shape): each.shape for each in kept if each.shape is not None}
