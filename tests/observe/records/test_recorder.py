@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from moorage.base.clock import ManualClock
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.cycle_state import CycleState
@@ -12,14 +14,38 @@ from moorage.state.queued_pod import QueuedPod
 from tests.snapshot.builders import pod
 
 
+def rejection(queued: QueuedPod, text: str) -> Decision:
+    return Decision(
+        outcome=Outcome.REJECT,
+        pod=queued.info,
+        state=CycleState(),
+        status=unschedulable(text),
+    )
+
+
+@pytest.mark.parametrize("held", range(4))
+def test_a_record_tells_all_that_happened_to_the_pod_since_its_last_attempt(held: int) -> None:
+    clock = ManualClock()
+    recorder, histories = Recorder(clock), Histories(clock)
+    queued = QueuedPod(pod("p"), 0)
+    began = 0
+    for attempt in (1, 2):
+        queued.attempts = attempt
+        for number in range(held):
+            histories.record(queued.uid, queued.key, f"-> place {number}", cause="an event")
+        histories.record(queued.uid, queued.key, "-> in-flight", cause="pop")
+        recorder.decided(queued, rejection(queued, "no room"), histories)
+        newest = recorder.ring.of_pod(queued.key)[-1]
+        assert tuple(newest.before) == histories.of(queued.uid)[began:]
+        assert len(newest.before) == held + 1
+        assert newest.own_bytes == newest.size
+        began = len(histories.of(queued.uid))
+
+
 def test_the_message_of_every_rejection_is_counted_whenever_its_record_is_filed() -> None:
     clock = ManualClock()
     recorder, histories = Recorder(clock), Histories(clock)
     for number in range(100):
         queued = QueuedPod(pod(f"p{number}"), 0)
-        status = unschedulable("no room " * 100)
-        decision = Decision(
-            outcome=Outcome.REJECT, pod=queued.info, state=CycleState(), status=status
-        )
-        recorder.decided(queued, decision, histories)
+        recorder.decided(queued, rejection(queued, "no room " * 100), histories)
     assert recorder.ring.nbytes == sum(each.own_bytes for each in recorder.ring)

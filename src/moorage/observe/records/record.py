@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final, Literal
 
 import msgspec
 
 from moorage.engine.notes.attempt_note import AttemptNote, ShapeNote
-from moorage.framework.diagnosis import Diagnosis
 from moorage.state.history import HistoryEntry
 from moorage.state.queued_pod import PodKey
 
@@ -17,6 +17,8 @@ End = Literal["", "bound", "requeued", "gone"]
 _FIXED_BYTES: Final = 1200
 """A record without the sizes below, with its place in the ring; measured with tracemalloc."""
 _ENTRY_BYTES: Final = 120
+_BYTES: Final = tuple(_FIXED_BYTES + _ENTRY_BYTES * entries for entries in range(8))
+"""Both together, by the number of entries."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -38,6 +40,28 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     code: str
     took_ns: int
     plugin: str = ""
+
+
+class TwoEntries(msgspec.Struct, frozen=True, gc=False):
+    """The history of most pods before an attempt: a fact, and that the pod was popped.
+
+    It is half as large as a tuple, and no collection of garbage looks at it.
+
+    Parameters
+    ----------
+    first, last
+        The entries, oldest first.
+    """
+
+    first: HistoryEntry
+    last: HistoryEntry
+
+    def __iter__(self) -> Iterator[HistoryEntry]:
+        """Iterate over both, oldest first."""
+        return iter((self.first, self.last))
+
+    def __len__(self) -> int:
+        return 2
 
 
 class AttemptRecord(msgspec.Struct, gc=False, eq=False):
@@ -71,8 +95,6 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
         Why there is no node; later, why the binding failed.
     broken_by
         The plugin whose failure ended the attempt; "" for none.
-    diagnosis
-        The reasons of the rejection; None for a pod that got a node, and after an error.
     nominated
         The node that the pod was nominated for; None where the nomination was left alone.
     victims
@@ -98,7 +120,7 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     attempt: int
     at_ns: int
     took_ns: int
-    before: tuple[HistoryEntry, ...]
+    before: tuple[HistoryEntry, ...] | TwoEntries
     rejectors: frozenset[str]
     node: str
     total: int | None
@@ -109,7 +131,6 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     outcome: str = "bind"
     message: str = ""
     broken_by: str = ""
-    diagnosis: Diagnosis | None = None
     nominated: str | None = None
     victims: tuple[str, ...] = ()
     chosen_by: str = ""
@@ -122,7 +143,9 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     @property
     def own_bytes(self) -> int:
         """Memory of the record without what it shares, bytes; a little more than it takes."""
-        size, note = _FIXED_BYTES + _ENTRY_BYTES * len(self.before), self.note
+        entries, note = len(self.before), self.note
+        # As a rule one of a few objects: then records share it as their `size`.
+        size = _BYTES[entries] if entries < len(_BYTES) else _FIXED_BYTES + _ENTRY_BYTES * entries
         if note is not None:
             if note.near is not None:
                 size += note.near.nbytes

@@ -9,7 +9,7 @@ from moorage.base.clock import Clock
 from moorage.engine.decision import Decision
 from moorage.framework.preemption import CHOSEN_BY
 from moorage.framework.status import SUCCESS, Code, Status
-from moorage.observe.records.record import AttemptRecord, End, Step
+from moorage.observe.records.record import AttemptRecord, End, Step, TwoEntries
 from moorage.observe.records.ring import BYTES_MAX, RecordRing
 from moorage.observe.traces.attempts import Traces
 from moorage.state.history import Histories, HistoryEntry
@@ -20,6 +20,7 @@ OnEnd = Callable[[AttemptRecord], None]
 
 _POPPED: Final = "-> in-flight"
 _FEW: Final = 8
+_TWO: Final = 2
 
 
 class Recorder:
@@ -78,9 +79,10 @@ class Recorder:
         node_name = decision.node_name
         history = histories.get(queued.uid)
         if history is None:
-            before: tuple[HistoryEntry, ...] = ()
+            before: tuple[HistoryEntry, ...] | TwoEntries = ()
         elif queued.attempts == 1 and len(history.kept) < _FEW:
-            before = tuple(history.kept)
+            kept = history.kept
+            before = TwoEntries(kept[0], kept[1]) if len(kept) == _TWO else tuple(kept)
         else:
             before = _since_last_attempt(history.kept)
         record = AttemptRecord(
@@ -144,7 +146,7 @@ def _broken_by(status: Status) -> str:
 def _tell_rejection(record: AttemptRecord, decision: Decision) -> None:
     """Add to a record why no node was chosen, and what follows from it."""
     record.outcome, record.message = decision.outcome.value, decision.message
-    record.diagnosis, record.broken_by = decision.diagnosis, _broken_by(decision.status)
+    record.broken_by = _broken_by(decision.status)
     if decision.nomination is not None:
         record.nominated = decision.nomination.node_name
     if decision.victims:
