@@ -82,12 +82,22 @@ class ObjectReader(Generic[ObjectT]):
         Objects that say they are of another kind are unreadable.
     keep
         Given the bytes of every object; None where the bytes are not needed.
+    trim
+        Makes each object smaller in place before anybody sees it; None where nothing does.
     """
 
-    def __init__(self, type_: type[ObjectT], *, kind: str, keep: Keep | None = None) -> None:
+    def __init__(
+        self,
+        type_: type[ObjectT],
+        *,
+        kind: str,
+        keep: Keep | None = None,
+        trim: Callable[[ObjectT], None] | None = None,
+    ) -> None:
         self._type = type_
         self._kind = kind
         self._keep = keep
+        self._trim = trim
         self._raw_item = decoder(_RawItem)
         line: type[WatchItem[ObjectT]] = WatchItem[type_]  # type: ignore[valid-type]
         self._line = decoder(line)
@@ -110,6 +120,8 @@ class ObjectReader(Generic[ObjectT]):
             return self._second_look(line)
         if self._keep is not None and item.type in _KEPT:
             self._keep(item.object, bytes(self._raw_item.decode(line).object))
+        if self._trim is not None and item.type != "BOOKMARK":
+            self._trim(item.object)
         return item
 
     def split_list(self, body: bytes) -> ListedItems:
@@ -133,6 +145,8 @@ class ObjectReader(Generic[ObjectT]):
             return self._object("ADDED", *_untyped(bytes(raw)))
         if self._keep is not None:
             self._keep(found, bytes(raw))
+        if self._trim is not None:
+            self._trim(found)
         return found
 
     def _second_look(self, line: bytes) -> WatchItem[ObjectT] | Unreadable | Status:
@@ -155,12 +169,16 @@ class ObjectReader(Generic[ObjectT]):
             error = fault
         elif mapping and kind == self._kind:
             try:
-                return from_dict(self._type, mapping)
+                found = from_dict(self._type, mapping)
             except DecodeError as caught:
                 error = caught
+            else:
+                if self._trim is not None:
+                    self._trim(found)
+                return found
         else:
-            found = f"kind {kind!r}"[:_SHOWN_MAX] if mapping else "nothing"
-            error = DecodeError(f"{found} where a {self._kind} should be")
+            seen = f"kind {kind!r}"[:_SHOWN_MAX] if mapping else "nothing"
+            error = DecodeError(f"{seen} where a {self._kind} should be")
         metadata = mapping.get("metadata")
         names = metadata if isinstance(metadata, Mapping) else {}
         key = (_text(names, "namespace"), _text(names, "name"))

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack
 from typing import Generic, TypeVar
 
@@ -89,6 +89,8 @@ class Reflector(Generic[ObjectT]):
         Restricts list and watch alike.
     whole
         Keeps the bytes of the objects; None where the bytes are not needed.
+    trim
+        Makes each object smaller in place before anybody sees it; None where nothing does.
     optional
         Whether the server may lack this resource type.
     hold
@@ -116,6 +118,7 @@ class Reflector(Generic[ObjectT]):
         namespace: str = "",
         field_selector: str = "",
         whole: WholeObjects | None = None,
+        trim: Callable[[ObjectT], None] | None = None,
         optional: bool = False,
         hold: aio.Hold | None = None,
     ) -> None:
@@ -123,7 +126,7 @@ class Reflector(Generic[ObjectT]):
         self._resource = resource
         self._whole = WholeObjects() if whole is None else whole
         keep = None if whole is None else whole.keep
-        self._reader = ObjectReader(type_, kind=resource.kind, keep=keep)
+        self._reader = ObjectReader(type_, kind=resource.kind, keep=keep, trim=trim)
         self._handler = handler
         self._clock = clock
         self._rng = rng

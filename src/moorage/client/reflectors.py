@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from moorage.api.resources import ResourceType
 from moorage.base.aio import Hold
 from moorage.base.clock import Clock
@@ -50,6 +52,7 @@ class Reflectors:
         *,
         fields: str = "",
         whole: WholeObjects | None = None,
+        trim: Callable[[ObjectT], None] | None = None,
         optional: bool = False,
     ) -> Reflector[ObjectT]:
         """Return a new reflector of a resource type; the other parameters are as `Reflector`'s.
@@ -68,6 +71,7 @@ class Reflectors:
             rng=self._streams.stream(f"{self._prefix}/{resource.plural}"),
             field_selector=fields,
             whole=whole,
+            trim=trim,
             optional=optional,
             hold=self._hold,
         )

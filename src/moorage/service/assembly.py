@@ -51,6 +51,7 @@ from moorage.service.incomplete_groups import IncompleteGroups
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.service.kinds import watched
 from moorage.service.leader import Elector
+from moorage.service.lean_pods import LeanPods
 from moorage.service.outcomes import Outcomes
 from moorage.service.permit_reasons import PermitReasons, holders_at_permit
 from moorage.service.plugin_effects import ApiEffects
@@ -358,7 +359,14 @@ def _reflectors(
         waiting=core.waiting,
         announce=gates(GANG_SCHEDULING) or _holds_groups(core),
     )
-    pods = made.of(resources.PODS, Pod, pod_ingest, fields=POD_FIELDS, whole=edge.extenders.pods)
+    pods = made.of(
+        resources.PODS,
+        Pod,
+        pod_ingest,
+        fields=POD_FIELDS,
+        whole=edge.extenders.pods,
+        trim=LeanPods().trim,
+    )
     others: list[Reflector[Any]] = [pods]
     kinds = watched(
         core.profiles.values(),

@@ -1,0 +1,184 @@
+"""Pods made small after decoding: what is shared, what is dropped, and that decisions keep theirs.
+
+Left out: the memory of a whole process, which docs/how-to/deploy.md has from measurements.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import msgspec
+import pytest
+
+from moorage.api.codec import decode, encode
+from moorage.api.pod import Pod
+from moorage.client.objects import ObjectReader
+from moorage.service import lean_pods
+from moorage.service.lean_pods import LeanPods
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import FEATURES, IMAGES, PORTS, RESOURCES, TOLERATIONS
+from moorage.snapshot.volume_pods import VOLUMES
+
+TIME = "2026-01-02T03:04:05Z"
+
+
+def manifest(number: int, *, node: str = "n1") -> dict[str, Any]:
+    """Return a replica as an API server shows it."""
+    token = f"kube-api-access-{number:05x}"
+    return {
+        "kind": "Pod",
+        "apiVersion": "v1",
+        "metadata": {
+            "name": f"web-{number}",
+            "namespace": "shop",
+            "uid": f"uid-{number}",
+            "labels": {"app": "web", "pod-template-hash": "7d4b9c6f5"},
+            "ownerReferences": [{"kind": "ReplicaSet", "name": "web-7d4b9c6f5", "uid": "r"}],
+        },
+        "spec": {
+            "nodeName": node,
+            "schedulerName": "default-scheduler",
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "registry.example/web:1",
+                    "ports": [{"containerPort": 80, "hostPort": 8080}],
+                    "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
+                }
+            ],
+            "tolerations": [{"key": "a", "operator": "Exists"}],
+            "volumes": [
+                {"name": token, "projected": {"sources": []}},
+                {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+                {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+            ],
+        },
+        "status": {
+            "phase": "Running",
+            "conditions": [
+                {"type": "PodScheduled", "status": "True", "lastTransitionTime": TIME},
+                {"type": "Ready", "status": "True", "lastTransitionTime": TIME},
+            ],
+            "containerStatuses": [
+                {
+                    "name": "main",
+                    "imageID": "sha256:0",
+                    "containerID": f"containerd://{number}",
+                    "restartCount": 1,
+                    "state": {"running": {"startedAt": TIME}},
+                    "allocatedResources": {"cpu": "2"},
+                }
+            ],
+        },
+    }
+
+
+def read(obj: dict[str, Any]) -> Pod:
+    return decode(Pod, encode(obj))
+
+
+def trimmed(obj: dict[str, Any], lean: LeanPods | None = None) -> Pod:
+    pod = read(obj)
+    (lean or LeanPods()).trim(pod)
+    return pod
+
+
+def test_of_a_pod_with_a_node_ids_times_and_volumes_that_no_rule_reads_are_dropped() -> None:
+    wanted = manifest(1)
+    del wanted["spec"]["volumes"][0]
+    del wanted["status"]["conditions"][1]["lastTransitionTime"]
+    (status,) = wanted["status"]["containerStatuses"]
+    del status["imageID"], status["containerID"]
+    status["state"] = {"running": {}}
+    assert trimmed(manifest(1)) == read(wanted)
+
+
+def test_a_pod_without_a_node_keeps_all_but_the_volumes_that_no_rule_reads() -> None:
+    wanted = manifest(1, node="")
+    del wanted["spec"]["volumes"][0]
+    assert trimmed(manifest(1, node="")) == read(wanted)
+
+
+def test_replicas_share_what_is_equal() -> None:
+    lean = LeanPods()
+    one, other = trimmed(manifest(1), lean), trimmed(manifest(2), lean)
+    for names in (
+        ("metadata", "labels"),
+        ("metadata", "owner_references"),
+        ("metadata", "namespace"),
+        ("spec", "containers"),
+        ("spec", "volumes"),
+        ("spec", "node_name"),
+        ("spec", "init_containers"),
+        ("status", "container_statuses"),
+    ):
+        part, field = names
+        assert getattr(getattr(one, part), field) is getattr(getattr(other, part), field), names
+    assert one.status.conditions[0] is other.status.conditions[0]
+    assert one.name != other.name
+
+
+@pytest.mark.parametrize(
+    "kind", [RESOURCES, PORTS, IMAGES, FEATURES, TOLERATIONS, VOLUMES], ids=str
+)
+@pytest.mark.parametrize("node", ["", "n1"])
+def test_what_plugins_compile_of_a_pod_is_the_same(kind: Any, node: str) -> None:
+    obj = manifest(1, node=node)
+    assert PodInfo(trimmed(obj)).part(kind).value == PodInfo(read(obj)).part(kind).value
+
+
+def test_parts_that_are_equal_in_json_but_of_different_fields_stay_apart() -> None:
+    obj = manifest(1)
+    obj["spec"]["containers"] = [{"name": "x"}]
+    obj["spec"]["schedulingGates"] = obj["spec"]["readinessGates"] = []
+    obj["spec"]["tolerations"] = [{"key": "x"}]
+    obj["spec"]["initContainers"] = [{"name": "x"}]
+    obj["spec"]["volumes"] = [{"name": "x", "configMap": {"name": "x"}}]
+    assert trimmed(obj).spec == read(obj).spec
+
+
+def test_the_number_of_remembered_parts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lean_pods, "_KNOWN_MOST", 30)
+    lean = LeanPods()
+    for number in range(200):
+        obj = manifest(number)
+        obj["metadata"]["annotations"] = {"its own": str(number)}
+        assert trimmed(obj, lean).metadata.annotations == {"its own": str(number)}
+        assert len(lean._parts) < 30 + 15
+        assert len(lean._texts) < 30 + 15
+
+
+def test_a_replica_takes_less_than_two_kilobytes() -> None:
+    lines = [encode(manifest(number)) for number in range(500)]
+    lean, decoder = LeanPods(), msgspec.json.Decoder(Pod)
+    tracemalloc.start()
+    try:
+        kept = [decoder.decode(line) for line in lines]
+        before, _ = tracemalloc.get_traced_memory()
+        for pod in kept:
+            lean.trim(pod)
+        after, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert after / len(kept) < 2048 < before / len(kept)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param('{"type":"ADDED","object":%s}', id="a line of a watch"),
+        pytest.param('{"type":"MODIFIED","object":%s,"more":null}', id="a line with more"),
+    ],
+)
+def test_a_reader_trims_lists_watches_and_objects_read_at_the_second_look(line: str) -> None:
+    reader: ObjectReader[Pod] = ObjectReader(Pod, kind="Pod", trim=LeanPods().trim)
+    obj = manifest(1)
+    text = encode(obj).decode()
+    wanted = trimmed(obj)
+    item: Any = reader.read_line((line % text).encode())
+    assert item.object == wanted
+    with_null = text.replace('"tolerations":[', '"initContainers":null,"tolerations":[')
+    again: Any = reader.read_line((line % with_null).encode())
+    assert again.object == wanted
+    assert reader.read_listed(msgspec.Raw(encode(obj))) == wanted
