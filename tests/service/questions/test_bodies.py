@@ -105,4 +105,4 @@ async def test_the_document_describes_the_body_and_each_error() -> None:
     assert document["components"]["schemas"]["Load"]["properties"]["things"]["description"] == (
         "Their names."
     )
-    assert sorted(operation["responses"]) == ["200", "400", "403", "413", "429", "503"]
+    assert sorted(operation["responses"]) == ["200", "400", "401", "403", "413", "429", "503"]

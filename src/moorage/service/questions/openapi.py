@@ -34,6 +34,7 @@ _STATUS: Final[Mapping[str, Any]] = {
 }
 _ERRORS: Final = {
     "400": "A parameter cannot be used.",
+    "401": "The API server does not know the caller's token.",
     "403": "The path is not open to this caller.",
     "404": "The object of the question is not known.",
 }
@@ -41,6 +42,7 @@ _ERRORS: Final = {
 
 _ERRORS_OF_BODIES: Final = {
     "400": "The body cannot be read, or a change cannot be made.",
+    "401": _ERRORS["401"],
     "403": _ERRORS["403"],
     "413": "The body is too large.",
     "429": "Too many questions wait; ask again after the seconds of Retry-After.",
