@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
 from pathlib import Path
@@ -30,6 +31,21 @@ def test_a_run_without_published_results():
     assert (summary["trace"], summary["policy"], summary["runs"]) == ("default", "BestFit", 2)
     assert (summary["agrees"], summary["publishedPercent"]) == (None, None)
     assert 0 < summary["unallocatedPercent"] < 100
+
+
+def test_all_traces_of_the_folder_are_run_whatever_their_names(tmp_path):
+    pods = (DATA / "openb_pod_list_default.csv").read_text()
+    shutil.copy(DATA / "openb_node_list_gpu_node.csv", tmp_path)
+    (tmp_path / "openb_pod_list_multigpu50.csv").write_text(pods)
+    (tmp_path / "openb_pod_list_multigpu50.csv.gz").write_bytes(b"not looked at")
+    with gzip.open(tmp_path / "openb_pod_list_cpu250.csv.gz", "wt") as file:
+        file.write(pods)
+    found = run("--data", str(tmp_path), "--policy", "Lookahead", "--seeds", "42", "-o", "json")
+    assert found.exit_code == 0, found.output
+    summaries = json.loads(found.stdout)
+    assert [each["trace"] for each in summaries] == ["cpu250", "multigpu50"]
+    assert [each["agrees"] for each in summaries] == [None, None]
+    assert summaries[0]["unallocatedPercent"] == summaries[1]["unallocatedPercent"]
 
 
 def test_a_run_that_does_not_agree_with_published_results_exits_with_1(tmp_path):
@@ -79,3 +95,10 @@ def test_unknown_names_are_refused(args, message):
     found = run("--data", str(DATA), *args)
     assert found.exit_code != 0
     assert message in found.output + str(found.exception)
+
+
+def test_a_folder_without_traces_is_refused(tmp_path):
+    shutil.copy(DATA / "openb_node_list_gpu_node.csv", tmp_path)
+    found = run("--data", str(tmp_path))
+    assert found.exit_code != 0
+    assert "has no openb_pod_list_TRACE.csv" in found.output + str(found.exception)

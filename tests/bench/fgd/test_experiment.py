@@ -8,7 +8,7 @@ import pytest
 
 from moorage.base.clock import ManualClock
 from moorage.base.digests import digest
-from moorage.bench.fgd.experiment import Trace, run_experiment
+from moorage.bench.fgd.experiment import Trace, configuration, run_experiment
 from moorage.bench.fgd.openb import TracePod, read_nodes, read_pods, typical_of
 from moorage.bench.fgd.protocol import prepare
 from moorage.plugins.in_tree import in_tree_registry
@@ -97,3 +97,12 @@ def test_random_places_as_many_pods_and_repeats_with_its_seed():
     ]
     assert (runs[0].digest, runs[0].curves) == (runs[1].digest, runs[1].curves)
     assert runs[0].digest != runs[2].digest
+
+
+@pytest.mark.parametrize("policy", ["FGD", "Lookahead"])
+def test_a_policy_is_told_how_frequent_kinds_of_pods_are_and_not_their_order(policy):
+    pods = cut("gpuspec33").pods
+    orders = [prepare(cut("gpuspec33").nodes, pods, seed=seed).pods[: len(pods)] for seed in (1, 2)]
+    assert orders[0] != orders[1]
+    told = {configuration(policy, typical_of(order)) for order in (pods, *orders)}
+    assert len(told) == 1

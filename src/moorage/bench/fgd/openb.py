@@ -19,9 +19,8 @@ from moorage.base.errors import UsageError
 from moorage.config.plugin_args_gpu import WHOLE_GPU_MILLI, TypicalPod
 from moorage.plugins.gpu_share.policies import typical_pods
 
-TRACES: Final = ("default", "cpu100", "gpushare40", "multigpu20", "gpuspec33")
-"""The traces whose published results are kept with the data."""
 _NODES: Final = "openb_node_list_gpu_node.csv"
+_PODS: Final = "openb_pod_list_"
 
 
 class TraceNode(msgspec.Struct, frozen=True):
@@ -56,6 +55,24 @@ class TracePod(msgspec.Struct, frozen=True, order=True):
         return self.gpus * self.gpu_milli
 
 
+def traces_in(folder: Path) -> list[str]:
+    """Return the names of the traces in a folder, sorted.
+
+    Raises
+    ------
+    UsageError
+        There is none.
+    """
+    found = {
+        path.name.removeprefix(_PODS).partition(".csv")[0]
+        for form in ("csv", "csv.gz")
+        for path in folder.glob(f"{_PODS}?*.{form}")
+    }
+    if not found:
+        raise UsageError(f"{folder} has no {_PODS}TRACE.csv: --data names the folder of the traces")
+    return sorted(found)
+
+
 def read_nodes(folder: Path) -> tuple[TraceNode, ...]:
     """Return the nodes, by name.
 
@@ -85,7 +102,7 @@ def read_pods(folder: Path, trace: str) -> tuple[TracePod, ...]:
     UsageError
         The file is missing, or a row cannot be read.
     """
-    plain = folder / f"openb_pod_list_{trace}.csv"
+    plain = folder / f"{_PODS}{trace}.csv"
     path = plain if plain.is_file() else plain.with_name(f"{plain.name}.gz")
     return tuple(sorted(_checked((_pod(row) for row in _rows(path)), path)))
 

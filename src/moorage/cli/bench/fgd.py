@@ -76,7 +76,11 @@ def _seeds(context: click.Context, parameter: click.Parameter, value: str) -> li
     help="Folder of the traces.",
 )
 @click.option(
-    "--trace", "traces", multiple=True, metavar="TRACE", help="A trace, repeatable. Default: all."
+    "--trace",
+    "traces",
+    multiple=True,
+    metavar="TRACE",
+    help="A trace, repeatable. Default: all of the folder.",
 )
 @click.option(
     "--policy",
@@ -125,12 +129,12 @@ def bench_fgd(
 ) -> None:
     """Repeat published experiments on GPU sharing: policy x trace x seed."""
     from moorage.bench.fgd.experiment import Trace
-    from moorage.bench.fgd.openb import TRACES, read_nodes, read_pods
+    from moorage.bench.fgd.openb import read_nodes, read_pods, traces_in
     from moorage.bench.fgd.published import read_published, summarize
     from moorage.cli.render import show
 
     nodes, published = read_nodes(data), read_published(data)
-    loaded = [Trace(name, nodes, read_pods(data, name)) for name in traces or TRACES]
+    loaded = [Trace(name, nodes, read_pods(data, name)) for name in traces or traces_in(data)]
     work = [
         _Work(trace, policy, seed, out) for trace, policy, seed in product(loaded, policies, seeds)
     ]
