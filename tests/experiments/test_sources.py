@@ -139,6 +139,23 @@ def test_openb_preset_reads_gpus_and_leaves_times_optional(tmp_path: Path) -> No
     assert run.totals["utilisationEnd/alibabacloud.com/gpu-milli"] == 0.73
 
 
+def test_a_row_of_openb_without_its_share_of_a_gpu_is_bad(tmp_path: Path) -> None:
+    (tmp_path / "pods.csv").write_text(
+        "name,cpu_milli,memory_mib,num_gpu,gpu_milli\nempty,1000,100,1,\nzero,1000,100,2,0\n"
+    )
+    with pytest.raises(UsageError) as error:
+        simulate(
+            {
+                "nodes": [nodes()],
+                "pods": [{"trace": str(tmp_path / "pods.csv"), "preset": "openb"}],
+            }
+        )
+    assert str(error.value).splitlines()[1:] == [
+        f"  - {tmp_path / 'pods.csv'}:{line}: num_gpu is {count}, so gpu_milli has to be above 0"
+        for line, count in ((2, 1), (3, 2))
+    ]
+
+
 def test_events_say_when_pods_came_and_ended(tmp_path: Path) -> None:
     def event(reason: str, name: str, at: str) -> dict[str, Any]:
         about = {"kind": "Pod", "namespace": "web", "name": name}

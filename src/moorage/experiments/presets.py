@@ -80,7 +80,7 @@ def finished_pod(name: str, pod: Coming) -> Coming:
     Raises
     ------
     ValueError
-        The GPUs of a pod are no whole numbers.
+        The GPUs of a pod are no whole numbers, or there is nothing of them.
     """
     if name != "openb":
         return pod
@@ -94,7 +94,9 @@ def finished_pod(name: str, pod: Coming) -> Coming:
         for key in (GPU_COUNT, GPU_MILLI, GPU_MODEL):
             annotations.pop(key, None)
     else:
-        milli = max(0, min(_DEVICE_MILLI, milli))
+        milli = min(_DEVICE_MILLI, milli)
+        if milli < 1:
+            raise ValueError(f"num_gpu is {count}, so gpu_milli has to be above 0")
         annotations[GPU_MILLI] = str(milli)
         resources = pod.manifest["spec"]["containers"][0].setdefault("resources", {})
         for part in ("requests", "limits"):
