@@ -138,6 +138,23 @@ def test_leases_are_renewed_every_ten_seconds_and_status_every_five_minutes():
     assert len(api.calls) == renewals + 2, "an idle node writes nothing else"
 
 
+def test_a_node_that_was_taken_for_dead_says_within_ten_seconds_that_it_is_ready():
+    async def scene(api: MemoryApi) -> None:
+        doubts = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]
+        api.change("nodes", "", "node-01", {"status": {"conditions": doubts}})
+        api.calls.clear()
+        await aio.sleep(11)
+
+    api = play(scene, nodes=1)
+    [ready] = [
+        each
+        for each in api.get("nodes", "node-01", "")["status"]["conditions"]
+        if each["type"] == "Ready"
+    ]
+    assert ready["status"] == "True"
+    assert api.calls.count("PATCH /api/v1/nodes/node-01/status") == 1
+
+
 def test_a_lost_lease_is_made_again():
     async def scene(api: MemoryApi) -> None:
         del api.objects[("leases", "kube-node-lease", "node-01")]

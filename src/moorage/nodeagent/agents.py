@@ -46,6 +46,7 @@ PLAYED = "moorage.dev/played"
 
 _LEASE_FACTOR = 4  # a lease lasts four renewals, as a kubelet's
 _HEARTBEAT_SECONDS = 300
+_COMPARE_SECONDS = 10  # nodeStatusUpdateFrequency of a kubelet
 _LEASE, _HEARTBEAT, _EVICTION = "lease", "heartbeat", "eviction"
 
 
@@ -159,6 +160,7 @@ class NodeAgents:
             self._life.on_node(node)
             self._offer_resources(node)
             self._follow_pressure(node)
+            self._answer_doubts(node)
         elif node.name in self._own or (
             self._adopts and node.metadata.annotations.get(PLAYED) == "true"
         ):
@@ -180,6 +182,21 @@ class NodeAgents:
             self._writers.submit(node.name, partial(self._patch_status, node.name, patch))
         if pressures_of(node) and self._timers.due_ns((node.name, _EVICTION)) is None:
             self._set_timer(node.name, _EVICTION, EVICT_SECONDS)
+
+    def _answer_doubts(self, node: Node) -> None:
+        """Report soon where the node controller took the node for dead.
+
+        Notes
+        -----
+        Kubernetes v1.36 pkg/kubelet/kubelet_node_status.go: a kubelet compares what it reports with
+        the API every ten seconds (nodeStatusUpdateFrequency).
+        """
+        if not any(each.status == "Unknown" for each in node.status.conditions):
+            return
+        soon_ns = self._clock.now_ns() + _COMPARE_SECONDS * NS_PER_SECOND
+        due_ns = self._timers.due_ns((node.name, _HEARTBEAT))
+        if due_ns is not None and due_ns > soon_ns:
+            self._set_timer(node.name, _HEARTBEAT, _COMPARE_SECONDS)
 
     def _evict(self, name: str) -> None:
         """Evict a pod if the node is still under pressure, and schedule the next eviction."""
@@ -416,12 +433,14 @@ class NodeAgents:
         if name not in self._nodes:
             return  # deleted since
         patch = node_bodies.heartbeat_patch(self._nodes[name], now_ns=self._clock.now_ns())
+        next_seconds = _COMPARE_SECONDS
         try:
             await self._patch_status(name, patch)
+            next_seconds = _HEARTBEAT_SECONDS
         except MoorageError as error:
             _log.info("heartbeat of %s: %s", name, error)
         finally:
-            self._set_timer(name, _HEARTBEAT, _HEARTBEAT_SECONDS)
+            self._set_timer(name, _HEARTBEAT, next_seconds)
 
     async def _patch_status(self, name: str, patch: Mapping[str, object]) -> None:
         try:
