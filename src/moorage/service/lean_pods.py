@@ -1,4 +1,4 @@
-"""Makes pods small right after decoding: equal parts are kept once, and some fields are dropped.
+"""Makes pods small right after decoding: fields are dropped, and placed pods share equal parts.
 
 Between the reflector's decoder and ingest. A cluster's pods are mostly replicas, so containers,
 tolerations, labels and names repeat thousands of times. What differs between replicas and is read
@@ -86,8 +86,9 @@ class LeanPods:
                 known.clear()
         if pod.spec.volumes:
             _set(pod.spec, "volumes", [each for each in pod.spec.volumes if _is_read(each)])
-        if pod.spec.node_name:
-            _drop_what_nobody_reads(pod.status)
+        if not pod.spec.node_name:
+            return  # its next version has a node; to share its parts would cost time on its way
+        _drop_what_nobody_reads(pod.status)
         self._share(pod.metadata, _METADATA)
         self._share(pod.spec, _SPEC)
         self._share(pod.status, _STATUS)
