@@ -78,6 +78,9 @@ class Controller(ABC):
         self.queue = ObjectQueue()
         self._recorder = around.recorder
         self._budget = EventBudget(around.clock)
+        self._followed: View[Whole] | None = None
+        # Objects that a view still shows, though a write found them gone.
+        self._left_alone: set[Key] = set()
 
     @abstractmethod
     async def sync(self, key: Key) -> float | None:
@@ -104,6 +107,9 @@ class Controller(ABC):
     async def _work(self) -> None:
         while True:
             key = await self.queue.take()
+            if key in self._left_alone:
+                self.queue.done(key)
+                continue
             try:
                 again = await self.sync(key)
             except (ConflictError, NotFoundError) as late:
@@ -121,12 +127,26 @@ class Controller(ABC):
 
     def follow(self, view: View[Whole]) -> None:
         """Queue every object of a view that changes."""
+        self._followed = view
         view.tell(self._changed)
 
     def _changed(self, old: ApiObject | None, new: ApiObject | None) -> None:
         obj = new or old
         assert obj is not None, "a view tells of something"
-        self.queue.add((obj.namespace, obj.name))
+        key = (obj.namespace, obj.name)
+        self._left_alone.discard(key)
+        self.queue.add(key)
+
+    def _found_gone(self, obj: ApiObject) -> None:
+        """Leave an object alone until the view tells of it.
+
+        Otherwise a controller whose watch is late makes dependents of an object that is gone, and
+        the garbage collector deletes them, hundreds of times a second.
+        """
+        key = (obj.namespace, obj.name)
+        shown = self._followed.objects.get(key) if self._followed is not None else None
+        if shown is not None and shown.metadata.uid == obj.metadata.uid:
+            self._left_alone.add(key)
 
     # --- writing ----------------------------------------------------------------------------
 
@@ -185,17 +205,24 @@ class Controller(ABC):
         ------
         ConflictError
             The object has changed since the version seen.
+        NotFoundError
+            The object is gone.
         """
         version = {"resourceVersion": obj.metadata.resource_version}
         metadata = {**changes.get("metadata", {}), **version}
-        return await self.client.patch(
-            resource,
-            obj.name,
-            patch_body({**changes, "metadata": metadata}),
-            namespace=obj.namespace,
-            subresource=subresource,
-            content_type=MERGE_PATCH,
-        )
+        try:
+            return await self.client.patch(
+                resource,
+                obj.name,
+                patch_body({**changes, "metadata": metadata}),
+                namespace=obj.namespace,
+                subresource=subresource,
+                content_type=MERGE_PATCH,
+            )
+        except NotFoundError:
+            if resource is self.resource:
+                self._found_gone(obj)
+            raise
 
 
 def _bare(value: Any) -> Any:
