@@ -126,6 +126,17 @@ def with_budget(past: Past, app: str) -> Past:
     return stored(past, "poddisruptionbudgets.policy", budget)
 
 
+def with_quotas(*pods: Manifest, **bounds: tuple[str, str]) -> Past:
+    """Return a history with elastic quotas: the least and the most cpu of each namespace."""
+    past = history(*pods)
+    past.quota_changed_ns = 0
+    for name, (least, most) in bounds.items():
+        meta = {"name": name, "namespace": name}
+        quota = {"metadata": meta, "spec": {"min": {"cpu": least}, "max": {"cpu": most}}}
+        stored(past, "elasticquotas.scheduling.x-k8s.io", quota)
+    return past
+
+
 WEB = {"app": "web"}
 NEAR = {
     "podAffinity": {
@@ -194,6 +205,14 @@ BROKEN = {
     ),
     "device-once": binding(a_pod("p", "n1"), with_claims(c=["p"], d=["q"])),
     "reserved": binding(a_pod("p", "n1", resourceClaims=DEVICE), with_claims(c=["q"])),
+    "quota": binding(
+        a_pod("p", "n1", namespace="red"),
+        with_quotas(a_pod("q", "n2", namespace="red"), red=("2", "1500m")),
+    ),
+    "victim-quota": eviction(
+        a_pod("v", "n1", namespace="red"),
+        with_quotas(a_pod("p", namespace="blue"), red=("1", "2"), blue=("1", "2")),
+    ),
     "victim-polite": eviction(
         a_pod("v", "n1"), history(a_pod("p", priority=5, cpu="2", preemptionPolicy="Never"))
     ),
@@ -220,6 +239,14 @@ ALLOWED = {
     "the other zone": binding(
         a_pod("p", "n2", labels=WEB, topologySpreadConstraints=EVENLY),
         history(a_pod("q", "n1", labels=WEB)),
+    ),
+    "borrowed within the sum of the minimums": binding(
+        a_pod("p", "n1", namespace="red"),
+        with_quotas(a_pod("q", "n2", namespace="red"), red=("1", "2"), blue=("1", "2")),
+    ),
+    "borrowed room is given back": eviction(
+        a_pod("v", "n1", namespace="red"),
+        with_quotas(a_pod("p", namespace="blue"), red=("500m", "2"), blue=("1", "2")),
     ),
     "a lower victim": eviction(a_pod("v", "n1"), history(a_pod("p", priority=5))),
 }

@@ -41,7 +41,7 @@ from moorage.service.confirmations import Confirmations
 from moorage.service.core import Core, Surroundings, build_core
 from moorage.service.evictions import Evictor
 from moorage.service.extended_attempts import ExtendedAttempts
-from moorage.service.extenders import OpenExtenders
+from moorage.service.extenders import Connect, OpenExtenders
 from moorage.service.facts import Facts
 from moorage.service.failure import CompletedMessage, FailureHandler
 from moorage.service.first_failure import FirstFailure
@@ -97,6 +97,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
     elector: Elector | None,
     facts: Facts | None = None,
     recorder: Recorder | None = None,
+    connect: Connect | None = None,
 ) -> Scheduler:
     """Return a scheduler, ready to run.
 
@@ -112,6 +113,8 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
         Holds the lease that allows to write; None without leader election.
     facts, recorder
         Running totals, and the keeper of records; None for new totals, and for no records.
+    connect
+        Opens the connection to each extender; over HTTP when not given.
 
     Raises
     ------
@@ -129,6 +132,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
         tasks=TaskOwner(failure.note),
         facts=Facts(clock) if facts is None else facts,
         traces=None if recorder is None else recorder.traces,
+        connect=connect,
     )
     core = build_core(
         config,
@@ -201,6 +205,7 @@ def _edge(  # noqa: PLR0913 - one keyword for each part it is given
     tasks: TaskOwner,
     facts: Facts,
     traces: Traces | None,
+    connect: Connect | None,
 ) -> _Edge:
     """Return the parts that speak to the API server; no write goes out without the lease."""
     guard = WriteGuard() if elector is None else WriteGuard(elector.check)
@@ -221,7 +226,10 @@ def _edge(  # noqa: PLR0913 - one keyword for each part it is given
         recorder=EventRecorder(client, host=host, clock=clock, rng=streams.stream("events")),
         writes=PodWrites(client, clock=clock, tasks=tasks),
         extenders=OpenExtenders(
-            config.scheduler.extenders, guard, traced_by=None if traces is None else clock
+            config.scheduler.extenders,
+            guard,
+            traced_by=None if traces is None else clock,
+            connect=connect,
         ),
         traces=traces,
     )

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -23,6 +23,9 @@ from moorage.client.transport import Transport
 from moorage.client.whole import WholeObjects
 from moorage.config.extenders import Extender, ExtenderTLSConfig
 
+Connect = Callable[[Extender, str], Transport]
+"""Opens the connection to an extender; gets its part of the configuration and the path there."""
+
 
 class OpenExtenders:
     """The connections to extenders, open while a scheduler runs.
@@ -35,6 +38,8 @@ class OpenExtenders:
         Asked before an extender is told to bind.
     traced_by
         The time of spans; None where nothing is traced.
+    connect
+        Opens the connection to each extender; over HTTP when not given.
 
     Attributes
     ----------
@@ -56,7 +61,9 @@ class OpenExtenders:
         guard: WriteGuard | None = None,
         *,
         traced_by: Clock | None = None,
+        connect: Connect | None = None,
     ) -> None:
+        self._connect = _over_http if connect is None else connect
         self._traced_by = traced_by
         whole_nodes, whole_victims = _needs(extenders)
         self.nodes = WholeObjects() if whole_nodes else None
@@ -96,7 +103,7 @@ class OpenExtenders:
         return opened
 
     def _transport(self, extender: Extender, path: str) -> Transport:
-        made = OneTryTransport(_access(extender, path))
+        made = self._connect(extender, path)
         if self._traced_by is None:
             return made
         host = urlsplit(extender.url_prefix).hostname or ""
@@ -125,6 +132,10 @@ class OpenExtenders:
     def _whole(self, obj: ApiObject) -> bytes:
         kept = self.nodes if isinstance(obj, Node) else self.pods
         return (WholeObjects() if kept is None else kept).whole(obj)
+
+
+def _over_http(extender: Extender, path: str) -> Transport:
+    return OneTryTransport(_access(extender, path))
 
 
 def _needs(extenders: Sequence[Extender]) -> tuple[bool, bool]:

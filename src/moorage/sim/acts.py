@@ -77,17 +77,54 @@ class Disturb(Act, frozen=True, kw_only=True):
 
 
 class Stop(Act, frozen=True, kw_only=True):
-    """A scheduler is stopped as by SIGSTOP, and goes on after a while."""
+    """A scheduler, or all ``nodes`` agents, stop as by SIGSTOP, and go on after a while."""
 
     process: str
     seconds: float
 
 
 class Kill(Act, frozen=True, kw_only=True):
-    """A scheduler is killed as by SIGKILL, or asked to end; another is started after a while."""
+    """A program is killed as by SIGKILL, or asked to end; another is started after a while.
+
+    The programs are the schedulers, and the ``nodes`` agents, which are killed in either case.
+    """
 
     process: str
     signal: Literal["KILL", "TERM"]
+    seconds: float
+
+
+class Reload(Act, frozen=True, kw_only=True):
+    """A scheduler is told to read its configuration again, which is another one by now.
+
+    Parameters
+    ----------
+    setup
+        The configuration, a key of `moorage.sim.setups.SETUPS`.
+    """
+
+    process: str
+    setup: str
+
+
+class Drain(Act, frozen=True, kw_only=True):
+    """An administrator cordons a node and evicts its pods, as their budgets allow it.
+
+    Parameters
+    ----------
+    node
+        Name of the node.
+    seconds
+        How long refused evictions are tried again.
+    """
+
+    node: str
+    seconds: float
+
+
+class Autoscale(Act, frozen=True, kw_only=True):
+    """A cluster autoscaler runs for a while: nodes come while pods wait, and leave when empty."""
+
     seconds: float
 
 
@@ -113,7 +150,10 @@ class Outage(Act, frozen=True, kw_only=True):
     forgets: bool
 
 
-AnyAct = Create | Delete | Patch | Join | Disturb | Stop | Kill | Jump | Outage
+Strike = Disturb | Stop | Kill | Jump | Outage | Reload
+"""What happens to a program."""
+
+AnyAct = Create | Delete | Patch | Join | Drain | Autoscale | Strike
 
 FAULTS: tuple[type[Act], ...] = (Disturb, Stop, Kill, Jump, Outage)
 

@@ -13,10 +13,11 @@ from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
-from moorage.base.errors import LeaseLostError
+from moorage.base.errors import ConfigError, LeaseLostError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
+from moorage.config.extenders import Extender
 from moorage.controllers.disruption import DisruptionController
 from moorage.controllers.volumes import VolumeControllers
 from moorage.controllers.workloads import WorkloadControllers
@@ -24,6 +25,7 @@ from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.templates import complete
 from moorage.service.scheduler import Scheduler
 from moorage.sim.auditor import Auditor
+from moorage.sim.extender import SimExtender
 from moorage.sim.faults import Weather
 from moorage.sim.history import History, Write
 from moorage.sim.loop import Process, SkewedClock
@@ -139,6 +141,10 @@ class SimCluster:
         self._tasks = TaskOwner(self._failed)
         self.user = self._client("user")
         self._parts = Process("parts")
+        self.agents = Process("nodes")
+        """The life of now of the node agents."""
+        self.played: dict[str, dict[str, Any]] = {}
+        """The nodes that agents play, by name, as they joined; those that are gone included."""
 
     # --- start and end ----------------------------------------------------------------------------
 
@@ -163,15 +169,30 @@ class SimCluster:
             self.start_replica(name)
 
     async def join(self, nodes: list[dict[str, Any]]) -> None:
-        """Add nodes that an agent plays."""
+        """Add nodes that an agent plays; returns when they are registered."""
+        self.played |= {each["metadata"]["name"]: each for each in nodes}
+        await self._play(nodes).registered.wait()
+
+    def _play(self, nodes: list[dict[str, Any]]) -> NodeAgents:
         agents = NodeAgents(
             self._client("nodes"),
             [complete(each) for each in nodes],
             clock=self.clock,
             streams=self._streams,
         )
-        self._spawn("nodes", agents.run())
-        await agents.registered.wait()
+        self.agents.run(lambda: self._tasks.spawn(agents.run(), name="nodes"))
+        return agents
+
+    def kill_agents(self) -> None:
+        """Kill the node agents as by SIGKILL."""
+        self.agents.kill()
+        self._dead.append(self.agents)
+
+    def revive_agents(self) -> None:
+        """Start agents for every node that is still there."""
+        self.agents = Process("nodes")
+        left = [node for name, node in self.played.items() if name in self.history.nodes]
+        self._play(left)
 
     async def close(self) -> None:
         """End every part."""
@@ -181,9 +202,14 @@ class SimCluster:
             process.revive()
         for replica in self.replicas.values():
             replica.process.go_on()
+        self.agents.go_on()
         await self._tasks.cancel_all()
         await self.server.close()
         self.api.close()
+
+    def spawn(self, work: Any) -> None:
+        """Start a task of an administrator."""
+        self._spawn("administrator", work)
 
     def _spawn(self, name: str, work: Any) -> None:
         self._parts.run(lambda: self._tasks.spawn(work, name=name))
@@ -211,6 +237,7 @@ class SimCluster:
             clock=replica.clock,
             streams=Streams(self._streams.stream(f"seed/{replica.name}").getrandbits(63)),
             host=identity,
+            connect=self._extender,
         )
         self.probes[identity] = Probe(
             replica.scheduler,
@@ -246,6 +273,23 @@ class SimCluster:
         task = self.replicas[name].task
         if task is not None:
             task.cancel()
+
+    def reload(self, name: str, setup: str) -> None:
+        """Give a scheduler another configuration, as at SIGHUP."""
+        scheduler = self.replicas[name].scheduler
+        if scheduler is None or scheduler.ending:
+            return
+        reload, known = scheduler.parts.reload, registry(self.mood)
+        try:
+            prepared = reload.prepare(configuration(setup), known)
+        except ConfigError as error:
+            self.trace.note(name, f"refuses the configuration {setup}: {error}")
+            reload.refused(error.faults)
+        else:
+            reload.put_in_force(prepared, known)
+
+    def _extender(self, extender: Extender, path: str) -> SimExtender:
+        return SimExtender(self._streams.stream(f"extender/{path}"), self.mood)
 
     # --- connections ------------------------------------------------------------------------------
 

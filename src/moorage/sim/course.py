@@ -13,7 +13,8 @@ import msgspec
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.sim import acts
-from moorage.sim.acts import AnyAct, Script
+from moorage.sim.acts import AnyAct, Script, Strike
+from moorage.sim.administrator import Autoscaler, drain
 from moorage.sim.cluster import SimCluster
 from moorage.sim.faults import Spell, WireFault
 from moorage.sim.history import Write, group_of
@@ -45,6 +46,10 @@ _BLIND_SECONDS: dict[WireFault, float] = {
 _OUTAGE_BLIND_SECONDS = 90.0
 # Schedulers are looked into no more once so many breaches are known: the first ones tell the most.
 _BREACHES_MOST = 20
+
+
+# The set-ups with something that misbehaves.
+_MOODY = frozenset({"mischief", "extender", "extenders"})
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -144,10 +149,11 @@ class _Course:
         await aio.sleep(self._script.rest_seconds)
 
     async def _soothe(self) -> None:
-        """End the mischief of plugins, with the event that such a plugin waits for."""
+        """End the mischief of plugins and extenders, with the event that they wait for."""
         cluster = self._cluster
         cluster.mood.bad = False
-        if self._script.setup != "mischief" or not cluster.history.nodes:
+        reloads = any(isinstance(act, acts.Reload) for act in self._script.acts)
+        if not cluster.history.nodes or not (reloads or self._script.setup in _MOODY):
             return
         node = next(iter(cluster.history.nodes))
         news = pod_manifest("news", node_name=node, schedulerName="other")
@@ -210,16 +216,34 @@ class _Course:
 
     async def _do(self, act: AnyAct) -> None:
         cluster = self._cluster
-        if not isinstance(act, acts.Create | acts.Delete | acts.Patch | acts.Join):
-            cluster.trace.note("fault", msgspec.json.encode(act).decode())
         match act:
             case acts.Create() | acts.Delete() | acts.Patch():
                 if refused := await call(cluster.user, act):
                     cluster.trace.note("user", f"is refused: {refused}")
             case acts.Join():
                 await cluster.join([act.node])
+            case acts.Drain() | acts.Autoscale():
+                self._administer(act)
+            case _:
+                cluster.trace.note("fault", msgspec.json.encode(act).decode())
+                self._strike(act)
+
+    def _administer(self, act: acts.Drain | acts.Autoscale) -> None:
+        """Start a tool of an administrator, which works for a while."""
+        cluster = self._cluster
+        cluster.trace.note("administrator", msgspec.json.encode(act).decode())
+        if isinstance(act, acts.Drain):
+            end_ns = self._end_ns(act.seconds)
+            cluster.spawn(drain(cluster.user, cluster.history, act.node, end_ns=end_ns))
+            return
+        scaler = Autoscaler(cluster.user, cluster.history, self._clock, join=cluster.join)
+        cluster.spawn(scaler.run(act.seconds))
+
+    def _strike(self, act: Strike) -> None:
+        cluster = self._cluster
+        match act:
             case acts.Disturb():
-                until_ns = self._clock.monotonic_ns() + round(act.seconds * NS_PER_SECOND)
+                until_ns = self._end_ns(act.seconds)
                 if act.process in cluster.weathers:
                     spell = Spell(act.fault, act.rate, until_ns)
                     cluster.weathers[act.process].add(spell)
@@ -227,13 +251,26 @@ class _Course:
                 self._stop(act)
             case acts.Kill():
                 self._kill(act)
+            case acts.Reload():
+                self._reload(act)
             case acts.Jump():
                 if act.process in cluster.replicas:
                     cluster.replicas[act.process].clock.jump(act.seconds)
             case acts.Outage():
                 self._outage(act)
 
+    def _end_ns(self, seconds: float) -> int:
+        return self._clock.monotonic_ns() + round(seconds * NS_PER_SECOND)
+
+    def _reload(self, act: acts.Reload) -> None:
+        replica = self._cluster.replicas.get(act.process)
+        if replica is not None and replica.process.running and not replica.process.dead:
+            replica.process.run(self._cluster.reload, act.process, act.setup)
+
     def _stop(self, act: acts.Stop) -> None:
+        if act.process == "nodes":
+            self._stop_agents(act.seconds)
+            return
         replica = self._cluster.replicas.get(act.process)
         if replica is None or not replica.process.running or replica.process.dead:
             return
@@ -242,8 +279,19 @@ class _Course:
         self._stopped[replica.identity] = longest
         _later(act.seconds, replica.process.go_on)
 
+    def _stop_agents(self, seconds: float) -> None:
+        agents = self._cluster.agents
+        if agents.running and not agents.dead:
+            agents.stop()
+            _later(seconds, agents.go_on)
+
     def _kill(self, act: acts.Kill) -> None:
         cluster = self._cluster
+        if act.process == "nodes":
+            if cluster.agents.running and not cluster.agents.dead:
+                cluster.kill_agents()
+                _later(act.seconds, cluster.revive_agents)
+            return
         replica = cluster.replicas.get(act.process)
         if replica is None or not replica.process.running or replica.process.dead:
             return
@@ -261,7 +309,7 @@ class _Course:
 
     def _outage(self, act: acts.Outage) -> None:
         cluster, clock = self._cluster, self._clock
-        until_ns = clock.monotonic_ns() + round(act.seconds * NS_PER_SECOND)
+        until_ns = self._end_ns(act.seconds)
         self._away_until_ns = max(self._away_until_ns, until_ns)
         cluster.server.down = True
         cluster.server.cut()
@@ -291,7 +339,7 @@ def _without_names(cause: str) -> str:
     return " ".join(word for word in cause.split() if not any(map(str.isdigit, word)))
 
 
-_LASTING = acts.Stop | acts.Kill | acts.Outage | acts.Disturb
+_LASTING = acts.Stop | acts.Kill | acts.Outage | acts.Disturb | acts.Drain | acts.Autoscale
 
 
 def _later(seconds: float, act: Any) -> None:

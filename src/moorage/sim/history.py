@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.resources import NODES, PODS
+from moorage.api.resources import ELASTIC_QUOTAS, NODES, PODS
+from moorage.apiserver.record import Record
 from moorage.apiserver.server import ApiServer
 from moorage.base.clock import Clock
 
@@ -80,6 +81,8 @@ class History:
         When the labels of each pod changed, by uid, nanoseconds.
     leaving_ns, leaving_before_ns
         When a pod with a node last began to end, and when the one before, nanoseconds.
+    quota_changed_ns
+        When an elastic quota last came, went or changed, nanoseconds.
     member_gone_ns
         When a member without a node last left each group, by ``namespace/name``, nanoseconds.
     excused_groups
@@ -94,7 +97,7 @@ class History:
     def __init__(self, server: ApiServer, clock: Clock) -> None:
         self._server = server
         self._clock = clock
-        self._seen = {PODS.qualified: 0, NODES.qualified: 0}
+        self._seen = {PODS.qualified: 0, NODES.qualified: 0, ELASTIC_QUOTAS.qualified: 0}
         self.pods: dict[str, Obj] = {}
         self.nodes: dict[str, Obj] = {}
         self.placed: dict[str, Placed] = {}
@@ -104,6 +107,7 @@ class History:
         self.waiting_left_ns = 0
         self.relabelled_ns: dict[str, int] = {}
         self.leaving_ns = self.leaving_before_ns = 0
+        self.quota_changed_ns = 0
         self.tried_binding: set[str] = set()
         self.member_gone_ns: dict[str, int] = {}
         self.excused_groups: set[str] = set()
@@ -140,6 +144,10 @@ class History:
                 self._seen[resource] = change.version
         writes = []
         for _, resource, change in sorted(found, key=lambda each: each[0]):
+            if resource == ELASTIC_QUOTAS.qualified:
+                if change.type == "DELETED" or _spec(change.record) != _spec(change.previous):
+                    self.quota_changed_ns = self.now_ns
+                continue
             write = Write(
                 at_ns=self._clock.monotonic_ns(),
                 by=by,
@@ -225,6 +233,10 @@ def name_of(obj: Obj) -> str:
 
 def _leaves(pod: Obj | None) -> bool:
     return pod is None or bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def _spec(record: Record | None) -> object:
+    return None if record is None else record.decode().get("spec")
 
 
 def _read(node: Obj | None) -> object:

@@ -11,8 +11,10 @@ from moorage.base.errors import UsageError
 from moorage.sim.acts import Script
 from moorage.sim.users.groups import GROUP_WANTS, GROUPS, TEAM_WANTS, TEAMS
 from moorage.sim.users.nodes import NODES
+from moorage.sim.users.operations import OPERATIONS
 from moorage.sim.users.plot import Maker, Mix, Plot
 from moorage.sim.users.pods import PODS
+from moorage.sim.users.quotas import QUOTA_WANTS, QUOTAS, found_namespaces
 from moorage.sim.users.sets import SETS
 from moorage.sim.users.stored import STORED
 from moorage.sim.users.strikes import FAULT_KINDS
@@ -24,7 +26,10 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
     {
         "default": (*_PLAIN, *GROUPS),
         "coscheduling": (*_PLAIN, *TEAMS),
+        "quotas": (*_PLAIN, *QUOTAS),
         "mischief": (*_PLAIN, *GROUPS),
+        "extender": _PLAIN,
+        "extenders": _PLAIN,
     }
 )
 """What users do, by the configuration of the schedulers."""
@@ -33,10 +38,17 @@ ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
     {
         "default": (*WANTS, *STORED, *GROUP_WANTS),
         "coscheduling": (*WANTS, *TEAM_WANTS),
+        "quotas": (*WANTS, *QUOTA_WANTS),
         "mischief": (*WANTS, *STORED, *GROUP_WANTS),
+        "extender": (*WANTS, *STORED),
+        "extenders": (*WANTS, *STORED),
     }
 )
 """The things that pods wait for, by the configuration of the schedulers."""
+
+
+FOUNDERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType({"quotas": (found_namespaces,)})
+"""What is done once at the start, by the configuration of the schedulers."""
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +68,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         Faults per act of a user.
     setups
         Configurations of the schedulers, one of which is drawn.
+    more
+        What users do besides.
     rest_seconds
         Time without acts at the end.
     """
@@ -68,6 +82,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     faults: tuple[str, ...] = ()
     rate: float = 0.0
     setups: tuple[str, ...] = ("default", "mischief", "default", "coscheduling")
+    more: tuple[Maker, ...] = ()
     rest_seconds: float = 150.0
 
     def script(self, seed: int) -> Script:
@@ -77,16 +92,19 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             nodes=self.nodes,
             steps=self.steps,
             replicas=self.replicas,
-            users=USERS[setup],
+            users=(*USERS[setup], *self.more),
             faults=[each for kind in self.faults for each in FAULT_KINDS[kind]],
             rate=self.rate,
             wants=self.wants,
             want=ALL_WANTS[setup],
+            founders=FOUNDERS.get(setup, ()),
             setup=setup,
             rest_seconds=self.rest_seconds,
         )
         return Plot(seed, mix).script()
 
+
+_FAULTS = ("wire", "stop", "kill", "jump", "outage", "blind")
 
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
     {
@@ -104,7 +122,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             nodes=2,
             steps=12,
             wants=10,
-            faults=tuple(FAULT_KINDS),
+            faults=_FAULTS,
             rate=0.6,
         ),
         "wire": Scenario(
@@ -120,18 +138,57 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             faults=("stop", "kill", "jump"),
             rate=0.4,
         ),
+        "quotas": Scenario(
+            summary="Two schedulers and every fault; namespaces with quotas share the nodes.",
+            replicas=2,
+            wants=5,
+            faults=_FAULTS,
+            rate=0.2,
+            setups=("quotas",),
+        ),
+        "operations": Scenario(
+            summary="Two schedulers; drains, autoscaling, reloads, and agents that die.",
+            replicas=2,
+            wants=3,
+            faults=(*_FAULTS, "agents"),
+            rate=0.2,
+            setups=("default", "mischief"),
+            more=OPERATIONS,
+        ),
+        "extenders": Scenario(
+            summary="Two schedulers with HTTP extenders that are slow, lie and break.",
+            replicas=2,
+            wants=5,
+            faults=_FAULTS,
+            rate=0.2,
+            setups=("extender", "extenders"),
+        ),
         "mixed": Scenario(
             summary="Three schedulers and every fault.",
             replicas=3,
             wants=3,
-            faults=tuple(FAULT_KINDS),
+            faults=_FAULTS,
             rate=0.5,
         ),
     }
 )
 
 
-IN_TURN = ("calm", "wants", "late", "wants", "wire", "wants", "leaders", "late", "mixed", "wants")
+IN_TURN = (
+    "calm",
+    "wants",
+    "late",
+    "wants",
+    "wire",
+    "wants",
+    "leaders",
+    "late",
+    "mixed",
+    "wants",
+    "quotas",
+    "operations",
+    "extenders",
+)
 """The scenarios of a hunt through all; short ones that find much come more often."""
 
 

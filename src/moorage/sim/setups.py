@@ -41,8 +41,52 @@ profiles:
     multiPoint: {enabled: [{name: Mischief}]}
 """
 
+_EXTENDER: Final = """
+extenders:
+- urlPrefix: http://extender.example/one
+  filterVerb: filter
+  prioritizeVerb: prioritize
+  preemptVerb: preempt
+  weight: 1
+  httpTimeout: 2s
+  nodeCacheCapable: true
+"""
+
+# An attempt goes on without the second extender when that one fails.
+_EXTENDERS: Final = (
+    _EXTENDER
+    + """\
+- urlPrefix: http://extender.example/two
+  filterVerb: filter
+  httpTimeout: 1s
+  nodeCacheCapable: true
+  ignorable: true
+"""
+)
+
+# Other scores, which change where pods go and not whether they go.
+_SCORES: Final = """
+percentageOfNodesToScore: 50
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint: {enabled: [{name: NodeAffinity, weight: 7}], disabled: [{name: ImageLocality}]}
+  pluginConfig:
+  - name: NodeResourcesFit
+    args:
+      scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}
+"""
+
 SETUPS: Final[Mapping[str, str]] = MappingProxyType(
-    {"default": "", "coscheduling": _COSCHEDULING, "quotas": _QUOTAS, "mischief": _MISCHIEF}
+    {
+        "default": "",
+        "coscheduling": _COSCHEDULING,
+        "quotas": _QUOTAS,
+        "mischief": _MISCHIEF,
+        "extender": _EXTENDER,
+        "extenders": _EXTENDERS,
+        "scores": _SCORES,
+    }
 )
 """What each set-up adds to the default configuration, as text of a configuration file."""
 
@@ -60,3 +104,9 @@ def configuration(setup: str) -> LoadedConfiguration:
         raise UsageError(f"no set-up {setup!r}; there are {', '.join(SETUPS)}")
     loaded = parse_config(_KUBERNETES + SETUPS[setup], source=f"set-up {setup}")
     return msgspec.structs.replace(loaded, gates=feature_gates(_GROUPS))
+
+
+def without_extenders(loaded: LoadedConfiguration) -> LoadedConfiguration:
+    """Return a configuration without its extenders, which pass every node at rest."""
+    scheduler = msgspec.structs.replace(loaded.scheduler, extenders=[])
+    return msgspec.structs.replace(loaded, scheduler=scheduler)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
-from moorage.api.resources import ResourceType, by_kind
+from moorage.api.resources import ELASTIC_QUOTAS, ResourceType, by_kind
 from moorage.base.errors import MoorageError
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
 from moorage.sim import acts
+
+_CUSTOM = (COSCHEDULING_POD_GROUPS, ELASTIC_QUOTAS)
 
 UserAct = acts.Create | acts.Delete | acts.Patch
 
@@ -45,8 +47,9 @@ async def call(client: Client, act: UserAct) -> str:
 
 
 def _resource(kind: str, version: str | None) -> ResourceType:
-    if version is not None and version == COSCHEDULING_POD_GROUPS.api_version:
-        return COSCHEDULING_POD_GROUPS
+    for custom in _CUSTOM:
+        if (kind, version) == (custom.kind, custom.api_version):
+            return custom
     found = by_kind(kind, version)
     assert found is not None, f"no kind {kind} of {version}"
     return found

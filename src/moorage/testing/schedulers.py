@@ -10,12 +10,13 @@ from moorage.framework.registry import Registry
 from moorage.observe.records.recorder import Recorder
 from moorage.observe.traces.attempts import Traces
 from moorage.service.assembly import assemble
+from moorage.service.extenders import Connect
 from moorage.service.facts import Facts
 from moorage.service.leader import elector_of
 from moorage.service.scheduler import Scheduler
 
 
-def scheduler_over(
+def scheduler_over(  # noqa: PLR0913 - one keyword for each part it is given
     transport: Transport,
     config: LoadedConfiguration,
     registry: Registry,
@@ -25,6 +26,7 @@ def scheduler_over(
     host: str,
     facts: Facts | None = None,
     traces: Traces | None = None,
+    connect: Connect | None = None,
 ) -> Scheduler:
     """Return a scheduler, ready to run; its host name is its name in leader election.
 
@@ -42,6 +44,8 @@ def scheduler_over(
         Its running totals; new ones when not given.
     traces
         Makes spans from its attempts; None where nothing is traced.
+    connect
+        Opens the connection to each extender; over HTTP when not given.
     """
     elector = elector_of(config.scheduler, transport, identity=host, clock=clock, streams=streams)
     return assemble(
@@ -54,4 +58,5 @@ def scheduler_over(
         elector=elector,
         facts=facts,
         recorder=Recorder(clock, traces=traces),
+        connect=connect,
     )

@@ -48,7 +48,8 @@ def _scenario_option(default: str) -> Callable[[Callable[..., None]], Callable[.
         default=default,
         show_default=True,
         metavar="NAME",
-        help=f"Users and faults to draw: calm, wants, late, wire, leaders or mixed{more}.",
+        help="Users and faults to draw: calm, wants, late, wire, leaders, quotas, operations, "
+        f"extenders or mixed{more}.",
     )
 
 
@@ -68,7 +69,7 @@ def _faults_option(function: Callable[..., None]) -> Callable[..., None]:
         default=None,
         metavar="KINDS",
         help="Kinds of faults instead of those of the scenario, with commas: wire, stop, kill, "
-        "jump, outage, blind; none for no faults.",
+        "jump, outage, blind, agents; none for no faults.",
     )(function)
 
 

@@ -72,6 +72,15 @@ def _quiet(cluster: SimCluster) -> Iterable[str]:
             yield f"{name_of(pod) if pod else uid} is tried again and again at rest"
 
 
+def _ready(cluster: SimCluster) -> Iterable[str]:
+    """Every node that an agent plays must be ready: the agents run, and had their time."""
+    for name in cluster.played:
+        conditions = cluster.history.nodes.get(name, {}).get("status", {}).get("conditions") or ()
+        for each in conditions:
+            if each["type"] == "Ready" and each["status"] != "True":
+                yield f"node {name} is not ready: {each}"
+
+
 AT_REST: tuple[Invariant[SimCluster], ...] = (
     Invariant("no-failure", "No task of any part fails.", "an unhandled exception", _failures),
     Invariant(
@@ -94,6 +103,12 @@ AT_REST: tuple[Invariant[SimCluster], ...] = (
         "quiet", "Without news no pod is tried again.", "a loop of wake-ups costs a core", _quiet
     ),
     Invariant("acknowledged", "What was written is there.", "a lost write", _all_there),
+    Invariant(
+        "nodes-ready",
+        "A node whose agent runs is ready.",
+        "agents that slept for a minute kept their nodes unreachable for five",
+        _ready,
+    ),
     Invariant("room-at-rest", "No node is overcommitted.", "double booking", _room),
 )
 

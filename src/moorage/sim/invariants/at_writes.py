@@ -8,10 +8,11 @@ from moorage.sim.invariants.attached import ATTACHED
 from moorage.sim.invariants.evictions import EVICTION
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.on_node import ON_NODE
+from moorage.sim.invariants.quotas import QUOTA
 from moorage.sim.invariants.seen import Seen
 from moorage.sim.invariants.together import TOGETHER
 
-BINDING: tuple[Invariant[Seen], ...] = (*ON_NODE, *TOGETHER, *ATTACHED)
+BINDING: tuple[Invariant[Seen], ...] = (*ON_NODE, *TOGETHER, *ATTACHED, *QUOTA)
 
 
 def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:

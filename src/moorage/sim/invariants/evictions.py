@@ -8,6 +8,7 @@ from moorage.sim.history import Obj, name_of, node_of
 from moorage.sim.invariants.attached import ATTACHED
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.on_node import ON_NODE
+from moorage.sim.invariants.quotas import GIVEN_BACK, quotas_of
 from moorage.sim.invariants.seen import Seen, placed
 from moorage.sim.invariants.together import TOGETHER
 
@@ -30,6 +31,8 @@ def _lower_priority(seen: Seen) -> Iterable[str]:
     if not seen.settled(seen.history.waiting_left_ns):
         return
     victim = seen.write.before or {}
+    if victim["metadata"]["namespace"] in quotas_of(seen):
+        return  # `victim-quota` judges it
     priorities = [priority_of(pod) for pod in _waiting(seen)]
     if priority_of(victim) >= max(priorities, default=-(10**18)):
         yield f"{name_of(victim)} was evicted, no waiting pod has a higher priority"
@@ -40,6 +43,8 @@ def _polite(seen: Seen) -> Iterable[str]:
     if not seen.settled(seen.history.waiting_left_ns):
         return
     victim = seen.write.before or {}
+    if victim["metadata"]["namespace"] in quotas_of(seen):
+        return
     higher = [pod for pod in _waiting(seen) if priority_of(pod) > priority_of(victim)]
     if higher and all(pod["spec"].get("preemptionPolicy") == "Never" for pod in higher):
         yield f"{name_of(victim)} was evicted, and every waiting pod has preemptionPolicy Never"
@@ -56,6 +61,8 @@ def _placed_victim(seen: Seen) -> Iterable[str]:
 def _needed(seen: Seen) -> Iterable[str]:
     """Look for a waiting pod that fits on the victim's node once lesser pods are gone."""
     victim = seen.write.before or {}
+    if quotas_of(seen):
+        return  # who may take whose room depends on the quotas, see `victim-quota`
     node = seen.history.nodes.get(node_of(victim))
     calm = seen.settled(seen.history.waiting_left_ns) and seen.settled(seen.history.pod_gone_ns)
     if node is None or not calm or not seen.steady(node):
@@ -88,6 +95,8 @@ def fits_without(seen: Seen, pod: Obj, node: str, gone: Iterable[str]) -> bool:
 def _budget(seen: Seen) -> Iterable[str]:
     """Look for a way to make room that keeps every budget."""
     victim = seen.write.before or {}
+    if quotas_of(seen):
+        return
     spent = [each for each in _budgets(seen, victim) if _spent(each)]
     calm = seen.settled(seen.history.waiting_left_ns) and seen.settled(seen.history.pod_gone_ns)
     if not spent or not calm or not all(map(seen.steady, seen.history.nodes.values())):
@@ -160,4 +169,5 @@ EVICTION: tuple[Invariant[Seen], ...] = (
         "preemption ignores budgets though it need not (kubernetes#91492)",
         _budget,
     ),
+    *GIVEN_BACK,
 )

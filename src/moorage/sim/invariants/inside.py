@@ -6,12 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from moorage.api.codec import from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.service.kinds import WATCHED
+from moorage.service.kinds import CUSTOM, WATCHED, WatchedKind
 from moorage.service.scheduler import Scheduler
 from moorage.sim.cluster import SimCluster
 from moorage.sim.invariants.invariant import Invariant
@@ -62,9 +61,9 @@ def _agrees(cluster: SimCluster) -> Iterable[str]:
 
 def _other_kinds(cluster: SimCluster) -> Iterable[str]:
     """Compare each lister with the server: the same objects in the same versions."""
-    stored = {kind.lister: _versions_stored(cluster, kind) for kind in WATCHED}
+    stored = {kind.lister: _versions_stored(cluster, kind) for kind in (*WATCHED, *CUSTOM)}
     for scheduler in synced(cluster):
-        for kind in WATCHED:
+        for kind in (*WATCHED, *_watched_custom(scheduler)):
             listed = {
                 (obj.metadata.namespace, obj.metadata.name): obj.metadata.resource_version
                 for obj in getattr(scheduler.core.snapshot.listers, kind.lister).all()
@@ -74,7 +73,12 @@ def _other_kinds(cluster: SimCluster) -> Iterable[str]:
                 yield f"{kind.resource.plural}: {wrong[:3]} differ"
 
 
-def _versions_stored(cluster: SimCluster, kind: Any) -> dict[tuple[str, str], str]:
+def _watched_custom(scheduler: Scheduler) -> list[WatchedKind]:
+    plurals = {each.plural for each in scheduler.parts.reflectors}
+    return [kind for kind in CUSTOM if kind.resource.plural in plurals]
+
+
+def _versions_stored(cluster: SimCluster, kind: WatchedKind) -> dict[tuple[str, str], str]:
     found = cluster.history.objects(kind.resource.qualified)
     return {key: obj["metadata"]["resourceVersion"] for key, obj in found.items()}
 

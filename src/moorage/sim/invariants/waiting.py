@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from moorage.api.resources import CORE_EVENTS, EVENTS, LEASES, POD_GROUPS, RESOURCES
+from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
+from moorage.api.resources import (
+    CORE_EVENTS,
+    ELASTIC_QUOTAS,
+    EVENTS,
+    LEASES,
+    POD_GROUPS,
+    RESOURCES,
+)
 from moorage.base.rng import Streams
 from moorage.sim.cluster import SimCluster
 from moorage.sim.history import Obj, group_of, is_finished, name_of, node_of
@@ -14,12 +22,13 @@ from moorage.sim.invariants.inside import leaders
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.seen import is_leaving, placed
 from moorage.sim.mischief import registry
-from moorage.sim.setups import configuration
+from moorage.sim.setups import configuration, without_extenders
 from moorage.what_if.lists import Objects
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World
 
 _UNREAD = (CORE_EVENTS, EVENTS, LEASES)
+_CUSTOM = (ELASTIC_QUOTAS, COSCHEDULING_POD_GROUPS)
 
 
 def waiting(cluster: SimCluster) -> Iterator[Obj]:
@@ -68,16 +77,17 @@ def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
     if not any(True for _ in waiting(cluster)):
         return
     objects = Objects()
-    for resource in RESOURCES:
-        if resource not in _UNREAD:
-            for record in cluster.api.store.shelf(resource.qualified).records():
+    shelves = cluster.api.store.shelves()
+    for resource in (*RESOURCES, *_CUSTOM):
+        if resource not in _UNREAD and resource.qualified in shelves:
+            for record in shelves[resource.qualified].records():
                 objects.add_json(record.data)
     pending = [pod.uid for pod in objects.pending_pods]
     rehearsal = Rehearsal(
         World(
             objects=objects,
             registry=registry(),
-            config=configuration(cluster.setup),
+            config=without_extenders(configuration(cluster.setup)),
             draws=Streams(cluster.seed),
             now_ns=cluster.clock.now_ns(),
         )
@@ -108,10 +118,16 @@ def _preempts(cluster: SimCluster) -> Iterable[str]:
             lower = [
                 each["metadata"]["uid"]
                 for each in cluster.history.on_node(node)
-                if priority_of(each) < priority_of(pod)
+                if priority_of(each) < priority_of(pod) and _same_quota(cluster, each, pod)
             ]
             if lower and fits(placed(pod, node, cluster.history, without=lower)):
                 yield f"{name_of(pod)} waits, and may have the room of {len(lower)} pods of {node}"
+
+
+def _same_quota(cluster: SimCluster, one: Obj, other: Obj) -> bool:
+    """Return whether quotas let one pod take the room of the other: pods of one namespace may."""
+    quotas = cluster.history.objects(ELASTIC_QUOTAS.qualified)
+    return not quotas or one["metadata"]["namespace"] == other["metadata"]["namespace"]
 
 
 def _alone(pod: Obj) -> bool:

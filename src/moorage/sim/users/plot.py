@@ -38,6 +38,8 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
         Pods that wait for one thing each, which comes at the end of the script.
     want
         The kinds of such waits.
+    founders
+        What is done once, before everything else.
     setup
         Configuration of the schedulers.
     rest_seconds
@@ -52,6 +54,7 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 0.0
     wants: int = 0
     want: Sequence[Callable[[Plot, str], Maker]] = ()
+    founders: Sequence[Maker] = ()
     setup: str = "default"
     rest_seconds: float = 150.0
 
@@ -79,6 +82,8 @@ class Plot:
         self.sets: list[str] = []
         self.groups: list[str] = []
         self.nodes = [f"n{number}" for number in range(mix.nodes)]
+        self.notes: dict[str, list[str]] = {}
+        """Further names that makers keep for one another, by what they name."""
         self.made: list[AnyAct] = []
         self.standing: list[Manifest] = []
         """The nodes at the start."""
@@ -88,6 +93,8 @@ class Plot:
         rng, mix = self.rng, self.mix
         self.standing += [a_node(rng, name) for name in self.nodes]
         self._classes()
+        for found in mix.founders:
+            found(self)
         gifts = []
         for number, want in enumerate(rng.sample(mix.want, min(mix.wants, len(mix.want)))):
             self.now += rng.expovariate(1.0)

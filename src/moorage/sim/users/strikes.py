@@ -60,6 +60,16 @@ def _blind(plot: Plot) -> None:
     ]
 
 
+def _agents(plot: Plot) -> None:
+    """Stop or kill the node agents; after a minute their nodes count as unreachable."""
+    rng, at = plot.rng, plot.now
+    seconds = rng.choice((1.0, 10.0, 80.0))
+    if rng.random() < 0.5:
+        plot.made.append(acts.Stop(at=at, process="nodes", seconds=seconds))
+    else:
+        plot.made.append(acts.Kill(at=at, process="nodes", signal="KILL", seconds=seconds))
+
+
 FAULT_KINDS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
     {
         "wire": (_wire, _wire, _wire, _wire),
@@ -68,6 +78,7 @@ FAULT_KINDS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
         "jump": (_jump,),
         "outage": (_outage,),
         "blind": (_blind, _blind),
+        "agents": (_agents,),
     }
 )
 """The faults of each kind; a kind with several is drawn more often."""
