@@ -40,7 +40,7 @@ def _reload(plot: Plot) -> None:
 def _node_refuses(plot: Plot) -> None:
     """Let the node of a pod refuse the pod, as a kubelet that knows of less room."""
     if plot.pods:
-        status = {"phase": "Failed", "reason": plot.rng.choice(("OutOfcpu", "NodeAffinity"))}
+        status = {"phase": "Failed", "reason": plot.rng.choice(("OutOfcpu", "OutOfmemory"))}
         plot.patch("Pod", plot.rng.choice(plot.pods), {"status": status}, subresource="status")
 
 
