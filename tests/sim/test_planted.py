@@ -17,7 +17,7 @@ def test_the_place_of_a_mistake_is_in_the_source(each: Planted) -> None:
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", ["deletion-wakes-nobody", "lease-not-asked"])
+@pytest.mark.parametrize("name", ["deletion-wakes-nobody", "events-in-flight-lost"])
 def test_a_planted_mistake_is_found(name: str, tmp_path: Path) -> None:
     [each] = [each for each in PLANTED if each.name == name]
     assert hunt(each, copied(tmp_path), runs=30, seconds=600).invariant

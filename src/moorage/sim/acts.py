@@ -128,6 +128,10 @@ class Autoscale(Act, frozen=True, kw_only=True):
     seconds: float
 
 
+class Look(Act, frozen=True, kw_only=True):
+    """The cluster has been quiet for a while: no pod may wait that could be placed."""
+
+
 class Jump(Act, frozen=True, kw_only=True):
     """The wall clock of a scheduler jumps."""
 
@@ -153,7 +157,7 @@ class Outage(Act, frozen=True, kw_only=True):
 Strike = Disturb | Stop | Kill | Jump | Outage | Reload
 """What happens to a program."""
 
-AnyAct = Create | Delete | Patch | Join | Drain | Autoscale | Strike
+AnyAct = Create | Delete | Patch | Join | Look | Drain | Autoscale | Strike
 
 FAULTS: tuple[type[Act], ...] = (Disturb, Stop, Kill, Jump, Outage)
 

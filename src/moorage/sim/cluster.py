@@ -6,8 +6,10 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from moorage.api.resources import LEASES
 from moorage.apiserver.bootstrap import bootstrap
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.server import ApiServer
@@ -270,9 +272,23 @@ class SimCluster:
 
     def end(self, name: str) -> None:
         """Ask a scheduler to end, as by SIGTERM."""
-        task = self.replicas[name].task
-        if task is not None:
-            task.cancel()
+        replica = self.replicas[name]
+        if replica.task is not None:
+            if replica.leading and not replica.weather.spells(self.clock.monotonic_ns()):
+                ends = partial(self._look_at_lease, replica, replica.identity)
+                replica.task.add_done_callback(ends)
+            replica.task.cancel()
+
+    def _look_at_lease(self, replica: Replica, identity: str, task: asyncio.Task[None]) -> None:
+        """Look whether a leader that ended left the lease to the next one."""
+        del task
+        if self.server.down or replica.weather.spells(self.clock.monotonic_ns()):
+            return
+        for lease in self.history.objects(LEASES.qualified).values():
+            holder = str(lease["spec"].get("holderIdentity") or "")
+            if holder == identity or holder.startswith(f"{identity}_"):
+                text = f"{identity} has ended and still holds {lease['metadata']['name']}"
+                self.noticed.append(("lease-released", text))
 
     def reload(self, name: str, setup: str) -> None:
         """Give a scheduler another configuration, as at SIGHUP."""

@@ -22,7 +22,8 @@ from moorage.sim.invariants.at_rest import broken_at_rest
 from moorage.sim.invariants.at_writes import broken_by
 from moorage.sim.invariants.inside import INSIDE
 from moorage.sim.invariants.invariant import Breach
-from moorage.sim.invariants.seen import Seen
+from moorage.sim.invariants.seen import Seen, is_leaving
+from moorage.sim.invariants.waiting import PLACED
 from moorage.sim.log_watch import watched_log
 from moorage.sim.loop import run_simulated
 from moorage.sim.user_calls import call
@@ -148,18 +149,33 @@ class _Course:
         self._cluster.trace.note("simulation", "rests")
         await aio.sleep(self._script.rest_seconds)
 
+    @property
+    def _moody(self) -> bool:
+        """Whether something of this script misbehaves until the rest."""
+        reloads = any(isinstance(act, acts.Reload) for act in self._script.acts)
+        return reloads or self._script.setup in _MOODY
+
     async def _soothe(self) -> None:
         """End the mischief of plugins and extenders, with the event that they wait for."""
         cluster = self._cluster
         cluster.mood.bad = False
-        reloads = any(isinstance(act, acts.Reload) for act in self._script.acts)
-        if not cluster.history.nodes or not (reloads or self._script.setup in _MOODY):
+        if not cluster.history.nodes or not self._moody:
             return
         node = next(iter(cluster.history.nodes))
         news = pod_manifest("news", node_name=node, schedulerName="other")
         await call(cluster.user, acts.Create(at=self._seconds, object=news))
         await aio.sleep(1.0)
         await call(cluster.user, acts.Delete(at=self._seconds, kind="Pod", name="news"))
+
+    def _look_between(self) -> None:
+        """Look for lost wake-ups, unless something is still to happen by itself."""
+        pods = self._cluster.history.pods.values()
+        nominated = any(pod.get("status", {}).get("nominatedNodeName") for pod in pods)
+        if self._breaches or self._moody or nominated or any(map(is_leaving, pods)):
+            return
+        for invariant in PLACED:
+            for text in invariant.broken(self._cluster):
+                self._breaches.append(Breach(invariant.name, self._seconds, text))
 
     def _look(self) -> None:
         for name, text in (*self._cluster.noticed, *broken_at_rest(self._cluster)):
@@ -220,6 +236,8 @@ class _Course:
             case acts.Create() | acts.Delete() | acts.Patch():
                 if refused := await call(cluster.user, act):
                     cluster.trace.note("user", f"is refused: {refused}")
+            case acts.Look():
+                self._look_between()
             case acts.Join():
                 await cluster.join([act.node])
             case acts.Drain() | acts.Autoscale():

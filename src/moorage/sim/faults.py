@@ -85,6 +85,10 @@ class Weather:
         self._spells.clear()
         self.cleared.set()
 
+    def spells(self, now_ns: int) -> bool:
+        """Return whether any fault is at work."""
+        return any(now_ns < spell.until_ns for spell in self._spells)
+
     def strikes(self, fault: WireFault, now_ns: int) -> bool:
         """Return whether a fault strikes this call or line."""
         for spell in self._spells:

@@ -11,8 +11,8 @@ OnError = Callable[[str], None]
 
 # The end of a scheduler that was stopped or cut off for longer than its lease; it is meant so.
 _EXPECTED = frozenset({"Leaderelection lost"})
-# A plugin that is meant to break (`moorage.sim.mischief`).
-_MEANT = "plugin Mischief"
+# Plugins that are meant to break (`moorage.sim.mischief` and `moorage.sim.errand`).
+_MEANT = ("plugin Mischief", "the errand broke")
 
 
 class _ErrorsOnly(logging.Handler):
@@ -25,7 +25,7 @@ class _ErrorsOnly(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.levelno >= logging.ERROR or record.exc_info:
             text = record.getMessage()
-            if text in _EXPECTED or _MEANT in text:
+            if text in _EXPECTED or any(each in text for each in _MEANT):
                 return
             if record.exc_info and record.exc_info[1] is not None:
                 text += f": {record.exc_info[1]!r}"

@@ -18,6 +18,7 @@ from moorage.framework.points import EventRegistration
 from moorage.framework.registry import PluginEntry, Registry
 from moorage.framework.status import SUCCESS, Code, Status, error, unschedulable
 from moorage.plugins.in_tree import in_tree_registry
+from moorage.sim.errand import Errand
 from moorage.snapshot.pod_info import PodInfo
 
 # Shares of calls; guesses. Pods that are tried five times come through half of the time.
@@ -88,8 +89,9 @@ class Mischief:
 
 
 def registry(mood: Mood | None = None) -> Registry:
-    """Return the in-tree plugins and the plugin that misbehaves, which set-ups may enable."""
+    """Return the in-tree plugins and those of simulations, which set-ups may enable."""
     found = in_tree_registry()
+    found.register(PluginEntry(name=Errand.name, plugin_class=Errand))
     found.register(MischiefEntry(name=Mischief.name, plugin_class=Mischief, mood=mood))
     return found
 

@@ -18,6 +18,7 @@ from moorage.sim.users.quotas import QUOTA_WANTS, QUOTAS, found_namespaces
 from moorage.sim.users.sets import SETS
 from moorage.sim.users.stored import STORED
 from moorage.sim.users.strikes import FAULT_KINDS
+from moorage.sim.users.trouble import ERRANDS, TROUBLE
 from moorage.sim.users.wants import WANTS, Want
 
 _PLAIN = (*PODS, *SETS, *NODES)
@@ -28,6 +29,7 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
         "coscheduling": (*_PLAIN, *TEAMS),
         "quotas": (*_PLAIN, *QUOTAS),
         "mischief": (*_PLAIN, *GROUPS),
+        "errand": (*_PLAIN, *GROUPS),
         "extender": _PLAIN,
         "extenders": _PLAIN,
     }
@@ -36,8 +38,9 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
 
 ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
     {
-        "default": (*WANTS, *STORED, *GROUP_WANTS),
-        "coscheduling": (*WANTS, *TEAM_WANTS),
+        "default": (*WANTS, *STORED, *GROUP_WANTS, *TROUBLE),
+        "coscheduling": (*WANTS, *TEAM_WANTS, *TROUBLE),
+        "errand": (*WANTS, *TROUBLE, *ERRANDS, *ERRANDS),
         "quotas": (*WANTS, *QUOTA_WANTS),
         "mischief": (*WANTS, *STORED, *GROUP_WANTS),
         "extender": (*WANTS, *STORED),
@@ -62,6 +65,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         Schedulers, nodes at the start, and acts of users.
     wants
         Pods that wait for one thing each, which comes at the end.
+    looks
+        Whether four of five scripts look at the cluster after each of these things.
     faults
         Kinds of faults, keys of `FAULT_KINDS`.
     rate
@@ -79,6 +84,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int = 5
     steps: int = 60
     wants: int = 0
+    looks: bool = False
     faults: tuple[str, ...] = ()
     rate: float = 0.0
     setups: tuple[str, ...] = ("default", "mischief", "default", "coscheduling")
@@ -96,6 +102,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             faults=[each for kind in self.faults for each in FAULT_KINDS[kind]],
             rate=self.rate,
             wants=self.wants,
+            looks=self.looks and seed % 5 > 0,
             want=ALL_WANTS[setup],
             founders=FOUNDERS.get(setup, ()),
             setup=setup,
@@ -114,6 +121,8 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             nodes=1,
             steps=4,
             wants=16,
+            looks=True,
+            setups=("default", "errand", "default", "coscheduling"),
             rest_seconds=60.0,
         ),
         "late": Scenario(
@@ -122,6 +131,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             nodes=2,
             steps=12,
             wants=10,
+            setups=("default", "mischief", "errand", "coscheduling"),
             faults=_FAULTS,
             rate=0.6,
         ),

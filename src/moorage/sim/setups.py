@@ -77,12 +77,15 @@ profiles:
       scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}
 """
 
+_ERRAND: Final = _MISCHIEF.replace("Mischief", "Errand")
+
 SETUPS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "default": "",
         "coscheduling": _COSCHEDULING,
         "quotas": _QUOTAS,
         "mischief": _MISCHIEF,
+        "errand": _ERRAND,
         "extender": _EXTENDER,
         "extenders": _EXTENDERS,
         "scores": _SCORES,

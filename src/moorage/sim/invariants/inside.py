@@ -149,6 +149,15 @@ def _nothing_left(cluster: SimCluster) -> Iterable[str]:
             yield f"pods that are gone are kept: {sorted(stored - set(pods))}"
 
 
+def _nominated_once(cluster: SimCluster) -> Iterable[str]:
+    """Look for pods that count twice: as assumed on a node, and as nominated to one."""
+    for scheduler in synced(cluster):
+        assumed = scheduler.core.cache.dump().assumed
+        for uid, node in scheduler.core.queue.nominator:
+            if uid in assumed:
+                yield f"pod {uid} is assumed, and still nominated to {node}"
+
+
 INSIDE: tuple[Invariant[SimCluster], ...] = (
     Invariant("valid", "Cache and queue obey their own rules.", "states drift apart", _valid),
     Invariant(
@@ -156,6 +165,12 @@ INSIDE: tuple[Invariant[SimCluster], ...] = (
         "The snapshot's rows hold what the cache holds.",
         "a snapshot that misses an update (kubernetes#89908)",
         _columns,
+    ),
+    Invariant(
+        "counted-once",
+        "A pod on its way to a node is nominated no more.",
+        "a nomination outlives the decision, and the pod takes its room twice",
+        _nominated_once,
     ),
 )
 

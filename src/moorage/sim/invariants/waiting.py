@@ -15,6 +15,7 @@ from moorage.api.resources import (
 )
 from moorage.base.rng import Streams
 from moorage.sim.cluster import SimCluster
+from moorage.sim.errand import LABEL as ERRAND
 from moorage.sim.history import Obj, group_of, is_finished, name_of, node_of
 from moorage.sim.invariants.at_writes import fits
 from moorage.sim.invariants.evictions import priority_of
@@ -138,7 +139,7 @@ def _alone(pod: Obj) -> bool:
         spec.get("schedulingGates")
         or spec.get("schedulingGroup")
         or spec.get("resourceClaims")
-        or any("pod-group" in key for key in labels)
+        or any("pod-group" in key or key == ERRAND for key in labels)
         or pod["metadata"]["namespace"] != "default"
     )
 
@@ -158,13 +159,7 @@ def _gangs(cluster: SimCluster) -> Iterable[str]:
             yield f"group {key}: {placed_count} of {least} pods have a node"
 
 
-WAITING: tuple[Invariant[SimCluster], ...] = (
-    Invariant(
-        "explained",
-        "A pod that waits says why.",
-        "a pod waits without a condition (kubernetes#107556)",
-        _explained,
-    ),
+PLACED: tuple[Invariant[SimCluster], ...] = (
     Invariant(
         "no-lost-wakeup",
         "No pod waits that a scheduler just started would place.",
@@ -177,6 +172,16 @@ WAITING: tuple[Invariant[SimCluster], ...] = (
         "a filter turns away too many nodes (kubernetes#95449)",
         _fits_nowhere,
     ),
+)
+
+WAITING: tuple[Invariant[SimCluster], ...] = (
+    Invariant(
+        "explained",
+        "A pod that waits says why.",
+        "a pod waits without a condition (kubernetes#107556)",
+        _explained,
+    ),
+    *PLACED,
     Invariant(
         "preempts",
         "No pod waits that may have the room of less important pods.",

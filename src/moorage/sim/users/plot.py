@@ -19,6 +19,9 @@ CLASSES = {"low": -10, "high": 100, "top": 1000, "polite": 100}
 NEVER_PREEMPTS = "polite"
 """The class whose pods evict nobody."""
 
+LOOK_SECONDS = 13.0
+"""Longer than any backoff: after this time without news each pod was tried that can be placed."""
+
 Maker = Callable[["Plot"], None]
 """Adds what one user does, or one fault, at the plot's time."""
 
@@ -38,6 +41,8 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
         Pods that wait for one thing each, which comes at the end of the script.
     want
         The kinds of such waits.
+    looks
+        Whether the cluster is looked at after each of these things.
     founders
         What is done once, before everything else.
     setup
@@ -54,6 +59,7 @@ class Mix(msgspec.Struct, frozen=True, kw_only=True):
     rate: float = 0.0
     wants: int = 0
     want: Sequence[Callable[[Plot, str], Maker]] = ()
+    looks: bool = False
     founders: Sequence[Maker] = ()
     setup: str = "default"
     rest_seconds: float = 150.0
@@ -109,6 +115,9 @@ class Plot:
         for gift in rng.sample(gifts, len(gifts)):
             self.now += rng.choice((0.0, 0.01, 0.5, 3.0))
             gift(self)
+            if mix.looks:
+                self.now += LOOK_SECONDS
+                self.made.append(acts.Look(at=self.now))
         return Script(
             seed=self.seed,
             replicas=mix.replicas,

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from moorage.sim import acts
-from moorage.sim.faults import WIRE_FAULTS
+from moorage.sim.faults import WIRE_FAULTS, WireFault
 from moorage.sim.users.plot import Maker, Plot
 
 PROGRAMS = ("controllers", "nodes")
@@ -70,9 +70,19 @@ def _agents(plot: Plot) -> None:
         plot.made.append(acts.Kill(at=at, process="nodes", signal="KILL", seconds=seconds))
 
 
+def _deaf(plot: Plot) -> None:
+    """Lose the answers of a scheduler's calls while its watches are late: it knows by neither."""
+    process, seconds = plot.a_scheduler(), plot.rng.uniform(2, 10)
+    faults: tuple[WireFault, WireFault] = ("answer-lost", "watch-slow")
+    plot.made += [
+        acts.Disturb(at=plot.now, process=process, fault=fault, rate=1.0, seconds=seconds)
+        for fault in faults
+    ]
+
+
 FAULT_KINDS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
     {
-        "wire": (_wire, _wire, _wire, _wire),
+        "wire": (_wire, _wire, _wire, _wire, _deaf),
         "stop": (_stop,),
         "kill": (_kill,),
         "jump": (_jump,),

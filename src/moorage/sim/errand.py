@@ -1,0 +1,71 @@
+"""A plugin that asks far away, and hears an answer that is old when it comes.
+
+A pod with the label ``errand`` may go to a node that has the same label. The plugin finds out after
+the node was chosen, and lets the pod wait meanwhile. What happens in this time, the label of the
+node included, must not be lost for the pod. And the room that a pod held in vain goes to others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.base import aio
+from moorage.framework.cycle_state import CycleState
+from moorage.framework.handle import Handle
+from moorage.framework.points import EventRegistration
+from moorage.framework.status import SUCCESS, Code, Status, error
+from moorage.snapshot.pod_info import PodInfo
+
+LABEL = "errand"
+BREAKS = "errand-breaks"
+"""Label of a pod whose first errand ends by an error."""
+
+SECONDS = 2.0
+"""How long the answer is under way."""
+
+
+class Errand:
+    """Permit and PreBind plugin."""
+
+    name = "Errand"
+
+    def __init__(self, args: object, handle: Handle) -> None:
+        del args
+        self._snapshot = handle.snapshot
+        self._broke: dict[str, None] = {}
+        # The uids of the pods whose errand broke once.
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        """Let the pod go where the node has its label; else hold it until the refusal comes."""
+        del state
+        wanted = pod.pod.metadata.labels.get(LABEL)
+        row = self._snapshot.row_of(node_name)
+        if wanted is None or row is None or _label(self._snapshot.node(row)) == wanted:
+            return SUCCESS, 0.0
+        return Status(Code.WAIT, ("the errand takes its time",)), SECONDS
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Break once, after a while, for a pod with the label `BREAKS`."""
+        del state, node_name
+        if BREAKS not in pod.pod.metadata.labels or pod.uid in self._broke:
+            return SUCCESS
+        self._broke[pod.uid] = None
+        await aio.sleep(SECONDS)
+        return error("the errand broke")
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        """Register new labels of nodes; only the pod's own label helps."""
+        labels = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+        return (EventRegistration(labels, _helps),)
+
+
+def _label(node: Node) -> str | None:
+    return node.metadata.labels.get(LABEL)
+
+
+def _helps(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del old
+    return isinstance(new, Node) and _label(new) == waiting.metadata.labels.get(LABEL)

@@ -1,0 +1,109 @@
+"""Pods whose way to their node fails late: after the decision, or when their victims should go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.sim import acts
+from moorage.sim.errand import BREAKS, LABEL
+from moorage.sim.faults import WireFault
+from moorage.sim.users.plot import Maker, Plot
+from moorage.sim.users.wants import Want, own_node, own_pod
+
+
+def _errand_done(plot: Plot, tag: str) -> Maker:
+    """Do the errand of a pod while the refusal is under way; other pods come and go meanwhile."""
+    node = own_node(plot, tag)
+    done = {"metadata": {"labels": {LABEL: tag}}}
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, cpu="500m", labels={LABEL: tag})
+        later.now += 0.5
+        later.patch("Node", node, done, namespace="")
+        later.now += 0.3
+        own_pod(later, tag, f"{tag}-other", cpu="100m")
+
+    return gift
+
+
+def _errand_fails(plot: Plot, tag: str) -> Maker:
+    """Let a pod hold room for its errand in vain, while another pod comes for the room."""
+    own_node(plot, tag)
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-h", labels={later.rng.choice((LABEL, BREAKS)): tag})
+        later.now += 0.7
+        own_pod(later, tag)
+        # The errand has failed, and the pod is not tried again yet.
+        later.now += 1.2
+        later.delete("Pod", f"{tag}-h")
+
+    return gift
+
+
+def _stubborn_victim(plot: Plot, tag: str) -> Maker:
+    """Let the first evictions of a victim fail."""
+    own_node(plot, tag)
+    own_pod(plot, tag, f"{tag}-h", priorityClassName="low")
+    plot.now += 1.0
+
+    def gift(later: Plot) -> None:
+        for number in range(later.replicas):
+            later.made.append(
+                acts.Disturb(
+                    at=later.now,
+                    process=f"scheduler-{number}",
+                    fault=later.rng.choice(("error-500", "lost", "busy-429")),
+                    rate=1.0,
+                    seconds=later.rng.choice((0.5, 2.0)),
+                )
+            )
+        own_pod(later, tag, priorityClassName="top")
+
+    return gift
+
+
+def _deaf_binding(plot: Plot, tag: str) -> Maker:
+    """Lose the answer to a binding while the watch is late, and let another pod come."""
+    own_node(plot, tag)
+
+    def gift(later: Plot) -> None:
+        faults: tuple[tuple[WireFault, float], ...] = (("answer-lost", 0.5), ("watch-slow", 1.0))
+        for number in range(later.replicas):
+            later.made += [
+                acts.Disturb(
+                    at=later.now,
+                    process=f"scheduler-{number}",
+                    fault=fault,
+                    rate=rate,
+                    seconds=3.0,
+                )
+                for fault, rate in faults
+            ]
+        for each in ("", "-other", "-third"):
+            own_pod(later, tag, f"{tag}{each}")
+
+    return gift
+
+
+def _nominated_in_turn(plot: Plot, tag: str) -> Maker:
+    """Nominate a pod, then a more important one, and let both have room in the end."""
+    own_node(plot, tag)
+    fields: dict[str, Any] = {"cpu": "1", "terminationGracePeriodSeconds": 5}
+    for number in range(2):
+        own_pod(plot, tag, f"{tag}-h{number}", priorityClassName="low", **fields)
+    plot.now += 1.0
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-high", cpu="1", priorityClassName="high")
+        later.now += 1.0
+        own_pod(later, tag, f"{tag}-top", cpu="1", priorityClassName="top")
+
+    return gift
+
+
+TROUBLE: tuple[Want, ...] = (_stubborn_victim, _deaf_binding, _nominated_in_turn)
+"""The ways that fail late for every configuration."""
+
+ERRANDS: tuple[Want, ...] = (_errand_done, _errand_fails)
+"""The ways that fail late by the plugin Errand."""

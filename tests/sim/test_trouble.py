@@ -1,0 +1,56 @@
+"""Ways that fail late, each played alone, and the look at a cluster that is quiet for a while."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from moorage.sim import acts
+from moorage.sim.acts import Script
+from moorage.sim.course import play
+from moorage.sim.users.plot import Mix, Plot
+from moorage.sim.users.trouble import ERRANDS, TROUBLE
+from moorage.sim.users.wants import Want
+from moorage.state.queue import SchedulingQueue
+from moorage.testing.builders import node_manifest, pod_manifest
+
+
+@pytest.mark.parametrize("want", [*TROUBLE, *ERRANDS], ids=lambda want: want.__name__)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_invariant_holds_where_a_way_fails_late(want: Want, seed: int) -> None:
+    setup = "errand" if want in ERRANDS else "default"
+    mix = Mix(
+        nodes=1,
+        steps=0,
+        replicas=1,
+        users=(),
+        wants=1,
+        want=[want],
+        setup=setup,
+        rest_seconds=60.0,
+    )
+    outcome = play(Plot(seed, mix).script())
+    assert [each.text for each in outcome.breaches] == []
+    assert outcome.bound > 0
+
+
+def test_a_look_finds_a_pod_that_waits_though_it_could_be_placed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def deaf(self: SchedulingQueue, *event: Any, **options: Any) -> None:
+        del self, event, options
+
+    monkeypatch.setattr(SchedulingQueue, "move_all", deaf)
+    script = Script(
+        seed=1,
+        nodes=[node_manifest("full", cpu="1")],
+        acts=[
+            acts.Create(at=5.0, object=pod_manifest("p", cpu="2")),
+            acts.Join(at=6.0, node=node_manifest("free", cpu="4")),
+            acts.Look(at=19.0),
+        ],
+        rest_seconds=20.0,
+    )
+    told = [(each.invariant, each.seconds < 20.0) for each in play(script).breaches]
+    assert ("no-lost-wakeup", True) in told
