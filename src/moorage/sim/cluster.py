@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 from collections.abc import Callable
@@ -39,6 +40,10 @@ from moorage.testing.in_process import InProcessTransport
 from moorage.testing.schedulers import scheduler_over
 
 OnWrite = Callable[[Write], None]
+
+
+# A node whose agents live and whose server answers is there within this time.
+_JOINED_SECONDS = 60.0
 
 
 class Replica:
@@ -171,9 +176,14 @@ class SimCluster:
             self.start_replica(name)
 
     async def join(self, nodes: list[dict[str, Any]]) -> None:
-        """Add nodes that an agent plays; returns when they are registered."""
+        """Add nodes that an agent plays; returns when they are registered, or never will be.
+
+        An agent that dies before that never registers its nodes.
+        """
         self.played |= {each["metadata"]["name"]: each for each in nodes}
-        await self._play(nodes).registered.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_JOINED_SECONDS):
+                await self._play(nodes).registered.wait()
 
     def _play(self, nodes: list[dict[str, Any]]) -> NodeAgents:
         agents = NodeAgents(
