@@ -25,11 +25,13 @@ def test_a_run_is_kept_and_replayed(bare: Type) -> None:
     [
         (
             ["run", "--scenario", "storm"],
-            "error: no scenario 'storm'; there are calm, wants, late, wire, leaders, mixed",
+            "error: no scenario 'storm'; there are calm, wants, late, wire, leaders, "
+            "quotas, operations, extenders, mixed",
         ),
         (
             ["run", "--faults", "wire,rain"],
-            "error: no fault 'rain'; there are wire, stop, kill, jump, outage, blind, and none",
+            "error: no fault 'rain'; there are wire, stop, kill, jump, outage, blind, agents, "
+            "and none",
         ),
         (["replay", "gone.json"], "error: gone.json cannot be read: No such file or directory"),
         (
