@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import msgspec
+import numpy as np
 import pytest
 
-from moorage.bench.fgd.curves import COLUMNS, Curves, Step, curves
+from moorage.base.rng import Streams
+from moorage.bench.fgd.curves import COLUMNS, Curves, Step, _sum, curves
 from moorage.bench.fgd.experiment import Run
 from moorage.bench.fgd.published import Published, summarize
 
@@ -80,3 +82,30 @@ def test_random_runs_agree_in_the_mean(allocated, expected):
 def test_a_policy_that_is_not_published_is_not_judged():
     found = summarize([run_of("Lookahead", 1, 96.0)], {})
     assert (found.agrees, found.published_mean) == (None, None)
+
+
+# Allocated at 50 % of FGD on gpushare40 with seed 49, in hundredths; published: 50.01.
+ALMOST = """
+4951 4952 4953 4954 4955 4957 4959 4960 4961 4963 4964 4966 4966 4968
+4968 4974 4976 4977 4977 4978 4978 4980 4982 4982 4982 4983 4984 4986
+4986 4987 4988 4990 4990 4992 4993 4993 4994 4996 4997 4997 4999 5001
+5002 5004 5006 5007 5008 5010 5010 5011 5013 5014 5014 5014 5015 5016
+5017 5019 5020 5022 5022 5024 5026 5027 5028 5029 5030 5032 5033 5035
+5036 5036 5037 5038 5039 5039 5039 5041 5042 5043 5045 5046 5048 5050
+"""
+
+
+def test_a_mean_between_two_decimals_is_rounded_as_published():
+    total = 10_000
+    steps = [
+        Step(arrived=500 * total, used=value * total // 10, fragmented=0, idle=0)
+        for value in map(int, ALMOST.split())
+    ]
+    assert curves(steps, total).allocated[50] == 50.01
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 84, 128, 129, 300])
+def test_values_are_added_in_the_order_of_numpy(count: int):
+    draws = Streams(count).stream("values")
+    values = [draws.randrange(4000, 6000) / 100 for _ in range(count)]
+    assert _sum(values) == float(np.array(values).sum())
