@@ -19,6 +19,7 @@ from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.filters.nominated import filter_nominated
 from moorage.engine.notes.score_log import ScoreLog
 from moorage.engine.scoring import run_scores
+from moorage.engine.select_node import TiedRows
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.points import ScoreArray
 from moorage.framework.runner import PostFilterOutcome, PreFilterOutcome, run_pre_filter
@@ -75,6 +76,13 @@ class ScoreNotes(msgspec.Struct):
     raw_pn: NDArray[np.int64] | None = None
     opened: tuple[OpenedPart, ...] = ()
     extended: bool = False
+
+
+class Best(NamedTuple):
+    """The greatest total, and the feasible rows that have it."""
+
+    total: int
+    rows: TiedRows
 
 
 class KnownRows(Protocol):
@@ -149,6 +157,22 @@ class Answers:
         """Return int64: the rows of a view that passed Filter, in the order of the view."""
         positions = filtered.passing
         return positions if view.rows is None else view.rows[positions]
+
+    def best(self, rows: Rows, notes: ScoreNotes | None = None) -> Best | None:
+        """Return the feasible rows with the greatest total, where they are kept; else None.
+
+        Parameters
+        ----------
+        rows, notes
+            As for `totals`. Notes are written only where the answer is not None.
+
+        Raises
+        ------
+        CycleError
+            A plugin failed, or a score is out of range.
+        """
+        del rows, notes
+        return None
 
     def totals(self, rows: Rows, notes: ScoreNotes | None = None) -> ScoreArray:
         """Return int64, (rows,): the weighted sums of all scores.

@@ -9,12 +9,12 @@ Rules: scheduling spec, cycle sections 2.1 and 3.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 
-from moorage.engine.answers import Answers, Rejection, Rows, ScoreNotes
+from moorage.engine.answers import Answers, Best, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
 from moorage.engine.decision import Decision, Outcome, failed, rejected
 from moorage.engine.filters.filter_pass import FilterPass
@@ -47,6 +47,8 @@ from moorage.snapshot.view import NodeView
 
 # To look a code up in the enum costs more than to tell the meter.
 _SUCCESS, _ERROR = Code.SUCCESS, Code.ERROR
+
+T = TypeVar("T")
 
 OnScored: TypeAlias = Callable[[Attempt, Rows], None]
 """(attempt, feasible rows): the callable may read both, and changes neither."""
@@ -123,7 +125,12 @@ class Cycle:
             if len(rows) == 1:
                 return self._taken(search, int(rows[0]))
             # 5. Several: score them, and take the best. (PreScore, Score, NormalizeScore)
-            return self.select(search, rows, self.totals(search, rows))
+            best = self._best(search, rows)
+            if best is None:
+                return self.select(search, rows, self.totals(search, rows))
+            row = self._tie_break(best.rows, self.snapshot.names)
+            ties, count = len(best.rows), len(rows)
+            return self._taken(search, row, ties=ties, total=best.total, out_of=count)
         except CycleError as broken:
             return failed(attempt, broken.status)
 
@@ -241,15 +248,25 @@ class Cycle:
         CycleError
             A plugin broke.
         """
+        return self._scored(search, rows, search.answers.totals)
+
+    def _best(self, search: Search, rows: Rows) -> Best | None:
+        """Return the greatest total and its rows, where they are kept; else None."""
+        if self._tie_break is positional:  # asks in which order the rows were found
+            return None
+        return self._scored(search, rows, search.answers.best)
+
+    def _scored(self, search: Search, rows: Rows, ask: Callable[[Rows, ScoreNotes | None], T]) -> T:
         try:
-            total_n = search.answers.totals(rows, search.notes)
+            found = ask(rows, search.notes)
         except CycleError as broken:
             self._meter.lap(broken.point or SCORE, _ERROR)
             raise
-        self._meter.lap(SCORE, _SUCCESS)
-        if self._on_scored is not None:
-            self._on_scored(search.attempt, rows)
-        return total_n
+        if found is not None:
+            self._meter.lap(SCORE, _SUCCESS)
+            if self._on_scored is not None:
+                self._on_scored(search.attempt, rows)
+        return found
 
     def select(self, search: Search, rows: Rows, total_n: ScoreArray) -> Decision:
         """Take one of the rows with the greatest total."""

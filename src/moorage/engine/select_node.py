@@ -6,23 +6,37 @@ choice is correct. The default here draws from a seeded stream; conformance take
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.base.rng import Random
 
-# (rows with the greatest total, ascending; node names by row) -> the chosen row
-TieBreak = Callable[[NDArray[np.int64], Sequence[str]], int]
+
+class TiedRows(Protocol):
+    """Rows with the greatest total, ascending; an array of row numbers is one, too."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, position: int, /) -> Any: ...
+
+    def __contains__(self, row: Any, /) -> bool: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
 
 
-def smallest_name(rows: NDArray[np.int64], names: Sequence[str]) -> int:
+# (rows with the greatest total; node names by row) -> the chosen row
+TieBreak = Callable[[TiedRows, Sequence[str]], int]
+
+
+def smallest_name(rows: TiedRows, names: Sequence[str]) -> int:
     """Take the node whose name sorts first, bytewise."""
     return min((int(row) for row in rows), key=lambda row: names[row].encode())
 
 
-def positional(rows: NDArray[np.int64], names: Sequence[str]) -> int:
+def positional(rows: TiedRows, names: Sequence[str]) -> int:
     """Take the first row; the cycle passes the rows in `heap_order` to this tie-break."""
     return int(rows[0])
 
@@ -48,7 +62,7 @@ def heap_order(positions: NDArray[np.int64]) -> NDArray[np.int64]:
 def seeded(rng: Random) -> TieBreak:
     """Return a tie-break that draws uniformly from a seeded stream."""
 
-    def draw(rows: NDArray[np.int64], names: Sequence[str]) -> int:
+    def draw(rows: TiedRows, names: Sequence[str]) -> int:
         return int(rows[0] if len(rows) == 1 else rows[rng.randrange(len(rows))])
 
     return draw

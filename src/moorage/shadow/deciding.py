@@ -10,13 +10,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from moorage.engine.answers import Rows
 from moorage.engine.attempt import CycleError
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision
 from moorage.engine.sampling import ALL
 from moorage.engine.scoring import run_scores
 from moorage.engine.search import Search
+from moorage.engine.select_node import TiedRows
 from moorage.shadow.comparison import PluginScores
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -36,11 +36,10 @@ class Preference:
     def __init__(self) -> None:
         self.row = -1
 
-    def __call__(self, rows: Rows, names: Sequence[str]) -> int:
+    def __call__(self, rows: TiedRows, names: Sequence[str]) -> int:
         """Return the wanted row if it is among `rows`, which are ascending."""
         del names
-        at = int(rows.searchsorted(self.row))
-        return self.row if at < len(rows) and rows.item(at) == self.row else rows.item(0)
+        return self.row if self.row in rows else int(rows[0])
 
 
 class Why(msgspec.Struct, frozen=True, kw_only=True):

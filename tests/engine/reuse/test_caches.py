@@ -97,6 +97,7 @@ CASES: dict[str, Callable[[], Kept]] = {
     "PreFilterCache": lambda: of_shape("pre_filters"),
     "FilterCache": lambda: of_shape("filters"),
     "ScoreCache": lambda: of_shape("scores"),
+    "BestRows": lambda: of_shape("best"),
     "NominatedCache": lambda: of_shape("nominated", nominated=True),
     "RejectionCache": lambda: of_shape("rejections", cpu="0"),
     "KnownRows": of_preemptors,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from moorage.engine.answers import Answers, KnownRows, Rejection, Rows, ScoreNotes
+from moorage.engine.answers import Answers, Best, KnownRows, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.filter_pass import FilterPass
 from moorage.engine.filters.nominated import comes_first, filter_nominated
@@ -72,7 +72,7 @@ class ReusedAnswers(Answers):
         The caches.
     """
 
-    __slots__ = ("_every_node", "_followed", "_reuse", "_shape")
+    __slots__ = ("_every_node", "_followed", "_prepared", "_reuse", "_shape")
 
     def __init__(self, attempt: Attempt, shape: Shape, reuse: Reuse) -> None:
         self.attempt = attempt
@@ -82,6 +82,8 @@ class ReusedAnswers(Answers):
         """Whether PreFilter lets every node be searched; the cached answers cover every row."""
         self._followed = False
         """Whether the shape is up to date. No row changes for good during an attempt."""
+        self._prepared = False
+        """Whether PreScore has run."""
 
     def follow(self) -> None:
         """Bring the shape's caches up to date."""
@@ -144,6 +146,23 @@ class ReusedAnswers(Answers):
             else super().feasible(view, filtered)
         )
 
+    def best(self, rows: Rows, notes: ScoreNotes | None = None) -> Best | None:
+        """Return the best rows where the shape keeps them; None where all rows must be scored."""
+        at, shape = self.attempt, self._shape
+        # The first pod of a shape has every row scored: many shapes have no other pod.
+        if rows is not shape.filters.rows or not shape.scores.known:
+            return None
+        shape.scores.prepare(at, self.view_of(rows))
+        self._prepared = True
+        part = shape.scores.flat_part(at, notes)
+        if part is None:
+            return None
+        if not shape.best.known:
+            shape.best.ask()
+            self._reuse.shapes.settle(shape)
+        tied = shape.best.find()
+        return Best(tied.top + part, tied)
+
     def totals(self, rows: Rows, notes: ScoreNotes | None = None) -> ScoreArray:
         """Return the weighted sums, from cached scores of every row where possible."""
         if not self._every_node:
@@ -158,7 +177,10 @@ class ReusedAnswers(Answers):
             if not known:
                 return super().totals(rows, notes)
             self._reuse.shapes.settle(shape)
-        return shape.scores.totals(at, self.view_of(rows), notes)
+        view = self.view_of(rows)
+        if not self._prepared:
+            shape.scores.prepare(at, view)
+        return shape.scores.totals(at, view, notes)
 
     def rejection(
         self, outcome: PreFilterOutcome, filtered: FilterPass, find: Callable[[], Rejection]

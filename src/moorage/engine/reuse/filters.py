@@ -60,9 +60,11 @@ class FilterCache:
         changed by others.
     by_node
         Result of the reusable Filters that read the node alone; None as `filtered`.
+    rows
+        int64: the rows that `filtered` passes, ascending; None until somebody asked for them.
     """
 
-    __slots__ = ("_attempt", "_by_pods", "_feasible", "_plugins", "by_node", "filtered")
+    __slots__ = ("_attempt", "_by_pods", "_plugins", "by_node", "filtered", "rows")
 
     def __init__(self, plugins: FilterPlugins, attempt: Attempt) -> None:
         self._plugins = plugins
@@ -74,13 +76,13 @@ class FilterCache:
         self.filtered: FilterPass | None = None
         self.by_node: FilterPass | None = None
         self._by_pods: FilterPass | None = None
-        self._feasible: NDArray[np.int64] | None = None
+        self.rows: NDArray[np.int64] | None = None
 
     @property
     def nbytes(self) -> int:
         """Memory of the arrays, bytes."""
         passes = [each for each in (self.by_node, self._by_pods, self.filtered) if each is not None]
-        rows = 0 if self._feasible is None else self._feasible.nbytes
+        rows = 0 if self.rows is None else self.rows.nbytes
         return sum(each.nbytes for each in passes) + rows
 
     # -- answers -------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ class FilterCache:
         filtered.merge(by_pods)
         if not filtered.is_broken:  # an error may be gone the next time
             self.by_node, self._by_pods, self.filtered = by_node, by_pods, filtered
-            self._feasible = None
+            self.rows = None
         return filtered
 
     def complete(self, attempt: Attempt, filtered: FilterPass) -> FilterPass:
@@ -143,9 +145,9 @@ class FilterCache:
         """Return int64: the rows that a filter result on every row passes, ascending."""
         if filtered is not self.filtered:
             return filtered.passing
-        if self._feasible is None:
-            self._feasible = filtered.passing
-        return self._feasible
+        if self.rows is None:
+            self.rows = filtered.passing
+        return self.rows
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -164,10 +166,10 @@ class FilterCache:
         merged = self.by_node.at(at)
         merged.merge(self._by_pods.at(at))
         if (merged.passed != (self.filtered.plugin_n[at] == PASSED)).any():
-            self._feasible = None
+            self.rows = None
         self.filtered.put(at, merged)
         if merged.is_broken:
-            self.filtered = self._feasible = None
+            self.filtered = self.rows = None
 
     def _ask_again(
         self, filtered: FilterPass, only: Sequence[int], rows: NDArray[np.int64]
@@ -197,5 +199,5 @@ class FilterCache:
             first = min(by_node.result_at(row), found)  # the first failing plugin decides
             filtered.put_row(row, first)
             if passed or first is PASSES:
-                self._feasible = None
+                self.rows = None
         return True

@@ -169,7 +169,7 @@ class ScoreCache:
         Parameters
         ----------
         attempt, feasible
-            The attempt, and the rows to score.
+            The attempt after PreScore, and the rows to score.
         notes
             Takes the scores of each plugin; None where they are not noted.
 
@@ -178,7 +178,6 @@ class ScoreCache:
         CycleError
             A plugin failed, or a score is out of range.
         """
-        self._prepare(attempt, feasible)
         state, rows = attempt.state, feasible.rows
         total_n = self.fixed_n.copy() if rows is None else self.fixed_n[rows]
         for forms in self._plugins.open:
@@ -196,9 +195,7 @@ class ScoreCache:
             if notes is not None:
                 own = None if forms.reused else raw_n
                 notes.opened = (*notes.opened, (forms.name, forms.weight, own, scores_n))
-        if self._flat_total is None:
-            self._flat_total = self._flat_part(attempt)
-        total_n += self._flat_total
+        total_n += self._same_part(attempt)
         if notes is not None:
             log = self._log
             if log is None or log.length >= CHANGES_MAX:
@@ -207,9 +204,44 @@ class ScoreCache:
             if log is None:
                 notes.raw_pn, notes.length = self._raw_pn, 0
             else:
-                notes.log, notes.length = log, log.length
-                log.noted = log.length
+                self._note(notes, log)
         return total_n
+
+    def flat_part(self, attempt: Attempt, notes: ScoreNotes | None = None) -> int | None:
+        """Return what is added to the fixed sum of every row; None where rows differ in it.
+
+        None also where an attempt has to note more than its place in the log of scores.
+
+        Parameters
+        ----------
+        attempt
+            The attempt after PreScore.
+        notes
+            As for `totals`.
+
+        Raises
+        ------
+        CycleError
+            A plugin failed, or a score is out of range.
+        """
+        skipped = attempt.state.skip_score
+        for forms in self._plugins.open:
+            if forms.name not in skipped and forms.name not in self.flat:
+                return None
+        log = self._log
+        if notes is not None and (log is None or log.length >= CHANGES_MAX):
+            return None
+        part = self._same_part(attempt)
+        if notes is not None and log is not None:
+            notes.cached = self._cached
+            self._note(notes, log)
+        return part
+
+    @staticmethod
+    def _note(notes: ScoreNotes, log: ScoreLog) -> None:
+        """Note the place in the log."""
+        notes.log, notes.length = log, log.length
+        log.noted = log.length
 
     def _begin_log(self) -> ScoreLog | None:
         """Return a new log of the raw scores, for notes; None where it would not pay.
@@ -233,8 +265,14 @@ class ScoreCache:
         elif self._unlogged > UNNOTED_MAX:
             self._noted = 0
 
-    def _prepare(self, attempt: Attempt, feasible: NodeView) -> None:
-        """Run PreScore of the plugins that are asked afresh."""
+    def prepare(self, attempt: Attempt, feasible: NodeView) -> None:
+        """Run PreScore of the plugins that are asked afresh.
+
+        Raises
+        ------
+        CycleError
+            A plugin failed.
+        """
         state, afresh = attempt.state, self._plugins.prepared_afresh
         state.skip_score = NO_NAMES
         if afresh:
@@ -264,7 +302,13 @@ class ScoreCache:
     def _scoring(self) -> list[ScoreForms]:
         return [each for each in self._plugins.reused if each.name not in self.skipped]
 
-    def _flat_part(self, attempt: Attempt) -> int:
+    def _same_part(self, attempt: Attempt) -> int:
+        """Return what the plugins that give every row the same score add to each total."""
+        if self._flat_total is None:
+            self._flat_total = self._find_same_part(attempt)
+        return self._flat_total
+
+    def _find_same_part(self, attempt: Attempt) -> int:
         scores: dict[str, int] = {}
         part = 0
         for forms in self._plugins.open:

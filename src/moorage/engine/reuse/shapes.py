@@ -14,6 +14,7 @@ from collections import OrderedDict
 from typing import Any, Final
 
 from moorage.engine.attempt import Attempt
+from moorage.engine.reuse.best_rows import BestRows
 from moorage.engine.reuse.filters import FilterCache, FilterPlugins
 from moorage.engine.reuse.nominated import NominatedCache
 from moorage.engine.reuse.pre_filters import PreFilterCache, PreFilterPlugins
@@ -69,7 +70,7 @@ class Shape:
     ----------
     state
         The state of the attempt.
-    pre_filters, filters, scores, nominated, rejections
+    pre_filters, filters, scores, best, nominated, rejections
         The caches.
     caches
         All of them.
@@ -86,12 +87,14 @@ class Shape:
         self.pre_filters = PreFilterCache(plugins.pre_filters, self.state)
         self.filters = FilterCache(plugins.filters, attempt)
         self.scores = ScoreCache(plugins.scores, attempt)
+        self.best = BestRows(self.filters, self.scores)
         self.nominated = NominatedCache()
         self.rejections = RejectionCache(plugins.rejections)
         self.caches: tuple[Cache, ...] = (
             self.pre_filters,
             self.filters,
             self.scores,
+            self.best,
             self.nominated,
             self.rejections,
         )

@@ -1,0 +1,179 @@
+"""The best rows: the greatest sum of fixed scores, and the rows that have it, for one shape.
+
+Rows are divided into blocks. Each block keeps its greatest sum, and how many of its rows have it.
+After a pod was placed one block is looked at again, and then the blocks' greatest sums are
+compared. The time of a decision thus hardly grows with the number of nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moorage.engine.filters.filter_pass import PASSED, FilterPass
+from moorage.engine.reuse.filters import FilterCache
+from moorage.engine.reuse.scores import ScoreCache
+from moorage.framework.caches import Changes
+from moorage.framework.points import ScoreArray
+
+_SHIFT: Final = 10
+_BLOCK: Final = 1 << _SHIFT
+"""Rows of a block: one look at so many costs little more than NumPy's overhead; a guess."""
+
+_NOT_FEASIBLE: Final = np.iinfo(np.int64).min
+"""In place of the sum of a row that did not pass Filter."""
+
+
+class BestRows:
+    """Finds the feasible rows with the greatest sum of fixed scores.
+
+    Parameters
+    ----------
+    filters, scores
+        The caches of the shape. Both follow changes before this one.
+    """
+
+    __slots__ = (
+        "_counts",
+        "_filtered",
+        "_filters",
+        "_fixed_n",
+        "_scores",
+        "_stale",
+        "_sum_n",
+        "_tops",
+    )
+
+    def __init__(self, filters: FilterCache, scores: ScoreCache) -> None:
+        self._filters = filters
+        self._scores = scores
+        self.forget()
+
+    def forget(self) -> None:
+        """Forget all sums."""
+        # The arrays of the caches that the sums were made of: a cache that begins anew has others.
+        self._filtered: FilterPass | None = None
+        self._fixed_n: ScoreArray | None = None
+        # int64, (n,): sums of fixed scores.
+        self._sum_n: ScoreArray | None = None
+        # By block, int64: the greatest sum, and how many rows have it; and the blocks for which
+        # these have to be found again.
+        self._tops: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._counts: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._stale: set[int] = set()
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays, bytes."""
+        sums = 0 if self._sum_n is None else self._sum_n.nbytes
+        return sums + self._tops.nbytes + self._counts.nbytes
+
+    # -- answers -------------------------------------------------------------------------------
+
+    @property
+    def known(self) -> bool:
+        """Whether the sums of every row are kept."""
+        return (
+            self._sum_n is not None
+            and self._fixed_n is self._scores.fixed_n
+            and self._filtered is self._filters.filtered
+        )
+
+    def ask(self) -> None:
+        """Take over the sums of every row."""
+        filtered, fixed_n = self._filters.filtered, self._scores.fixed_n
+        assert filtered is not None, "rows have been filtered"
+        self._filtered, self._fixed_n = filtered, fixed_n
+        self._sum_n = np.where(filtered.plugin_n == PASSED, fixed_n, _NOT_FEASIBLE)
+        blocks = (len(fixed_n) + _BLOCK - 1) >> _SHIFT
+        self._tops, self._counts = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
+        self._stale = set(range(blocks))
+
+    def find(self) -> TiedInBlocks:
+        """Return the feasible rows with the greatest sum; there is at least one."""
+        sum_n, tops = self._sum_n, self._tops
+        assert sum_n is not None, "sums are kept once they were asked for"
+        for block in self._stale:
+            begin = block << _SHIFT
+            part_n = sum_n[begin : begin + _BLOCK]
+            tops[block] = top = part_n.item(part_n.argmax())
+            self._counts[block] = np.count_nonzero(part_n == top)
+        self._stale.clear()
+        top = tops.item(tops.argmax())
+        blocks = (tops == top).nonzero()[0]
+        return TiedInBlocks(sum_n, top, blocks, self._counts.take(blocks))
+
+    # -- changes -------------------------------------------------------------------------------
+
+    def follow(self, changes: Changes) -> None:
+        """Take over the sums of the changed rows."""
+        sum_n, filtered, fixed_n = self._sum_n, self._filtered, self._fixed_n
+        if sum_n is None or filtered is None or fixed_n is None:
+            return
+        if changes.are_few:
+            plugin_n = filtered.plugin_n
+            for row in changes.rows:
+                passed = plugin_n.item(row) == PASSED
+                sum_n[row] = fixed_n.item(row) if passed else _NOT_FEASIBLE
+                self._stale.add(row >> _SHIFT)
+            return
+        rows = np.array(changes.rows, np.int64)
+        passed_k = filtered.plugin_n[rows] == PASSED
+        sum_n[rows] = np.where(passed_k, fixed_n[rows], _NOT_FEASIBLE)
+        self._stale.update((rows >> _SHIFT).tolist())
+
+
+class TiedInBlocks:
+    """The rows with the greatest sum, ascending; read before any row changes.
+
+    Parameters
+    ----------
+    sum_n
+        int64, (n,): the sum of each row.
+    top
+        The greatest sum.
+    blocks, counts
+        int64: the blocks with such rows, ascending, and how many each has.
+    """
+
+    __slots__ = ("_blocks", "_ends", "_length", "_sum_n", "top")
+
+    def __init__(
+        self,
+        sum_n: ScoreArray,
+        top: int,
+        blocks: NDArray[np.int64],
+        counts: NDArray[np.int64],
+    ) -> None:
+        self._sum_n = sum_n
+        self.top = top
+        self._blocks = blocks
+        self._ends = counts if len(counts) == 1 else counts.cumsum()
+        self._length = self._ends.item(-1)
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __contains__(self, row: int) -> bool:
+        return 0 <= row < len(self._sum_n) and self._sum_n.item(row) == self.top
+
+    def __getitem__(self, position: int) -> int:
+        if not 0 <= position < self._length:
+            raise IndexError(f"there are {self._length} rows, and none at position {position}")
+        ends = self._ends
+        index = 0 if len(ends) == 1 else int(ends.searchsorted(position, "right"))
+        before = ends.item(index - 1) if index else 0
+        return self._within(self._blocks.item(index)).item(position - before)
+
+    def __iter__(self) -> Iterator[int]:
+        for block in self._blocks.tolist():
+            yield from self._within(block).tolist()
+
+    def _within(self, block: int) -> NDArray[np.int64]:
+        """Return int64, ascending: the rows in one block."""
+        begin = block << _SHIFT
+        found: NDArray[np.int64] = (self._sum_n[begin : begin + _BLOCK] == self.top).nonzero()[0]
+        return found + begin
