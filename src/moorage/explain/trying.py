@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.patch_operations import Operation
 from moorage.api.pod import Pod
 from moorage.engine.answers import Answers
 from moorage.engine.attempt import Attempt, CycleError
@@ -19,7 +20,7 @@ from moorage.explain.asking import Asked
 from moorage.explain.causes import Causes
 from moorage.explain.emptied import Emptied
 from moorage.explain.groups import Together
-from moorage.explain.patches import Operation, patched
+from moorage.explain.patches import patched
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
+
+from moorage.api.patch_operations import Operation
 
 
 class Relaxation(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +24,7 @@ class Relaxation(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     text: str
-    patch: tuple[dict[str, Any], ...]
+    patch: tuple[Operation, ...]
     given_up: float | None = None
 
 

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from moorage.api.codec import to_dict
+from moorage.api.patch_operations import Operation, escaped, put, remove
 from moorage.api.pod import Pod
 from moorage.explain.answer import WayOut
 from moorage.explain.facts import affinity_terms, anti_affinity_terms, untolerated
-from moorage.explain.patches import Operation, escaped, put, remove
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import PART, TOLERATION, Found
 from moorage.explain.words import expression_text, pod_term_text, taint_text, terms_text

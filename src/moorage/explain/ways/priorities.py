@@ -12,12 +12,13 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from moorage.api.patch_operations import put
 from moorage.api.pod import Pod
 from moorage.engine.cycle import Cycle
 from moorage.engine.search import Search
 from moorage.engine.select_node import smallest_name
 from moorage.explain.answer import WayOut
-from moorage.explain.patches import patched, put
+from moorage.explain.patches import patched
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import PRIORITY, Found
 from moorage.explain.ways.leaving import lacking_least

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.api.names import CPU
+from moorage.api.patch_operations import Operation, escaped, put
 from moorage.api.pod import Container, Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import pod_requests, to_units
 from moorage.explain.answer import WayOut
 from moorage.explain.asking import Asked
-from moorage.explain.patches import Operation, escaped, patched, put
+from moorage.explain.patches import patched
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import REQUEST, REQUEST_SHARE, Found
 from moorage.explain.words import amount_text

@@ -6,10 +6,11 @@ Only amounts that some node has free are offered, because any other amount fits 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from moorage.api.patch_operations import Operation, escaped, put
 from moorage.config.plugin_args_gpu import GpuShareArgs
 from moorage.framework.relaxations import Ladder, Relaxation
 from moorage.plugins.gpu_share.asking import GpuAsk
@@ -79,6 +80,5 @@ def _smaller(ask: GpuAsk, names: GpuShareArgs, milli: int) -> Relaxation:
     )
 
 
-def _set(annotation: str, value: str) -> tuple[dict[str, Any], ...]:
-    path = annotation.replace("~", "~0").replace("/", "~1")
-    return ({"op": "add", "path": f"/metadata/annotations/{path}", "value": value},)
+def _set(annotation: str, value: str) -> tuple[Operation, ...]:
+    return (put(f"/metadata/annotations/{escaped(annotation)}", value),)
