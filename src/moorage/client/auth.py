@@ -13,6 +13,7 @@ import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
+from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
@@ -314,6 +315,14 @@ def basic(username: str, password: str) -> tuple[str, str]:
     """Return the header of HTTP basic authentication."""
     pair = base64.b64encode(f"{username}:{password}".encode()).decode()
     return "Authorization", f"Basic {pair}"
+
+
+def without_user(url: str) -> str:
+    """Return a URL without user and password, as it may stand in logs and messages."""
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return url
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def incluster_access(

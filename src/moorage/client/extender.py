@@ -28,9 +28,10 @@ from moorage.base.errors import (
     TransportError,
 )
 from moorage.client import extender_wire as wire
+from moorage.client.auth import without_user
 from moorage.client.extender_wire import Asked, Listed, Victims, Whole
 from moorage.client.guard import WriteGuard
-from moorage.client.http_transport import HttpTransport, without_user
+from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, Transport
 
 T = TypeVar("T")

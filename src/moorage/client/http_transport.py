@@ -20,7 +20,7 @@ import tempfile
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 from urllib.request import getproxies_environment, proxy_bypass_environment  # type: ignore[attr-defined]
 
 from moorage.base import aio
@@ -32,7 +32,7 @@ from moorage.base.errors import (
     RefusedError,
     TransportError,
 )
-from moorage.client.auth import Credential, ServerAccess
+from moorage.client.auth import Credential, ServerAccess, without_user
 from moorage.client.guard import READS, WriteGuard
 from moorage.client.rate_limit import RateLimitedTransport
 from moorage.client.short_calls import NoConnectionError, ShortCalls
@@ -517,14 +517,6 @@ def _load_certificate(context: ssl.SSLContext, chain: bytes, key: bytes, server:
 
 def _no_password() -> str:
     return ""
-
-
-def without_user(url: str) -> str:
-    """Return a URL without user and password, as it may stand in logs and messages."""
-    parts = urlsplit(url)
-    if "@" not in parts.netloc:
-        return url
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def _environment_proxy(server: str) -> str:

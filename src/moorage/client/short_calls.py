@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 
 from moorage.base.authorities import read_when_used
 from moorage.base.errors import AnswerTooLargeError
-from moorage.client.auth import Credential, ServerAccess, basic
+from moorage.client.auth import Credential, ServerAccess, basic, without_user
 from moorage.client.guard import WriteGuard
 from moorage.client.transport import Answer, Call
 
@@ -68,15 +68,14 @@ class ShortCalls:
         parts = urlsplit(access.server)
         self._host = parts.hostname or ""
         self._port = parts.port or (443 if tls else 80)
-        host = parts.netloc.rpartition("@")[2]
-        self._shown = parts._replace(netloc=host).geturl()  # in messages
+        self._shown = without_user(access.server)  # in messages
         self._prefix = parts.path
         self._tls = tls
         self._tls_name = access.tls_server_name or None
         self._user: tuple[str, str] | None = None  # the header of a user in the address
         if parts.username:
             self._user = basic(unquote(parts.username), unquote(parts.password or ""))
-        self._fixed = f"Host: {host}\r\nUser-Agent: {user_agent}\r\n"
+        self._fixed = f"Host: {urlsplit(self._shown).netloc}\r\nUser-Agent: {user_agent}\r\n"
         self._max = connections_max
         self._guard = guard
         self._open: dict[_Connection | asyncio.Future[None], None] = {}

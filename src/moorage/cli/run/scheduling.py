@@ -28,10 +28,10 @@ from moorage.cli.run.reloading import Read, Reloading, watched_files
 from moorage.cli.run.scheduler_options import NOBODY, SchedulerOptions, Told
 from moorage.cli.run.serving import Begun, health_server, metric_pages, port_of
 from moorage.cli.run.start_line import tell_start
-from moorage.client.auth import ServerAccess
+from moorage.client.auth import ServerAccess, without_user
 from moorage.client.backoff import Backoff, BackoffRule
 from moorage.client.guard import WriteGuard
-from moorage.client.http_transport import open_transport, without_user
+from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
 from moorage.client.transport import CallListener, Transport
 from moorage.client.writes import Client

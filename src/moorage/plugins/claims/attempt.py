@@ -17,12 +17,9 @@ from moorage.api.devices import AllocationResult, ResourceClaim
 from moorage.api.selectors import NodeMatcher
 from moorage.framework.status import FilterAnswer
 from moorage.plugins.claims.extended import ExtendedPart, NodeClaim, is_in_memory
-from moorage.plugins.claims.findings import OnNode
+from moorage.plugins.claims.findings import SUB_REQUESTS_MOST, OnNode
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
-
-_SUB_REQUESTS_MOST = 8
-"""Greatest number of alternatives of a request (kubernetes v1.36 ``api/resource/v1``)."""
 
 
 class Search(Protocol):
@@ -182,7 +179,7 @@ def _score_of(one: PodClaim) -> int:
         return 0
     used = {result.request for result in allocation.devices.results}
     return sum(
-        _SUB_REQUESTS_MOST - index
+        SUB_REQUESTS_MOST - index
         for request in one.claim.spec.devices.requests
         for index, alternative in enumerate(request.first_available)
         if f"{request.name}/{alternative.name}" in used

@@ -17,7 +17,7 @@ RowArray = NDArray[np.int64]
 NumberArray = NDArray[np.int32]
 
 _NONE = -1
-_SUB_REQUESTS_MOST = 8
+SUB_REQUESTS_MOST = 8
 """Greatest number of alternatives of a request (kubernetes v1.36 ``api/resource/v1``)."""
 
 
@@ -132,7 +132,7 @@ class Findings:
 def _points(solution: Solution | None) -> int:
     """Return the points for the chosen alternatives."""
     return sum(
-        _SUB_REQUESTS_MOST - index
+        SUB_REQUESTS_MOST - index
         for claim in (() if solution is None else solution.chosen)
         for index in claim
         if index is not None
