@@ -54,6 +54,11 @@ def changed_condition(
     return None if same else new
 
 
+def with_condition(conditions: Sequence[Condition], one: Condition) -> list[Condition]:
+    """Return the conditions with one of them set: it comes last, in the place of its type."""
+    return [*(each for each in conditions if each.type != one.type), one]
+
+
 def status_patch(
     old: PodStatus,
     *,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from typing import Final, Literal, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
@@ -161,9 +161,14 @@ def _tracing(tracing: Tracing | None) -> Iterator[str]:
         yield f"tracing.endpoint: Invalid value: {fault}"
 
 
+def endpoint_parts(endpoint: str) -> SplitResult:
+    """Return the parts of an endpoint of spans: ``HOST:PORT``, or a URL of http or https."""
+    return urlsplit(endpoint if "://" in endpoint else f"http://{endpoint}")
+
+
 def _endpoint_fault(endpoint: str) -> str:
     """Return why an endpoint cannot be used, without quoting a password; "" where it can."""
-    parts = urlsplit(endpoint if "://" in endpoint else f"http://{endpoint}")
+    parts = endpoint_parts(endpoint)
     if "@" in parts.netloc:
         return "no user or password: set OTEL_EXPORTER_OTLP_HEADERS in the environment"
     try:

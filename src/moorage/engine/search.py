@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
+from moorage.base.no_names import NO_NAMES
 from moorage.engine.answers import Answers, KnownRows, ScoreNotes
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.filter_pass import FilterPass, Tally
@@ -55,7 +56,7 @@ class Search(msgspec.Struct, frozen=True):
     filtered: FilterPass
     known: KnownRows | None = None
     nominated_row: int | None = None
-    nominated_rejectors: frozenset[str] = frozenset()
+    nominated_rejectors: frozenset[str] = NO_NAMES
     start: int = 0
     notes: ScoreNotes | None = None
 
@@ -109,7 +110,7 @@ def diagnose(search: Search) -> Diagnosis:
         return Diagnosis(
             num_nodes=num_nodes,
             unschedulable_plugins=outcome.plugins,
-            pending_plugins=outcome.plugins if pending else frozenset(),
+            pending_plugins=outcome.plugins if pending else NO_NAMES,
             pre_filter_message=outcome.status.message,
         )
     tally, left_out = search.filtered.tally, num_nodes - len(search.view)

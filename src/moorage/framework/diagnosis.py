@@ -11,6 +11,7 @@ from functools import cached_property
 
 import msgspec
 
+from moorage.base.no_names import NO_NAMES
 from moorage.framework.status import Status
 
 NO_NODES = "no nodes available to schedule pods"
@@ -37,8 +38,8 @@ class Diagnosis(msgspec.Struct, frozen=True, dict=True):
 
     num_nodes: int
     reason_counts: dict[str, int] = {}
-    unschedulable_plugins: frozenset[str] = frozenset()
-    pending_plugins: frozenset[str] = frozenset()
+    unschedulable_plugins: frozenset[str] = NO_NAMES
+    pending_plugins: frozenset[str] = NO_NAMES
     pre_filter_message: str = ""
     post_filter_message: str = ""
 
@@ -75,7 +76,7 @@ def of_one_node(node_name: str, status: Status) -> Diagnosis:
         num_nodes=1,
         reason_counts=dict(Counter(status.reasons)),
         unschedulable_plugins=plugins,
-        pending_plugins=plugins if status.code.text == "Pending" else frozenset(),
+        pending_plugins=plugins if status.code.text == "Pending" else NO_NAMES,
     )
 
 

@@ -21,6 +21,7 @@ from moorage.base.clock import Clock, rfc3339
 from moorage.base.errors import MoorageError
 from moorage.client.event_series import EventNote, shorten
 from moorage.client.events import EventRecorder
+from moorage.client.pod_status import with_condition
 from moorage.client.writes import Client
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.framework.status import Status
@@ -232,7 +233,7 @@ class GroupReports:
         shown = group.status.conditions
         if written is None or written in shown:
             return shown
-        return [*(each for each in shown if each.type != written.type), written]
+        return with_condition(shown, written)
 
     async def _patch(self, group: PodGroup, condition: Condition) -> None:
         body = {

@@ -17,7 +17,7 @@ from moorage.api.pod import Pod, PodStatus
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock, rfc3339
 from moorage.base.errors import MoorageError, NotFoundError
-from moorage.client.pod_status import changed_condition, status_patch
+from moorage.client.pod_status import changed_condition, status_patch, with_condition
 from moorage.client.writes import Client
 
 _log = logging.getLogger(__name__)
@@ -148,8 +148,8 @@ async def _chained(
 
 
 def _patched(status: PodStatus, changed: Condition | None, nominated: str | None) -> PodStatus:
-    conditions = list(status.conditions)
+    conditions = status.conditions
     if changed is not None:
-        conditions = [c for c in conditions if c.type != changed.type] + [changed]
+        conditions = with_condition(conditions, changed)
     name = status.nominated_node_name if nominated is None else nominated
     return msgspec.structs.replace(status, conditions=conditions, nominated_node_name=name)

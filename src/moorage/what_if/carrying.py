@@ -14,7 +14,7 @@ import msgspec
 from moorage.api.meta import Condition
 from moorage.api.pod import Pod
 from moorage.base.clock import rfc3339
-from moorage.client.pod_status import changed_condition
+from moorage.client.pod_status import changed_condition, with_condition
 from moorage.engine.decision import Decision
 from moorage.framework.diagnosis import of_one_node
 from moorage.framework.status import error
@@ -163,7 +163,7 @@ class Reports:
         current = self._cluster.current(pod)
         if current is None or current.spec.node_name:
             return
-        status, conditions = current.status, list(current.status.conditions)
+        status, conditions = current.status, current.status.conditions
         node_name = status.nominated_node_name if nominated is None else nominated
         changed = None
         if condition is not None:
@@ -171,7 +171,7 @@ class Reports:
         if changed is None and node_name == status.nominated_node_name:
             return
         if changed is not None:
-            conditions = [each for each in conditions if each.type != changed.type] + [changed]
+            conditions = with_condition(conditions, changed)
         status = msgspec.structs.replace(
             status, conditions=conditions, nominated_node_name=node_name
         )
@@ -257,8 +257,9 @@ class Evictions:
         marked = changed_condition(conditions, wanted, now=rfc3339(self._now_ns()))
         if marked is None:
             return
-        others = [each for each in conditions if each.type != marked.type]
-        status = msgspec.structs.replace(current.status, conditions=[*others, marked])
+        status = msgspec.structs.replace(
+            current.status, conditions=with_condition(conditions, marked)
+        )
         self._cluster.update_pod(msgspec.structs.replace(current, status=status))
 
     def _clear_lower_nominations(self, preemptor: Pod, node_name: str) -> None:

@@ -19,6 +19,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, ManualClock, rfc3339
 from moorage.base.ids import name_suffix
 from moorage.base.rng import Streams
+from moorage.client.pod_status import with_condition
 from moorage.nodeagent.stopping import stopping_of
 from moorage.what_if.agenda import Agenda, HeldPods
 from moorage.what_if.carrying import CALL_SECONDS
@@ -284,10 +285,8 @@ class Rehearsal(LiveObjects):
             return
         now = rfc3339(self._clock.now_ns())
         ready = Condition(type="Ready", status="True", last_transition_time=now)
-        others = [each for each in current.status.conditions if each.type != "Ready"]
-        status = msgspec.structs.replace(
-            current.status, phase="Running", conditions=[*others, ready]
-        )
+        conditions = with_condition(current.status.conditions, ready)
+        status = msgspec.structs.replace(current.status, phase="Running", conditions=conditions)
         self.update_pod(msgspec.structs.replace(current, status=status))
 
     def leave(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlunsplit
 
 from moorage.base.errors import UsageError
 from moorage.base.version import __version__
+from moorage.config.own import endpoint_parts
 from moorage.observe.traces.span import Span
 
 Export: TypeAlias = Callable[[Sequence[Span]], bool]
@@ -108,5 +109,5 @@ def url_of(endpoint: str) -> str:
     """
     if not endpoint:
         return ""
-    parts = urlsplit(endpoint if "://" in endpoint else f"http://{endpoint}")
+    parts = endpoint_parts(endpoint)
     return urlunsplit(parts._replace(path=_PATH) if parts.path in {"", "/"} else parts)
