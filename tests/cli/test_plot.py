@@ -48,7 +48,7 @@ def test_two_dumps_are_drawn_beside_each_other(bare: Type, tmp_path: Path) -> No
         ),
         pytest.param(
             ["--to", "x.bmp"],
-            "error: cannot draw to x.bmp: its name should end with one of .svg, .png, .pdf\n",
+            "error: x.bmp: the suffix says the format, one of .svg, .png, .pdf\n",
             id="unknown format",
         ),
         pytest.param(

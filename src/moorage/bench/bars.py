@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -16,15 +16,14 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import pod_requests
-from moorage.base.errors import UsageError
+from moorage.experiments.pictures import check_picture, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.patches import Patch
 
 GroupOf = Callable[[Pod], str]
 """The name under which a pod is coloured."""
-
-SUFFIXES: Final = (".svg", ".png", ".pdf")
 
 _BAR_WIDTH: Final = 0.86
 # Up to this many bars have room for node names below them.
@@ -120,23 +119,6 @@ def resources_in_use(pods: Sequence[Pod]) -> list[str]:
     return ["cpu", "memory", *sorted(name for name in asked if "/" in name)]
 
 
-def check_output(path: Path) -> None:
-    """Refuse an output file that cannot be drawn, before any work is done.
-
-    Raises
-    ------
-    UsageError
-        The suffix is unknown, or matplotlib is not installed.
-    """
-    if path.suffix not in SUFFIXES:
-        wanted = ", ".join(SUFFIXES)
-        raise UsageError(f"cannot draw to {path}: its name should end with one of {wanted}")
-    try:
-        import matplotlib  # noqa: F401 - only whether it is there
-    except ImportError as error:
-        raise UsageError("drawing needs matplotlib: pip install 'moorage[plot]'") from error
-
-
 def draw(columns: Sequence[Sequence[Panel]], path: Path) -> None:
     """Draw clusters beside each other, resources below each other, and write the picture.
 
@@ -152,14 +134,13 @@ def draw(columns: Sequence[Sequence[Panel]], path: Path) -> None:
     UsageError
         The file cannot be written, or matplotlib is missing.
     """
-    check_output(path)
+    check_picture(path)
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     rows = len(columns[0])
-    # A fixed salt and no date: the same cluster gives the same bytes.
-    with rc_context({"svg.hashsalt": "moorage", "svg.fonttype": "none", "font.size": 9}):
+    with rc_context({"font.size": 9}):
         figure = Figure(figsize=(6.0 * len(columns), 0.8 + 2.4 * rows), layout="constrained")
         FigureCanvasAgg(figure)
         axes = figure.subplots(rows, len(columns), squeeze=False, sharey="row")
@@ -169,10 +150,7 @@ def draw(columns: Sequence[Sequence[Panel]], path: Path) -> None:
                 _draw_panel(axes[row][column], each, colours, first=row == 0)
         handles = [_swatch(name, colour) for name, colour in colours.items()]
         figure.legend(handles=handles, loc="outside lower center", ncols=6, frameon=False)
-        try:
-            figure.savefig(path, metadata=_metadata(path.suffix), dpi=100)
-        except OSError as error:
-            raise UsageError(f"cannot write {path}: {error.strerror}") from error
+        write_picture(figure, path, dpi=100)
 
 
 def _draw_panel(axes: Axes, each: Panel, colours: Mapping[str, str], *, first: bool) -> None:
@@ -238,14 +216,10 @@ def _colours(columns: Sequence[Sequence[Panel]]) -> dict[str, str]:
     return {name: _COLOURS[index % len(_COLOURS)] for index, name in enumerate(groups)}
 
 
-def _swatch(name: str, colour: str) -> Any:
+def _swatch(name: str, colour: str) -> Patch:
     from matplotlib.patches import Patch
 
     return Patch(facecolor=colour, label=name)
-
-
-def _metadata(suffix: str) -> dict[str, Any]:
-    return {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(suffix, {})
 
 
 def _requests(pod: Pod) -> dict[str, int]:

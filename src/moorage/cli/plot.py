@@ -74,9 +74,10 @@ def plot(
     Reads the cluster of the kubeconfig, or FILEs of Nodes and Pods, JSON or YAML, which are drawn
     beside each other.
     """
-    from moorage.bench.bars import check_output, draw, panel, resources_in_use
+    from moorage.bench.bars import draw, panel, resources_in_use
+    from moorage.experiments.pictures import check_picture
 
-    check_output(picture)
+    check_picture(picture)
     group_of = _group_of(color_by)
     if files:
         clusters = [(Path(file).stem, *_read(file)) for file in files]

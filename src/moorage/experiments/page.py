@@ -8,7 +8,8 @@ from typing import Final
 
 from moorage.base.errors import UsageError
 from moorage.base.version import __version__
-from moorage.experiments.plots import check_picture, panels, picture
+from moorage.experiments.pictures import check_library
+from moorage.experiments.plots import panels, picture
 from moorage.experiments.results import Results
 from moorage.experiments.tables import Table
 
@@ -33,7 +34,7 @@ def check_page(file: Path) -> None:
     """
     if file.suffix != ".html":
         raise UsageError(f"{file}: a report is an .html file")
-    check_picture(Path("report.svg"))
+    check_library()
 
 
 def write_page(results: Results, file: Path) -> None:

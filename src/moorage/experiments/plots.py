@@ -5,17 +5,18 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from moorage.base.errors import UsageError
+from moorage.experiments.pictures import as_bytes, check_library, check_picture, write_picture
 from moorage.experiments.results import Results
 
-SUFFIXES: Final = (".svg", ".png", ".pdf")
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 # Okabe and Ito's colours, which people with colour-blindness can tell apart.
 _COLOURS: Final = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")
 _TITLES: Final = {
@@ -68,19 +69,6 @@ def panels(results: Results) -> list[Panel]:
     return found
 
 
-def check_picture(file: Path) -> None:
-    """Refuse a picture that could not be drawn, before anything is run.
-
-    Raises
-    ------
-    UsageError
-        The suffix is unknown, or matplotlib is missing.
-    """
-    if file.suffix not in SUFFIXES:
-        raise UsageError(f"{file}: the suffix says the format, one of {', '.join(SUFFIXES)}")
-    _figure("a picture")
-
-
 def picture(panel: Panel, form: str = "svg") -> bytes:
     """Return a panel as a picture.
 
@@ -94,7 +82,8 @@ def picture(panel: Panel, form: str = "svg") -> bytes:
     UsageError
         matplotlib is not installed.
     """
-    return _drawn([panel], form)
+    check_library()
+    return as_bytes(_drawn([panel]), form)
 
 
 def write_pictures(results: Results, file: Path) -> None:
@@ -106,32 +95,16 @@ def write_pictures(results: Results, file: Path) -> None:
         The suffix is unknown, matplotlib is missing, or the file cannot be written.
     """
     check_picture(file)
-    try:
-        file.write_bytes(_drawn(panels(results), file.suffix.removeprefix(".")))
-    except OSError as error:
-        raise UsageError(f"cannot write {file}: {error.strerror}") from error
+    write_picture(_drawn(panels(results)), file)
 
 
-def _figure(purpose: str) -> Any:
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError(f"{purpose} needs matplotlib: pip install 'moorage[plot]'") from error
-    return Figure
+def _drawn(drawn: Sequence[Panel]) -> Figure:
+    from matplotlib.figure import Figure
 
-
-def _drawn(drawn: Sequence[Panel], form: str) -> bytes:
-    figure = _figure("a picture")(figsize=(7, 2.6 * len(drawn) + 0.3), layout="constrained")
-    import matplotlib as mpl
-
+    figure = Figure(figsize=(7, 2.6 * len(drawn) + 0.3), layout="constrained")
     for number, panel in enumerate(drawn, start=1):
         _draw(figure.add_subplot(len(drawn), 1, number), panel, legend=number == 1)
-    data = io.BytesIO()
-    # Without a date and with fixed ids, the same results give the same picture.
-    with mpl.rc_context({"svg.hashsalt": "moorage", "svg.fonttype": "none"}):
-        dateless = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-        figure.savefig(data, format=form, dpi=150, metadata=dateless)
-    return data.getvalue()
+    return figure
 
 
 def _draw(axes: Any, panel: Panel, *, legend: bool) -> None:

@@ -1,4 +1,4 @@
-"""What grows: nodes, pods, shapes of pods, waiting pods, label sets and groups."""
+"""The axes of growth: nodes, pods, shapes of pods, waiting pods, label sets and groups."""
 
 from __future__ import annotations
 

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.base.errors import UsageError
 from moorage.bench.growth.axes import AXES
 from moorage.bench.growth.run import Point
+from moorage.experiments.pictures import check_picture, write_picture
 
 # The largest size may take so many times as long as the smallest, and still counts as flat.
 _FLAT: Final = 1.5
@@ -83,11 +83,9 @@ def draw(found: Sequence[Growth], file: Path) -> None:
     UsageError
         matplotlib is not installed, or the file cannot be written.
     """
-    try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("a picture needs matplotlib: pip install 'moorage[plot]'") from error
+    check_picture(file)
+    from matplotlib.figure import Figure
+
     rows = math.ceil(len(found) / 2)
     figure = Figure(figsize=(8, 2.6 * rows), layout="constrained")
     for number, each in enumerate(found, start=1):
@@ -100,10 +98,4 @@ def draw(found: Sequence[Growth], file: Path) -> None:
         axes.set_title(f"{each.axis}: {each.judgement}", loc="left", fontsize=9)
         axes.grid(visible=True, color="#E5E5E5", linewidth=0.6)
         axes.legend(fontsize=8, frameon=False)
-    try:
-        # Without a date and with fixed ids, the same figures give the same picture.
-        with mpl.rc_context({"svg.hashsalt": "moorage", "svg.fonttype": "none"}):
-            dateless = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(file.suffix)
-            figure.savefig(file, dpi=150, metadata=dateless)
-    except OSError as error:
-        raise UsageError(f"cannot write {file}: {error.strerror}") from error
+    write_picture(figure, file)

@@ -13,8 +13,6 @@ from moorage.cli.options import output_option, repeated_seed_option
 if TYPE_CHECKING:
     from moorage.cli.render import Form
 
-_SUFFIXES = (".svg", ".png", ".pdf")
-
 _EPILOG = """
 \b
 Examples:
@@ -26,13 +24,6 @@ Only deciding is measured: queue, decision, cache; nothing is written. Each size
 its own. Sizes of one axis are compared by the mean time of a pod. The same seed gives the same
 digests. A picture needs matplotlib: pip install 'moorage[plot]'.
 """
-
-
-def _picture(context: click.Context, parameter: click.Parameter, value: Path | None) -> Path | None:
-    del context, parameter
-    if value is not None and value.suffix not in _SUFFIXES:
-        raise click.BadParameter(f"the suffix says the format, one of {', '.join(_SUFFIXES)}")
-    return value
 
 
 @click.command("growth", epilog=_EPILOG)
@@ -51,7 +42,6 @@ def _picture(context: click.Context, parameter: click.Parameter, value: Path | N
     "--plot",
     "picture",
     type=click.Path(path_type=Path, dir_okay=False),
-    callback=_picture,
     metavar="FILE",
     help="Draw the growth, too: .svg, .png or .pdf.",
 )
@@ -64,6 +54,10 @@ def bench_growth(
     from moorage.bench.growth.report import draw, growths
     from moorage.bench.growth.run import measured
     from moorage.cli.render import show
+    from moorage.experiments.pictures import check_picture
+
+    if picture is not None:
+        check_picture(picture)
 
     work = [
         (name, size)

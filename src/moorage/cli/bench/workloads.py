@@ -275,14 +275,15 @@ def packing(
     """Compare how profiles pack the same pods."""
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
-    from moorage.bench.bars import check_output, draw, panel
+    from moorage.bench.bars import draw, panel
     from moorage.bench.packing import GPU, pack
     from moorage.cli.render import Columns, show
     from moorage.config.load import load_config
+    from moorage.experiments.pictures import check_picture
     from moorage.plugins.in_tree import in_tree_registry
 
     if plot is not None:
-        check_output(plot)
+        check_picture(plot)
     found = pack(
         load_config(config),
         in_tree_registry(),

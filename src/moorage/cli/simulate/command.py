@@ -156,7 +156,7 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
 def _check(form: str, report: Path | None, plots: tuple[Path, ...]) -> None:
     """Refuse what could not be written in the end, before anything is run."""
     from moorage.experiments.page import check_page
-    from moorage.experiments.plots import check_picture
+    from moorage.experiments.pictures import check_picture
     from moorage.experiments.tables import arrow
 
     if form == "parquet":
