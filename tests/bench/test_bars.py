@@ -93,7 +93,9 @@ def test_an_empty_cluster_can_be_drawn(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        pytest.param("x.gif", "the suffix says the format, one of .svg, .png, .pdf", id="unknown format"),
+        pytest.param(
+            "x.gif", "the suffix says the format, one of .svg, .png, .pdf", id="unknown format"
+        ),
         pytest.param("no/such/x.svg", "cannot write .*: No such file", id="no such directory"),
     ],
 )
