@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,6 +13,7 @@ from moorage.apiserver.store import Key, Store, Write
 from moorage.apiserver.watch_log import Limits, WatchLog
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
+from moorage.base.rng import Streams
 
 Writes = list[tuple[str, Key]]
 
@@ -164,3 +166,21 @@ def test_a_version_older_than_the_log_has_no_list():
     found = store.records_at("things", 2)
     assert found is not None
     assert [record.name for record in found] == ["x"]
+
+
+@pytest.mark.parametrize("many", [4096, 100], ids=["sorted when read", "sorted now and then"])
+def test_keys_stay_sorted_when_many_objects_come_and_go_between_reads(many, monkeypatch):
+    monkeypatch.setattr("moorage.apiserver.store._CHANGES_MANY", many)
+    rng = Streams(5).stream("keys")
+    store, present = Store(), set[str]()
+    shelf = store.shelf("things")
+    for _ in range(40):
+        for _ in range(rng.choice([0, 1, 10, 300])):
+            name = f"n{rng.randrange(500)}"
+            if name in present and rng.random() < 0.6:
+                store.remove("things", ("", name))
+                present.discard(name)
+            else:
+                store.put("things", _obj("", name), {})
+                present.add(name)
+        assert [r.name for r in shelf.records()] == sorted(present)

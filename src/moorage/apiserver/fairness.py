@@ -37,6 +37,8 @@ class FairQueue:
     """Waits for turns: each user's calls in order of arrival, users one after the other."""
 
     def __init__(self) -> None:
+        # The loop of all waiting calls: asking for the running loop takes a system call.
+        self._loop: asyncio.AbstractEventLoop | None = None
         # The user with the next turn comes first.
         self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
 
@@ -45,7 +47,9 @@ class FairQueue:
 
     async def wait(self, user: str, pass_on: Callable[[], object]) -> None:
         """Wait for a turn; ``pass_on`` is called if the turn comes to a caller just gone."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = self._loop.create_future()
         self._waiting.setdefault(user, deque()).append(future)
         try:
             await future
@@ -97,6 +101,7 @@ class Fairness:
         # Calls answered since the last poll of the network, and whether a poll is scheduled.
         self._answered = 0
         self._round_due = False
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def under_way(self, call: Request) -> AbstractContextManager[None]:
         """Count a call while it is being read and answered, in the context that is returned.
@@ -146,7 +151,9 @@ class Fairness:
     def _look_soon(self) -> None:
         if not self._round_due:
             self._round_due = True
-            asyncio.get_running_loop().call_soon(self._round)
+            if self._loop is None:
+                self._loop = asyncio.get_running_loop()
+            self._loop.call_soon(self._round)
 
     def _round(self) -> None:
         """Give the turns of one round; calls that arrive meanwhile are in the next round."""

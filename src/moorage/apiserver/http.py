@@ -10,6 +10,9 @@ import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator
+from functools import cache
+from http import HTTPStatus
+from http.client import responses
 from typing import Any
 
 import msgspec
@@ -29,6 +32,8 @@ from moorage.base.malformed_calls import log_malformed_calls_shortly
 
 with read_when_used():
     from aiohttp import web
+    from aiohttp.helpers import rfc822_formatted_time
+    from aiohttp.http import SERVER_SOFTWARE, HttpVersion11
 
 # How long calls under way may take to finish on shutdown. Streams have ended by then, except where
 # the client does not read. The library waits this long twice, before and after cancelling.
@@ -56,9 +61,11 @@ class _TimeLimit:
     costs more than all the rest of this class.
     """
 
-    __slots__ = ("_call", "_ends_at", "_timer", "passed")
+    __slots__ = ("_call", "_ends_at", "_loop", "_timer", "passed")
 
-    def __init__(self) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        # Asking for the running loop takes a system call.
+        self._loop = loop
         self._call: asyncio.Task[Any] | None = None
         self._ends_at = 0.0
         self._timer: asyncio.TimerHandle | None = None
@@ -66,8 +73,8 @@ class _TimeLimit:
 
     def begin(self) -> None:
         """Start the time of a call: the current task."""
-        loop = asyncio.get_running_loop()
-        self._call, self.passed = asyncio.current_task(), False
+        loop = self._loop
+        self._call, self.passed = asyncio.current_task(loop), False
         self._ends_at = loop.time() + real_seconds(_CALL_SECONDS)
         if self._timer is None:
             self._timer = loop.call_at(self._ends_at, self._look)
@@ -85,7 +92,7 @@ class _TimeLimit:
         self._timer = None
         if self._call is None:
             return
-        loop = asyncio.get_running_loop()
+        loop = self._loop
         if loop.time() < self._ends_at:
             # A later call than the one that started the timer.
             self._timer = loop.call_at(self._ends_at, self._look)
@@ -104,7 +111,7 @@ class _Connection(web.RequestHandler):
         super().connection_made(transport)
         loop = asyncio.get_running_loop()
         self._waiting = loop.call_later(real_seconds(_HEADERS_SECONDS), self._end)
-        self.limit = _TimeLimit()
+        self.limit = _TimeLimit(loop)
         self.certified = certificate_user(transport.get_extra_info("peercert"))
 
     def connection_lost(self, exc: BaseException | None) -> None:
@@ -293,7 +300,60 @@ def _query(request: web.BaseRequest) -> tuple[tuple[str, str], ...]:
     return tuple((readable(name), readable(text)) for name, text in request.query.items())
 
 
+class _Answer(web.StreamResponse):
+    """A whole answer to a usual call, sent at once; the same bytes as `web.Response` sends.
+
+    `web.Response` prepares for compression, cookies and bodies that come in pieces, which takes
+    longer than everything here.
+    """
+
+    def __init__(self, reply: Reply, body: bytes) -> None:
+        super().__init__(status=reply.status)
+        self._head = f"{_first_lines(reply.status, reply.content_type)}{len(body)}\r\n"
+        self._whole = body
+
+    @property
+    def keep_alive(self) -> bool:
+        """Whether the connection stays open."""
+        return True
+
+    async def prepare(self, request: web.BaseRequest) -> None:
+        """Send the answer."""
+        transport = request.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client has disconnected")
+        transport.write((self._head + _last_lines(rfc822_formatted_time())).encode() + self._whole)
+        await request.writer.drain()
+
+    async def write_eof(self, data: bytes = b"") -> None:
+        """Do nothing: the answer has been sent."""
+
+    @staticmethod
+    def is_for(request: web.BaseRequest, reply: Reply) -> bool:
+        """Whether an answer is a usual one: other answers have other headers, or no body."""
+        return (
+            not reply.headers
+            and reply.status >= HTTPStatus.OK
+            and reply.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+            and request.keep_alive
+            and request.version == HttpVersion11
+            and request.method != "HEAD"
+        )
+
+
+@cache
+def _first_lines(status: int, content_type: str) -> str:
+    reason = responses.get(status, "")
+    return f"HTTP/1.1 {status} {reason}\r\nContent-Type: {content_type}\r\nContent-Length: "
+
+
+def _last_lines(date: str) -> str:
+    return f"Date: {date}\r\nServer: {SERVER_SOFTWARE}\r\n\r\n"
+
+
 async def _whole(request: web.BaseRequest, reply: Reply, body: bytes) -> web.StreamResponse:
+    if len(body) <= _PIECE_BYTES and _Answer.is_for(request, reply):
+        return _Answer(reply, body)
     # Given as a header: the argument of this name does not accept a charset.
     headers = {"Content-Type": reply.content_type}
     if len(body) <= _PIECE_BYTES:

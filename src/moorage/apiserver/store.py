@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import chain
+from threading import Lock
 
 import msgspec
 
@@ -22,6 +23,12 @@ from moorage.apiserver.watch_log import Change, ChangeType, Limits, WatchLog
 
 Key = tuple[str, str]
 """(namespace, name); the namespace is empty for kinds without namespaces."""
+
+
+# Up to so many keys are put in their places one by one, with more in one pass over all keys.
+_CHANGES_FEW = 64
+# With so many, reading is not awaited: sorting them takes a few milliseconds (both are guesses).
+_CHANGES_MANY = 4096
 
 
 class Write(msgspec.Struct, frozen=True):
@@ -50,8 +57,14 @@ class Shelf:
         # Version of the last write to any object here, 0 before the first.
         self.changed_version = 0
         self._records: dict[Key, Record] = {}
-        # The keys of _records, sorted.
+        # The keys of _records, sorted, without the changes since they were last read.
         self._keys: list[Key] = []
+        # Keys that were added and removed since then. Putting each key in its place at once would
+        # move half of the list for each object.
+        self._added: set[Key] = set()
+        self._removed: set[Key] = set()
+        # Two threads may read at once, see `aside`; then nothing is written.
+        self._sorting = Lock()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -70,7 +83,7 @@ class Shelf:
         after
             Only objects whose key sorts after this key.
         """
-        keys = self._keys
+        keys = self._sorted_keys()
         start = bisect_left(keys, (namespace, "")) if namespace else 0
         if after is not None:
             start = max(start, bisect_left(keys, (after[0], after[1] + "\0")))
@@ -88,15 +101,41 @@ class Shelf:
         key = record.key
         previous = self._records.get(key)
         if previous is None:
-            insort(self._keys, key)
+            self._note(key, self._added, self._removed)
         self._records[key] = record
         return previous
 
     def take(self, key: Key) -> Record:
         """Remove and return the record stored under a key."""
         record = self._records.pop(key)
-        del self._keys[bisect_left(self._keys, key)]
+        self._note(key, self._removed, self._added)
         return record
+
+    def _note(self, key: Key, here: set[Key], there: set[Key]) -> None:
+        """Note a key, unless that takes back what was noted before."""
+        if key in there:
+            there.remove(key)
+            return
+        here.add(key)
+        if len(here) >= _CHANGES_MANY:
+            self._sorted_keys()
+
+    def _sorted_keys(self) -> list[Key]:
+        """Return the keys of all records in order."""
+        with self._sorting:
+            keys, added, removed = self._keys, self._added, self._removed
+            if len(added) + len(removed) <= _CHANGES_FEW:
+                for key in removed:
+                    del keys[bisect_left(keys, key)]
+                for key in added:
+                    insort(keys, key)
+            else:
+                keys = self._keys = [key for key in keys if key not in removed]
+                keys += sorted(added)
+                keys.sort()  # two sorted parts: one pass
+            added.clear()
+            removed.clear()
+            return keys
 
 
 class Store:

@@ -1,0 +1,73 @@
+"""Usual answers are sent without the library's response, and are the same bytes."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+import pytest
+
+from moorage.apiserver.auth import Authenticator
+from moorage.apiserver.http import HttpServer
+from moorage.base.clock import SystemClock
+from tests.apiserver.harness import ADMIN, CONFIG_MAPS, Cluster
+
+_CREATED = b'{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}'
+
+
+def _call(method: str, path: str, *headers: str, body: bytes = b"", version: str = "1.1") -> bytes:
+    lines = [f"{method} {path} HTTP/{version}", "Host: here", "Authorization: Bearer s", *headers]
+    if body:
+        lines += [f"Content-Length: {len(body)}", "Content-Type: application/json"]
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+_LAST = _call("GET", "/version", "Connection: close")
+
+
+async def _answers(*calls: bytes) -> bytes:
+    """Return what a new server sends on one connection, with times and uids made equal."""
+    cluster = Cluster(clock=SystemClock())
+    server = HttpServer(cluster.server, Authenticator({"s": ADMIN}), None)
+    port = await server.start()
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        for call in (*calls, _LAST):
+            writer.write(call)
+        async with asyncio.timeout(20):
+            sent = await reader.read()
+        writer.close()
+    finally:
+        await server.stop()
+    assert sent.count(b"HTTP/1.") == len(calls) + 1
+    sent = re.sub(rb"Date: [^\r]{29}\r", b"Date:\r", sent)
+    return re.sub(rb'"(creationTimestamp|uid)":"[^"]*"', b"", sent)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(_call("GET", "/api/v1/namespaces"), id="a list"),
+        pytest.param(_call("POST", CONFIG_MAPS, body=_CREATED), id="a created object"),
+        pytest.param(_call("GET", f"{CONFIG_MAPS}/none"), id="a refusal"),
+        pytest.param(_call("GET", "/healthz"), id="plain text"),
+        pytest.param(_call("HEAD", "/version"), id="a head alone"),
+        pytest.param(_call("GET", "/version", "Accept: application/yaml"), id="YAML"),
+        pytest.param(
+            _call("GET", "/version", "Connection: keep-alive", version="1.0"), id="HTTP/1.0"
+        ),
+    ],
+)
+async def test_an_answer_has_the_bytes_of_the_librarys_response(call, monkeypatch):
+    sent = await _answers(call, call)
+    monkeypatch.setattr("moorage.apiserver.http._Answer.is_for", lambda *_: False)
+    assert sent == await _answers(call, call)
+
+
+async def test_a_usual_answer_is_sent_as_one_piece_with_its_headers():
+    sent = await _answers(_call("GET", "/healthz"))
+    head, rest = sent.split(b"\r\n\r\n", 1)
+    assert head.startswith(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 2\r\nDate:"
+    )
+    assert rest.startswith(b"okHTTP/1.1 200 OK\r\n")
