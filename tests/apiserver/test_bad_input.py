@@ -369,3 +369,15 @@ async def test_a_grace_period_that_is_no_whole_number_is_refused(grace):
     await cluster.ok("POST", PODS, pod())
     status, found = await cluster.call("DELETE", f"{PODS}/a", {"gracePeriodSeconds": grace})
     assert (status, found["reason"]) == (400, "BadRequest")
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [("invalid", 400), ("5", 400), ("3m", 200), ("1h2.5s", 200), ("0s", 200), ("0", 200)],
+)
+async def test_a_timeout_of_a_call_is_a_duration(text, status):
+    found, answer = await Cluster().call("GET", "/version", query={"timeout": text})
+    assert found == status
+    if status == 400:
+        told = f'invalid timeout specified in the request URL - time: invalid duration "{text}"'
+        assert answer["message"] == told

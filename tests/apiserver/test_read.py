@@ -322,7 +322,12 @@ class TestForms:
             ),
             pytest.param("application/yaml", Form.OBJECT, id="YAML only"),
             pytest.param(
-                "application/json;as=Table;v=v1beta1;g=meta.k8s.io", None, id="an old Table only"
+                "application/json;as=Table;v=v1beta1;g=meta.k8s.io",
+                Form.TABLE,
+                id="an old Table only",
+            ),
+            pytest.param(
+                "application/json;as=Table;v=v2;g=meta.k8s.io", None, id="an unknown Table only"
             ),
         ],
     )
@@ -414,3 +419,12 @@ class TestForms:
                 }
             ],
         }
+
+
+async def test_a_table_of_the_old_version_says_so():
+    cluster = Cluster()
+    await cluster.ok("POST", CONFIG_MAPS, config_map())
+    old = "application/json;as=Table;v=v1beta1;g=meta.k8s.io"
+    table = await cluster.ok("GET", CONFIG_MAPS, accept=old)
+    assert (table["kind"], table["apiVersion"]) == ("Table", "meta.k8s.io/v1beta1")
+    assert {row["object"]["apiVersion"] for row in table["rows"]} == {"meta.k8s.io/v1beta1"}

@@ -24,6 +24,8 @@ SPOKEN_BUILT_IN = (*SPOKEN, PROTOBUF)
 """Media types of bodies and answers of built-in kinds."""
 _STREAMED = (JSON, PROTOBUF)
 _META = "meta.k8s.io"
+_METADATA_VERSIONS = ("v1",)
+_TABLE_VERSIONS = ("v1", "v1beta1")
 _AGGREGATED_FORM = ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")
 AGGREGATED = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """Content type of aggregated discovery."""
@@ -54,10 +56,13 @@ class Accepted(msgspec.Struct, frozen=True):
         Form of the object.
     media_type
         `JSON`, `YAML` or `PROTOBUF`.
+    version
+        Version of ``meta.k8s.io`` for a Table: ``v1`` or ``v1beta1``.
     """
 
     form: Form
     media_type: str = JSON
+    version: str = "v1"
 
 
 _AS_STORED = Accepted(Form.OBJECT)
@@ -108,7 +113,8 @@ def _negotiated(accept: str, streamed: bool, protobuf: bool, tables: bool) -> Ac
             continue
         if form is Form.TABLE and not tables:
             continue
-        return Accepted(form, media_type if media_type in served else JSON)
+        version = "v1" if form is Form.OBJECT else params["v"]
+        return Accepted(form, media_type if media_type in served else JSON, version)
     raise not_acceptable([f"{each};stream=watch" for each in served] if streamed else served)
 
 
@@ -182,7 +188,8 @@ def _form_of(
     if not wanted:
         # Parameters without `as` (pretty=1, charset) do not change the form.
         return Form.OBJECT
-    if params.get("g") != _META or params.get("v") != "v1":
-        return None
     form = _FORMS.get(wanted)
+    versions = _TABLE_VERSIONS if form is Form.TABLE else _METADATA_VERSIONS
+    if params.get("g") != _META or params.get("v") not in versions:
+        return None
     return None if form is Form.TABLE and media_type == PROTOBUF else form

@@ -30,7 +30,7 @@ class Renderer:
     ----------
     served
         The resource.
-    form
+    accepted
         Form that the client accepts.
     include_object
         ``None``, ``Metadata`` or ``Object``: the part of the object in each row of a Table.
@@ -43,9 +43,12 @@ class Renderer:
     stream_type = JSON
     """Media type of a watch."""
 
-    def __init__(self, served: Served, form: Form, *, include_object: str, now_ns: int) -> None:
+    def __init__(
+        self, served: Served, accepted: Accepted, *, include_object: str, now_ns: int
+    ) -> None:
         self.served = served
-        self.form = form
+        self.form = accepted.form
+        self._meta = f"meta.k8s.io/{accepted.version}"
         self.api_version = served.kind.resource.api_version
         self._include_object = include_object
         self._columns_told = False
@@ -107,7 +110,7 @@ class Renderer:
         if self.form is Form.METADATA:
             obj = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
         elif self.form is Form.TABLE:
-            obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "rows": []}
+            obj = {"kind": "Table", "apiVersion": self._meta, "rows": []}
         return self.event_of("BOOKMARK", obj | {"metadata": meta})
 
     def error(self, error: StatusError) -> bytes:
@@ -119,11 +122,11 @@ class Renderer:
         return encode({"type": change_type, "object": obj}) + b"\n"
 
     def _metadata(self, record: Record) -> bytes:
-        return encode(partial_metadata(self.served.from_stored(record.decode())))
+        return encode(partial_metadata(self.served.read(record)))
 
     def _table(self, records: Sequence[Record]) -> dict[str, Any]:
-        objs = (self.served.from_stored(record.decode()) for record in records)
-        return to_table(self.served.kind, objs, self.now_ns, self._include_object)
+        objs = (self.served.read(record) for record in records)
+        return to_table(self.served.kind, objs, self.now_ns, self._include_object, self._meta)
 
 
 def make_renderer(served: Served, accepted: Accepted, query: Query, now_ns: int) -> Renderer:
@@ -143,4 +146,4 @@ def make_renderer(served: Served, accepted: Accepted, query: Query, now_ns: int)
         from moorage.apiserver.protobuf.rendering import ProtobufRenderer
 
         make = ProtobufRenderer
-    return make(served, accepted.form, include_object=include, now_ns=now_ns)
+    return make(served, accepted, include_object=include, now_ns=now_ns)

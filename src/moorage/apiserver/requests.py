@@ -17,6 +17,7 @@ from moorage.apiserver.users import User
 __all__ = ["Query", "Reply", "Request", "User"]
 
 _WHOLE = re.compile("[+-]?[0-9]+")
+_DURATION = re.compile(r"[+-]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
 _INT64 = range(-(2**63), 2**63)
 # Length of the longest int64 in characters; Python refuses to parse numbers of thousands.
 _INT64_LENGTH_MAX = 20
@@ -130,6 +131,26 @@ class Query:
         if len(text) > _INT64_LENGTH_MAX or int(text) not in _INT64:
             raise bad_request(f"{shown}: value out of range ({name})")
         return int(text)
+
+
+def check_timeout(query: tuple[tuple[str, str], ...]) -> None:
+    """Refuse a ``timeout`` that is no duration; the server's own time limit holds for all calls.
+
+    Raises
+    ------
+    StatusError
+        400: not a duration as Go reads it.
+
+    Notes
+    -----
+    apiserver v1.36 pkg/endpoints/filters/request_deadline.go.
+    """
+    for name, text in query:
+        if name == "timeout" and text and not _DURATION.fullmatch(text):
+            raise bad_request(
+                "invalid timeout specified in the request URL - time: invalid duration "
+                f'"{text[:_SHOWN]}"'
+            )
 
 
 def version_number(text: str, *, field: str = "resourceVersion") -> int | None:

@@ -57,7 +57,7 @@ class Scaler:
         StatusError
             404: no such object.
         """
-        return _scale_of(get_record(self._world.store, target).decode(), _paths(target))
+        return _scale_of(target.served.read(get_record(self._world.store, target)), _paths(target))
 
     def change(self, target: Target, request: Request, query: Query) -> Obj:
         """Set the desired number of replicas; return the new ``Scale``.
@@ -70,7 +70,7 @@ class Scaler:
         """
         paths = _paths(target)
         record = get_record(self._world.store, target)
-        obj = target.served.from_stored(record.decode())
+        obj = target.served.read(record)
         sent = _wanted(_scale_of(obj, paths), request)
         replicas = _replicas(sent, target)
         meta = sent.get("metadata") or {}

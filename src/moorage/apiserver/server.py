@@ -55,7 +55,7 @@ from moorage.apiserver.rbac.impersonation import acting_user
 from moorage.apiserver.rbac.reviews import REVIEWS, Reviews, reviewed_resource
 from moorage.apiserver.record import Record, packed
 from moorage.apiserver.replies import status_reply
-from moorage.apiserver.requests import Query, Reply, Request, User
+from moorage.apiserver.requests import Query, Reply, Request, User, check_timeout
 from moorage.apiserver.resource_calls import ResourceCalls, kind_addressed
 from moorage.apiserver.routes import Routes, Target, resource_target
 from moorage.apiserver.status import (
@@ -355,6 +355,7 @@ class ApiServer:
         self._judge.close()
 
     def _answer(self, request: Request) -> Reply:
+        check_timeout(request.query)
         target = self._routes.find(request.path)
         if target is None:
             text = health(request.path, verbose="verbose" in Query(request.query))

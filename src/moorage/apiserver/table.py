@@ -18,10 +18,17 @@ _FINISHED = {
 }
 
 
+META_V1 = "meta.k8s.io/v1"
+
+
 def to_table(
-    kind: ServedKind, objs: Iterable[Obj], now_ns: int, include_object: str = "Metadata"
+    kind: ServedKind,
+    objs: Iterable[Obj],
+    now_ns: int,
+    include_object: str = "Metadata",
+    api_version: str = META_V1,
 ) -> dict[str, Any]:
-    """Render objects as a ``meta.k8s.io/v1`` Table.
+    """Render objects as a Table.
 
     Parameters
     ----------
@@ -33,6 +40,8 @@ def to_table(
         Wall-clock time from which ages are computed.
     include_object
         Part of the object in each row: ``None``, ``Metadata`` or ``Object``.
+    api_version
+        ``meta.k8s.io/v1`` or ``meta.k8s.io/v1beta1``.
 
     Returns
     -------
@@ -49,14 +58,16 @@ def to_table(
         raise ValueError(f'unrecognized includeObject value: "{include_object}"')
     return {
         "kind": "Table",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": api_version,
         "metadata": {},
         "columnDefinitions": [_definition(column) for column in kind.columns],
-        "rows": [table_row(kind, obj, now_ns, include_object) for obj in objs],
+        "rows": [table_row(kind, obj, now_ns, include_object, api_version) for obj in objs],
     }
 
 
-def table_row(kind: ServedKind, obj: Obj, now_ns: int, include_object: str) -> dict[str, Any]:
+def table_row(
+    kind: ServedKind, obj: Obj, now_ns: int, include_object: str, api_version: str
+) -> dict[str, Any]:
     """Render one object as a row of a Table."""
     row: dict[str, Any] = {"cells": kind.row(obj, now_ns)}
     phase = obj.get("status", {}).get("phase") if kind.resource.kind == "Pod" else None
@@ -70,17 +81,17 @@ def table_row(kind: ServedKind, obj: Obj, now_ns: int, include_object: str) -> d
             }
         ]
     if include_object == "Metadata":
-        row["object"] = partial_metadata(obj)
+        row["object"] = partial_metadata(obj, api_version)
     elif include_object == "Object":
         row["object"] = obj
     return row
 
 
-def partial_metadata(obj: Obj) -> dict[str, Any]:
+def partial_metadata(obj: Obj, api_version: str = META_V1) -> dict[str, Any]:
     """Render only the metadata of an object, as ``PartialObjectMetadata``."""
     return {
         "kind": "PartialObjectMetadata",
-        "apiVersion": "meta.k8s.io/v1",
+        "apiVersion": api_version,
         "metadata": obj.get("metadata", {}),
     }
 

@@ -35,11 +35,15 @@ class Served(msgspec.Struct, frozen=True):
         Rules of the stored form; another kind for a version that is not the stored one.
     custom
         The kind comes from a definition: stored objects may have any version.
+    renewed
+        Version of the last write that changed the definition's schema. Objects with a version up
+        to it may lack defaults, and get them when they are read.
     """
 
     kind: ServedKind
     stored_kind: ServedKind
     custom: bool = False
+    renewed: int = 0
 
     @property
     def shelf(self) -> str:
@@ -97,28 +101,45 @@ class Served(msgspec.Struct, frozen=True):
             self.rules.default(obj)
         return obj
 
-    def ruled_from_stored(self, obj: Obj) -> Obj:
+    def ruled(self, record: Record) -> Obj:
         """Return a stored object in the ruled form."""
-        return obj if self._stored_rules else self.from_stored(obj)
+        return record.decode() if self._stored_rules else self.read(record)
 
     def stored_from_ruled(self, obj: Obj) -> Obj:
         """Return the stored form of an object in the ruled form."""
-        return obj if self._stored_rules else self.to_stored(obj)
+        if self._stored_rules:
+            return obj
+        stored = self.to_stored(obj)
+        if self.custom and self.translated:
+            self.stored_kind.defaults(stored)
+        return stored
 
     def served_from_ruled(self, obj: Obj) -> Obj:
         """Return the served form of an object in the ruled form."""
         return self.from_stored(obj) if self._stored_rules else obj
+
+    def read(self, record: Record) -> Obj:
+        """Return a stored object in the served form.
+
+        Notes
+        -----
+        Upstream drops and defaults fields by the stored version whenever it reads an object.
+        """
+        obj = record.decode()
+        if record.version <= self.renewed:
+            self.stored_kind.default(obj)
+        return self.from_stored(obj)
 
     def data(self, record: Record) -> bytes:
         """Return a record's bytes in the served form."""
         if self.custom:
             # The version comes first in the stored bytes, and is nearly always the right one.
             head = b'{"apiVersion":"%s",' % self.kind.resource.api_version.encode()
-            if record.data.startswith(head):
+            if record.version > self.renewed and record.data.startswith(head):
                 return record.data
         elif not self.translated:
             return record.data
-        return _encode(self.from_stored(record.decode()))
+        return _encode(self.read(record))
 
     def fields(self, stored: Obj) -> Mapping[str, str]:
         """Return the values for field selectors."""

@@ -203,7 +203,7 @@ class Writer:
         patch = decode_json(request)
         record = get_record(self._world.store, target)
         # A shown Event has nulls, which are not values; the patch may add some.
-        shown = served.from_stored(record.decode())
+        shown = served.read(record)
         old = {key: value for key, value in shown.items() if value is not None}
         small = are_small(record.data, request.body)
         patched = apply_patch(old, patch, type_name, served.kind, small=small)
@@ -243,7 +243,7 @@ class Writer:
             new, managed = applied(None, config, writing, force=False)
             made = self.create_object(target, new, dry_run=dry_run, managed=managed)
             return Written(made, warnings, created=True)
-        live = served.from_stored(record.decode())
+        live = served.read(record)
         # Fields that only the server writes cannot belong to the caller.
         wanted = {key: config["metadata"].pop(key, None) for key in ("uid", "resourceVersion")}
         new, managed = applied(live, config, writing, force=query.flag("force"))
@@ -285,7 +285,7 @@ class Writer:
         sent = new["metadata"].get("managedFields")
         _check_preconditions(target, record, new["metadata"])
         agree_with_path(new, target)
-        old = served.ruled_from_stored(record.decode())
+        old = served.ruled(record)
         subresource = target.subresource or None
         new = served.to_ruled(new, status=subresource == "status")
         keep_system_fields(new, old)

@@ -38,6 +38,8 @@ class Definitions:
         # Definitions whose objects are being deleted: deletions of their objects are reported here,
         # too.
         self._emptying: set[str] = set()
+        # Name of a definition -> version of the last write that changed the schema of its objects.
+        self._renewed: dict[str, int] = {}
         world.on_write(DEFINITIONS, self._written)
 
     def load(self) -> None:
@@ -50,8 +52,11 @@ class Definitions:
             assert before is not None, "something was there to be removed"
             self._drop(before.name)
             self._emptying.discard(before.name)
+            self._renewed.pop(before.name, None)
             return
         definition = after.decode()
+        if before is None or _stored_schema(before.decode()) != _stored_schema(definition):
+            self._renewed[after.name] = after.version
         self._serve(definition)
         if definition["metadata"].get("deletionTimestamp") and after.name not in self._emptying:
             self._empty(definition)
@@ -65,12 +70,13 @@ class Definitions:
             return
         versions = definition["spec"]["versions"]
         stored = next(custom_kind(definition, each) for each in versions if each.get("storage"))
-        shelf = Served(stored, stored, custom=True)
+        renewed = self._renewed[name]
+        shelf = Served(stored, stored, custom=True, renewed=renewed)
         served = []
         for version in versions:
             if version.get("served"):
                 kind = stored if version.get("storage") else custom_kind(definition, version)
-                served.append(Served(kind, stored, custom=True))
+                served.append(Served(kind, stored, custom=True, renewed=renewed))
         # Built here, which may take long; used where the catalog is read.
         self._world.at_home(lambda: self._world.catalog.put_custom(name, served, shelf))
 
@@ -121,3 +127,8 @@ class Definitions:
         }
         put_condition(definition["status"], told, rfc3339(self._world.clock.now_ns()))
         self._world.put(self._served, definition)
+
+
+def _stored_schema(definition: Obj) -> object:
+    """Return the schema of the version that is stored."""
+    return next(each.get("schema") for each in definition["spec"]["versions"] if each["storage"])

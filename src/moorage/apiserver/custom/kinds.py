@@ -68,7 +68,7 @@ def custom_kind(definition: Obj, version: Mapping[str, Any]) -> ServedKind:
     has_rules = compiled_rules(schema).node is not None
 
     def check(new: Obj, old: Obj | None) -> list[FieldError]:
-        errors = validate(schema, new)
+        errors = validate(schema, new, old=old)
         if not has_rules:
             return errors
         if any(error.type in _BLOCKING for error in errors):

@@ -38,6 +38,9 @@ def _unknown(
     """Yield ((object with the field, path of this object), key) of each unknown field."""
     if isinstance(value, list):
         items = schema.get("items") or {}
+        if schema.get(PRESERVE) is True:
+            # The fields of the items are preserved, too.
+            items = {**items, PRESERVE: True}
         for index, element in enumerate(value):
             yield from _unknown(items, element, f"{path}[{index}]")
         return

@@ -7,7 +7,6 @@ in apiextensions-apiserver pkg/apiserver/validation. Rules in CEL come after it,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -22,8 +21,8 @@ INT_OR_STRING = "x-kubernetes-int-or-string"
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
-def validate(schema: Schema, value: Any, path: str = "") -> list[FieldError]:
-    """Return every error of a value.
+def validate(schema: Schema, value: Any, path: str = "", old: Any = None) -> list[FieldError]:
+    """Return every error of a value; an update may keep values that break the schema.
 
     Parameters
     ----------
@@ -33,7 +32,17 @@ def validate(schema: Schema, value: Any, path: str = "") -> list[FieldError]:
         Decoded JSON.
     path
         Path of the value, ``spec.replicas``; empty for the object itself.
+    old
+        The value before an update; None where there was none, or where nothing tells which it was,
+        as for items of a list without keys.
+
+    Notes
+    -----
+    Kept values: apiextensions-apiserver v1.36 pkg/apiserver/validation/ratcheting.go. Here a list
+    that is kept may also have an item or a key twice.
     """
+    if old is not None and value == old and _same(value, old):
+        return []
     if value is None:
         if schema.get("nullable"):
             return []
@@ -48,9 +57,14 @@ def validate(schema: Schema, value: Any, path: str = "") -> list[FieldError]:
     form = schema.get("format")
     if form and not has_format(form, value):
         errors.append(_wrong(path, value, f'must be of type {form}: "{value}"'))
-    for kinds, check in _CHECKS:
-        if isinstance(value, kinds) and not isinstance(value, bool):
-            errors += check(schema, value, path)
+    if isinstance(value, dict):
+        errors += _check_object(schema, value, path, old)
+    elif isinstance(value, list):
+        errors += _check_list(schema, value, path, old)
+    elif isinstance(value, str):
+        errors += _check_text(schema, value, path)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        errors += _check_number(schema, value, path)
     return errors + _check_combined(schema, value, path)
 
 
@@ -133,7 +147,7 @@ def _check_text(schema: Schema, value: str, path: str) -> list[FieldError]:
     return errors
 
 
-def _check_list(schema: Schema, value: list[Any], path: str) -> list[FieldError]:
+def _check_list(schema: Schema, value: list[Any], path: str, old: Any) -> list[FieldError]:
     errors = []
     most, least = schema.get("maxItems"), schema.get("minItems")
     if most is not None and len(value) > most:
@@ -144,25 +158,38 @@ def _check_list(schema: Schema, value: list[Any], path: str) -> list[FieldError]
         errors.append(_wrong(path, value, "shouldn't contain duplicates"))
     items = schema.get("items")
     if items:
+        before = _by_key(schema, old)
         for index, element in enumerate(value):
-            errors += validate(items, element, f"{path}[{index}]")
+            kept = before.get(_encode(_keys_of(schema, element))) if before else None
+            errors += validate(items, element, f"{path}[{index}]", kept)
     return errors + _check_list_type(schema, value, path)
+
+
+def _by_key(schema: Schema, old: Any) -> dict[bytes, Any]:
+    """Return the items of an old list by their keys; none for a list without keys."""
+    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(old, list):
+        return {}
+    return {_encode(_keys_of(schema, each)): each for each in old}
+
+
+def _keys_of(schema: Schema, element: Any) -> Any:
+    """Return what tells an item from the others: its keys, or the whole item."""
+    if schema.get("x-kubernetes-list-type") != "map" or not isinstance(element, dict):
+        return element
+    properties = (schema.get("items") or {}).get("properties") or {}
+    keys = schema.get("x-kubernetes-list-map-keys") or []
+    return {key: element.get(key, properties.get(key, {}).get("default")) for key in keys}
 
 
 def _check_list_type(schema: Schema, value: list[Any], path: str) -> list[FieldError]:
     """Check that the items of a set, or the keys of a map, differ."""
     kind = schema.get("x-kubernetes-list-type")
-    if kind not in ("set", "map"):
-        return []
-    keys = schema.get("x-kubernetes-list-map-keys") or []
     errors = []
     seen: set[bytes] = set()
     for index, element in enumerate(value):
-        shown = element
-        if kind == "map":
-            if not isinstance(element, dict):
-                continue
-            shown = {key: _key_of(schema, element, key) for key in keys}
+        if kind not in ("set", "map") or (kind == "map" and not isinstance(element, dict)):
+            continue
+        shown = _keys_of(schema, element)
         identity = _encode(shown)
         if identity in seen:
             errors.append(duplicate(f"{path}[{index}]", shown))
@@ -170,12 +197,7 @@ def _check_list_type(schema: Schema, value: list[Any], path: str) -> list[FieldE
     return errors
 
 
-def _key_of(schema: Schema, element: Mapping[str, Any], key: str) -> Any:
-    properties = (schema.get("items") or {}).get("properties") or {}
-    return element.get(key, properties.get(key, {}).get("default"))
-
-
-def _check_object(schema: Schema, value: dict[str, Any], path: str) -> list[FieldError]:
+def _check_object(schema: Schema, value: dict[str, Any], path: str, old: Any) -> list[FieldError]:
     prefix = f"{path}." if path else ""
     errors = []
     most, least = schema.get("maxProperties"), schema.get("minProperties")
@@ -191,20 +213,14 @@ def _check_object(schema: Schema, value: dict[str, Any], path: str) -> list[Fiel
     errors += [required(prefix + n) for n in schema.get("required") or [] if n not in value]
     properties = schema.get("properties") or {}
     rest = schema.get("additionalProperties")
+    atomic = schema.get("x-kubernetes-map-type") == "atomic"
+    before = old if isinstance(old, dict) and not atomic else {}
     for key, member in value.items():
         if key in properties:
-            errors += validate(properties[key], member, prefix + key)
+            errors += validate(properties[key], member, prefix + key, before.get(key))
         elif isinstance(rest, dict):
-            errors += validate(rest, member, prefix + key)
+            errors += validate(rest, member, prefix + key, before.get(key))
     return errors
-
-
-_CHECKS: tuple[tuple[Any, Callable[[Schema, Any, str], list[FieldError]]], ...] = (
-    ((int, float), _check_number),
-    (str, _check_text),
-    (list, _check_list),
-    (dict, _check_object),
-)
 
 
 def _check_combined(schema: Schema, value: Any, path: str) -> list[FieldError]:
