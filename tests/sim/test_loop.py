@@ -89,3 +89,57 @@ def test_the_wall_clock_of_a_process_jumps_and_its_monotonic_clock_does_not() ->
     clock.jump(30)
     assert clock.now_ns() - base.now_ns() == 30_000_000_000
     assert clock.monotonic_ns() == base.monotonic_ns()
+
+
+def test_a_process_is_killed_between_two_steps_of_one_moment() -> None:
+    async def steps(noted: list[str]) -> None:
+        for number in range(4):
+            noted.append(f"step {number}")
+            await aio.sleep(0)
+
+    async def scenario(process: Process, noted: list[str]) -> None:
+        task = start(process, steps(noted))
+        process.after_steps(2, process.kill)
+        await aio.sleep(1)
+        noted.append(f"{process.steps} steps")
+        process.revive()
+        await task
+
+    assert play(scenario) == ["step 0", "step 1", "2 steps", "step 2", "step 3"]
+
+
+def test_what_is_due_after_steps_belongs_to_no_process() -> None:
+    async def scenario(process: Process, noted: list[str]) -> None:
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            process.stop()
+            loop.call_later(10, process.go_on)
+
+        task = start(process, ticks(noted))
+        process.after_steps(3, stop)
+        await aio.sleep(5)
+        noted.append("stopped")
+        await task
+
+    assert play(scenario) == ["tick 0", "tick 1", "stopped", "tick 2", "tick 3", "ends"]
+
+
+def test_a_process_does_not_stop_any_more_when_what_is_due_is_forgotten() -> None:
+    async def scenario(process: Process, noted: list[str]) -> None:
+        process.after_steps(2, process.kill)
+        process.forget_due()
+        await start(process, ticks(noted))
+
+    assert play(scenario)[-1] == "ends"
+
+
+def test_nothing_is_due_in_a_process_that_is_revived() -> None:
+    async def scenario(process: Process, noted: list[str]) -> None:
+        task = start(process, ticks(noted))
+        process.after_steps(3, lambda: noted.append("due"))
+        process.kill()
+        process.revive()
+        await task
+
+    assert "due" not in play(scenario)

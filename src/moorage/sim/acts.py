@@ -77,21 +77,42 @@ class Disturb(Act, frozen=True, kw_only=True):
 
 
 class Stop(Act, frozen=True, kw_only=True):
-    """A scheduler, or all ``nodes`` agents, stop as by SIGSTOP, and go on after a while."""
+    """A program stops as by SIGSTOP, and goes on after a while.
+
+    Parameters
+    ----------
+    process
+        A scheduler, or all ``nodes`` agents.
+    seconds
+        How long it is stopped.
+    steps
+        Steps that a scheduler still runs after the moment: it is stopped at any await.
+    """
 
     process: str
     seconds: float
+    steps: int = 0
 
 
 class Kill(Act, frozen=True, kw_only=True):
     """A program is killed as by SIGKILL, or asked to end; another is started after a while.
 
-    The programs are the schedulers, and the ``nodes`` agents, which are killed in either case.
+    Parameters
+    ----------
+    process
+        A scheduler, or the ``nodes`` agents, which are killed in either case.
+    signal
+        How it ends.
+    seconds
+        Time until another is started.
+    steps
+        Steps that a scheduler still runs after the moment: it is killed at any await.
     """
 
     process: str
     signal: Literal["KILL", "TERM"]
     seconds: float
+    steps: int = 0
 
 
 class Reload(Act, frozen=True, kw_only=True):

@@ -77,6 +77,11 @@ class Replica:
         return f"{self.name}.{self.life}"
 
     @property
+    def runs(self) -> bool:
+        """Whether this life is neither stopped nor killed."""
+        return self.process.running and not self.process.dead
+
+    @property
     def leading(self) -> bool:
         """Whether this life may write now."""
         elector = self.scheduler.elector if self.scheduler else None
@@ -127,7 +132,8 @@ class SimCluster:
         self.api = ApiServer(all_kinds(), clock=clock, streams=self._streams)
         bootstrap(self.api)
         self.history = History(self.api, clock)
-        self.server = Server(Process("server"))
+        self._processes: list[Process] = []
+        self.server = Server(self._process("server"))
         self.weathers: dict[str, Weather] = {}
         self.replicas: dict[str, Replica] = {}
         self.failures: list[str] = []
@@ -147,8 +153,8 @@ class SimCluster:
         self._dead: list[Process] = []
         self._tasks = TaskOwner(self._failed)
         self.user = self._client("user")
-        self._parts = Process("parts")
-        self.agents = Process("nodes")
+        self._parts = self._process("parts")
+        self.agents = self._process("nodes")
         """The life of now of the node agents."""
         self.played: dict[str, dict[str, Any]] = {}
         """The nodes that agents play, by name, as they joined; those that are gone included."""
@@ -202,7 +208,7 @@ class SimCluster:
 
     def revive_agents(self) -> None:
         """Start agents for every node that is still there."""
-        self.agents = Process("nodes")
+        self.agents = self._process("nodes")
         left = [node for name, node in self.played.items() if name in self.history.nodes]
         self._play(left)
 
@@ -218,6 +224,16 @@ class SimCluster:
         await self._tasks.cancel_all()
         await self.server.close()
         self.api.close()
+
+    @property
+    def steps(self) -> int:
+        """Number of steps that all programs together have run."""
+        return sum(each.steps for each in self._processes)
+
+    def _process(self, name: str) -> Process:
+        process = Process(name)
+        self._processes.append(process)
+        return process
 
     def spawn(self, work: Any) -> None:
         """Start a task of an administrator."""
@@ -236,7 +252,7 @@ class SimCluster:
         """Start a scheduler that does not run."""
         replica = self.replicas[name]
         replica.life += 1
-        replica.process = Process(replica.identity)
+        replica.process = self._process(replica.identity)
         self.trace.note(replica.identity, "starts")
         replica.process.run(self._start, replica)
 

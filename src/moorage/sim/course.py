@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.sim import acts
-from moorage.sim.acts import AnyAct, Script, Strike
+from moorage.sim.acts import AnyAct, Script
 from moorage.sim.administrator import Autoscaler, drain
 from moorage.sim.cluster import SimCluster
-from moorage.sim.faults import Spell, WireFault
 from moorage.sim.history import Write, group_of
 from moorage.sim.invariants.at_rest import broken_at_rest
 from moorage.sim.invariants.at_writes import broken_by
@@ -26,25 +23,12 @@ from moorage.sim.invariants.seen import Seen, is_leaving
 from moorage.sim.invariants.waiting import PLACED
 from moorage.sim.log_watch import watched_log
 from moorage.sim.loop import run_simulated
+from moorage.sim.striker import Striker
 from moorage.sim.user_calls import call
 from moorage.testing.builders import pod_manifest
 
 # Within this time a watch without faults tells everything.
 _FRESH_SECONDS = 8.0
-# How long a fault may keep a watch from telling something: with the waits between new tries, or
-# until a silent connection is given up.
-_BLIND_SECONDS: dict[WireFault, float] = {
-    "watch-slow": 10.0,
-    "watch-cut": 60.0,
-    "watch-gone": 60.0,
-    "watch-silent": 700.0,
-    "refused": 60.0,
-    "lost": 60.0,
-    "answer-lost": 60.0,
-    "error-500": 60.0,
-    "busy-429": 60.0,
-}
-_OUTAGE_BLIND_SECONDS = 90.0
 # Schedulers are looked into no more once so many breaches are known: the first ones tell the most.
 _BREACHES_MOST = 20
 
@@ -72,6 +56,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         Pods that schedulers bound and evicted.
     struck
         How often each fault struck.
+    steps
+        Steps of all programs: a task runs in one step from one await to the next.
     covered
         What the run led through: pairs of states that followed each other in the life of a pod,
         with the event that led there, and the faults that struck.
@@ -85,6 +71,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     bound: int
     evicted: int
     struck: dict[str, int]
+    steps: int = 0
     covered: frozenset[str] = frozenset()
 
 
@@ -106,10 +93,8 @@ class _Course:
         self._breaches: list[Breach] = []
         self._bound = 0
         self._evicted = 0
-        self._away_until_ns = -(10**18)
-        self._stopped: dict[str, float] = {}
-        # By life of a scheduler: the longest time for which it was stopped.
         self._cluster = SimCluster(script.seed, clock, on_write=self._written, setup=script.setup)
+        self._striker = Striker(self._cluster)
 
     async def run(self) -> Outcome:
         script, cluster = self._script, self._cluster
@@ -143,7 +128,7 @@ class _Course:
             (act.at + act.seconds for act in self._script.acts if isinstance(act, _LASTING)),
             default=0.0,
         )
-        await self._wait_until(longest + 1)
+        await self._wait_until(max(longest, self._striker.end()) + 1)
         cluster.server.cut()
         await self._soothe()
         self._cluster.trace.note("simulation", "rests")
@@ -196,6 +181,7 @@ class _Course:
             bound=self._bound,
             evicted=self._evicted,
             struck=struck,
+            steps=cluster.steps,
             covered=frozenset(_covered(cluster, struck)),
         )
 
@@ -207,14 +193,9 @@ class _Course:
             return
         cluster = self._cluster
         replica = cluster.replicas[name]
-        now_ns, blind = write.at_ns, _FRESH_SECONDS + self._stopped.get(write.by, 0.0)
-        if now_ns - self._away_until_ns < _OUTAGE_BLIND_SECONDS * NS_PER_SECOND:
-            blind = _OUTAGE_BLIND_SECONDS
-        for fault, seconds in _BLIND_SECONDS.items():
-            struck_ns = replica.weather.struck_ns.get(fault)
-            if struck_ns is not None and now_ns - struck_ns < seconds * NS_PER_SECOND:
-                blind = max(blind, seconds)
-        seen = Seen(write=write, history=cluster.history, horizon_ns=round(blind * NS_PER_SECOND))
+        blind_ns = replica.weather.blind_ns(write.at_ns)
+        horizon_ns = blind_ns + round(_FRESH_SECONDS * NS_PER_SECOND)
+        seen = Seen(write=write, history=cluster.history, horizon_ns=horizon_ns)
         self._bound += seen.binds
         group = group_of(seen.pod) if seen.binds else ""
         gone_ns = cluster.history.member_gone_ns.get(group) if group else None
@@ -244,101 +225,18 @@ class _Course:
                 self._administer(act)
             case _:
                 cluster.trace.note("fault", msgspec.json.encode(act).decode())
-                self._strike(act)
+                self._striker.strike(act)
 
     def _administer(self, act: acts.Drain | acts.Autoscale) -> None:
         """Start a tool of an administrator, which works for a while."""
         cluster = self._cluster
         cluster.trace.note("administrator", msgspec.json.encode(act).decode())
         if isinstance(act, acts.Drain):
-            end_ns = self._end_ns(act.seconds)
+            end_ns = self._clock.monotonic_ns() + round(act.seconds * NS_PER_SECOND)
             cluster.spawn(drain(cluster.user, cluster.history, act.node, end_ns=end_ns))
             return
         scaler = Autoscaler(cluster.user, cluster.history, self._clock, join=cluster.join)
         cluster.spawn(scaler.run(act.seconds))
-
-    def _strike(self, act: Strike) -> None:
-        cluster = self._cluster
-        match act:
-            case acts.Disturb():
-                until_ns = self._end_ns(act.seconds)
-                if act.process in cluster.weathers:
-                    spell = Spell(act.fault, act.rate, until_ns)
-                    cluster.weathers[act.process].add(spell)
-            case acts.Stop():
-                self._stop(act)
-            case acts.Kill():
-                self._kill(act)
-            case acts.Reload():
-                self._reload(act)
-            case acts.Jump():
-                if act.process in cluster.replicas:
-                    cluster.replicas[act.process].clock.jump(act.seconds)
-            case acts.Outage():
-                self._outage(act)
-
-    def _end_ns(self, seconds: float) -> int:
-        return self._clock.monotonic_ns() + round(seconds * NS_PER_SECOND)
-
-    def _reload(self, act: acts.Reload) -> None:
-        replica = self._cluster.replicas.get(act.process)
-        if replica is not None and replica.process.running and not replica.process.dead:
-            replica.process.run(self._cluster.reload, act.process, act.setup)
-
-    def _stop(self, act: acts.Stop) -> None:
-        if act.process == "nodes":
-            self._stop_agents(act.seconds)
-            return
-        replica = self._cluster.replicas.get(act.process)
-        if replica is None or not replica.process.running or replica.process.dead:
-            return
-        replica.process.stop()
-        longest = max(act.seconds, self._stopped.get(replica.identity, 0.0))
-        self._stopped[replica.identity] = longest
-        _later(act.seconds, replica.process.go_on)
-
-    def _stop_agents(self, seconds: float) -> None:
-        agents = self._cluster.agents
-        if agents.running and not agents.dead:
-            agents.stop()
-            _later(seconds, agents.go_on)
-
-    def _kill(self, act: acts.Kill) -> None:
-        cluster = self._cluster
-        if act.process == "nodes":
-            if cluster.agents.running and not cluster.agents.dead:
-                cluster.kill_agents()
-                _later(act.seconds, cluster.revive_agents)
-            return
-        replica = cluster.replicas.get(act.process)
-        if replica is None or not replica.process.running or replica.process.dead:
-            return
-        if act.signal == "KILL":
-            cluster.kill(act.process)
-        else:
-            cluster.end(act.process)
-        life = replica.life
-
-        def again() -> None:
-            if replica.life == life:
-                cluster.start_replica(act.process)
-
-        _later(act.seconds, again)
-
-    def _outage(self, act: acts.Outage) -> None:
-        cluster, clock = self._cluster, self._clock
-        until_ns = self._end_ns(act.seconds)
-        self._away_until_ns = max(self._away_until_ns, until_ns)
-        cluster.server.down = True
-        cluster.server.cut()
-
-        def back() -> None:
-            cluster.server.down = clock.monotonic_ns() < self._away_until_ns
-
-        if act.forgets:
-            cluster.forget_history()
-        # A timer may be early by the rounding of seconds.
-        _later(act.seconds + 0.001, back)
 
 
 def _covered(cluster: SimCluster, struck: Iterable[str]) -> Iterator[str]:
@@ -358,7 +256,3 @@ def _without_names(cause: str) -> str:
 
 
 _LASTING = acts.Stop | acts.Kill | acts.Outage | acts.Disturb | acts.Drain | acts.Autoscale
-
-
-def _later(seconds: float, act: Any) -> None:
-    asyncio.get_running_loop().call_later(seconds, act)

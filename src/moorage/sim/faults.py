@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, get_args
 
 import msgspec
 
+from moorage.base.clock import NS_PER_SECOND
 from moorage.base.rng import Random
 
 WireFault = Literal[
@@ -38,6 +41,22 @@ WIRE_FAULTS: tuple[WireFault, ...] = get_args(WireFault)
 
 _SLOW_SECONDS = 2.0
 _LATE_SECONDS = 5.0
+
+# How long a fault may keep a watch from telling something: with the waits between new tries, or
+# until a silent connection is given up.
+_BLIND_SECONDS: Mapping[WireFault, float] = MappingProxyType(
+    {
+        "watch-slow": 10.0,
+        "watch-cut": 60.0,
+        "watch-gone": 60.0,
+        "watch-silent": 700.0,
+        "refused": 60.0,
+        "lost": 60.0,
+        "answer-lost": 60.0,
+        "error-500": 60.0,
+        "busy-429": 60.0,
+    }
+)
 
 
 class Spell(msgspec.Struct, frozen=True):
@@ -73,8 +92,8 @@ class Weather:
         self.cleared = asyncio.Event()
         self.struck: dict[WireFault, int] = {}
         """How often each fault struck."""
-        self.struck_ns: dict[WireFault, int] = {}
-        """When each fault struck last, nanoseconds."""
+        # One blind time may begin before the last one is over: then both are one.
+        self._blind_from_ns = self._blind_to_ns = -(10**18)
 
     def add(self, spell: Spell) -> None:
         """Let a fault strike until its end."""
@@ -94,9 +113,19 @@ class Weather:
         for spell in self._spells:
             if spell.fault == fault and now_ns < spell.until_ns and self._rng.random() < spell.rate:
                 self.struck[fault] = self.struck.get(fault, 0) + 1
-                self.struck_ns[fault] = now_ns
+                self.blind(now_ns, _BLIND_SECONDS.get(fault, 0.0))
                 return True
         return False
+
+    def blind(self, now_ns: int, seconds: float) -> None:
+        """Note that the program may hear of nothing for so many seconds from now."""
+        if now_ns > self._blind_to_ns:
+            self._blind_from_ns = now_ns
+        self._blind_to_ns = max(self._blind_to_ns, now_ns + round(seconds * NS_PER_SECOND))
+
+    def blind_ns(self, now_ns: int) -> int:
+        """Return for how long the program may have heard of nothing, nanoseconds; 0 for none."""
+        return now_ns - self._blind_from_ns if now_ns <= self._blind_to_ns else 0
 
     def seconds(self, now_ns: int, *, slow: WireFault = "slow") -> float:
         """Return the time that a message takes one way."""

@@ -31,19 +31,44 @@ class Process:
     ----------
     running, dead
         False while the process is stopped; True once it was killed.
+    steps
+        Number of its callbacks that have run. A task runs in one callback from one await to the
+        next, so between two steps is every place where a process can be interrupted.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.running = True
         self.dead = False
+        self.steps = 0
         self._held: list[_Callback] = []
+        self._due: list[tuple[int, Callable[[], object]]] = []
         self._context = contextvars.copy_context()
         self._context.run(_CURRENT.set, self)
 
     def run(self, function: Callable[..., T], *args: Any) -> T:
         """Call a function in this process: the tasks that it starts belong to the process."""
         return self._context.run(function, *args)
+
+    def after_steps(self, steps: int, act: Callable[[], object]) -> None:
+        """Call a function, of no process, once so many more steps have run."""
+        if steps:
+            self._due.append((self.steps + steps, act))
+        else:
+            contextvars.Context().run(act)
+
+    def forget_due(self) -> None:
+        """Do nothing of what is still due after some steps."""
+        self._due.clear()
+
+    def step(self) -> None:
+        """Count a step that has run, and do what is due after it."""
+        self.steps += 1
+        if self._due:
+            due = [act for at, act in self._due if at <= self.steps]
+            self._due = [each for each in self._due if each[0] > self.steps]
+            for act in due:
+                contextvars.Context().run(act)
 
     def stop(self) -> None:
         """Hold every callback back from now on."""
@@ -60,6 +85,7 @@ class Process:
     def kill(self) -> None:
         """Run nothing of this process again."""
         self.dead = True
+        self.forget_due()
 
     def revive(self) -> None:
         """Let a killed process run to its end, so that nothing is left when a simulation ends."""
@@ -97,6 +123,7 @@ class _Callback:
             self.process.hold(self)
         else:
             self.function(*self.args)
+            self.process.step()
 
     def again(self) -> None:
         """Run after having been held back, unless it was cancelled meanwhile."""

@@ -218,6 +218,7 @@ def _report(script: Script, outcome: Outcome, *, trace: bool, pod: str, output: 
         "seed": outcome.seed,
         "acts": len(script.acts),
         "seconds": outcome.seconds,
+        "steps": outcome.steps,
         "bound": outcome.bound,
         "evicted": outcome.evicted,
         "struck": outcome.struck,

@@ -39,8 +39,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     Parameters
     ----------
-    runs, acts
-        Scripts that were played, and their acts.
+    runs, acts, steps
+        Scripts that were played, their acts, and the steps of all programs in them.
     seconds, simulated_seconds
         Time that passed, and time that passed in the clusters.
     covered
@@ -51,6 +51,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     runs: int
     acts: int
+    steps: int
     seconds: float
     simulated_seconds: float
     covered: int
@@ -60,8 +61,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """Return the report for people."""
         ratio = self.simulated_seconds / self.seconds if self.seconds else 0.0
         lines = [
-            f"{self.runs} runs, {self.acts} acts in {self.seconds:.0f} s; simulated time to real "
-            f"time {ratio:.0f}:1; {self.covered} different things covered"
+            f"{self.runs} runs, {self.acts} acts and {self.steps} steps of programs in "
+            f"{self.seconds:.0f} s; simulated time to real time {ratio:.0f}:1; {self.covered} "
+            "different things covered"
         ]
         lines += [
             f"{each.invariant}: seed {each.seed}, after {each.runs} runs and "
@@ -88,6 +90,7 @@ class Hunt:
         self._begin_ns = clock.monotonic_ns()
         self._runs = 0
         self._acts = 0
+        self._steps = 0
         self._simulated = 0.0
         self._broken: dict[str, Broken] = {}
         self._scripts: dict[str, Script] = {}
@@ -105,6 +108,7 @@ class Hunt:
     def _take(self, found: Found) -> None:
         self._runs += 1
         self._acts += len(found.script.acts)
+        self._steps += found.outcome.steps
         self._simulated += found.outcome.seconds
         for breach in found.outcome.breaches:
             if breach.invariant not in self._broken:
@@ -130,6 +134,7 @@ class Hunt:
         return Report(
             runs=self._runs,
             acts=self._acts,
+            steps=self._steps,
             seconds=self._seconds,
             simulated_seconds=self._simulated,
             covered=len(self._steering.covered),

@@ -21,7 +21,7 @@ def summary(script: Script, outcome: Outcome) -> str:
     struck = ", ".join(f"{fault} {count}" for fault, count in sorted(faults.items()))
     lines = [
         f"seed {outcome.seed}: {len(script.acts)} acts, {outcome.seconds:.0f} s of the cluster, "
-        f"{outcome.bound} pods bound, {outcome.evicted} evicted",
+        f"{outcome.steps} steps of programs, {outcome.bound} pods bound, {outcome.evicted} evicted",
         f"faults: {struck or 'none'}",
         f"trace: {len(outcome.lines)} lines, sha256 {outcome.digest}",
     ]

@@ -27,16 +27,29 @@ def _wire(plot: Plot) -> None:
     )
 
 
+def _some_steps(plot: Plot) -> int:
+    """Draw a number of steps: none, some of what is under way, or up to ten seconds of them."""
+    return plot.rng.choice((0, plot.rng.randrange(60), plot.rng.randrange(300)))
+
+
 def _stop(plot: Plot) -> None:
     seconds = plot.rng.choice((0.01, 1.0, 5.0, 20.0, 120.0))
-    plot.made.append(acts.Stop(at=plot.now, process=plot.a_scheduler(), seconds=seconds))
+    plot.made.append(
+        acts.Stop(at=plot.now, process=plot.a_scheduler(), seconds=seconds, steps=_some_steps(plot))
+    )
 
 
 def _kill(plot: Plot) -> None:
     signal: Literal["KILL", "TERM"] = "KILL" if plot.rng.random() < 0.5 else "TERM"
     seconds = plot.rng.uniform(0.1, 10)
     plot.made.append(
-        acts.Kill(at=plot.now, process=plot.a_scheduler(), signal=signal, seconds=seconds)
+        acts.Kill(
+            at=plot.now,
+            process=plot.a_scheduler(),
+            signal=signal,
+            seconds=seconds,
+            steps=_some_steps(plot),
+        )
     )
 
 

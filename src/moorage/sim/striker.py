@@ -1,0 +1,145 @@
+"""The faults of programs and of the server, carried out on a cluster."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from moorage.base.clock import NS_PER_SECOND
+from moorage.sim import acts
+from moorage.sim.acts import Strike
+from moorage.sim.cluster import Replica, SimCluster
+from moorage.sim.faults import Spell
+
+# So long after an outage or a stop of a scheduler, new tries may still wait.
+_BLIND_SECONDS = 90.0
+
+
+class Striker:
+    """Lets faults begin, and end in their time.
+
+    Parameters
+    ----------
+    cluster
+        The cluster that is struck.
+    """
+
+    def __init__(self, cluster: SimCluster) -> None:
+        self._cluster = cluster
+        self._clock = cluster.clock
+        self._away_until_ns = -(10**18)
+        # When the last scheduler that was stopped or killed after some steps is back.
+        self._back_ns = 0
+
+    def end(self) -> float:
+        """Let no fault begin any more; return when the last scheduler is back, seconds."""
+        for replica in self._cluster.replicas.values():
+            replica.process.forget_due()
+        return self._back_ns / NS_PER_SECOND
+
+    def strike(self, act: Strike) -> None:
+        """Let a fault begin."""
+        cluster = self._cluster
+        match act:
+            case acts.Disturb():
+                until_ns = self._end_ns(act.seconds)
+                if act.process in cluster.weathers:
+                    spell = Spell(act.fault, act.rate, until_ns)
+                    cluster.weathers[act.process].add(spell)
+            case acts.Stop():
+                self._stop(act)
+            case acts.Kill():
+                self._kill(act)
+            case acts.Reload():
+                self._reload(act)
+            case acts.Jump():
+                if act.process in cluster.replicas:
+                    cluster.replicas[act.process].clock.jump(act.seconds)
+            case acts.Outage():
+                self._outage(act)
+
+    def _end_ns(self, seconds: float) -> int:
+        return self._clock.monotonic_ns() + round(seconds * NS_PER_SECOND)
+
+    def _reload(self, act: acts.Reload) -> None:
+        replica = self._cluster.replicas.get(act.process)
+        if replica is not None and replica.runs:
+            replica.process.run(self._cluster.reload, act.process, act.setup)
+
+    def _stop(self, act: acts.Stop) -> None:
+        if act.process == "nodes":
+            self._stop_agents(act.seconds)
+            return
+        replica = self._cluster.replicas.get(act.process)
+        if replica is not None and replica.runs:
+            replica.process.after_steps(act.steps, partial(self._stop_replica, replica, act))
+
+    def _stop_replica(self, replica: Replica, act: acts.Stop) -> None:
+        process = replica.process
+        if not replica.runs:
+            return
+        self._cluster.trace.note(replica.identity, f"is stopped after {process.steps} steps")
+        process.stop()
+        replica.weather.blind(self._clock.monotonic_ns(), act.seconds + _BLIND_SECONDS)
+        self._comes_back(act.seconds, process.go_on)
+
+    def _stop_agents(self, seconds: float) -> None:
+        agents = self._cluster.agents
+        if agents.running and not agents.dead:
+            agents.stop()
+            _later(seconds, agents.go_on)
+
+    def _kill(self, act: acts.Kill) -> None:
+        cluster = self._cluster
+        if act.process == "nodes":
+            if cluster.agents.running and not cluster.agents.dead:
+                cluster.kill_agents()
+                _later(act.seconds, cluster.revive_agents)
+            return
+        replica = cluster.replicas.get(act.process)
+        if replica is not None and replica.runs:
+            replica.process.after_steps(act.steps, partial(self._kill_replica, replica, act))
+
+    def _kill_replica(self, replica: Replica, act: acts.Kill) -> None:
+        cluster, life = self._cluster, replica.life
+        if not replica.runs:
+            return
+        steps = replica.process.steps
+        cluster.trace.note(replica.identity, f"gets SIG{act.signal} after {steps} steps")
+        if act.signal == "KILL":
+            cluster.kill(act.process)
+        else:
+            cluster.end(act.process)
+
+        def again() -> None:
+            if replica.life == life:
+                cluster.start_replica(act.process)
+
+        self._comes_back(act.seconds, again)
+
+    def _comes_back(self, seconds: float, back: Callable[[], object]) -> None:
+        """Bring a scheduler back after a while; the rest waits for it."""
+        self._back_ns = max(self._back_ns, self._end_ns(seconds))
+        _later(seconds, back)
+
+    def _outage(self, act: acts.Outage) -> None:
+        cluster, clock = self._cluster, self._clock
+        until_ns = self._end_ns(act.seconds)
+        self._away_until_ns = max(self._away_until_ns, until_ns)
+        for weather in cluster.weathers.values():
+            weather.blind(clock.monotonic_ns(), act.seconds + _BLIND_SECONDS)
+        cluster.server.down = True
+        cluster.server.cut()
+
+        def back() -> None:
+            cluster.server.down = clock.monotonic_ns() < self._away_until_ns
+
+        if act.forgets:
+            cluster.forget_history()
+        # A timer may be early by the rounding of seconds.
+        _later(act.seconds + 0.001, back)
+
+
+def _later(seconds: float, act: Callable[[], object]) -> None:
+    asyncio.get_running_loop().call_later(seconds, act)
