@@ -51,6 +51,14 @@ class Patch(Act, frozen=True, kw_only=True):
     api_version: str | None = None
 
 
+class Bind(Act, frozen=True, kw_only=True):
+    """Another scheduler binds a pod, as it stands, to a node."""
+
+    pod: str
+    node: str
+    namespace: str = "default"
+
+
 class Join(Act, frozen=True, kw_only=True):
     """A node that an agent plays joins the cluster."""
 
@@ -178,7 +186,7 @@ class Outage(Act, frozen=True, kw_only=True):
 Strike = Disturb | Stop | Kill | Jump | Outage | Reload
 """What happens to a program."""
 
-AnyAct = Create | Delete | Patch | Join | Look | Drain | Autoscale | Strike
+AnyAct = Create | Delete | Patch | Bind | Join | Look | Drain | Autoscale | Strike
 
 FAULTS: tuple[type[Act], ...] = (Disturb, Stop, Kill, Jump, Outage)
 

@@ -214,7 +214,7 @@ class _Course:
     async def _do(self, act: AnyAct) -> None:
         cluster = self._cluster
         match act:
-            case acts.Create() | acts.Delete() | acts.Patch():
+            case acts.Create() | acts.Delete() | acts.Patch() | acts.Bind():
                 if refused := await call(cluster.user, act):
                     cluster.trace.note("user", f"is refused: {refused}")
             case acts.Look():

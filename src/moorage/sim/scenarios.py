@@ -8,18 +8,21 @@ from types import MappingProxyType
 import msgspec
 
 from moorage.base.errors import UsageError
+from moorage.base.rng import Streams
 from moorage.sim.acts import Script
 from moorage.sim.users.groups import GROUP_WANTS, GROUPS, TEAM_WANTS, TEAMS
+from moorage.sim.users.neighbours import NEIGHBOURS
 from moorage.sim.users.nodes import NODES
 from moorage.sim.users.operations import OPERATIONS
 from moorage.sim.users.plot import Maker, Mix, Plot
 from moorage.sim.users.pods import PODS
 from moorage.sim.users.quotas import QUOTA_WANTS, QUOTAS, found_namespaces
+from moorage.sim.users.ranks import RANKS
 from moorage.sim.users.sets import SETS
 from moorage.sim.users.stored import STORED
 from moorage.sim.users.strikes import FAULT_KINDS
 from moorage.sim.users.trouble import ERRANDS, TROUBLE
-from moorage.sim.users.wants import WANTS, Want
+from moorage.sim.users.wants import ALONE, WANTS, Want
 
 _PLAIN = (*PODS, *SETS, *NODES)
 
@@ -36,18 +39,28 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
 )
 """What users do, by the configuration of the schedulers."""
 
+_WAITS = (*WANTS, *NEIGHBOURS, *RANKS)
+
 ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
     {
-        "default": (*WANTS, *STORED, *GROUP_WANTS, *TROUBLE),
-        "coscheduling": (*WANTS, *TEAM_WANTS, *TROUBLE),
-        "errand": (*WANTS, *TROUBLE, *ERRANDS, *ERRANDS),
-        "quotas": (*WANTS, *QUOTA_WANTS),
-        "mischief": (*WANTS, *STORED, *GROUP_WANTS),
-        "extender": (*WANTS, *STORED),
-        "extenders": (*WANTS, *STORED),
+        "default": (*_WAITS, *STORED, *GROUP_WANTS, *TROUBLE),
+        "coscheduling": (*_WAITS, *TEAM_WANTS, *TROUBLE),
+        "errand": (*_WAITS, *TROUBLE, *ERRANDS, *ERRANDS),
+        "quotas": (*_WAITS, *QUOTA_WANTS),
+        "mischief": (*_WAITS, *STORED, *GROUP_WANTS),
+        "extender": (*_WAITS, *STORED),
+        "extenders": (*_WAITS, *STORED),
     }
 )
 """The things that pods wait for, by the configuration of the schedulers."""
+
+ONE_BY_ONE: tuple[tuple[str, Want], ...] = (
+    *(("default", want) for want in (*ALL_WANTS["default"], *ALONE)),
+    *(("coscheduling", want) for want in TEAM_WANTS),
+    *(("errand", want) for want in ERRANDS),
+    *(("quotas", want) for want in QUOTA_WANTS),
+)
+"""Every thing that a pod can wait for, once, with a configuration in which it can."""
 
 
 FOUNDERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType({"quotas": (found_namespaces,)})
@@ -67,6 +80,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         Pods that wait for one thing each, which comes at the end.
     looks
         Whether four of five scripts look at the cluster after each of these things.
+    alone
+        Whether there is one of these pods alone, with the configuration that it needs.
     faults
         Kinds of faults, keys of `FAULT_KINDS`.
     rate
@@ -85,6 +100,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 60
     wants: int = 0
     looks: bool = False
+    alone: bool = False
     faults: tuple[str, ...] = ()
     rate: float = 0.0
     setups: tuple[str, ...] = ("default", "mischief", "default", "coscheduling")
@@ -94,6 +110,10 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     def script(self, seed: int) -> Script:
         """Return the script of a seed."""
         setup = self.setups[seed % len(self.setups)]
+        wants = ALL_WANTS[setup]
+        if self.alone:
+            setup, want = Streams(seed).stream("alone").choice(ONE_BY_ONE)
+            wants = (want,)
         mix = Mix(
             nodes=self.nodes,
             steps=self.steps,
@@ -102,8 +122,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             faults=[each for kind in self.faults for each in FAULT_KINDS[kind]],
             rate=self.rate,
             wants=self.wants,
-            looks=self.looks and seed % 5 > 0,
-            want=ALL_WANTS[setup],
+            looks=self.looks and (self.alone or seed % 5 > 0),
+            want=wants,
             founders=FOUNDERS.get(setup, ()),
             setup=setup,
             rest_seconds=self.rest_seconds,
@@ -124,6 +144,15 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             looks=True,
             setups=("default", "errand", "default", "coscheduling"),
             rest_seconds=60.0,
+        ),
+        "alone": Scenario(
+            summary="One scheduler; one pod waits for one thing, and gets it.",
+            nodes=1,
+            steps=0,
+            wants=1,
+            looks=True,
+            alone=True,
+            rest_seconds=40.0,
         ),
         "late": Scenario(
             summary="Two schedulers, every fault; pods wait for one thing each, and get it.",
@@ -184,7 +213,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
 )
 
 
-IN_TURN = (
+_LONG = (
     "calm",
     "wants",
     "late",
@@ -199,7 +228,12 @@ IN_TURN = (
     "operations",
     "extenders",
 )
-"""The scenarios of a hunt through all; short ones that find much come more often."""
+
+IN_TURN = ("alone", *(name for long in _LONG for name in (long, "alone")))
+"""The scenarios of a hunt through all; short ones that find much come more often.
+
+Their number has no divisor in common with the numbers of set-ups, so each meets each.
+"""
 
 
 def scenario(name: str) -> Scenario:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
+from moorage.api.meta import ObjectReference
 from moorage.api.resources import ELASTIC_QUOTAS, ResourceType, by_kind
 from moorage.base.errors import MoorageError
 from moorage.client.requests import MERGE_PATCH, patch_body
@@ -11,7 +12,7 @@ from moorage.sim import acts
 
 _CUSTOM = (COSCHEDULING_POD_GROUPS, ELASTIC_QUOTAS)
 
-UserAct = acts.Create | acts.Delete | acts.Patch
+UserAct = acts.Create | acts.Delete | acts.Patch | acts.Bind
 
 
 async def call(client: Client, act: UserAct) -> str:
@@ -32,6 +33,9 @@ async def call(client: Client, act: UserAct) -> str:
             case acts.Delete():
                 resource = _resource(act.kind, act.api_version)
                 await client.delete(resource, act.name, namespace=act.namespace)
+            case acts.Bind():
+                target = ObjectReference(kind="Pod", namespace=act.namespace, name=act.pod)
+                await client.bind(target, node_name=act.node)
             case acts.Patch():
                 await client.patch(
                     _resource(act.kind, act.api_version),

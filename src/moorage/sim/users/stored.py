@@ -115,8 +115,11 @@ def _only_user_goes(plot: Plot, tag: str) -> Maker:
     return lambda later: later.delete("Pod", holder)
 
 
-def _attachment_goes(plot: Plot, tag: str) -> Maker:
-    """Wait until the node, which attaches one volume, has room for another volume."""
+def _attached(plot: Plot, tag: str) -> tuple[str, str]:
+    """Let a node attach the one volume it can, while a pod waits with another volume.
+
+    Returns the node, and the pod that has the volume.
+    """
     node = own_node(plot, tag)
     plot.create(_class(tag, waits=False, provisioner=_NONE))
     for each in "ab":
@@ -125,15 +128,35 @@ def _attachment_goes(plot: Plot, tag: str) -> Maker:
     plot.create(_csi_node(node, 1))
     plot.now += 1.0
     holder = own_pod(plot, tag, f"{tag}-h", cpu="100m", volumes=_mounting(f"{tag}-ca"))
-    plot.now += 1.0
+    plot.now += 2.0
     own_pod(plot, tag, cpu="100m", volumes=_mounting(f"{tag}-cb"))
+    return node, holder
+
+
+def _attachment_goes(plot: Plot, tag: str) -> Maker:
+    _, holder = _attached(plot, tag)
+    return lambda later: later.delete("Pod", holder)
+
+
+def _limit_is_raised(plot: Plot, tag: str) -> Maker:
+    node, _ = _attached(plot, tag)
     more = {"spec": _csi_node(node, 2)["spec"]}
-    return plot.rng.choice(
-        (
-            lambda later: later.delete("Pod", holder),
-            lambda later: later.patch("CSINode", node, more, namespace=""),
-        )
-    )
+    return lambda later: later.patch("CSINode", node, more, namespace="")
+
+
+def _two_for_one_volume(plot: Plot, tag: str) -> Maker:
+    """Let two pods with a claim each find one volume at the same time; a second one comes later."""
+    own_node(plot, tag)
+    plot.create(_class(tag, provisioner=_NONE))
+    for each in "ab":
+        plot.create(_claim(f"{tag}-c{each}", tag))
+    plot.create(_volume(f"{tag}-va", tag, tag))
+    plot.now += 1.0
+    for each in "ab":
+        own_pod(plot, tag, f"{tag}-{each}", cpu="100m", volumes=_mounting(f"{tag}-c{each}"))
+        plot.now -= 0.3
+    plot.now += 0.3
+    return lambda later: later.create(_volume(f"{tag}-vb", tag, tag))
 
 
 def _csi_node(node: str, count: int) -> Manifest:
@@ -155,7 +178,7 @@ def _device_class(tag: str) -> Manifest:
     }
 
 
-def _slice(tag: str, node: str) -> Manifest:
+def _slice(tag: str, node: str, devices: int = 1) -> Manifest:
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
@@ -164,7 +187,7 @@ def _slice(tag: str, node: str) -> Manifest:
             "driver": f"{tag}.example.com",
             "nodeName": node,
             "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": "d0"}],
+            "devices": [{"name": f"d{number}"} for number in range(devices)],
         },
     }
 
@@ -183,11 +206,11 @@ def _claiming(name: str) -> dict[str, Any]:
     return {"cpu": "100m", "resourceClaims": [{"name": "one", "resourceClaimName": name}]}
 
 
-def _device_comes(plot: Plot, tag: str) -> Maker:
-    """Wait for the claim, the class or the devices: whichever is left out comes last."""
+def _lacks(plot: Plot, tag: str, part: int) -> Maker:
+    """Wait for one of three parts: the class of devices, the devices, or the claim."""
     node = own_node(plot, tag)
     parts = [_device_class(tag), _slice(tag, node), _resource_claim(tag, f"{tag}-c")]
-    missing = parts.pop(plot.rng.randrange(len(parts)))
+    missing = parts.pop(part)
     for each in parts:
         plot.create(each)
     plot.now += 0.5
@@ -195,7 +218,20 @@ def _device_comes(plot: Plot, tag: str) -> Maker:
     return lambda later: later.create(missing)
 
 
-def _device_goes_free(plot: Plot, tag: str) -> Maker:
+def _device_class_comes(plot: Plot, tag: str) -> Maker:
+    return _lacks(plot, tag, 0)
+
+
+def _slice_comes(plot: Plot, tag: str) -> Maker:
+    return _lacks(plot, tag, 1)
+
+
+def _resource_claim_comes(plot: Plot, tag: str) -> Maker:
+    return _lacks(plot, tag, 2)
+
+
+def _two_for_one_device(plot: Plot, tag: str) -> str:
+    """Let one pod have the device that another one waits for; return the first."""
     node = own_node(plot, tag)
     plot.create(_device_class(tag))
     plot.create(_slice(tag, node))
@@ -205,7 +241,19 @@ def _device_goes_free(plot: Plot, tag: str) -> Maker:
     holder = own_pod(plot, tag, f"{tag}-h", **_claiming(f"{tag}-a"))
     plot.now += 1.0
     own_pod(plot, tag, **_claiming(f"{tag}-b"))
+    return holder
+
+
+def _device_goes_free(plot: Plot, tag: str) -> Maker:
+    holder = _two_for_one_device(plot, tag)
     return lambda later: later.delete("Pod", holder)
+
+
+def _slice_grows(plot: Plot, tag: str) -> Maker:
+    """Wait for a second device in the slice that is known."""
+    _two_for_one_device(plot, tag)
+    more = {"spec": {"devices": _slice(tag, "", 2)["spec"]["devices"]}}
+    return lambda later: later.patch("ResourceSlice", tag, more, namespace="")
 
 
 STORED: tuple[Want, ...] = (
@@ -215,7 +263,12 @@ STORED: tuple[Want, ...] = (
     _reach_comes,
     _only_user_goes,
     _attachment_goes,
-    _device_comes,
+    _limit_is_raised,
+    _two_for_one_volume,
+    _device_class_comes,
+    _slice_comes,
+    _resource_claim_comes,
     _device_goes_free,
+    _slice_grows,
 )
 """The things of storage and devices that a pod can wait for."""

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from moorage.sim import acts
-from moorage.sim.users.plot import HOST, ZONE, Maker, Plot
+from moorage.sim.users.plot import ZONE, Maker, Plot
 from moorage.testing.builders import node_manifest, pod_manifest
 
 Want = Callable[[Plot, str], Maker]
@@ -37,21 +37,41 @@ def own_pod(plot: Plot, tag: str, name: str = "", **fields: Any) -> str:
     return name
 
 
-def _holder(plot: Plot, tag: str, **fields: Any) -> str:
+def holder_pod(plot: Plot, tag: str, **fields: Any) -> str:
     """Create a pod that is on the node before the waiting one comes."""
     name = own_pod(plot, tag, f"{tag}-h", **fields)
     plot.now += 1.0
     return name
 
 
+def _taint(value: str = "v", effect: str = "NoSchedule", key: str = "k") -> dict[str, str]:
+    return {"key": key, "value": value, "effect": effect}
+
+
 def _taint_goes(plot: Plot, tag: str) -> Maker:
-    node = own_node(plot, tag, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
+    node = own_node(plot, tag, taints=[_taint()])
     own_pod(plot, tag)
     return lambda later: later.patch("Node", node, {"spec": {"taints": None}}, namespace="")
 
 
+def _taint_softens(plot: Plot, tag: str) -> Maker:
+    """Replace a taint by one that is only a wish, or leave one of two that is tolerated."""
+    hard = plot.rng.choice(("NoSchedule", "NoExecute"))
+    node = own_node(plot, tag, taints=[_taint(effect=hard), _taint(key="mine")])
+    own_pod(plot, tag, tolerations=[{"key": "mine", "operator": "Exists"}])
+    left = [*plot.rng.choice(([], [_taint(effect="PreferNoSchedule")])), _taint(key="mine")]
+    return lambda later: later.patch("Node", node, {"spec": {"taints": left}}, namespace="")
+
+
+def _taint_changes(plot: Plot, tag: str) -> Maker:
+    """Give a taint the value that the pod tolerates."""
+    node = own_node(plot, tag, taints=[_taint("other")])
+    own_pod(plot, tag, tolerations=[{"key": "k", "operator": "Equal", "value": "v"}])
+    return lambda later: later.patch("Node", node, {"spec": {"taints": [_taint()]}}, namespace="")
+
+
 def _toleration_comes(plot: Plot, tag: str) -> Maker:
-    own_node(plot, tag, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
+    own_node(plot, tag, taints=[_taint()])
     pod = own_pod(plot, tag, tolerations=[{"key": "other", "operator": "Exists"}])
     both = [{"key": "other", "operator": "Exists"}, {"key": "k", "operator": "Exists"}]
     return lambda later: later.patch("Pod", pod, {"spec": {"tolerations": both}})
@@ -61,6 +81,24 @@ def _cordon_goes(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag, unschedulable=True)
     own_pod(plot, tag)
     return lambda later: later.patch("Node", node, {"spec": {"unschedulable": None}}, namespace="")
+
+
+def _cordon_goes_alone(plot: Plot, tag: str) -> Maker:
+    """Take a cordon back before the node controller has put its taint on the node."""
+    seconds = plot.rng.uniform(20, 30)
+    for fault in ("refused", "watch-silent"):
+        strike = acts.Disturb(
+            at=plot.now, process="controllers", fault=fault, rate=1.0, seconds=seconds
+        )
+        plot.made.append(strike)
+    plot.now += 1.0
+    node = node_manifest(f"{tag}-n", cpu="2", labels={"want": tag}, unschedulable=True)
+    plot.made.append(acts.Join(at=plot.now, node=node))
+    plot.now += 1.0
+    own_pod(plot, tag)
+    plot.now += 3.0
+    plot.patch("Node", f"{tag}-n", {"spec": {"unschedulable": None}}, namespace="")
+    return lambda later: None
 
 
 def _label_comes(plot: Plot, tag: str) -> Maker:
@@ -95,7 +133,7 @@ def _node_comes(plot: Plot, tag: str) -> Maker:
 
 def _room_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
-    holder = _holder(plot, tag)
+    holder = holder_pod(plot, tag)
     own_pod(plot, tag)
     return lambda later: later.delete("Pod", holder)
 
@@ -103,7 +141,7 @@ def _room_comes(plot: Plot, tag: str) -> Maker:
 def _holder_ends(plot: Plot, tag: str) -> Maker:
     """Let the holder of the room succeed, which frees the room without a deletion."""
     own_node(plot, tag)
-    holder = _holder(plot, tag)
+    holder = holder_pod(plot, tag)
     own_pod(plot, tag)
     done = {"status": {"phase": "Succeeded"}}
     return lambda later: later.patch("Pod", holder, done, subresource="status")
@@ -111,7 +149,7 @@ def _holder_ends(plot: Plot, tag: str) -> Maker:
 
 def _slot_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag, pods="1")
-    holder = _holder(plot, tag, cpu="100m")
+    holder = holder_pod(plot, tag, cpu="100m")
     own_pod(plot, tag, cpu="100m")
     return lambda later: later.delete("Pod", holder)
 
@@ -126,107 +164,50 @@ def _resource_comes(plot: Plot, tag: str) -> Maker:
     return lambda later: later.patch("Node", node, status, namespace="", subresource="status")
 
 
+def _resource_grows(plot: Plot, tag: str) -> Maker:
+    """Wait for more of one resource that the node has, the others staying as they are."""
+    resource, much = plot.rng.choice((("cpu", "6"), ("memory", "64Gi"), ("pods", "5")))
+    node = own_node(plot, tag, pods="1")
+    if resource == "pods":
+        holder_pod(plot, tag, cpu="100m")
+        own_pod(plot, tag, cpu="100m")
+    else:
+        pod = pod_manifest(f"{tag}-p", cpu="1", memory="1Gi", node_selector={"want": tag})
+        pod["spec"]["containers"][0]["resources"]["requests"][resource] = _HALF_OF[much]
+        plot.create(pod)
+    status = {"status": {"capacity": {resource: much}, "allocatable": {resource: much}}}
+    return lambda later: later.patch("Node", node, status, namespace="", subresource="status")
+
+
+_HALF_OF = {"6": "3", "64Gi": "32Gi"}
+
+
+def _holder_shrinks(plot: Plot, tag: str) -> Maker:
+    """Let the holder of the room ask for less, by a resize in place."""
+    own_node(plot, tag)
+    holder = holder_pod(plot, tag)
+    own_pod(plot, tag)
+    less = [{"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]
+    return lambda later: later.patch(
+        "Pod", holder, {"spec": {"containers": less}}, subresource="resize"
+    )
+
+
+def _pods_before_node(plot: Plot, tag: str) -> Maker:
+    """Let a node come whose room is taken by a pod that has been bound to it before."""
+    own_pod(plot, tag, f"{tag}-h", node_name=f"{tag}-n", schedulerName="other")
+    plot.now += 1.0
+    node = node_manifest(f"{tag}-n", cpu="2", labels={"want": tag})
+    plot.made.append(acts.Join(at=plot.now, node=node))
+    own_pod(plot, tag)
+    return lambda later: later.delete("Pod", f"{tag}-h")
+
+
 def _port_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
-    holder = _holder(plot, tag, cpu="100m", host_ports=[7070])
+    holder = holder_pod(plot, tag, cpu="100m", host_ports=[7070])
     own_pod(plot, tag, cpu="100m", host_ports=[7070])
     return lambda later: later.delete("Pod", holder)
-
-
-def _term(tag: str, key: str = HOST) -> dict[str, Any]:
-    return {"labelSelector": {"matchLabels": {"app": tag}}, "topologyKey": key}
-
-
-def _apart(tag: str) -> dict[str, Any]:
-    return {
-        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [_term(tag)]},
-    }
-
-
-def _near(tag: str) -> dict[str, Any]:
-    term = _term(tag, ZONE)
-    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-
-
-def _rival_goes(plot: Plot, tag: str) -> Maker:
-    """Anti-affinity of the waiting pod, or of the pod that is there."""
-    own_node(plot, tag)
-    fields: dict[str, Any] = {"cpu": "100m", "labels": {"app": tag}}
-    choosy = {**fields, "affinity": _apart(tag)}
-    first, second = plot.rng.choice(((fields, choosy), (choosy, fields)))
-    holder = _holder(plot, tag, **first)
-    own_pod(plot, tag, **second)
-    return lambda later: later.delete("Pod", holder)
-
-
-def _rival_relabelled(plot: Plot, tag: str) -> Maker:
-    own_node(plot, tag)
-    holder = _holder(plot, tag, cpu="100m", labels={"app": tag})
-    own_pod(plot, tag, cpu="100m", affinity=_apart(tag))
-    return lambda later: later.patch("Pod", holder, {"metadata": {"labels": {"app": "no-more"}}})
-
-
-def _friend_comes(plot: Plot, tag: str) -> Maker:
-    own_node(plot, tag)
-    own_pod(plot, tag, cpu="100m", affinity=_near(tag))
-    return lambda later: _friend(later, tag)
-
-
-def _friend(plot: Plot, tag: str) -> None:
-    own_pod(plot, tag, f"{tag}-f", cpu="100m", labels={"app": tag})
-
-
-def _friend_relabelled(plot: Plot, tag: str) -> Maker:
-    own_node(plot, tag)
-    holder = _holder(plot, tag, cpu="100m", labels={"app": "not-yet"})
-    own_pod(plot, tag, cpu="100m", affinity=_near(tag))
-    return lambda later: later.patch("Pod", holder, {"metadata": {"labels": {"app": tag}}})
-
-
-def _friend_gets_zone(plot: Plot, tag: str) -> Maker:
-    """Put the friend's node into the zone of the node that the waiting pod selects."""
-    own_node(plot, tag)
-    far = own_node(plot, f"{tag}-far")
-    own_pod(plot, f"{tag}-far", cpu="100m", labels={"app": tag})
-    plot.now += 1.0
-    own_pod(plot, tag, cpu="100m", affinity=_near(tag))
-    return lambda later: later.patch(
-        "Node", far, {"metadata": {"labels": {ZONE: tag}}}, namespace=""
-    )
-
-
-def _evenly(tag: str) -> list[dict[str, Any]]:
-    return [
-        {
-            "maxSkew": 1,
-            "topologyKey": ZONE,
-            "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {"matchLabels": {"app": tag}},
-        }
-    ]
-
-
-def _balance_comes(plot: Plot, tag: str) -> Maker:
-    """One zone has a pod more; the other is full. The pod that is too many goes."""
-    own_node(plot, tag, name=f"{tag}-a", labels={ZONE: f"{tag}-a"})
-    own_node(plot, tag, name=f"{tag}-b", labels={ZONE: f"{tag}-b"}, unschedulable=True)
-    fields: dict[str, Any] = {"cpu": "100m", "labels": {"app": tag}}
-    holder = _holder(plot, tag, **fields)
-    own_pod(plot, tag, topologySpreadConstraints=_evenly(tag), **fields)
-    return plot.rng.choice(
-        (
-            lambda later: later.delete("Pod", holder),
-            lambda later: later.patch("Pod", holder, {"metadata": {"labels": {"app": "other"}}}),
-            lambda later: _forced(later, tag, f"{tag}-b"),
-            lambda later: later.delete("Node", f"{tag}-b", namespace=""),
-        )
-    )
-
-
-def _forced(plot: Plot, tag: str, node: str) -> None:
-    """Another scheduler puts a pod on a node, whatever our scheduler thinks of it."""
-    fields = {"cpu": "100m", "labels": {"app": tag}, "node_name": node}
-    own_pod(plot, tag, f"{tag}-f", schedulerName="other", **fields)
 
 
 def _gate_opens(plot: Plot, tag: str) -> Maker:
@@ -235,32 +216,22 @@ def _gate_opens(plot: Plot, tag: str) -> Maker:
     return lambda later: later.patch("Pod", pod, {"spec": {"schedulingGates": []}})
 
 
-def _victim(plot: Plot, tag: str) -> Maker:
-    """Let a more important pod make room for itself."""
+def _one_after_another(plot: Plot, tag: str) -> Maker:
+    """Let pods come within milliseconds, and then nothing more."""
     own_node(plot, tag)
-    _holder(plot, tag, priorityClassName="low")
-    own_pod(plot, tag, priorityClassName=plot.rng.choice(("high", "top")))
-    return lambda later: None
 
+    def gift(later: Plot) -> None:
+        for number in range(4):
+            own_pod(later, tag, f"{tag}-{number}", cpu="100m")
+            later.now += later.rng.uniform(0, 0.06) - 0.3
 
-def _nominated_goes(plot: Plot, tag: str) -> Maker:
-    """Delete the preemptor while its victim ends, which leaves the room to a lesser pod."""
-    own_node(plot, tag)
-    _holder(plot, tag, priorityClassName="low", terminationGracePeriodSeconds=25)
-    preemptor = own_pod(plot, tag, f"{tag}-top", priorityClassName="top")
-    own_pod(plot, tag)
-    return lambda later: later.delete("Pod", preemptor)
-
-
-def _never_preempts(plot: Plot, tag: str) -> Maker:
-    own_node(plot, tag)
-    holder = _holder(plot, tag, priorityClassName="low")
-    own_pod(plot, tag, priorityClassName="polite")
-    return lambda later: later.delete("Pod", holder)
+    return gift
 
 
 WANTS: tuple[Want, ...] = (
     _taint_goes,
+    _taint_softens,
+    _taint_changes,
     _toleration_comes,
     _cordon_goes,
     _label_comes,
@@ -268,18 +239,16 @@ WANTS: tuple[Want, ...] = (
     _node_comes,
     _room_comes,
     _holder_ends,
+    _holder_shrinks,
     _slot_comes,
     _resource_comes,
+    _resource_grows,
+    _pods_before_node,
     _port_comes,
-    _rival_goes,
-    _rival_relabelled,
-    _friend_comes,
-    _friend_relabelled,
-    _friend_gets_zone,
-    _balance_comes,
     _gate_opens,
-    _victim,
-    _nominated_goes,
-    _never_preempts,
+    _one_after_another,
 )
-"""The things that a pod can wait for, those of volumes, devices and groups left out."""
+"""The things of a pod and its node that the pod can wait for."""
+
+ALONE: tuple[Want, ...] = (_cordon_goes_alone,)
+"""Things whose making disturbs other pods that wait."""

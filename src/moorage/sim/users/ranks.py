@@ -1,0 +1,116 @@
+"""Pods that wait for room that a more important pod has, wants, or has been promised."""
+
+from __future__ import annotations
+
+from moorage.sim import acts
+from moorage.sim.users.plot import Maker, Plot
+from moorage.sim.users.wants import Want, holder_pod, own_node, own_pod
+from moorage.testing.builders import pod_manifest
+
+
+def _victim(plot: Plot, tag: str) -> Maker:
+    """Let a more important pod make room for itself."""
+    own_node(plot, tag)
+    holder_pod(plot, tag, priorityClassName="low")
+    own_pod(plot, tag, priorityClassName=plot.rng.choice(("high", "top")))
+    return lambda later: None
+
+
+def _nominated_goes(plot: Plot, tag: str) -> Maker:
+    """Delete the preemptor while its victim ends, which leaves the room to a lesser pod."""
+    own_node(plot, tag)
+    holder_pod(plot, tag, priorityClassName="low", terminationGracePeriodSeconds=25)
+    preemptor = own_pod(plot, tag, f"{tag}-top", priorityClassName="top")
+    own_pod(plot, tag)
+    return lambda later: later.delete("Pod", preemptor)
+
+
+def _never_preempts(plot: Plot, tag: str) -> Maker:
+    own_node(plot, tag)
+    holder = holder_pod(plot, tag, priorityClassName="low")
+    own_pod(plot, tag, priorityClassName="polite")
+    return lambda later: later.delete("Pod", holder)
+
+
+def _polite_pod_waits(plot: Plot, tag: str) -> Maker:
+    """Let a pod that evicts nobody come long after everything else, and then leave."""
+    own_node(plot, tag)
+    holder_pod(plot, tag, priorityClassName="low")
+
+    def gift(later: Plot) -> None:
+        later.now += 10.0
+        polite = own_pod(later, tag, priorityClassName="polite")
+        later.now += 3.0
+        later.delete("Pod", polite)
+
+    return gift
+
+
+def _promised(plot: Plot, tag: str) -> str:
+    """Promise a node's room to a pod that waits for a label; return the pod's name."""
+    node = own_node(plot, tag)
+    pod = own_pod(
+        plot,
+        tag,
+        f"{tag}-first",
+        priorityClassName="polite",
+        node_selector={"want": tag, "ready-for": tag},
+    )
+    plot.now += 1.0
+    status = {"status": {"nominatedNodeName": node}}
+    plot.patch("Pod", pod, status, subresource="status")
+    plot.now += 10.0
+    own_pod(plot, tag)
+    return pod
+
+
+def _promised_pod_goes(plot: Plot, tag: str) -> Maker:
+    """Delete the pod to which the room was promised, which leaves it to a lesser pod."""
+    first = _promised(plot, tag)
+    return lambda later: later.delete("Pod", first)
+
+
+def _promise_ends(plot: Plot, tag: str) -> Maker:
+    """Take the promise back, while the pod waits on."""
+    first = _promised(plot, tag)
+    status = {"status": {"nominatedNodeName": None}}
+    return lambda later: later.patch("Pod", first, status, subresource="status")
+
+
+def _leaves_slowly(plot: Plot, tag: str) -> Maker:
+    """Delete a waiting pod that a finalizer holds, and let its room come then."""
+    own_node(plot, tag)
+    holder = holder_pod(plot, tag)
+    pod = pod_manifest(f"{tag}-p", cpu="1500m", memory="64Mi", node_selector={"want": tag})
+    pod["metadata"]["finalizers"] = ["example.com/slow"]
+    plot.create(pod)
+    plot.now += 1.0
+    plot.delete("Pod", f"{tag}-p")
+
+    def gift(later: Plot) -> None:
+        later.delete("Pod", holder)
+        later.now += 10.0
+        later.patch("Pod", f"{tag}-p", {"metadata": {"finalizers": None}})
+
+    return gift
+
+
+def _bound_again(plot: Plot, tag: str) -> Maker:
+    """Let another scheduler bind a pod that has a node to another node."""
+    own_node(plot, tag)
+    other = own_node(plot, f"{tag}-other")
+    holder = holder_pod(plot, tag)
+    return lambda later: later.made.append(acts.Bind(at=later.now, pod=holder, node=other))
+
+
+RANKS: tuple[Want, ...] = (
+    _victim,
+    _nominated_goes,
+    _never_preempts,
+    _polite_pod_waits,
+    _promised_pod_goes,
+    _promise_ends,
+    _leaves_slowly,
+    _bound_again,
+)
+"""The things that happen between pods of different importance."""

@@ -1,0 +1,60 @@
+"""Pods that wait for one thing: each waits as long as the thing does not come, and no longer."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.sim.course import Outcome, play
+from moorage.sim.scenarios import ONE_BY_ONE, scenario
+from moorage.sim.users.plot import Maker, Mix, Plot
+from moorage.sim.users.wants import Want
+
+# Wants that show what must not happen; there the gift places no further pod.
+_OTHERS = {"_victim", "_cordon_goes_alone", "_polite_pod_waits", "_leaves_slowly", "_bound_again"}
+
+
+def played(setup: str, want: Want, *, given: bool) -> Outcome:
+    """Return the end of a script with one want, whose gift may be kept back."""
+
+    def half(plot: Plot, tag: str) -> Maker:
+        gift = want(plot, tag)
+        plot.now += 8.0
+        return gift if given else lambda later: None
+
+    mix = Mix(
+        nodes=1,
+        steps=0,
+        replicas=1,
+        users=(),
+        wants=1,
+        want=[half],
+        looks=True,
+        setup=setup,
+        rest_seconds=40.0,
+    )
+    return play(Plot(2, mix).script())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("setup", "want"),
+    [pytest.param(*each, id=each[1].__name__.strip("_")) for each in ONE_BY_ONE],
+)
+def test_a_pod_waits_for_its_thing(setup: str, want: Want) -> None:
+    without, outcome = (played(setup, want, given=given) for given in (False, True))
+    assert without.breaches == outcome.breaches == ()
+    if want.__name__ not in _OTHERS:
+        assert outcome.bound > without.bound
+
+
+def test_a_seed_of_alone_has_one_want_and_its_configuration() -> None:
+    scripts = [scenario("alone").script(seed) for seed in range(40)]
+    assert {script.setup for script in scripts} >= {"default", "errand"}
+    assert len({len(script.acts) for script in scripts}) > 5
+
+
+def test_a_pod_that_has_a_node_is_not_bound_again() -> None:
+    [want] = [want for _, want in ONE_BY_ONE if want.__name__ == "_bound_again"]
+    outcome = played("default", want, given=True)
+    assert any("409" in line or "is refused" in line for line in outcome.lines)
+    assert outcome.breaches == ()
