@@ -193,7 +193,7 @@ class FilterAnswer:
         return cls(None, None, checks=checks)
 
     def __len__(self) -> int:
-        return len(self.code_n if self._failed_n is None else self._failed_n)
+        return len(self._checks[0][0] if self._checks else self.code_n)  # codes may not be made yet
 
     @property
     def code_n(self) -> CodeArray:

@@ -48,7 +48,16 @@ def ask_filters(attempt: Attempt, view: NodeView, *, only: Iterable[int]) -> Fil
 
 
 def ask_into(filtered: FilterPass, attempt: Attempt, forms: FilterForms, view: NodeView) -> None:
-    """Ask one plugin about a view and record its answer in the filter result on that view.
+    """Ask one plugin about a view and record its answer in the filter result on that view."""
+    answer = ask_beside(filtered, attempt, forms, view)
+    if answer is not None:
+        filtered.record(forms.index, answer)
+
+
+def ask_beside(
+    filtered: FilterPass, attempt: Attempt, forms: FilterForms, view: NodeView
+) -> FilterAnswer | None:
+    """Ask one plugin about a view, beside the filter result of others; None where all rows pass.
 
     A plugin that judges row by row is asked only about rows that no earlier plugin failed: the
     other rows have their filter result, and each row costs a call.
@@ -56,15 +65,12 @@ def ask_into(filtered: FilterPass, attempt: Attempt, forms: FilterForms, view: N
     if forms.row_by_row:
         open_rows = np.flatnonzero(filtered.plugin_n > forms.index)
         if len(open_rows) < len(view):
-            if len(open_rows):
-                part = NodeView(view.size_of_all, view.row_numbers()[open_rows])
-                answer = ask_filter(attempt, forms, part)
-                if answer is not None:
-                    filtered.record(forms.index, _spread(answer, open_rows, len(view)))
-            return
-    answer = ask_filter(attempt, forms, view)
-    if answer is not None:
-        filtered.record(forms.index, answer)
+            if not len(open_rows):
+                return None
+            part = NodeView(view.size_of_all, view.row_numbers()[open_rows])
+            answer = ask_filter(attempt, forms, part)
+            return None if answer is None else _spread(answer, open_rows, len(view))
+    return ask_filter(attempt, forms, view)
 
 
 def _spread(answer: FilterAnswer, at: NDArray[np.int64], n: int) -> FilterAnswer:

@@ -133,7 +133,7 @@ class ReusedAnswers(Answers):
             return filtered
         nominated = self._shape.nominated
         priorities = len(nominated)
-        both = nominated.judge(at, filtered, is_kept=filtered is filters.filtered)
+        both = nominated.judge(at, filtered, is_kept=filters.is_whole(filtered, at.state))
         if len(nominated) != priorities:
             shapes.settle(self._shape)
         return both
@@ -187,7 +187,7 @@ class ReusedAnswers(Answers):
     ) -> Rejection:
         """Return why no row passed, from the cache where possible."""
         cache, key = self._shape.rejections, None
-        if self._every_node and filtered is self._shape.filters.filtered:
+        if self._every_node and self._shape.filters.is_whole(filtered, self.attempt.state):
             key = cache.key(self.attempt, outcome)
         found = None if key is None else cache.find(key)
         if found is None:

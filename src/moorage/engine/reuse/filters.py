@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.asking import ask_filters, ask_into, raise_first_error
+from moorage.engine.filters.asking import ask_beside, ask_filters, raise_first_error
 from moorage.engine.filters.filter_pass import PASSED, PASSES, FilterPass
 from moorage.engine.reuse.scalar_filters import ScalarFilters
 from moorage.framework.caches import Changes
@@ -102,6 +102,8 @@ class FilterCache:
     def complete(self, attempt: Attempt, filtered: FilterPass) -> FilterPass:
         """Return a filter result of the reusable Filters joined with the Filters asked afresh.
 
+        Where these fail no row, it is the same filter result, not a copy.
+
         Raises
         ------
         CycleError
@@ -109,13 +111,21 @@ class FilterCache:
         """
         plugins, state = self._plugins, attempt.state
         if plugins.asks_afresh(state):
-            filtered, view = filtered.copy(), attempt.snapshot.all()
+            reusable, view = filtered, attempt.snapshot.all()
             for forms in plugins.afresh:
                 if forms.name not in state.skip_filter:
-                    ask_into(filtered, attempt, forms, view)
+                    answer = ask_beside(filtered, attempt, forms, view)
+                    if answer is not None:
+                        if filtered is reusable:
+                            filtered = reusable.copy()
+                        filtered.record(forms.index, answer)
         if filtered is not self.filtered:
             raise_first_error(attempt.profile, filtered)
         return filtered
+
+    def is_whole(self, filtered: FilterPass, state: CycleState) -> bool:
+        """Whether a filter result is the kept one, and no Filter had to be asked besides."""
+        return filtered is self.filtered and not self._plugins.asks_afresh(state)
 
     def on_row(self, state: CycleState, row: int) -> FilterPass | None:
         """Return a copy of the filter result on one row; None where a Filter must be asked."""
