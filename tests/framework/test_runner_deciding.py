@@ -327,7 +327,8 @@ def test_post_filter(plugins, outcome, asked):
 def test_pre_score(plugins, only, status, asked, skipped):
     given, seen = of("pre_score", **plugins)
     state = CycleState()
-    assert run_pre_score(given, state, POD, Snapshot().all(), only=only) == status
+    some = None if only is None else [each for each in given.pre_scores if each.name in only]
+    assert run_pre_score(given, state, POD, Snapshot().all(), only=some) == status
     assert ("".join(seen), state.skip_score) == (asked, skipped)
 
 

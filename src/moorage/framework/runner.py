@@ -8,7 +8,7 @@ is retried, the scheduler goes on. Texts follow kubernetes v1.36
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,6 +23,7 @@ from moorage.framework.points import (
     PostFilterResult,
     PreFilterPlugin,
     PreFilterResult,
+    PreScorePlugin,
 )
 from moorage.framework.profile import Profile
 from moorage.framework.status import (
@@ -255,7 +256,7 @@ def run_pre_score(
     pod: PodInfo,
     feasible: NodeView,
     *,
-    only: frozenset[str] | None = None,
+    only: Sequence[PreScorePlugin] | None = None,
 ) -> Status:
     """Run PreScore; Skip takes the plugin out of scoring, a failure ends the cycle.
 
@@ -264,12 +265,10 @@ def run_pre_score(
     profile, state, pod, feasible
         The attempt and its feasible rows.
     only
-        Names of the plugins to run; all when None.
+        The plugins to run; all when None.
     """
     skipped: set[str] = set()
-    for plugin in profile.pre_scores:
-        if only is not None and plugin.name not in only:
-            continue
+    for plugin in profile.pre_scores if only is None else only:
         began_ns = state.begins()
         try:
             status = plugin.pre_score(state, pod, feasible)

@@ -59,17 +59,16 @@ class BestRows:
         self._fixed_n: ScoreArray | None = None
         # int64, (n,): sums of fixed scores.
         self._sum_n: ScoreArray | None = None
-        # By block, int64: the greatest sum, and how many rows have it; and the blocks for which
-        # these have to be found again.
-        self._tops: NDArray[np.int64] = np.zeros(0, np.int64)
-        self._counts: NDArray[np.int64] = np.zeros(0, np.int64)
+        # By block: the greatest sum, and how many rows have it; and the blocks for which these have
+        # to be found again. Lists, because blocks are few.
+        self._tops: list[int] = []
+        self._counts: list[int] = []
         self._stale: set[int] = set()
 
     @property
     def nbytes(self) -> int:
-        """Memory of the arrays, bytes."""
-        sums = 0 if self._sum_n is None else self._sum_n.nbytes
-        return sums + self._tops.nbytes + self._counts.nbytes
+        """Memory of the sums, bytes."""
+        return 0 if self._sum_n is None else self._sum_n.nbytes
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -89,22 +88,22 @@ class BestRows:
         self._filtered, self._fixed_n = filtered, fixed_n
         self._sum_n = np.where(filtered.plugin_n == PASSED, fixed_n, _NOT_FEASIBLE)
         blocks = (len(fixed_n) + _BLOCK - 1) >> _SHIFT
-        self._tops, self._counts = np.zeros(blocks, np.int64), np.zeros(blocks, np.int64)
+        self._tops, self._counts = [0] * blocks, [0] * blocks
         self._stale = set(range(blocks))
 
     def find(self) -> TiedInBlocks:
         """Return the feasible rows with the greatest sum; there is at least one."""
-        sum_n, tops = self._sum_n, self._tops
+        sum_n, tops, counts = self._sum_n, self._tops, self._counts
         assert sum_n is not None, "sums are kept once they were asked for"
         for block in self._stale:
             begin = block << _SHIFT
             part_n = sum_n[begin : begin + _BLOCK]
             tops[block] = top = part_n.item(part_n.argmax())
-            self._counts[block] = np.count_nonzero(part_n == top)
+            counts[block] = int(np.count_nonzero(part_n == top))
         self._stale.clear()
-        top = tops.item(tops.argmax())
-        blocks = (tops == top).nonzero()[0]
-        return TiedInBlocks(sum_n, top, blocks, self._counts.take(blocks))
+        top = max(tops)
+        blocks = [block for block, each in enumerate(tops) if each == top]
+        return TiedInBlocks(sum_n, top, blocks, [counts[block] for block in blocks])
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -136,23 +135,17 @@ class TiedInBlocks:
     top
         The greatest sum.
     blocks, counts
-        int64: the blocks with such rows, ascending, and how many each has.
+        The blocks with such rows, ascending, and how many each has.
     """
 
-    __slots__ = ("_blocks", "_ends", "_length", "_sum_n", "top")
+    __slots__ = ("_blocks", "_counts", "_length", "_sum_n", "top")
 
-    def __init__(
-        self,
-        sum_n: ScoreArray,
-        top: int,
-        blocks: NDArray[np.int64],
-        counts: NDArray[np.int64],
-    ) -> None:
+    def __init__(self, sum_n: ScoreArray, top: int, blocks: list[int], counts: list[int]) -> None:
         self._sum_n = sum_n
         self.top = top
         self._blocks = blocks
-        self._ends = counts if len(counts) == 1 else counts.cumsum()
-        self._length = self._ends.item(-1)
+        self._counts = counts
+        self._length = sum(counts)
 
     def __len__(self) -> int:
         return self._length
@@ -163,17 +156,19 @@ class TiedInBlocks:
     def __getitem__(self, position: int) -> int:
         if not 0 <= position < self._length:
             raise IndexError(f"there are {self._length} rows, and none at position {position}")
-        ends = self._ends
-        index = 0 if len(ends) == 1 else int(ends.searchsorted(position, "right"))
-        before = ends.item(index - 1) if index else 0
-        return self._within(self._blocks.item(index)).item(position - before)
+        index, counts = 0, self._counts
+        while position >= counts[index]:
+            position -= counts[index]
+            index += 1
+        block = self._blocks[index]
+        return (block << _SHIFT) + self._within(block).item(position)
 
     def __iter__(self) -> Iterator[int]:
-        for block in self._blocks.tolist():
-            yield from self._within(block).tolist()
+        for block in self._blocks:
+            yield from (self._within(block) + (block << _SHIFT)).tolist()
 
     def _within(self, block: int) -> NDArray[np.int64]:
-        """Return int64, ascending: the rows in one block."""
+        """Return int64, ascending: the positions within a block of its rows."""
         begin = block << _SHIFT
         found: NDArray[np.int64] = (self._sum_n[begin : begin + _BLOCK] == self.top).nonzero()[0]
-        return found + begin
+        return found

@@ -49,10 +49,8 @@ class ScorePlugins:
         self.open = [each for each in profile.score_forms if each.normalizer or not each.reused]
         """The plugins whose part of the total is not in the fixed sum."""
         self.prepared = [each for each in profile.pre_scores if each.name not in afresh]
-        self.prepared_afresh = frozenset(
-            each.name for each in profile.pre_scores if each.name in afresh
-        )
-        """Names of the plugins whose PreScore runs in every attempt."""
+        self.prepared_afresh = [each for each in profile.pre_scores if each.name in afresh]
+        """The plugins whose PreScore runs in every attempt."""
         self.by_pods = [each for each in self.reused if each.reads != Reads.NODE]
         """The plugins whose scores of a row depend on more than its node."""
 
