@@ -143,6 +143,18 @@ VALIDATING_WEBHOOK_CONFIGURATIONS = _type(
     "validatingwebhookconfigurations",
     scope="cluster",
 )
+VALIDATING_ADMISSION_POLICIES = _type(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingAdmissionPolicy",
+    "validatingadmissionpolicies",
+    scope="cluster",
+)
+VALIDATING_ADMISSION_POLICY_BINDINGS = _type(
+    "admissionregistration.k8s.io/v1",
+    "ValidatingAdmissionPolicyBinding",
+    "validatingadmissionpolicybindings",
+    scope="cluster",
+)
 MUTATING_WEBHOOK_CONFIGURATIONS = _type(
     "admissionregistration.k8s.io/v1",
     "MutatingWebhookConfiguration",
@@ -203,6 +215,8 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     CLUSTER_ROLE_BINDINGS,
     CUSTOM_RESOURCE_DEFINITIONS,
     VALIDATING_WEBHOOK_CONFIGURATIONS,
+    VALIDATING_ADMISSION_POLICIES,
+    VALIDATING_ADMISSION_POLICY_BINDINGS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
     API_SERVICES,
 )

@@ -1,4 +1,4 @@
-"""The last check before an object is stored: rights, and the limits of its namespace.
+"""The last check before an object is stored: rights, policies, and limits of its namespace.
 
 Place in the flow: `writing` calls it once an object is known to be valid. Admission that changes
 objects belongs to the kinds (``prepare_create``).
@@ -9,6 +9,7 @@ from __future__ import annotations
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds.limit_range import limit_faults
 from moorage.apiserver.kinds.tree import text
+from moorage.apiserver.policies.denying import Policies
 from moorage.apiserver.quota import Quotas
 from moorage.apiserver.rbac.escalation import Escalation
 from moorage.apiserver.status import forbidden
@@ -17,7 +18,7 @@ from moorage.apiserver.world import World
 
 
 class Admission:
-    """Checks objects against limit ranges and quotas.
+    """Checks objects against policies, limit ranges and quotas.
 
     Parameters
     ----------
@@ -27,10 +28,15 @@ class Admission:
         Counts the quotas.
     escalation
         Checks objects that grant rights.
+    policies
+        Checks objects against the policies that clients have stored.
     """
 
-    def __init__(self, world: World, quotas: Quotas, escalation: Escalation) -> None:
+    def __init__(
+        self, world: World, quotas: Quotas, escalation: Escalation, policies: Policies
+    ) -> None:
         self._world = world
+        self._policies = policies
         self._quotas = quotas
         self._escalation = escalation
 
@@ -44,25 +50,27 @@ class Admission:
         """
         self._escalation.check_apply_creates()
 
-    def check_status(self, served: Served, new: Obj, old: Obj) -> None:
+    def check_status(self, served: Served, new: Obj, old: Obj, *, dry_run: bool) -> None:
         """Refuse a new status that its caller may not write.
 
         Raises
         ------
         StatusError
-            403.
+            403, or as a policy says.
         """
         self._escalation.check_status(served, new, old)
+        self._policies.check(served, new, old, subresource="status", dry_run=dry_run)
 
-    def check(self, served: Served, new: Obj, old: Obj | None) -> None:
+    def check(self, served: Served, new: Obj, old: Obj | None, *, dry_run: bool) -> None:
         """Refuse an object that breaks a bound; ``old`` is None for a new object.
 
         Raises
         ------
         StatusError
-            403.
+            403, or as a policy says.
         """
         self._escalation.check(served, new, old)
+        self._policies.check(served, new, old, dry_run=dry_run)
         if not served.kind.resource.namespaced:
             return
         # A bound holds from when it is set: objects stored before may stay.

@@ -40,6 +40,7 @@ from moorage.apiserver.openapi_frame import (
     takes_only_openapi_protobuf,
 )
 from moorage.apiserver.persistence import Group, Persistence
+from moorage.apiserver.policies.denying import Policies
 from moorage.apiserver.protobuf.calls import (
     call_from_protobuf,
     in_protobuf,
@@ -148,13 +149,14 @@ class ApiServer:
         self._rbac = rbac
         self._authorizer = Authorizer(self._store)
         self._escalation = Escalation(self._authorizer)
+        self._policies = Policies(self._world)
         self._namespaces = Namespaces(self._world, self._deleter)
         self._writer = Writer(
             self._world,
             deleter=self._deleter,
             namespaces=self._namespaces,
             expiry=self._expiry,
-            admission=Admission(self._world, self._quotas, self._escalation),
+            admission=Admission(self._world, self._quotas, self._escalation, self._policies),
         )
         self._loader = Loader(self._world)
         secret = secret or streams.stream("apiserver/secret").randbytes(32)
@@ -216,8 +218,8 @@ class ApiServer:
         target = self._routes.find(request.path)
         if is_heavy(request, target, self._store):
             return await self._heavy(request)
-        if target is None or target.served.custom:
-            # Only custom resources have rules that may take long.
+        if target is None or target.served.custom or self._policies.exist:
+            # Only custom resources and policies have rules that may take long.
             try:
                 with evaluated_by(LATER):
                     return await self._light(request)

@@ -160,7 +160,7 @@ class Writer:
         errors = kind.validate(obj, None, subresource=None)
         if errors:
             raise invalid_object(kind.resource, meta.get("name") or "", errors)
-        self._admission.check(served, obj, None)
+        self._admission.check(served, obj, None, dry_run=dry_run)
         key = (meta.get("namespace") or "", meta["name"])
         if world.store.shelf(served.shelf).get(key) is not None:
             raise already_exists(kind.resource, meta["name"])
@@ -302,9 +302,9 @@ class Writer:
         if new == old:
             return record
         if subresource is None:
-            self._admission.check(served, new, old)
+            self._admission.check(served, new, old, dry_run=dry_run)
         elif subresource == "status":
-            self._admission.check_status(served, new, old)
+            self._admission.check_status(served, new, old, dry_run=dry_run)
         if served.shelf == NAMESPACES and not dry_run:
             # A namespace that is being deleted also waits for its contents.
             saved = self._save(served, new, dry_run=False)

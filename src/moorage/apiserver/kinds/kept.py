@@ -28,7 +28,6 @@ _CLOSED_STATUS = frozenset(
         "servicecidrs",
         "storageversions",
         "storageversionmigrations",
-        "validatingadmissionpolicies",
     }
 )
 
@@ -46,7 +45,7 @@ def kept_kind(resource: ResourceType) -> ServedKind:
     """Return the rules of a kind that only the facts describe."""
     plural = resource.plural
     extra: dict[str, Any] = {"name_rule": path_segment_name} if plural in _FREE_NAMES else {}
-    if plural.startswith(("validatingadmission", "mutatingadmission")):
+    if plural.startswith("mutatingadmission"):
         extra["warn"] = _warn_of_policies
     return ServedKind(
         resource=resource,

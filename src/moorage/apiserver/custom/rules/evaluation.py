@@ -18,6 +18,7 @@ from moorage.apiserver.custom.rules.runtime import (
     HAS_OLD,
     ITERATIONS_MAX,
     Failure,
+    Program,
     activation,
     evaluate,
 )
@@ -46,6 +47,37 @@ USED_UP: Final = (
 
 class MayTakeLong(Exception):  # noqa: N818
     """The rules of an object may take more than about 50 ms."""
+
+
+class Work:
+    """The highest possible work of evaluations.
+
+    Parameters
+    ----------
+    only_quick
+        Raise `MayTakeLong` before work that may take long.
+    """
+
+    def __init__(self, *, only_quick: bool) -> None:
+        self._only_quick = only_quick
+        self._sum = 0
+
+    def add(self, program: Program, size: Size) -> None:
+        """Add the highest possible work of an expression: every loop goes over all values."""
+        if not self._only_quick:
+            return
+        reading = program.reading
+        # Without calls, a step at most compares the whole value.
+        made = size.characters // _COMPARED + _COMPARISON * size.nodes
+        if reading.sums or reading.products or reading.reads_text:
+            made = _SPLIT * size.characters + _VALUE * size.nodes + reading.length
+        # Each sum and each name for a value may double a size, a product multiplies two.
+        made = made ** (1 + reading.products) << min(reading.sums + reading.bindings, 64)
+        steps = min(size.nodes**reading.depth, ITERATIONS_MAX)
+        step = _STEP + _SLOW_CALL * reading.slow_calls + made
+        self._sum += _QUESTION + _VALUE * size.nodes + step * steps
+        if self._sum > _QUICK_WORK:
+            raise MayTakeLong
 
 
 class Before(NamedTuple):
@@ -83,8 +115,7 @@ class Evaluation:
 
     def __init__(self, *, only_quick: bool = False) -> None:
         self.errors: list[FieldError] = []
-        self._only_quick = only_quick
-        self._work = 0
+        self._work = Work(only_quick=only_quick)
         self._ended = False
 
     def visit(self, node: Node, value: Any, before: Before, path: str) -> None:
@@ -110,7 +141,9 @@ class Evaluation:
         for rule in node.rules:
             if rule.program.uses_old and not (is_update or rule.stored.optional_old_self):
                 continue
-            self._count(rule, size)
+            self._work.add(rule.program, size)
+            if rule.told is not None:
+                self._work.add(rule.told, size)
             answer = evaluate(rule.program, variables)
             if isinstance(answer, Failure) and answer.too_long:
                 self._ended = True
@@ -124,26 +157,6 @@ class Evaluation:
 
     def _fail(self, node: Node, path: str, text: str) -> None:
         self.errors.append(invalid(path or "<nil>", node.type_name, text))
-
-    def _count(self, rule: Rule, size: Size) -> None:
-        """Add the highest possible work of a rule: every loop goes over the whole value."""
-        if not self._only_quick:
-            return
-        for program in (rule.program, rule.told):
-            if program is None:
-                continue
-            reading = program.reading
-            # Without calls, a step at most compares the whole value.
-            made = size.characters // _COMPARED + _COMPARISON * size.nodes
-            if reading.sums or reading.products or reading.reads_text:
-                made = _SPLIT * size.characters + _VALUE * size.nodes + reading.length
-            # Each sum and each name for a value may double a size, a product multiplies two.
-            made = made ** (1 + reading.products) << min(reading.sums + reading.bindings, 64)
-            steps = min(size.nodes**reading.depth, ITERATIONS_MAX)
-            step = _STEP + _SLOW_CALL * reading.slow_calls + made
-            self._work += _QUESTION + _VALUE * size.nodes + step * steps
-        if self._work > _QUICK_WORK:
-            raise MayTakeLong
 
 
 def _inside(node: Node, value: Any, old: Any) -> Iterator[tuple[Node, Any, Any, str]]:

@@ -16,15 +16,15 @@ import contextlib
 import resource
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from moorage.apiserver.custom.pruning import Schema
-from moorage.apiserver.custom.rules.compiled import Node, compiled_rules
+from moorage.apiserver.custom.rules.compiled import compiled_rules
 from moorage.apiserver.custom.rules.evaluation import USED_UP, Before, Evaluation, MayTakeLong
 from moorage.apiserver.kind import FieldError, invalid
 
@@ -46,12 +46,12 @@ class Judge:
     def __init__(self) -> None:
         self._running: tuple[subprocess.Popen[bytes], Connection] | None = None
 
-    def broken(self, question: Any) -> list[FieldError] | None:
-        """Have rules evaluated; None if the judge exceeds its deadline or its memory limit."""
+    def ask(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+        """Have a function called; None if the judge exceeds its deadline or its memory limit."""
         try:
             connection = self._connection()
-            connection.send(question)
-            found: list[FieldError] = _receive(connection, JUDGE_SECONDS)
+            connection.send((function, arguments))
+            found = _receive(connection, JUDGE_SECONDS)
         except (OSError, EOFError):  # TimeoutError is an OSError.
             self.close()
             return None
@@ -134,21 +134,52 @@ def rules_broken_by(
     node = compiled_rules(schema, whole=whole).node
     if node is None:
         return []
+    found: list[FieldError] | None = judged(
+        _broken, _Question(schema, whole, new, old, path, forgiving)
+    )
+    return [invalid(path or "<nil>", node.type_name, USED_UP)] if found is None else found
+
+
+def judged(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that evaluates rules, here if it is quick; None where the judge gives up.
+
+    Parameters
+    ----------
+    function
+        A function of a module, which the judge can import. It has a keyword ``only_quick``: to
+        raise `MayTakeLong` instead of taking long.
+    *arguments
+        Values that can be pickled.
+
+    Raises
+    ------
+    TooLongHere
+        The rules may take long, and the caller is in the loop.
+    """
     where = _where.get()
     try:
-        return _broken(node, new, old, path, forgiving, only_quick=where is not None)
+        return function(*arguments, only_quick=where is not None)
     except MayTakeLong:
         if not isinstance(where, Judge):
             raise TooLongHere from None
-    found = where.broken((schema, whole, new, old, path, forgiving))
-    if found is None:
-        return [invalid(path or "<nil>", node.type_name, USED_UP)]
-    return found
+    return where.ask(function, arguments)
 
 
-def _broken(
-    node: Node, new: Any, old: Any, path: str, forgiving: bool, *, only_quick: bool = False
-) -> list[FieldError]:
+class _Question(NamedTuple):
+    """The arguments of `rules_broken_by`."""
+
+    schema: Schema
+    whole: bool
+    new: Any
+    old: Any
+    path: str
+    forgiving: bool
+
+
+def _broken(question: _Question, *, only_quick: bool = False) -> list[FieldError]:
+    schema, whole, new, old, path, forgiving = question
+    node = compiled_rules(schema, whole=whole).node
+    assert node is not None, "the caller has compiled the rules"
     evaluation = Evaluation(only_quick=only_quick)
     before = Before(old, (new, old) if forgiving and old is not None else None)
     evaluation.visit(node, new, before, path)
@@ -163,7 +194,5 @@ def serve(descriptor: int) -> None:
     connection.send("ready")
     with contextlib.suppress(EOFError):
         while True:
-            schema, whole, new, old, path, forgiving = connection.recv()
-            node = compiled_rules(schema, whole=whole).node
-            assert node is not None, "whoever asks has compiled them"
-            connection.send(_broken(node, new, old, path, forgiving))
+            function, arguments = connection.recv()
+            connection.send(function(*arguments))

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from moorage.apiserver.custom.rules.functions import rule_functions
 
-_QUOTED: Final = re.compile(
+QUOTED: Final = re.compile(
     r"""(?:\b[bB]?[rR]|\b[rR][bB])(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n]*"|'[^'\n]*')"""
     r"""|\"{3}(?:\\.|.)*?\"{3}|'{3}(?:\\.|.)*?'{3}"""
     r"""|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|//[^\n]*""",
@@ -67,7 +67,7 @@ class Reading(NamedTuple):
 
 def read_rule(text: str) -> Reading:
     """Read the text of an expression that compiles."""
-    bare = _QUOTED.sub(lambda found: " " * len(found[0]), text)
+    bare = QUOTED.sub(lambda found: " " * len(found[0]), text)
     called = _CALL.findall(bare)
     fields = []
     for found in _FIELD.finditer(bare):

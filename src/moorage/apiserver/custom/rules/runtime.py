@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 ITERATIONS_MAX: Final = 10_000
 """Most steps of all loops of one evaluation; the runtime has a fixed limit and stops there."""
 
+RULE_NAMES: Final = ("self", "oldSelf")
+"""The variables of rules."""
+
 HAS_OLD: Final = "__hasOldSelf"
 """The variable that says whether there is an old value, for rules with an optional old value."""
 
@@ -85,24 +88,26 @@ def compile_text(text: str, wanted: str, *, optional_old: bool) -> Program | Ref
     optional_old
         ``oldSelf`` is an optional value.
     """
-    environment = _environment()
+    found = compile_over(text, wanted, RULE_NAMES)
+    if isinstance(found, Refusal):
+        return found
+    if optional_old:
+        found = compile_over(_OPTIONAL_OLD % text, wanted, RULE_NAMES)
+        if isinstance(found, Refusal):
+            return found
+    uses_old = isinstance(compile_over(text, wanted, RULE_NAMES[:1]), Refusal)
+    return Program(found.expression, read_rule(text), uses_old=uses_old)
+
+
+def compile_over(text: str, wanted: str, names: tuple[str, ...]) -> Program | Refusal:
+    """Compile an expression over variables of any type; ``wanted`` is the type of its result."""
     try:
-        expression = environment.compile(text)
-        if optional_old:
-            expression = environment.compile(_OPTIONAL_OLD % text)
+        expression = _environment(names).compile(text)
     except RuntimeError as error:
         return _refusal(text, _plain(str(error)))
     if expression.return_type().name().lower() not in (wanted, "dyn"):
         return Refusal(f"must evaluate to a {wanted}")
-    return Program(expression, read_rule(text), uses_old=_uses_old(text))
-
-
-def _uses_old(text: str) -> bool:
-    try:
-        _environment(old=False).compile(text)
-    except RuntimeError:
-        return True
-    return False
+    return Program(expression, read_rule(text), uses_old=False)
 
 
 def _refusal(text: str, message: str) -> Refusal:
@@ -115,9 +120,9 @@ def _refusal(text: str, message: str) -> Refusal:
     return Refusal(f"compilation failed: {message}")
 
 
-def activation(values: Mapping[str, Any]) -> Any:
-    """Return variables for any number of evaluations."""
-    return _environment().Activation(values)
+def activation(values: Mapping[str, Any], names: tuple[str, ...] = RULE_NAMES) -> Any:
+    """Return variables for any number of evaluations of expressions over these names."""
+    return _environment(names).Activation(values)
 
 
 def evaluate(program: Program, variables: Any) -> Any:
@@ -154,11 +159,10 @@ def _plain(text: str) -> str:
 
 
 @cache
-def _environment(*, old: bool = True) -> cel.Env:
+def _environment(names: tuple[str, ...]) -> cel.Env:
     from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
     runtime = _runtime()
-    names = ("self", "oldSelf") if old else ("self",)
     return runtime.NewEnv(
         variables=dict.fromkeys(names, runtime.Type.DYN) | {HAS_OLD: runtime.Type.BOOL},
         functions=_functions(),

@@ -1,0 +1,101 @@
+"""Whether a policy, or a binding, is about a write.
+
+Place in the flow: `denying` asks here for each binding. Mirrors kubernetes v1.36 apiserver
+pkg/admission/plugin/policy/matching and pkg/admission/plugin/webhook/predicates.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from moorage.api.meta import LabelSelector
+from moorage.api.resources import ResourceType
+from moorage.api.selectors import compile_label_selector
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds.tree import Json, child, objects, strings, text
+
+
+class Write(msgspec.Struct, frozen=True, kw_only=True):
+    """A write of an object, as policies see it.
+
+    Parameters
+    ----------
+    operation
+        ``CREATE`` or ``UPDATE``.
+    resource
+        The resource as it is called.
+    versions
+        Every served version of the resource.
+    subresource
+        ``status``, or empty.
+    new, old
+        The object, and the object before; None when it is new.
+    namespace
+        The object's namespace; None for an object without one.
+    """
+
+    operation: str
+    resource: ResourceType
+    versions: frozenset[str]
+    subresource: str
+    new: Obj
+    old: Obj | None
+    namespace: Obj | None
+
+
+def matches(wanted: Json, write: Write) -> bool:
+    """Whether ``matchConstraints`` of a policy, or ``matchResources`` of a binding, hold."""
+    rules, excluded = objects(wanted, "resourceRules"), objects(wanted, "excludeResourceRules")
+    exact = wanted.get("matchPolicy") == "Exact"
+    if rules and not any(_covers(rule, write, exact=exact) for rule in rules):
+        return False
+    if any(_covers(rule, write, exact=exact) for rule in excluded):
+        return False
+    return _in_namespace(child(wanted, "namespaceSelector"), write) and any(
+        _selects(child(wanted, "objectSelector"), obj) for obj in (write.new, write.old)
+    )
+
+
+def _covers(rule: Json, write: Write, *, exact: bool) -> bool:
+    resource = write.resource
+    called = resource.plural + (f"/{write.subresource}" if write.subresource else "")
+    versions = {resource.version} if exact else write.versions
+    names = strings(rule, "resourceNames")
+    return (
+        _has(rule, "operations", {write.operation})
+        and _has(rule, "apiGroups", {resource.group})
+        and _has(rule, "apiVersions", versions)
+        and any(_same_resource(each, called) for each in strings(rule, "resources"))
+        and text(rule, "scope") in ("", "*", "Namespaced" if resource.namespaced else "Cluster")
+        and (not names or text(write.new, "metadata", "name") in names)
+    )
+
+
+def _has(rule: Json, key: str, values: Any) -> bool:
+    listed = strings(rule, key)
+    return "*" in listed or not values.isdisjoint(listed)
+
+
+def _same_resource(pattern: str, called: str) -> bool:
+    """Whether ``pods``, ``*``, ``pods/*``, ``*/status`` or ``*/*`` stands for a resource."""
+    plural, _, sub = called.partition("/")
+    wanted, slash, wanted_sub = pattern.partition("/")
+    if wanted not in ("*", plural):
+        return False
+    return wanted_sub in ("*", sub) if slash else not sub
+
+
+def _in_namespace(selector: Json, write: Write) -> bool:
+    resource = write.resource
+    if (resource.group, resource.plural) == ("", "namespaces"):
+        return _selects(selector, write.new)
+    return write.namespace is None or _selects(selector, write.namespace)
+
+
+def _selects(selector: Json, obj: Obj | None) -> bool:
+    if obj is None:
+        return False
+    matcher = compile_label_selector(msgspec.convert(selector, LabelSelector))
+    return matcher.matches(obj["metadata"].get("labels") or {})
