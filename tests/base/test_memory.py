@@ -19,7 +19,7 @@ def test_present_objects_are_taken_out_of_collection(collect: bool):
     cycle.append(cycle)
     try:
         settle_memory(collect=collect)
-        assert gc.get_threshold() == (10_000, 100, 100)
+        assert gc.get_threshold() == (2_000, 5, 8_000)
         assert gc.get_freeze_count() > 0
         assert not any(each is cycle for each in gc.get_objects())
     finally:

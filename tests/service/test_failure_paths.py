@@ -72,12 +72,8 @@ class Attempt(World):
             facts=self.facts,
             slots=self.slots,
         )
-        outcomes = Outcomes(
-            binding_cycles=self.binding_cycles,
-            failures=self.handler(),
-            evictor=None,
-            facts=self.facts,
-        )
+        handler, cycles = self.handler(), self.binding_cycles
+        outcomes = Outcomes(binding_cycles=cycles, failures=handler, evictor=None, facts=self.facts)
         extended = None
         if isinstance(cycle, AskingCycle):
             extended = ExtendedAttempts(
@@ -94,6 +90,7 @@ class Attempt(World):
             extended=extended,
             outcomes=outcomes,
             facts=self.facts,
+            clock=self.clock,
         )
         self.pods = PodIngest(
             self.cache,

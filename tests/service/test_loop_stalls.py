@@ -23,6 +23,6 @@ async def test_a_timer_that_is_late_tells_of_a_stall(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(aio, "sleep", sleep)
     stalls = Histogram((0.001, 0.008, 0.016, 1.024))
     with pytest.raises(asyncio.CancelledError):
-        await watch_loop(clock, stalls)
+        await watch_loop(clock, stalls.observe)
     assert stalls.counts == [2, 0, 1, 0, 1]
     assert stalls.total == pytest.approx(1.5097)

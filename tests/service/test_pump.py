@@ -62,6 +62,7 @@ class Pumping(World):
                 binding_cycles=mine, failures=self.handler(), evictor=mine, facts=self.facts
             ),
             facts=self.facts,
+            clock=self.clock,
         )
 
     def add(self, *names: str, **fields: Any) -> None:
@@ -201,6 +202,28 @@ async def test_the_pump_waits_for_a_free_slot() -> None:
     world.slots.free()
     world.slots.free()
     assert await world.turns(3) == [3, 3, 3]
+    await world.tasks.cancel_all()
+
+
+@pytest.mark.parametrize(
+    ("took_ms", "seen"),
+    [
+        pytest.param(0.0, [16, 20], id="quick decisions come in batches"),
+        pytest.param(0.5, [4, 8], id="a batch ends after two milliseconds"),
+        pytest.param(30.0, [1, 2], id="a slow decision is a batch of its own"),
+    ],
+)
+async def test_other_tasks_have_a_turn_when_decisions_take_long(
+    took_ms: float, seen: list[int]
+) -> None:
+    def decide(info: PodInfo) -> Decision:
+        world.clock.advance_ns(round(took_ms * 1_000_000))
+        return bind(info)
+
+    world = Pumping(decide)
+    world.add(*(f"p{number}" for number in range(20)))
+    world.tasks.spawn(world.pump.run(), name="pump")
+    assert await world.turns(2) == seen
     await world.tasks.cancel_all()
 
 

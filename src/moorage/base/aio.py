@@ -14,7 +14,7 @@ import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from moorage.base.clock import NS_PER_SECOND
+from moorage.base.clock import NS_PER_SECOND, Clock
 
 if TYPE_CHECKING:
     from moorage.base.timeline import Timeline
@@ -24,6 +24,8 @@ SPEED_MAX = 1000.0
 # Seconds until a loop notices that its time was stopped or started; a guess: a person notices
 # nothing.
 _LOOK_SECONDS = 0.02
+# Work after which other tasks have a turn (a guess: an answer to a call is handled in 0.1 ms).
+_STRETCH_NS = 2_000_000
 
 T = TypeVar("T")
 
@@ -49,6 +51,31 @@ async def in_turns(items: Iterable[T], *, most: int) -> AsyncIterator[T]:
         yield item
         if not number % most:
             await sleep(0)
+
+
+class Stretch:
+    """A stretch of work on the loop, after which other tasks should have a turn.
+
+    In virtual time no work takes time, so a stretch is never over.
+
+    Parameters
+    ----------
+    clock
+        Measures the work.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._ends_ns = 0
+
+    def begin(self) -> None:
+        """Start to measure: other tasks have had a turn just now."""
+        self._ends_ns = self._clock.monotonic_ns() + _STRETCH_NS
+
+    @property
+    def is_over(self) -> bool:
+        """Whether other tasks should have a turn."""
+        return self._clock.monotonic_ns() >= self._ends_ns
 
 
 class Hold:

@@ -293,6 +293,7 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         extended=extended,
         outcomes=outcomes,
         facts=edge.facts,
+        clock=edge.clock,
         backfill=backfill,
     )
 

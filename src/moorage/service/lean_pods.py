@@ -71,8 +71,8 @@ _set = msgspec.structs.force_setattr
 class LeanPods:
     """Keeps equal parts of pods once.
 
-    The number of parts that are remembered is bounded; pods that came later have parts of their
-    own then.
+    The number of parts that are remembered is bounded. When there are more, the memory of them
+    begins anew: pods that come later share parts among themselves.
     """
 
     def __init__(self) -> None:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 from moorage.base import aio
+from moorage.base.clock import Clock
 from moorage.engine.cycle import Cycle
 from moorage.service.attempt_log import attempt_begins
 from moorage.service.backfill import Backfill
@@ -57,6 +58,8 @@ class Pump:
         Carries the decisions out.
     facts
         Totals.
+    clock
+        Measures how long attempts have kept other tasks from the loop.
     backfill
         Holds room back for a group that waits for long; None where no profile asks for that.
     """
@@ -74,6 +77,7 @@ class Pump:
         extended: ExtendedAttempts | None = None,
         outcomes: Outcomes,
         facts: Facts,
+        clock: Clock,
         backfill: Backfill | None = None,
     ) -> None:
         self._cycles = cycles
@@ -86,6 +90,7 @@ class Pump:
         self._extended = extended
         self._outcomes = outcomes
         self._facts = facts
+        self._stretch = aio.Stretch(clock)
         self._backfill = backfill
         self._running = False
         # Functions to call before the next attempt, in order.
@@ -121,7 +126,8 @@ class Pump:
             await self._wake.wait()
 
     async def _batch(self) -> int:
-        """Start up to a batch of attempts; returns how many."""
+        """Start up to a batch of attempts, fewer if they take long; returns how many."""
+        self._stretch.begin()
         if self._before_next:
             acts, self._before_next = self._before_next, []
             for act in acts:
@@ -138,6 +144,8 @@ class Pump:
             if self._waiting.any_leaving:
                 # Their tasks give the room back when they next run. An attempt before that would
                 # find no room, and two groups would go on missing the same room in turn.
+                break
+            if self._stretch.is_over:
                 break
         return done
 

@@ -107,6 +107,7 @@ class Deciding:
             groups=groups if core.snapshot.groups.has_source else None,
             outcomes=outcomes,
             facts=facts,
+            clock=self._clock,
             backfill=backfill,
         )
 

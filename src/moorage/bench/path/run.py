@@ -25,14 +25,15 @@ from moorage.framework.registry import Registry
 from moorage.observe.calls import CallFacts
 from moorage.observe.records.recorder import Recorder
 from moorage.service.assembly import assemble
+from moorage.service.loop_stalls import watch_loop
 from moorage.service.metered import MeteredTransport
 
 NS_PER_MS: Final = NS_PER_SECOND // 1000
 _START_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
 _STALL_SECONDS: Final = 60.0
-_BEAT_SECONDS: Final = 0.005
-"""Interval of the beat that measures pauses of the loop; a pause is longer by up to this."""
+_LOOK_AT_LOOP_SECONDS: Final = 0.005
+"""Time between two looks how late the loop is; a pause may be longer by up to this."""
 
 
 class PathPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,7 +167,7 @@ class _Run:
         self._clock = clock
         self._streams = streams
         self._times = PartTimes()
-        self._pause_ns_max = 0
+        self._pause_seconds_max = 0.0
 
     async def measure(self, registry: Registry, progress: Callable[[str], None]) -> PathResult:
         """Run the scheduler, and both scripts."""
@@ -197,9 +198,10 @@ class _Run:
         plan = self._plan
         await self._play(Script(plan.init_pods, plan.window))
         progress(f"{plan.init_pods} pods have a node")
-        tasks.spawn(self._beat(), name="beat")
+        looking = watch_loop(self._clock, self._paused, every_seconds=_LOOK_AT_LOOP_SECONDS)
+        tasks.spawn(looking, name="stalls")
         self._times.spent_ns.update(dict.fromkeys(PARTS, 0))
-        self._pause_ns_max = 0
+        self._pause_seconds_max = 0.0
         before_ns = time.thread_time_ns()
         report = await self._play(Script(plan.pods, plan.window, plan.rate))
         cpu_ns = time.thread_time_ns() - before_ns
@@ -228,15 +230,8 @@ class _Run:
         answer = await self._control.request(Call(method, path, body=body))
         return answer.body
 
-    async def _beat(self) -> None:
-        """Measure the longest time between two turns of the loop."""
-        last_ns = self._clock.monotonic_ns()
-        while True:
-            await aio.sleep(_BEAT_SECONDS)
-            now_ns = self._clock.monotonic_ns()
-            beat_ns = round(_BEAT_SECONDS * NS_PER_SECOND)
-            self._pause_ns_max = max(self._pause_ns_max, now_ns - last_ns - beat_ns)
-            last_ns = now_ns
+    def _paused(self, seconds: float) -> None:
+        self._pause_seconds_max = max(self._pause_seconds_max, seconds)
 
     def _result(self, report: Report, cpu_ns: int) -> PathResult:
         plan = self._plan
@@ -257,7 +252,7 @@ class _Run:
             else {},
             calls_per_pod={name: n / plan.pods for name, n in calls.items()},
             latency_ms=_percentiles_ms(report.latencies_ns),
-            pause_ms_max=self._pause_ns_max / NS_PER_MS,
+            pause_ms_max=self._pause_seconds_max * 1000,
         )
 
 

@@ -167,7 +167,7 @@ async def _served(
     tasks = TaskOwner()
     for work in beside:
         tasks.spawn(work, name="beside the scheduler")
-    watched = watch_loop(scheduler.parts.clock, scheduler.facts.loop_stalls)
+    watched = watch_loop(scheduler.parts.clock, scheduler.facts.loop_stalls.observe)
     tasks.spawn(watched, name="stalls of the loop")
     late = None if told.serving is None else server
     if told.ready is not None:
