@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.server import ApiServer
+from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.rng import Streams
+from moorage.client.transport import Answer, Call
 from moorage.sim.history import History, Placed, Write
-from moorage.sim.invariants.at_writes import BINDING, broken_by
+from moorage.sim.invariants.at_writes import BINDING, broken_by, broken_by_server
 from moorage.sim.invariants.evictions import EVICTION
+from moorage.sim.invariants.kept import KEPT
 from moorage.sim.invariants.seen import Seen
+from moorage.sim.turns import InTurn
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 
 LATER = 1000 * NS_PER_SECOND
@@ -83,6 +88,14 @@ def stored(past: Past, kind: str, *objects: Manifest) -> Past:
     for obj in objects:
         meta = obj["metadata"]
         past.kept.setdefault(kind, {})[meta.get("namespace", ""), meta["name"]] = obj
+    return past
+
+
+def promised(pod: Manifest) -> Past:
+    """Return a history in which a node was promised to a pod long ago."""
+    pod["status"] = {"nominatedNodeName": "n1"}
+    past = history(pod)
+    past.nominated_ns[pod["metadata"]["uid"]] = 0
     return past
 
 
@@ -172,6 +185,7 @@ LEAVING["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
 BROKEN = {
     "bound-once": binding(a_pod("p", "n1"), history(), before=a_pod("p", "n2")),
     "node-exists": binding(a_pod("p", "n9"), history()),
+    "promised-room": binding(a_pod("p", "n1"), promised(a_pod("q", priority=5, cpu="1500m"))),
     "room": binding(a_pod("p", "n1", cpu="2"), history(a_pod("q", "n1"))),
     "ports": binding(a_pod("p", "n1", host_ports=[80]), history(a_pod("q", "n1", host_ports=[80]))),
     "taints": binding(a_pod("p", "n1"), history(taints=TAINT)),
@@ -229,6 +243,63 @@ BROKEN = {
 @pytest.mark.parametrize("name", [each.name for each in (*BINDING, *EVICTION)])
 def test_each_invariant_can_be_broken(name: str) -> None:
     assert [broken for broken, _ in broken_by(BROKEN[name])] == [name]
+
+
+def changed(before: Manifest, now: Manifest) -> Write:
+    """Return a change of a pod by a user."""
+    for version, each in enumerate((before, now)):
+        each["metadata"]["resourceVersion"] = str(version)
+    return Write(at_ns=LATER, by="user", path="", resource="pods", now=now, before=before)
+
+
+FINISHED = {**a_pod("p", "n1"), "status": {"phase": "Failed"}}
+NAMESAKE = a_pod("p")
+NAMESAKE["metadata"]["uid"] = "another"
+
+NOT_KEPT = {
+    "place-kept": [
+        changed(a_pod("p", "n1"), a_pod("p", "n2")),
+        changed(a_pod("p", "n1"), a_pod("p")),
+    ],
+    "end-kept": [changed(LEAVING, a_pod("p")), changed(FINISHED, a_pod("p", "n1"))],
+    "identity-kept": [changed(a_pod("p"), NAMESAKE)],
+}
+
+
+@pytest.mark.parametrize("name", [each.name for each in KEPT])
+def test_each_rule_of_the_server_can_be_broken(name: str) -> None:
+    for write in NOT_KEPT[name]:
+        assert [broken for broken, _ in broken_by_server(write)] == [name]
+
+
+def test_a_pod_that_gets_a_node_breaks_no_rule_of_the_server() -> None:
+    assert list(broken_by_server(changed(a_pod("p"), a_pod("p", "n1")))) == []
+
+
+async def test_a_write_overtakes_a_status_that_has_no_answer() -> None:
+    told: list[str] = []
+    asked = asyncio.Event()
+
+    class Slow:
+        async def request(self, call: Call) -> Answer:
+            await asked.wait()
+            return Answer(200, {}, b"")
+
+        def stream(self, call: Call) -> Any:
+            raise NotImplementedError
+
+        async def close(self) -> None:
+            """Do nothing."""
+
+    calls = InTurn(Slow(), told.append)
+    path = "/api/v1/namespaces/default/pods/"
+    async with asyncio.TaskGroup() as tasks:
+        for sent in ("p/binding", "p/status", "q/status", "p/status"):
+            tasks.create_task(calls.request(Call("PATCH", path + sent)))
+        await aio.sleep(0)
+        asked.set()
+    assert len(told) == 1
+    assert "pods/p/status" in told[0]
 
 
 ALLOWED = {

@@ -10,7 +10,14 @@ from moorage.sim.users.plot import Maker, Mix, Plot
 from moorage.sim.users.wants import Want
 
 # Wants that show what must not happen; there the gift places no further pod.
-_OTHERS = {"_victim", "_cordon_goes_alone", "_polite_pod_waits", "_leaves_slowly", "_bound_again"}
+_OTHERS = {
+    "_victim",
+    "_cordon_goes_alone",
+    "_polite_pod_waits",
+    "_leaves_slowly",
+    "_bound_again",
+    "_slow_reports",
+}
 
 
 def played(setup: str, want: Want, *, given: bool) -> Outcome:

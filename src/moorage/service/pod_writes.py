@@ -84,6 +84,10 @@ class PodWrites:
         """Return the pod's status, with the written changes that the watch has not shown yet."""
         return self._overlay.get(pod.metadata.uid, pod.status)
 
+    def in_hand(self) -> dict[str, PodStatus]:
+        """Return every status with written changes that the watch has not shown yet, by uid."""
+        return dict(self._overlay)
+
     def seen(self, pod: Pod) -> None:
         """Note that the watch showed the pod; writes still on their way stay in hand."""
         if pod.metadata.uid not in self._last:

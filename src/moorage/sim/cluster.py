@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import logging
 from collections.abc import Callable
 from functools import partial
@@ -15,7 +14,7 @@ from moorage.apiserver.bootstrap import bootstrap
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base.aio import TaskOwner
-from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError, LeaseLostError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
@@ -30,16 +29,19 @@ from moorage.service.scheduler import Scheduler
 from moorage.sim.auditor import Auditor
 from moorage.sim.extender import SimExtender
 from moorage.sim.faults import Weather
-from moorage.sim.history import History, Write
+from moorage.sim.history import History, Obj, Write
 from moorage.sim.loop import Process, SkewedClock
 from moorage.sim.mischief import Mood, registry
 from moorage.sim.probe import Probe
 from moorage.sim.setups import configuration
+from moorage.sim.trace import Trace
+from moorage.sim.turns import InTurn
 from moorage.sim.wire import Server, Wire
 from moorage.testing.in_process import InProcessTransport
 from moorage.testing.schedulers import scheduler_over
 
 OnWrite = Callable[[Write], None]
+OnTry = Callable[[str, Obj], None]
 
 
 # A node whose agents live and whose server answers is there within this time.
@@ -88,23 +90,6 @@ class Replica:
         return elector is not None and not self.process.dead and elector.leading
 
 
-class Trace:
-    """What happened, line by line, and its digest."""
-
-    def __init__(self, clock: ManualClock) -> None:
-        self._clock = clock
-        self.lines: list[str] = []
-
-    def note(self, who: str, what: str) -> None:
-        """Add a line with the time."""
-        self.lines.append(f"{self._clock.monotonic_ns() / NS_PER_SECOND:12.6f} {who:<14} {what}")
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of all lines."""
-        return hashlib.sha256("\n".join(self.lines).encode()).hexdigest()
-
-
 class SimCluster:
     """API server, controllers, node agents and schedulers.
 
@@ -116,18 +101,27 @@ class SimCluster:
         Time of the loop.
     on_write
         Told of each change of a pod or node when the server makes it.
+    on_try
+        Told of the scheduler and the pod when a binding is sent.
     setup
         Name of the schedulers' configuration, a key of `moorage.sim.setups.SETUPS`.
     """
 
     def __init__(
-        self, seed: int, clock: ManualClock, *, on_write: OnWrite, setup: str = "default"
+        self,
+        seed: int,
+        clock: ManualClock,
+        *,
+        on_write: OnWrite,
+        on_try: OnTry,
+        setup: str = "default",
     ) -> None:
         self.seed = seed
         self.setup = setup
         self.clock = clock
         self.trace = Trace(clock)
         self._on_write = on_write
+        self._on_try = on_try
         self._streams = Streams(seed)
         self.api = ApiServer(all_kinds(), clock=clock, streams=self._streams)
         bootstrap(self.api)
@@ -146,6 +140,8 @@ class SimCluster:
         """The probes of the schedulers, by the name of their life."""
         self.auditor = Auditor(self.api)
         self.mood = Mood()
+        self.undisturbed = False
+        """Whether nothing delays a decision: no fault, no extender, no plugin that holds pods."""
         self.schedulers: list[Scheduler] = []
         """Every scheduler that was ever started, killed ones included."""
         self.identities: list[str] = []
@@ -259,7 +255,10 @@ class SimCluster:
     def _start(self, replica: Replica) -> None:
         identity = replica.identity
         replica.scheduler = scheduler_over(
-            self._wire(identity, replica.weather, replica),
+            InTurn(
+                self._wire(identity, replica.weather, replica),
+                lambda text: self.noticed.append(("in-turn", f"{identity}: {text}")),
+            ),
             configuration(self.setup),
             registry(self.mood),
             clock=replica.clock,
@@ -271,7 +270,7 @@ class SimCluster:
             replica.scheduler,
             self.clock,
             by_priority=self.setup != "coscheduling",
-            writes_of_others=lambda: self.history.writes_of_others,
+            history=self.history,
             on_breach=lambda name, text: self.noticed.append((name, f"{identity}: {text}")),
         )
         self.schedulers.append(replica.scheduler)
@@ -368,7 +367,9 @@ class SimCluster:
     def _sent(self, replica: Replica, identity: str, call: Call) -> None:
         """Note a write that is sent while another scheduler may write, too."""
         if call.path.endswith("/binding"):
-            self.history.note_try(call.path)
+            pod = self.history.note_try(identity, call.path)
+            if pod is not None:
+                self._on_try(identity, pod)
         if identity != replica.identity:
             self.unlicensed.append(f"{identity} writes after its end: {call.path}")
         for other in self.replicas.values():

@@ -14,9 +14,9 @@ from moorage.sim import acts
 from moorage.sim.acts import AnyAct, Script
 from moorage.sim.administrator import Autoscaler, drain
 from moorage.sim.cluster import SimCluster
-from moorage.sim.history import Write, group_of
+from moorage.sim.history import Obj, Write, group_of, name_of
 from moorage.sim.invariants.at_rest import broken_at_rest
-from moorage.sim.invariants.at_writes import broken_by
+from moorage.sim.invariants.at_writes import broken_by, broken_by_server
 from moorage.sim.invariants.inside import INSIDE
 from moorage.sim.invariants.invariant import Breach
 from moorage.sim.invariants.seen import Seen, is_leaving
@@ -29,9 +29,16 @@ from moorage.testing.builders import pod_manifest
 
 # Within this time a watch without faults tells everything.
 _FRESH_SECONDS = 8.0
+# The same where a script has no faults at all, and nothing holds a decision up.
+_CALM_SECONDS = 1.5
 # Schedulers are looked into no more once so many breaches are known: the first ones tell the most.
 _BREACHES_MOST = 20
 
+
+_BY_USERS = acts.Create | acts.Delete | acts.Patch | acts.Bind | acts.Join | acts.Look
+
+# The set-ups in which a decision is carried out at once.
+_PROMPT = frozenset({"default", "coscheduling", "quotas"})
 
 # The set-ups with something that misbehaves.
 _MOODY = frozenset({"mischief", "extender", "extenders"})
@@ -93,11 +100,14 @@ class _Course:
         self._breaches: list[Breach] = []
         self._bound = 0
         self._evicted = 0
-        self._cluster = SimCluster(script.seed, clock, on_write=self._written, setup=script.setup)
+        self._cluster = SimCluster(
+            script.seed, clock, on_write=self._written, on_try=self._tried, setup=script.setup
+        )
         self._striker = Striker(self._cluster)
 
     async def run(self) -> Outcome:
         script, cluster = self._script, self._cluster
+        cluster.undisturbed = self._undisturbed
         with watched_log(cluster.failures.append):
             try:
                 await cluster.start(script.nodes, script.replicas)
@@ -133,6 +143,12 @@ class _Course:
         await self._soothe()
         self._cluster.trace.note("simulation", "rests")
         await aio.sleep(self._script.rest_seconds)
+
+    @property
+    def _undisturbed(self) -> bool:
+        """Whether nothing of this script delays, breaks or misbehaves."""
+        calm = all(isinstance(act, _BY_USERS) for act in self._script.acts)
+        return calm and self._script.setup in _PROMPT
 
     @property
     def _moody(self) -> bool:
@@ -188,14 +204,12 @@ class _Course:
     # --- writes -----------------------------------------------------------------------------------
 
     def _written(self, write: Write) -> None:
-        name, _, life = write.by.partition(".")
-        if not life:
+        for broken, text in broken_by_server(write):
+            self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
+        if "." not in write.by:
             return
         cluster = self._cluster
-        replica = cluster.replicas[name]
-        blind_ns = replica.weather.blind_ns(write.at_ns)
-        horizon_ns = blind_ns + round(_FRESH_SECONDS * NS_PER_SECOND)
-        seen = Seen(write=write, history=cluster.history, horizon_ns=horizon_ns)
+        seen = Seen(write=write, history=cluster.history, horizon_ns=self._horizon_ns(write.by))
         self._bound += seen.binds
         group = group_of(seen.pod) if seen.binds else ""
         gone_ns = cluster.history.member_gone_ns.get(group) if group else None
@@ -208,6 +222,20 @@ class _Course:
             for invariant in INSIDE:
                 for text in invariant.broken(cluster):
                     self._breaches.append(Breach(invariant.name, self._seconds, text))
+
+    def _tried(self, by: str, pod: Obj) -> None:
+        """Judge a binding when it is sent, whatever becomes of it."""
+        left_ns = self._cluster.history.left_ns.get(pod["metadata"]["uid"])
+        if left_ns is None or self._clock.monotonic_ns() - left_ns <= self._horizon_ns(by):
+            return
+        text = f"{by}: {name_of(pod)} is sent to a node, and it is being deleted"
+        self._breaches.append(Breach("leaving-tried", self._seconds, text))
+
+    def _horizon_ns(self, by: str) -> int:
+        """Return the age from which a scheduler must know what others wrote."""
+        weather = self._cluster.replicas[by.partition(".")[0]].weather
+        seconds = _CALM_SECONDS if self._undisturbed else _FRESH_SECONDS
+        return weather.blind_ns(self._clock.monotonic_ns()) + round(seconds * NS_PER_SECOND)
 
     # --- acts -------------------------------------------------------------------------------------
 

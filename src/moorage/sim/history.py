@@ -71,8 +71,8 @@ class History:
         Of each bound pod, by uid: when, and by whom.
     node_changed_ns
         When each node last came, went, or changed in what a scheduler reads, by name.
-    bindings
-        Number of pods that each process bound, by its name.
+    ever_placed
+        Uids of the pods that have got a node, those that are gone included.
     pod_gone_ns
         When a bound pod last left or finished, nanoseconds.
     waiting_left_ns
@@ -90,8 +90,18 @@ class History:
         or a scheduler bound a member and may not have known yet that another had left.
     writes_of_others
         Number of changes of pods and nodes that no scheduler made.
+    popped_ns
+        When a scheduler last took each pod out of its queue, by uid, nanoseconds.
+    nominated_ns
+        When the nominated node of each pod last changed, by uid, nanoseconds.
+    left_ns
+        When each pod began to end, by uid, nanoseconds.
     tried_binding
-        Uids of the pods that a scheduler tried to bind, whatever became of it.
+        Uids of the pods that each process tried to bind, by its name, whatever became of it.
+    created_ns
+        When each pod was made, by uid, nanoseconds.
+    first_popped_ns
+        When a scheduler first took each pod out of its queue, by uid, nanoseconds.
     """
 
     def __init__(self, server: ApiServer, clock: Clock) -> None:
@@ -102,13 +112,18 @@ class History:
         self.nodes: dict[str, Obj] = {}
         self.placed: dict[str, Placed] = {}
         self.node_changed_ns: dict[str, int] = {}
-        self.bindings: dict[str, int] = {}
+        self.ever_placed: set[str] = set()
         self.pod_gone_ns = 0
         self.waiting_left_ns = 0
         self.relabelled_ns: dict[str, int] = {}
         self.leaving_ns = self.leaving_before_ns = 0
         self.quota_changed_ns = 0
-        self.tried_binding: set[str] = set()
+        self.popped_ns: dict[str, int] = {}
+        self.nominated_ns: dict[str, int] = {}
+        self.left_ns: dict[str, int] = {}
+        self.tried_binding: dict[str, set[str]] = {}
+        self.created_ns: dict[str, int] = {}
+        self.first_popped_ns: dict[str, int] = {}
         self.member_gone_ns: dict[str, int] = {}
         self.excused_groups: set[str] = set()
         self.writes_of_others = 0
@@ -127,12 +142,14 @@ class History:
             found[meta.get("namespace", ""), meta["name"]] = obj
         return found
 
-    def note_try(self, path: str) -> None:
-        """Note that a binding is sent, which may fail or be lost."""
+    def note_try(self, by: str, path: str) -> Obj | None:
+        """Note that a binding is sent, which may fail or be lost; return its pod."""
         *_, namespace, _, name, _ = path.split("/")
         for uid, pod in self.pods.items():
             if (pod["metadata"]["namespace"], pod["metadata"]["name"]) == (namespace, name):
-                self.tried_binding.add(uid)
+                self.tried_binding.setdefault(by, set()).add(uid)
+                return pod
+        return None
 
     def catch_up(self, by: str, path: str) -> list[Write]:
         """Take in what the server wrote since the last look; return it, oldest first."""
@@ -170,20 +187,21 @@ class History:
     def _take(self, write: Write) -> None:
         obj = write.now or write.before or {}
         if write.resource == NODES.qualified:
-            name = obj["metadata"]["name"]
-            if _read(write.now) != _read(write.before):
-                self.node_changed_ns[name] = write.at_ns
-            if write.now is None:
-                self.nodes.pop(name, None)
-            else:
-                self.nodes[name] = write.now
+            self._take_node(write, obj["metadata"]["name"])
             return
         uid = obj["metadata"]["uid"]
         if node_of(obj) and _leaves(write.now) and not _leaves(write.before):
             self.leaving_before_ns, self.leaving_ns = self.leaving_ns, write.at_ns
+        if _leaves(write.now) and not _leaves(write.before):
+            self.left_ns[uid] = write.at_ns
+        if nominated_of(write.now or {}) != nominated_of(write.before or {}):
+            self.nominated_ns[uid] = write.at_ns
+        if write.before is None:
+            self.created_ns[uid] = write.at_ns
         if write.now is None:
             gone = self.pods.pop(uid, None)
-            self.relabelled_ns.pop(uid, None)
+            for moments in (self.relabelled_ns, self.nominated_ns, self.left_ns, self.popped_ns):
+                moments.pop(uid, None)
             self.placed.pop(uid, None)
             group = group_of(gone or {})
             if gone is not None and node_of(gone):
@@ -195,7 +213,7 @@ class History:
             return
         if node_of(write.now) and not node_of(write.before or {}):
             self.placed[uid] = Placed(write.at_ns, write.by)
-            self.bindings[write.by] = self.bindings.get(write.by, 0) + 1
+            self.ever_placed.add(uid)
             self.waiting_left_ns = write.at_ns
         before = (write.before or write.now)["metadata"].get("labels")
         if write.now["metadata"].get("labels") != before:
@@ -203,6 +221,14 @@ class History:
         if is_finished(write.now) and node_of(write.now):
             self.pod_gone_ns = write.at_ns
         self.pods[uid] = write.now
+
+    def _take_node(self, write: Write, name: str) -> None:
+        if _read(write.now) != _read(write.before):
+            self.node_changed_ns[name] = write.at_ns
+        if write.now is None:
+            self.nodes.pop(name, None)
+        else:
+            self.nodes[name] = write.now
 
     def on_node(self, name: str) -> list[Obj]:
         """Return the pods that take room on a node."""
@@ -212,6 +238,16 @@ class History:
 def node_of(pod: Obj) -> str:
     """Return the node of a pod, "" for none."""
     return str(pod.get("spec", {}).get("nodeName") or "")
+
+
+def nominated_of(pod: Obj) -> str:
+    """Return the node that is promised to a pod, "" for none."""
+    return str(pod.get("status", {}).get("nominatedNodeName") or "")
+
+
+def priority_of(pod: Obj) -> int:
+    """Return the priority of a pod, 0 for none."""
+    return int(pod["spec"].get("priority") or 0)
 
 
 def group_of(pod: Obj) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from moorage.base.clock import Clock
 from moorage.service.scheduler import Scheduler
+from moorage.sim.history import History
 from moorage.state.queued_pod import QueuedPod
 
 OnBreach = Callable[[str, str], None]
@@ -31,8 +32,8 @@ class Probe:
         Time of the loop.
     by_priority
         Whether the queue is sorted by priority first.
-    writes_of_others
-        Gives the number of changes that no scheduler made.
+    history
+        Notes when each pod is tried, and counts the changes that no scheduler made.
     on_breach
         Told of an invariant that does not hold.
     """
@@ -43,13 +44,13 @@ class Probe:
         clock: Clock,
         *,
         by_priority: bool,
-        writes_of_others: Callable[[], int],
+        history: History,
         on_breach: OnBreach,
     ) -> None:
         self._queue = scheduler.core.queue
         self._clock = clock
         self._by_priority = by_priority
-        self._writes_of_others = writes_of_others
+        self._history = history
         self._on_breach = on_breach
         # Of each pod, by uid: when it was tried, and how many writes there had been.
         self._tries: dict[str, list[tuple[int, int]]] = {}
@@ -71,7 +72,9 @@ class Probe:
         return queued
 
     def _count(self, queued: QueuedPod) -> None:
-        now_ns, writes = self._clock.monotonic_ns(), self._writes_of_others()
+        now_ns, writes = self._clock.monotonic_ns(), self._history.writes_of_others
+        self._history.popped_ns[queued.uid] = now_ns
+        self._history.first_popped_ns.setdefault(queued.uid, now_ns)
         tries = self._tries.setdefault(queued.uid, [])
         tries.append((now_ns, writes))
         del tries[:-_TRIES_MOST]

@@ -14,6 +14,10 @@ from moorage.sim.invariants.on_node import asks
 from moorage.sim.invariants.waiting import WAITING
 
 _QUIET_NS = 30 * NS_PER_SECOND
+# Decisions take no time here: a pod is tried once the watch has told of it, within milliseconds.
+_PROMPT_NS = NS_PER_SECOND // 40
+# Fields of a pod that may wait for something else before it is tried.
+_HELD_BACK = ("schedulingGates", "schedulingGroup", "resourceClaims")
 
 
 def _one_leader(cluster: SimCluster) -> Iterable[str]:
@@ -51,11 +55,27 @@ def _licensed(cluster: SimCluster) -> Iterable[str]:
 
 
 def _counts(cluster: SimCluster) -> Iterable[str]:
-    """Compare with what the server did: a pod that is bound counts, whatever answer came."""
-    done = cluster.history.bindings
+    """Compare with what the server did: a pod that is bound counts, whatever answer came.
+
+    Where the answer is lost, another scheduler may bind the pod to the same node.
+    """
+    history = cluster.history
     for scheduler, identity in zip(cluster.schedulers, cluster.identities, strict=True):
-        if scheduler.facts.bound > done.get(identity, 0):
-            yield f"{identity} counts {scheduler.facts.bound}, the server {done.get(identity, 0)}"
+        done = len(history.tried_binding.get(identity, set()) & history.ever_placed)
+        if scheduler.facts.bound > done:
+            yield f"{identity} counts {scheduler.facts.bound}, the server {done}"
+
+
+def _prompt(cluster: SimCluster) -> Iterable[str]:
+    """Look for plain pods that were not tried as soon as they were seen."""
+    history = cluster.history
+    for uid, pod in history.pods.items() if cluster.undisturbed else ():
+        spec, tried_ns = pod["spec"], history.first_popped_ns.get(uid)
+        if tried_ns is None or set(_HELD_BACK) & set(spec) or "pod-group" in str(pod["metadata"]):
+            continue
+        late_ns = tried_ns - history.created_ns[uid]
+        if late_ns > _PROMPT_NS:
+            yield f"{name_of(pod)} was tried {late_ns / NS_PER_SECOND:.3f} s after it was made"
 
 
 def _watched(cluster: SimCluster) -> Iterable[str]:
@@ -94,6 +114,12 @@ AT_REST: tuple[Invariant[SimCluster], ...] = (
         "No scheduler counts a binding that did not happen.",
         "metrics that nobody can rely on",
         _counts,
+    ),
+    Invariant(
+        "prompt",
+        "Without faults a new pod is tried at once.",
+        "a pod that comes while the loop falls asleep waits for the next event",
+        _prompt,
     ),
     Invariant("one-leader", "One scheduler leads.", "nobody takes over", _one_leader),
     *AT_END,

@@ -1,18 +1,27 @@
-"""The rules for each write of a scheduler, in two tables: bindings and evictions."""
+"""The rules for each write of a scheduler, bindings and evictions, and of the server itself."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from moorage.sim.history import Write
 from moorage.sim.invariants.attached import ATTACHED
 from moorage.sim.invariants.evictions import EVICTION
 from moorage.sim.invariants.invariant import Invariant
+from moorage.sim.invariants.kept import KEPT
 from moorage.sim.invariants.on_node import ON_NODE
 from moorage.sim.invariants.quotas import QUOTA
 from moorage.sim.invariants.seen import Seen
 from moorage.sim.invariants.together import TOGETHER
 
 BINDING: tuple[Invariant[Seen], ...] = (*ON_NODE, *TOGETHER, *ATTACHED, *QUOTA)
+
+
+def broken_by_server(write: Write) -> Iterator[tuple[str, str]]:
+    """Yield the name of each invariant that the server breaks by a write, whoever asked for it."""
+    for invariant in KEPT:
+        for text in invariant.broken(write):
+            yield invariant.name, text
 
 
 def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from moorage.sim.history import Obj, name_of, node_of
+from moorage.sim.history import Obj, name_of, node_of, priority_of
 from moorage.sim.invariants.attached import ATTACHED
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.on_node import ON_NODE
@@ -13,11 +13,6 @@ from moorage.sim.invariants.seen import Seen, placed
 from moorage.sim.invariants.together import TOGETHER
 
 _RULES = (*ON_NODE, *TOGETHER, *ATTACHED)
-
-
-def priority_of(pod: Obj) -> int:
-    """Return the priority of a pod, 0 for none."""
-    return int(pod["spec"].get("priority") or 0)
 
 
 def _waiting(seen: Seen) -> Iterator[Obj]:
@@ -53,7 +48,7 @@ def _polite(seen: Seen) -> Iterable[str]:
 def _placed_victim(seen: Seen) -> Iterable[str]:
     """Look for a victim without a node whose binding was never sent."""
     victim = seen.write.before or {}
-    tried = seen.history.tried_binding
+    tried = seen.history.tried_binding.get(seen.write.by, ())
     if not node_of(victim) and victim["metadata"]["uid"] not in tried:
         yield f"{name_of(victim)} was evicted and has no node"
 

@@ -13,6 +13,7 @@ from moorage.api.pod import Pod
 from moorage.service.kinds import CUSTOM, WATCHED, WatchedKind
 from moorage.service.scheduler import Scheduler
 from moorage.sim.cluster import SimCluster
+from moorage.sim.history import name_of
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.on_node import asks
 from moorage.snapshot.snapshot import Snapshot
@@ -158,6 +159,22 @@ def _nominated_once(cluster: SimCluster) -> Iterable[str]:
                 yield f"pod {uid} is assumed, and still nominated to {node}"
 
 
+def _statuses(cluster: SimCluster) -> Iterable[str]:
+    """Compare what a scheduler takes for the status of a pod with the server's."""
+    for scheduler in synced(cluster):
+        for uid, status in scheduler.parts.writes.in_hand().items():
+            stored = cluster.history.pods.get(uid)
+            if stored is None:
+                yield f"the status of pod {uid}, which is gone, is kept"
+                continue
+            shown = from_dict(Pod, stored).status
+            if (shown.conditions, shown.nominated_node_name) != (
+                status.conditions,
+                status.nominated_node_name,
+            ):
+                yield f"{name_of(stored)} has another status than the scheduler wrote: {status}"
+
+
 INSIDE: tuple[Invariant[SimCluster], ...] = (
     Invariant("valid", "Cache and queue obey their own rules.", "states drift apart", _valid),
     Invariant(
@@ -178,6 +195,12 @@ AT_END: tuple[Invariant[SimCluster], ...] = (
     *INSIDE,
     Invariant("belief", "Every cache equals the server.", "a lost watch event", _agrees),
     Invariant("other-kinds", "Every lister equals the server.", "a lost watch event", _other_kinds),
+    Invariant(
+        "statuses",
+        "Every status that a scheduler goes by is the server's.",
+        "a status that was written is never read again",
+        _statuses,
+    ),
     Invariant(
         "under-way",
         "No attempt, binding or assumed pod is left.",

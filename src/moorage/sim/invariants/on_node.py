@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from moorage.api.quantity import parse_quantity
-from moorage.sim.history import Obj, name_of, node_of
+from moorage.sim.history import Obj, name_of, node_of, nominated_of, priority_of
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.seen import LONG_AGO_NS, Seen, is_leaving
 
@@ -45,6 +45,40 @@ def _room(seen: Seen) -> Iterable[str]:
     for resource in _asked_resources(seen.pod):
         if resource not in node["status"]["allocatable"]:
             yield f"{name_of(seen.pod)} asks {resource}, and {node['metadata']['name']} has none"
+
+
+def _promised_room(seen: Seen) -> Iterable[str]:
+    """Add the pods to which the node was promised, and which have not been tried since."""
+    node, history = seen.node, seen.history
+    if node is None:
+        return
+    name = node["metadata"]["name"]
+    promised = [pod for pod in history.pods.values() if _holds_promise(pod, name, seen)]
+    there = [pod for pod in seen.others() if node_of(pod) == name]
+    for resource in ("cpu", "memory") if promised else ():
+        asked = asks(seen.pod, resource)
+        used = sum(asks(pod, resource) for pod in (*there, *promised))
+        room = parse_quantity(node["status"]["allocatable"][resource])
+        if asked and used + asked > room:
+            yield (
+                f"{name_of(seen.pod)} takes {resource} of {name} that is promised to "
+                f"{', '.join(map(name_of, promised))}"
+            )
+
+
+def _holds_promise(pod: Obj, node: str, seen: Seen) -> bool:
+    uid = pod["metadata"]["uid"]
+    promised_ns = seen.history.nominated_ns.get(uid)
+    return (
+        nominated_of(pod) == node
+        and not node_of(pod)
+        and uid != seen.pod["metadata"]["uid"]
+        and not is_leaving(pod)
+        and priority_of(pod) >= priority_of(seen.pod)
+        and promised_ns is not None
+        and seen.settled(promised_ns)
+        and seen.history.popped_ns.get(uid, LONG_AGO_NS) < promised_ns
+    )
 
 
 def _asked_resources(pod: Obj) -> set[str]:
@@ -175,6 +209,12 @@ ON_NODE: tuple[Invariant[Seen], ...] = (
         "What is bound to a node fits its allocatable amounts.",
         "forgotten assumed pods overcommit a node (kubernetes#106361)",
         _room,
+    ),
+    Invariant(
+        "promised-room",
+        "Room that is promised to a pod is not given to one that is less important.",
+        "other pods take the room that preemption made (kubernetes#95449)",
+        _promised_room,
     ),
     Invariant("ports", "Two pods of a node have no host port in common.", "stale node", _ports),
     Invariant("taints", "A bound pod tolerates the taints of its node.", "stale node", _taints),

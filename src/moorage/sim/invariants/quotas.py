@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import ELASTIC_QUOTAS
-from moorage.sim.history import Obj, is_finished, name_of, node_of
+from moorage.sim.history import Obj, is_finished, name_of, node_of, priority_of
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.on_node import asks
 from moorage.sim.invariants.seen import Seen
@@ -63,8 +63,7 @@ def _taken_back(seen: Seen) -> Iterable[str]:
         if not node_of(pod) and not is_finished(pod) and not pod["spec"].get("schedulingGates")
     ]
     if any(
-        pod["metadata"]["namespace"] == namespace
-        and int(pod["spec"].get("priority") or 0) > int(victim["spec"].get("priority") or 0)
+        pod["metadata"]["namespace"] == namespace and priority_of(pod) > priority_of(victim)
         for pod in waiting
     ):
         return

@@ -52,9 +52,18 @@ def _affinity(seen: Seen) -> Iterable[str]:
 
 
 def _calm(seen: Seen) -> bool:
-    """Return whether the writer must know which pods are gone, and every pod's labels."""
-    relabelled = seen.history.relabelled_ns.values()
-    return seen.settled(seen.history.pod_gone_ns) and all(map(seen.settled, relabelled))
+    """Return whether the writer must know which pods are gone, every pod's labels, every node."""
+    history = seen.history
+    if any(
+        _under_way(history.pods.get(uid)) for uid in history.tried_binding.get(seen.write.by, ())
+    ):
+        return False  # it counts for the writer, and the server does not know it yet
+    changed = (*history.relabelled_ns.values(), *history.node_changed_ns.values())
+    return seen.settled(history.pod_gone_ns) and all(map(seen.settled, changed))
+
+
+def _under_way(pod: Obj | None) -> bool:
+    return pod is not None and not node_of(pod)
 
 
 def terms(pod: Obj, kind: str) -> list[Any]:
@@ -78,8 +87,6 @@ def selects(term: Mapping[str, Any], pod: Obj, *, of: Obj) -> bool:
 
 def _spread(seen: Seen) -> Iterable[str]:
     if seen.node is None or not _calm(seen):
-        return
-    if not all(seen.steady(node) for node in seen.history.nodes.values()):
         return
     for constraint in seen.pod["spec"].get("topologySpreadConstraints") or ():
         if constraint["whenUnsatisfiable"] == "DoNotSchedule":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.sim import acts
 from moorage.sim.users.plot import Maker, Plot
-from moorage.sim.users.wants import Want, holder_pod, own_node, own_pod
+from moorage.sim.users.wants import Want, holder_pod, own_node, own_pod, stops_within
 from moorage.testing.builders import pod_manifest
 
 
@@ -19,7 +19,7 @@ def _victim(plot: Plot, tag: str) -> Maker:
 def _nominated_goes(plot: Plot, tag: str) -> Maker:
     """Delete the preemptor while its victim ends, which leaves the room to a lesser pod."""
     own_node(plot, tag)
-    holder_pod(plot, tag, priorityClassName="low", terminationGracePeriodSeconds=25)
+    holder_pod(plot, tag, priorityClassName="low", **stops_within(25))
     preemptor = own_pod(plot, tag, f"{tag}-top", priorityClassName="top")
     own_pod(plot, tag)
     return lambda later: later.delete("Pod", preemptor)

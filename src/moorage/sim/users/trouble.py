@@ -8,7 +8,8 @@ from moorage.sim import acts
 from moorage.sim.errand import BREAKS, LABEL
 from moorage.sim.faults import WireFault
 from moorage.sim.users.plot import Maker, Plot
-from moorage.sim.users.wants import Want, own_node, own_pod
+from moorage.sim.users.wants import Want, own_node, own_pod, stops_within
+from moorage.testing.builders import node_manifest
 
 
 def _errand_done(plot: Plot, tag: str) -> Maker:
@@ -89,7 +90,7 @@ def _deaf_binding(plot: Plot, tag: str) -> Maker:
 def _nominated_in_turn(plot: Plot, tag: str) -> Maker:
     """Nominate a pod, then a more important one, and let both have room in the end."""
     own_node(plot, tag)
-    fields: dict[str, Any] = {"cpu": "1", "terminationGracePeriodSeconds": 5}
+    fields: dict[str, Any] = {"cpu": "1", **stops_within(5)}
     for number in range(2):
         own_pod(plot, tag, f"{tag}-h{number}", priorityClassName="low", **fields)
     plot.now += 1.0
@@ -102,7 +103,35 @@ def _nominated_in_turn(plot: Plot, tag: str) -> Maker:
     return gift
 
 
-TROUBLE: tuple[Want, ...] = (_stubborn_victim, _deaf_binding, _nominated_in_turn)
+def _slow_reports(plot: Plot, tag: str) -> Maker:
+    """Let a pod be tried twice, with two reasons, while what is written takes seconds."""
+    own_node(plot, tag, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
+
+    def gift(later: Plot) -> None:
+        for number in range(later.replicas):
+            strike = acts.Disturb(
+                at=later.now,
+                process=f"scheduler-{number}",
+                fault="slow",
+                rate=1.0,
+                seconds=8.0,
+            )
+            later.made.append(strike)
+        pod = own_pod(later, tag)
+        later.made.append(acts.Join(at=later.now, node=node_manifest(f"{tag}-more")))
+        later.now += 1.2
+        more = {"spec": {"tolerations": [{"key": "other", "operator": "Exists"}]}}
+        later.patch("Pod", pod, more)
+
+    return gift
+
+
+TROUBLE: tuple[Want, ...] = (
+    _stubborn_victim,
+    _deaf_binding,
+    _nominated_in_turn,
+    _slow_reports,
+)
 """The ways that fail late for every configuration."""
 
 ERRANDS: tuple[Want, ...] = (_errand_done, _errand_fails)

@@ -44,6 +44,12 @@ def holder_pod(plot: Plot, tag: str, **fields: Any) -> str:
     return name
 
 
+def stops_within(seconds: int) -> dict[str, Any]:
+    """Return the fields of a pod that takes all of its grace period to stop."""
+    slow = {"moorage.dev/stop-seconds": str(seconds)}
+    return {"terminationGracePeriodSeconds": seconds, "annotations": slow}
+
+
 def _taint(value: str = "v", effect: str = "NoSchedule", key: str = "k") -> dict[str, str]:
     return {"key": key, "value": value, "effect": effect}
 

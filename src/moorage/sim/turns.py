@@ -1,0 +1,81 @@
+"""A look at the calls of one scheduler: what it writes about one pod goes out in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from moorage.api.codec import decode_untyped
+from moorage.client.transport import Answer, Call, Transport
+
+_READS = frozenset({"GET", "HEAD"})
+_VOLUMES = "/api/v1/persistentvolumes/"
+
+
+class InTurn:
+    """A transport that tells of a write about a pod while a status of it has no answer yet.
+
+    Two claims that get one volume are told as well. An eviction may be sent while the binding of
+    its victim has no answer.
+
+    Parameters
+    ----------
+    inner
+        Carries the calls.
+    on_overtaking
+        Told of the call.
+    """
+
+    def __init__(self, inner: Transport, on_overtaking: Callable[[str], None]) -> None:
+        self._inner = inner
+        self._on_overtaking = on_overtaking
+        self._given: dict[str, str] = {}
+        # Paths of volumes -> the claim that gets it by a write without an answer.
+        self._under_way: dict[str, None] = {}
+        # Paths of pods, a status of which has no answer yet.
+
+    async def request(self, call: Call) -> Answer:
+        """Send a call and return the whole answer."""
+        if call.path.startswith(_VOLUMES) and call.method not in _READS:
+            return await self._give_volume(call)
+        pod = _pod_of(call)
+        if not pod:
+            return await self._inner.request(call)
+        if pod in self._under_way:
+            told = f"{call.method} {call.path} is sent before a status of the pod is answered"
+            self._on_overtaking(told)
+        if not call.path.endswith("/status"):
+            return await self._inner.request(call)
+        self._under_way[pod] = None
+        try:
+            return await self._inner.request(call)
+        finally:
+            self._under_way.pop(pod, None)
+
+    async def _give_volume(self, call: Call) -> Answer:
+        """Send the write that gives a volume to a claim; no other claim may have it meanwhile."""
+        claim = (decode_untyped(call.whole_body).get("spec") or {}).get("claimRef") or {}
+        before = self._given.get(call.path)
+        if before is not None and before != claim.get("name"):
+            self._on_overtaking(f"{call.path} is given to {claim.get('name')} and to {before}")
+        self._given[call.path] = str(claim.get("name"))
+        try:
+            return await self._inner.request(call)
+        finally:
+            self._given.pop(call.path, None)
+
+    def stream(self, call: Call) -> Any:
+        """Send a call and read its answer line by line inside the context."""
+        return self._inner.stream(call)
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self._inner.close()
+
+
+def _pod_of(call: Call) -> str:
+    """Return the path of the pod that a call writes, "" for none."""
+    parts = call.path.split("/")
+    if call.method in _READS or len(parts) < 7 or parts[5] != "pods":
+        return ""
+    return "/".join(parts[:7])
