@@ -5,6 +5,7 @@ One table, used by the client to build paths and by the API server to answer dis
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
@@ -280,12 +281,16 @@ def resource_path(
     name, subresource
         None for the collection, and for the object itself.
     """
+    path = _collection_path(rt, namespace)
+    if name is None:
+        return path
+    path = f"{path}/{quote(name, safe='')}"
+    return path if subresource is None else f"{path}/{subresource}"
+
+
+@lru_cache(maxsize=1024)
+def _collection_path(rt: ResourceType, namespace: str | None) -> str:
     parts = [group_version_path(rt.group, rt.version)]
     if rt.namespaced and namespace:
         parts += ["namespaces", quote(namespace, safe="")]
-    parts.append(rt.plural)
-    if name is not None:
-        parts.append(quote(name, safe=""))
-        if subresource is not None:
-            parts.append(subresource)
-    return "/".join(parts)
+    return "/".join([*parts, rt.plural])
