@@ -43,6 +43,11 @@ class AttachedVolumes:
         The cluster.
     resolver
         Resolves the volumes of pods.
+
+    Attributes
+    ----------
+    each_has_csi_node
+        Whether every node has a CSINode.
     """
 
     def __init__(self, snapshot: Snapshot, resolver: VolumeResolver) -> None:
@@ -57,6 +62,7 @@ class AttachedVolumes:
         self._limits: dict[str, NDArray[np.int64]] = {}
         self._room: dict[str, NDArray[np.int64]] = {}
         self._has_csi_node = np.zeros(0, np.bool_)
+        self.each_has_csi_node = True
         self._structure = -1
         self._positions: tuple[int, ...] = (-1,) * 6
 
@@ -225,6 +231,7 @@ class AttachedVolumes:
         csi_nodes = self._snapshot.listers.csi_nodes
         present = (csi_nodes.get(name) is not None for name in self._snapshot.names)
         self._has_csi_node = np.fromiter(present, np.bool_, self._snapshot.num_nodes)
+        self.each_has_csi_node = bool(self._has_csi_node.all())
 
     def _forget(self, name: str) -> None:
         node = self._nodes.pop(name, None)
@@ -252,11 +259,11 @@ class AttachedVolumes:
         if row is not None:
             for driver, used_n in self._used.items():
                 if row < len(used_n):
-                    step = used.get(driver, 0) - used_n[row]
-                    used_n[row] += step
+                    before, after = used_n.item(row), used.get(driver, 0)
+                    used_n[row] = after
                     room_n = self._room.get(driver)
-                    if room_n is not None and room_n[row] != _ROOM_FOR_ALL:
-                        room_n[row] -= step
+                    if room_n is not None and (room := room_n.item(row)) != _ROOM_FOR_ALL:
+                        room_n[row] = room + before - after
 
     def _follow_pods(self, node: _Node, name: str) -> None:
         pods = self._snapshot.volume_pods.on_node(name)

@@ -81,10 +81,10 @@ class NodeVolumeLimits:
         del state
         self._attached.follow()
         failures = _Failures(self._reasons, self._reason, self._snapshot.num_nodes)
-        with_csi = self._attached.has_csi_node()
-        if with_csi.all():
+        if self._attached.each_has_csi_node:
             self._judge(self._new(pod, has_csi_node=True), None, failures)
             return failures.answer(view)
+        with_csi = self._attached.has_csi_node()
         on_csi = self._new(pod, has_csi_node=True)
         elsewhere = self._new(pod, has_csi_node=False)
         if on_csi == elsewhere:
