@@ -17,7 +17,7 @@ import numpy as np
 from moorage.engine.answers import Answers, Best, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
 from moorage.engine.decision import Decision, Outcome, failed, rejected
-from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.filter_pass import PASSED, FilterPass
 from moorage.engine.groups.whole_gangs import with_whole_gangs
 from moorage.engine.notes.attempt_note import NoteWriter
 from moorage.engine.notes.best_nodes import NearNodes
@@ -173,7 +173,7 @@ class Cycle:
 
     def _filter(self, answers: Answers, outcome: PreFilterOutcome, *, shortcut: bool) -> Search:
         own = filter_nominated_node(answers)
-        if own is not None and shortcut and own.filtered.passed[0]:
+        if own is not None and shortcut and own.filtered.plugin_n.item(0) == PASSED:
             view = self.snapshot.rows([own.row])
             return Search(answers, outcome, view, own.filtered, nominated_row=own.row)
         start, rejectors = self._sampler.rotation.start, frozenset[str]()

@@ -6,6 +6,7 @@ The cycle gets `ReusedAnswers` in place of `Answers`, and uses no other part of 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from moorage.engine.answers import Answers, Best, KnownRows, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import Attempt
@@ -17,6 +18,9 @@ from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
+
+_ROW_PASSES: Final = FilterPass(1)
+"""The filter result on one row that passes; never changed."""
 
 
 class Reuse:
@@ -107,7 +111,7 @@ class ReusedAnswers(Answers):
         """Run Filter on one row, from the cache where possible."""
         at, shape = self.attempt, self._shape
         if shape.passes(at, row) and comes_first(at.snapshot, at.pod, row):
-            return FilterPass(1)
+            return _ROW_PASSES
         if not self._followed:
             self.follow()
         filtered = shape.filters.on_row(at.state, row)
