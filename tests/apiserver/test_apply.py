@@ -556,3 +556,17 @@ async def test_a_field_that_is_not_in_the_schema_cannot_be_applied(mode, fields,
     assert (
         found["message"] == f"failed to create typed patch object (m; v1, Kind=ConfigMap): {told}"
     )
+
+
+async def test_owned_fields_are_written_in_the_order_of_the_api():
+    """Programs compare the text of ``fieldsV1``: the mark of an element comes first."""
+    reply = await Cluster().reply(
+        "PATCH",
+        f"{PODS}/a",
+        pod(),
+        query={"fieldManager": "m"},
+        content_type="application/apply-patch+yaml",
+    )
+    assert isinstance(reply.body, bytes)
+    containers = b'"f:containers":{"k:{\\"name\\":\\"c\\"}":{".":{},"f:'
+    assert containers in reply.body

@@ -215,6 +215,24 @@ async def test_a_service_that_grows_ports_is_held_to_the_quota():
     assert "requested: services.nodeports=1, used: services.nodeports=1" in found["message"]
 
 
+async def test_a_load_balancer_without_node_ports_needs_none_of_the_quota():
+    cluster = Cluster()
+    await cluster.ok("POST", QUOTAS, quota(services__nodeports="0", services__loadbalancers="1"))
+    service: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "a"},
+        "spec": {"type": "LoadBalancer", "ports": [{"port": 80}]},
+    }
+    assert (await cluster.call("POST", SERVICES, service))[0] == 403
+    service["spec"]["allocateLoadBalancerNodePorts"] = False
+    made = await cluster.ok("POST", SERVICES, service)
+    assert "nodePort" not in made["spec"]["ports"][0]
+    patch = {"metadata": {"labels": {"a": "b"}}}
+    changed = await cluster.ok("PATCH", f"{SERVICES}/a", patch, content_type=MERGE)
+    assert changed["spec"]["ports"] == made["spec"]["ports"]
+
+
 async def test_claims_are_counted_by_size_and_by_class():
     cluster = Cluster()
     gold = "gold__storageclass__storage__k8s__io___requests__storage"

@@ -62,13 +62,10 @@ def to_fields_v1(paths: Iterable[Path]) -> dict[str, Any]:
 
 
 def _ordered(tree: dict[str, Any]) -> dict[str, Any]:
-    """Return a tree with its elements in order; the tree's own mark comes after them."""
+    """Return a tree with its elements in order; the tree's own mark, a dot, comes first."""
     # Sorting level by level: sorting all paths at once takes ten times as long and blocks all
     # threads.
-    ordered = {name: _ordered(tree[name]) for name in sorted(tree) if name != _MEMBER}
-    if _MEMBER in tree:
-        ordered[_MEMBER] = {}
-    return ordered
+    return {name: _ordered(tree[name]) for name in sorted(tree)}
 
 
 def _node(root: dict[str, Any], path: Path) -> dict[str, Any]:

@@ -119,7 +119,7 @@ def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
     spec["clusterIPs"] = spec.get("clusterIPs") or [spec["clusterIP"]]
     spec["ipFamilies"] = spec.get("ipFamilies") or ["IPv4"]
     spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or "SingleStack"
-    if kind in _ON_NODES:
+    if _has_node_ports(spec):
         for each in objects(spec, "ports"):
             if not number(each, "nodePort"):
                 each["nodePort"] = _free_node_port(ctx, spec)
@@ -146,7 +146,7 @@ def _complete(new: Json, old: Json, ctx: Context) -> None:
         (number(each, "port"), text(each, "protocol")): number(each, "nodePort")
         for each in objects(before, "ports")
     }
-    if text(spec, "type") in _ON_NODES:
+    if _has_node_ports(spec):
         for each in objects(spec, "ports"):
             found = known.get((number(each, "port"), text(each, "protocol")), 0)
             if not number(each, "nodePort") and found:
@@ -171,6 +171,13 @@ def _drop_outgrown(spec: Json, before: Json) -> None:
     for key in keys:
         if key in spec and spec[key] == before.get(key):
             del spec[key]
+
+
+def _has_node_ports(spec: Json) -> bool:
+    """Whether every port gets a node port; a load balancer may do without."""
+    kind = text(spec, "type")
+    without = spec.get("allocateLoadBalancerNodePorts") is False
+    return kind == "NodePort" or (kind == "LoadBalancer" and not without)
 
 
 def _node_ports(spec: Json) -> set[int]:
