@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.sim import acts
 from moorage.sim.course import Outcome, play
 from moorage.sim.scenarios import ONE_BY_ONE, scenario
 from moorage.sim.users.plot import Maker, Mix, Plot
@@ -54,10 +55,11 @@ def test_a_pod_waits_for_its_thing(setup: str, want: Want) -> None:
         assert outcome.bound > without.bound
 
 
-def test_a_seed_of_alone_has_one_want_and_its_configuration() -> None:
-    scripts = [scenario("alone").script(seed) for seed in range(40)]
-    assert {script.setup for script in scripts} >= {"default", "errand"}
-    assert len({len(script.acts) for script in scripts}) > 5
+def test_a_seed_of_few_has_things_with_their_configuration() -> None:
+    scripts = [scenario("few").script(seed) for seed in range(200)]
+    assert {script.setup for script in scripts} == {setup for setup, _ in ONE_BY_ONE}
+    looks = [sum(isinstance(act, acts.Look) for act in script.acts) for script in scripts]
+    assert {1, 6} <= set(looks)
 
 
 def test_a_pod_that_has_a_node_is_not_bound_again() -> None:

@@ -184,7 +184,7 @@ class Outage(Act, frozen=True, kw_only=True):
 
 
 Strike = Disturb | Stop | Kill | Jump | Outage | Reload
-"""What happens to a program."""
+"""The acts that strike a program."""
 
 AnyAct = Create | Delete | Patch | Bind | Join | Look | Drain | Autoscale | Strike
 

@@ -1,4 +1,4 @@
-"""What an administrator's tools do over a while: a drain of a node, and nodes that come and go.
+"""The work of an administrator's tools over a while: a drain of a node, and nodes that come and go.
 
 `kubectl drain` and a cluster autoscaler look at the cluster before each step. So they are tasks of
 the simulation, not acts that a script holds ready.

@@ -24,7 +24,7 @@ BREAKS = "errand-breaks"
 """Label of a pod whose first errand ends by an error."""
 
 SECONDS = 2.0
-"""How long the answer is under way."""
+"""Time for which the answer is under way, seconds."""
 
 
 class Errand:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import msgspec
 
 from moorage.base.errors import UsageError
-from moorage.base.rng import Streams
+from moorage.base.rng import Random, Streams
 from moorage.sim.acts import Script
 from moorage.sim.users.groups import GROUP_WANTS, GROUPS, TEAM_WANTS, TEAMS
 from moorage.sim.users.neighbours import NEIGHBOURS
@@ -37,7 +37,7 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
         "extenders": _PLAIN,
     }
 )
-"""What users do, by the configuration of the schedulers."""
+"""The doings of users, by the configuration of the schedulers."""
 
 _WAITS = (*WANTS, *NEIGHBOURS, *RANKS)
 
@@ -64,7 +64,24 @@ ONE_BY_ONE: tuple[tuple[str, Want], ...] = (
 
 
 FOUNDERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType({"quotas": (found_namespaces,)})
-"""What is done once at the start, by the configuration of the schedulers."""
+"""The makers that act once, at the start, by the configuration of the schedulers."""
+
+
+_DISTURBING = frozenset({*ALONE, *TROUBLE, *ERRANDS})
+"""Things that come with a fault, or hold a scheduler up."""
+
+
+def _few(rng: Random, count: int) -> tuple[str, tuple[Want, ...]]:
+    """Draw a thing, its configuration, and others that do not disturb it."""
+    setup, first = rng.choice(ONE_BY_ONE)
+    if first in _DISTURBING:
+        return setup, (first,)
+    others = [
+        want
+        for name, want in ONE_BY_ONE
+        if name == setup and want is not first and want not in _DISTURBING
+    ]
+    return setup, (first, *rng.sample(others, min(count - 1, len(others))))
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,8 +97,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         Pods that wait for one thing each, which comes at the end.
     looks
         Whether four of five scripts look at the cluster after each of these things.
-    alone
-        Whether there is one of these pods alone, with the configuration that it needs.
+    few
+        Whether nothing disturbs these pods, and they have a configuration that one of them needs.
     faults
         Kinds of faults, keys of `FAULT_KINDS`.
     rate
@@ -100,7 +117,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
     steps: int = 60
     wants: int = 0
     looks: bool = False
-    alone: bool = False
+    few: bool = False
     faults: tuple[str, ...] = ()
     rate: float = 0.0
     setups: tuple[str, ...] = ("default", "mischief", "default", "coscheduling")
@@ -111,9 +128,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         """Return the script of a seed."""
         setup = self.setups[seed % len(self.setups)]
         wants = ALL_WANTS[setup]
-        if self.alone:
-            setup, want = Streams(seed).stream("alone").choice(ONE_BY_ONE)
-            wants = (want,)
+        if self.few:
+            setup, wants = _few(Streams(seed).stream("few"), self.wants)
         mix = Mix(
             nodes=self.nodes,
             steps=self.steps,
@@ -122,7 +138,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             faults=[each for kind in self.faults for each in FAULT_KINDS[kind]],
             rate=self.rate,
             wants=self.wants,
-            looks=self.looks and (self.alone or seed % 5 > 0),
+            looks=self.looks and (self.few or seed % 5 > 0),
             want=wants,
             founders=FOUNDERS.get(setup, ()),
             setup=setup,
@@ -145,13 +161,13 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             setups=("default", "errand", "default", "coscheduling"),
             rest_seconds=60.0,
         ),
-        "alone": Scenario(
-            summary="One scheduler; one pod waits for one thing, and gets it.",
+        "few": Scenario(
+            summary="One scheduler; a few pods wait for one thing each, and nothing else happens.",
             nodes=1,
             steps=0,
-            wants=1,
+            wants=6,
             looks=True,
-            alone=True,
+            few=True,
             rest_seconds=40.0,
         ),
         "late": Scenario(
@@ -229,7 +245,7 @@ _LONG = (
     "extenders",
 )
 
-IN_TURN = ("alone", *(name for long in _LONG for name in (long, "alone")))
+IN_TURN = ("few", *(name for long in _LONG for name in (long, "few")))
 """The scenarios of a hunt through all; short ones that find much come more often.
 
 Their number has no divisor in common with the numbers of set-ups, so each meets each.

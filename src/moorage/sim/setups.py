@@ -91,7 +91,7 @@ SETUPS: Final[Mapping[str, str]] = MappingProxyType(
         "scores": _SCORES,
     }
 )
-"""What each set-up adds to the default configuration, as text of a configuration file."""
+"""The text that each set-up adds to the default configuration, as in a configuration file."""
 
 
 @cache

@@ -8,7 +8,7 @@ from moorage.base.clock import NS_PER_SECOND, ManualClock
 
 
 class Trace:
-    """What happened, line by line, and its digest."""
+    """The lines that tell what happened, and their digest."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock

@@ -29,7 +29,7 @@ Done = Callable[[Call, Answer | None], None]
 
 
 class Server:
-    """What a wire leads to.
+    """The end that a wire leads to.
 
     Parameters
     ----------

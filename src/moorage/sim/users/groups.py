@@ -67,7 +67,7 @@ def _deletion(plot: Plot, name: str) -> acts.Delete:
 
 
 GROUPS: tuple[Maker, ...] = (_gang, _gang, _gang, _drop_group)
-"""What users do with groups of Kubernetes, each as often as it stands here."""
+"""The doings of users with groups of Kubernetes, each as often as it stands here."""
 
 
 def _group_comes(plot: Plot, tag: str) -> Maker:
@@ -130,7 +130,7 @@ def _team(plot: Plot) -> None:
 
 
 TEAMS: tuple[Maker, ...] = (_team, _team, _team)
-"""What users do with groups of coscheduling."""
+"""The doings of users with groups of coscheduling."""
 
 
 def _teammate(tag: str) -> dict[str, Any]:

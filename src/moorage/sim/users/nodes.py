@@ -45,4 +45,4 @@ NODES: tuple[Maker, ...] = (
     _remove_node,
     *([_add_node] * 2),
 )
-"""What administrators do, each as often as it stands here."""
+"""The doings of administrators, each as often as it stands here."""

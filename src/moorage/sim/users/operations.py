@@ -50,4 +50,4 @@ OPERATIONS: tuple[Maker, ...] = (
     *([_reload] * 6),
     *([_node_refuses] * 6),
 )
-"""What operators do, each as often as it stands here."""
+"""The doings of operators, each as often as it stands here."""

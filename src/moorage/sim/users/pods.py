@@ -128,4 +128,4 @@ PODS: tuple[Maker, ...] = (
     _foreign,
     _foreign,
 )
-"""What users do with plain pods, each as often as it stands here."""
+"""The doings of users with plain pods, each as often as it stands here."""

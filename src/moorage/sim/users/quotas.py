@@ -148,7 +148,7 @@ QUOTAS: tuple[Maker, ...] = (
     _bounded_set_goes,
     _bound_moves,
 )
-"""What users do with quotas, each as often as it stands here."""
+"""The doings of users with quotas, each as often as it stands here."""
 
 
 def _alone(plot: Plot, tag: str, least: str, most: str) -> dict[str, Any]:

@@ -57,4 +57,4 @@ def _budget(plot: Plot) -> None:
 
 
 SETS: tuple[Maker, ...] = (*([_set] * 4), *([_scale] * 4), *([_delete_set] * 2), _budget)
-"""What users do with sets, each as often as it stands here."""
+"""The doings of users with sets, each as often as it stands here."""
