@@ -18,6 +18,7 @@ from moorage.bench.growth.report import growths
 from moorage.bench.growth.run import Point
 from moorage.bench.report import Result
 from moorage.bench.workload import (
+    ChurnPods,
     CreateNodes,
     CreatePods,
     PlacePods,
@@ -29,8 +30,10 @@ from moorage.cli.main import main
 from moorage.plugins.in_tree import in_tree_registry
 
 
-def point(axis: str, size: int, pod_us: float) -> Point:
-    return Point(axis=axis, size=size, decision_us=1.0, pod_us=pod_us, memory_mib=50.0, digest="d")
+def point(axis: str, size: int, pod_us: float, memory_mib: float = 50.0) -> Point:
+    return Point(
+        axis=axis, size=size, decision_us=1.0, pod_us=pod_us, memory_mib=memory_mib, digest="d"
+    )
 
 
 @pytest.mark.parametrize(
@@ -51,7 +54,16 @@ def test_an_axis_is_judged_by_its_ends(pod_us: float, judgement: str) -> None:
 def test_each_axis_is_compared_with_itself() -> None:
     found = growths([point("nodes", 1, 1.0), point("bound", 1, 5.0), point("nodes", 2, 3.0)])
     assert [(each.axis, each.times) for each in found] == [("nodes", 3.0), ("bound", 1.0)]
-    assert found[0].as_lines()[-1] == "  more than linear: 3.00x the time for 2x the size"
+    assert found[0].as_lines()[-1] == (
+        "  more than linear: 3.00x the time for 2x the size; 0 bytes for each more"
+    )
+
+
+def test_memory_is_told_for_each_one_more() -> None:
+    (found,) = growths([point("bound", 1000, 1.0, 50.0), point("bound", 1_049_576, 1.0, 4050.0)])
+    assert found.bytes_each == 4000.0
+    (single,) = growths([point("bound", 1000, 1.0)])
+    assert single.bytes_each == 0.0
 
 
 @pytest.mark.parametrize(
@@ -61,6 +73,15 @@ def test_each_axis_is_compared_with_itself() -> None:
         ("bound", {"nodes": 10_000, "boundPods": 1_000_000, "measurePods": 2000}),
         ("shapes", {"nodes": 5000, "shapes": 10_000, "measurePods": 20_000}),
         ("waiting", {"nodes": 5000, "waitingPods": 100_000, "measurePods": 2000}),
+        (
+            "churn",
+            {
+                "nodes": 5000,
+                "churnedPods": 1_000_000,
+                "presentPods": 5000,
+                "measurePods": 2000,
+            },
+        ),
         (
             "labels",
             {"nodes": 5000, "labelSets": 10_000, "boundPods": 20_000, "measurePods": 2000},
@@ -73,7 +94,7 @@ def test_the_largest_size_of_an_axis(axis: str, params: dict[str, int]) -> None:
     assert workload(AXES[axis].sizes[-1]).params == params
 
 
-def run(*ops: CreateNodes | CreatePods | PlacePods) -> Result:
+def run(*ops: CreateNodes | CreatePods | PlacePods | ChurnPods) -> Result:
     workload = Workload("test", {}, (CreateNodes(2, default_node), *ops))
     engine = EngineRun(workload, in_tree_registry(), clock=SystemClock(), streams=Streams(1))
     return engine.run()
@@ -96,6 +117,13 @@ def test_pods_that_have_their_node_take_its_room() -> None:
     assert run(full, CreatePods(40, default_pod("measured"), measured=True)).scheduled == 40
     with pytest.raises(UsageError, match="does not fit: default/measured-40"):
         run(full, CreatePods(41, default_pod("measured"), measured=True))
+
+
+def test_of_pods_that_come_and_go_the_oldest_leave() -> None:
+    churn = ChurnPods(200, default_pod("churned"), present=30)  # the two nodes have room for 80
+    assert run(churn, CreatePods(50, default_pod("measured"), measured=True)).scheduled == 50
+    with pytest.raises(UsageError, match="does not fit: default/measured-50"):
+        run(churn, CreatePods(51, default_pod("measured"), measured=True))
 
 
 def test_pods_that_fit_nowhere_wait_and_the_others_are_placed_as_ever() -> None:

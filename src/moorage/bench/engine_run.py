@@ -6,6 +6,7 @@ ingest, is popped, decided and assumed. The watch event that an API server would
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 
 import msgspec
@@ -23,6 +24,7 @@ from moorage.bench.objects import put_objects
 from moorage.bench.preempting import Preempting
 from moorage.bench.report import Result, make_result, peak_memory_mib
 from moorage.bench.workload import (
+    ChurnPods,
     CreateNodes,
     CreateObjects,
     CreatePods,
@@ -135,6 +137,8 @@ class EngineRun:
                     put_objects(self._core.snapshot.listers, op)
                 case PlacePods():
                     self._place(op)
+                case ChurnPods():
+                    self._churn(op)
                 case CreatePods(waiting=True):
                     self._have_wait(op)
                 case CreatePods(preempting=True):
@@ -184,6 +188,15 @@ class EngineRun:
         for index in range(op.count):
             self._pods.on_add(self._pod(op.template(index)))
 
+    def _churn(self, op: ChurnPods) -> None:
+        there: deque[Pod] = deque()
+        for index in range(op.count):
+            pod = self._pod(op.template(index))
+            node_name = self._one(pod, _Times())
+            there.append(_on_node(pod, node_name))
+            if len(there) > op.present:
+                self._pods.on_delete(there.popleft(), missed=False)
+
     def _have_wait(self, op: CreatePods) -> None:
         """Try pods that fit nowhere, so that the queue keeps them."""
         core = self._core
@@ -230,8 +243,7 @@ class EngineRun:
         core.cache.assume_pod(queued.pod, decision.node_name)
         core.queue.done(queued.uid)
         assumed = now()
-        spec = msgspec.structs.replace(pod.spec, node_name=decision.node_name)
-        self._pods.on_update(pod, msgspec.structs.replace(pod, spec=spec))
+        self._pods.on_update(pod, _on_node(pod, decision.node_name))
         if recorder is not None:
             recorder.ended(queued.uid, "bound")
         confirmed = now()
@@ -247,3 +259,7 @@ class EngineRun:
         manifest["metadata"]["uid"] = new_uid(self._uids)
         manifest["spec"]["schedulerName"] = _PROFILE
         return decode(Pod, encode(manifest))
+
+
+def _on_node(pod: Pod, node_name: str) -> Pod:
+    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_name))

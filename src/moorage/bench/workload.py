@@ -53,6 +53,14 @@ class PlacePods(msgspec.Struct, frozen=True):
     template: Template
 
 
+class ChurnPods(msgspec.Struct, frozen=True):
+    """Create pods one after another, and delete the oldest when more than ``present`` are there."""
+
+    count: int
+    template: Template
+    present: int
+
+
 class CreateObjects(msgspec.Struct, frozen=True):
     """Create objects of another kind from a template; ``kind`` of the manifest says which."""
 
@@ -60,7 +68,7 @@ class CreateObjects(msgspec.Struct, frozen=True):
     template: Template
 
 
-Op = CreateNodes | CreatePods | PlacePods | CreateObjects
+Op = CreateNodes | CreatePods | PlacePods | ChurnPods | CreateObjects
 
 
 class Workload(msgspec.Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The axes of growth: nodes, pods, shapes of pods, waiting pods, label sets and groups."""
+"""The axes of growth: nodes, pods, shapes, waiting pods, pods that went, label sets, groups."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from moorage.bench import manifests as m
 from moorage.bench.workload import (
+    ChurnPods,
     CreateNodes,
     CreatePods,
     JsonObject,
@@ -139,6 +140,18 @@ def _of_waiting(size: int) -> Workload:
     )
 
 
+def _of_churn(size: int) -> Workload:
+    return Workload(
+        "Churn",
+        {"nodes": _NODES, "churnedPods": size, "presentPods": 5000, "measurePods": _MEASURED},
+        (
+            CreateNodes(_NODES, default_node),
+            ChurnPods(size, default_pod("churned"), present=5000),
+            CreatePods(_MEASURED, default_pod("measured"), measured=True),
+        ),
+    )
+
+
 def _of_labels(size: int) -> Workload:
     there = max(10_000, 2 * size)
     return Workload(
@@ -178,6 +191,12 @@ AXES: Final = {
             f"plain pods on {_NODES:,} nodes, while more and more pods fit nowhere",
             (100, 1000, 10_000, 100_000),
             _of_waiting,
+        ),
+        Axis(
+            "churn",
+            f"plain pods on {_NODES:,} nodes, after more and more pods came and went",
+            (10_000, 100_000, 1_000_000),
+            _of_churn,
         ),
         Axis(
             "labels",

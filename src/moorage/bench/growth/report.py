@@ -44,9 +44,20 @@ class Growth(msgspec.Struct, frozen=True):
             return "flat"
         return "at most linear" if self.times <= self.size_times else "more than linear"
 
+    @property
+    def bytes_each(self) -> float:
+        """The growth of the peak memory for each one more, in bytes; 0 for a single size."""
+        first, last = self.points[0], self.points[-1]
+        grown = last.memory_mib - first.memory_mib
+        return grown * 2**20 / (last.size - first.size) if last.size > first.size else 0.0
+
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""
-        return {**msgspec.to_builtins(self), "judgement": self.judgement}
+        return {
+            **msgspec.to_builtins(self),
+            "judgement": self.judgement,
+            "bytes_each": self.bytes_each,
+        }
 
     def as_lines(self) -> list[str]:
         """Return a table for people."""
@@ -58,7 +69,8 @@ class Growth(msgspec.Struct, frozen=True):
                 f"  {each.memory_mib:6.0f} MiB   {each.digest[:12]}"
                 for each in self.points
             ),
-            f"  {self.judgement}: {self.times:.2f}x the time for {self.size_times:,.0f}x the size",
+            f"  {self.judgement}: {self.times:.2f}x the time for {self.size_times:,.0f}x the size; "
+            f"{self.bytes_each:,.0f} bytes for each more",
         ]
 
 

@@ -33,7 +33,7 @@ digests. A picture needs matplotlib: pip install 'moorage[plot]'.
     type=click.Choice(list(AXES)),
     multiple=True,
     metavar="AXIS",
-    help="nodes, bound, shapes, waiting, labels or groups, repeatable. Default: all.",
+    help="nodes, bound, shapes, waiting, churn, labels or groups, repeatable. Default: all.",
 )
 @click.option(
     "--most", type=click.IntRange(1), metavar="N", help="Leave out the sizes above this one."
