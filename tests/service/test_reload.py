@@ -275,3 +275,39 @@ def test_a_change_that_needs_a_new_start_is_refused(new: LoadedConfiguration, re
         assert cluster.scheduler.parts.reload.config is before
 
     play(steps, config(profile(), profile("busy")), [node_manifest("n1")])
+
+
+def gpus(policy: str, **names: Any) -> LoadedConfiguration:
+    enabled = {"enabled": [{"name": "GpuShare"}, {"name": policy, "weight": 100}]}
+    arguments = [{"name": "GpuShare", "args": names}] if names else []
+    return config(profile(multiPoint=enabled) | {"pluginConfig": arguments})
+
+
+@pytest.mark.parametrize(
+    ("new", "annotation", "kept"),
+    [
+        pytest.param(gpus("GpuPacking"), "alibabacloud.com/gpu-index", False, id="another policy"),
+        pytest.param(gpus("GpuBestFit", indexAnnotation="a/b"), "a/b", False, id="another name"),
+        pytest.param(gpus("GpuBestFit"), "alibabacloud.com/gpu-index", True, id="nothing"),
+    ],
+)
+def test_plugins_of_a_family_are_made_together(
+    new: LoadedConfiguration, annotation: str, kept: bool
+) -> None:
+    def family(cluster: VirtualCluster) -> set[Any]:
+        (only,) = cluster.scheduler.core.profiles.values()
+        return {plugin for name, plugin in only.plugins.items() if name.startswith("Gpu")}
+
+    async def steps(cluster: VirtualCluster) -> None:
+        share = {"alibabacloud.com/gpu-count": "1", "alibabacloud.com/gpu-milli": "600"}
+        before = family(cluster)
+        reload(cluster.scheduler, new)
+        await cluster.create(pod_manifest("p", annotations=share))
+        await cluster.until(partial(_placed, cluster, "p"))
+        assert bool(before & family(cluster)) is kept
+        found = cluster.pod("p")
+        assert found is not None
+        assert found["metadata"]["annotations"][annotation] == "0"
+
+    one: dict[str, Any] = {"nvidia.com/gpu": "1"}
+    play(steps, gpus("GpuBestFit"), [node_manifest("n1", **one), node_manifest("n2", **one)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 from moorage.base.errors import ConfigError
@@ -251,21 +251,38 @@ def _group_holders(spec: ProfileSpec, registry: Registry) -> dict[str, str]:
 def _construct(
     spec: ProfileSpec, registry: Registry, handle: Handle, before: Profile | None
 ) -> dict[str, Any]:
-    names: Iterable[str] = dict.fromkeys(name for names in spec.points.values() for name in names)
-    plugins: dict[str, Any] = {}
-    for name in names:
-        args = spec.plugin_args.get(name)
-        kept = None if before is None else before.plugins.get(name)
-        if (
-            kept is not None
-            and not isinstance(kept, Guarded)
-            and before is not None
-            and before.spec.plugin_args.get(name) == args
-        ):
-            plugins[name] = kept
-        else:
-            plugins[name] = construct_plugin(name, args, registry, handle)
-    return plugins
+    names = dict.fromkeys(name for names in spec.points.values() for name in names)
+    kept = {} if before is None else _kept(spec, list(names), registry, before)
+    return {
+        name: kept[name]
+        if name in kept
+        else construct_plugin(name, spec.plugin_args.get(name), registry, handle)
+        for name in names
+    }
+
+
+def _kept(
+    spec: ProfileSpec, names: Sequence[str], registry: Registry, before: Profile
+) -> dict[str, Any]:
+    """Return the plugins that a reload keeps: in-tree, unchanged, and so is their family."""
+
+    def family(name: str) -> str:
+        entry = registry.find(name)
+        return "" if entry is None else entry.family
+
+    unchanged = {
+        name: plugin
+        for name, plugin in before.plugins.items()
+        if name in names
+        and not isinstance(plugin, Guarded)
+        and before.spec.plugin_args.get(name) == spec.plugin_args.get(name)
+    }
+    changed = {family(name) for name in (*names, *before.plugins) if name not in unchanged}
+    return {
+        name: plugin
+        for name, plugin in unchanged.items()
+        if not family(name) or family(name) not in changed
+    }
 
 
 def construct_plugin(name: str, args: object, registry: Registry, handle: Handle) -> Any:

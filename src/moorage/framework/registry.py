@@ -56,6 +56,9 @@ class PluginEntry(msgspec.Struct, frozen=True):
         Names of the group sources whose members its Permit holds. The plugin opens these sources to
         the pods of its profiles. The names are known before the plugin is made, because the
         snapshot needs them.
+    family
+        Name of the in-tree plugins that share state within a profile. A reload keeps all of them
+        or none. "" for a plugin that keeps its state to itself.
     """
 
     name: str
@@ -63,6 +66,7 @@ class PluginEntry(msgspec.Struct, frozen=True):
     args_type: type[Any] | None = None
     origin: str = ""
     group_sources: tuple[str, ...] = ()
+    family: str = ""
 
     def extends(self, point: str) -> bool:
         """Whether the plugin extends an extension point."""

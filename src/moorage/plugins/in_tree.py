@@ -81,6 +81,16 @@ _PLUGINS: Final[tuple[type[Any], ...]] = (
 )
 
 
+_GPU_SHARING: Final = (
+    GpuShare,
+    GpuRandom,
+    GpuDotProduct,
+    GpuClustering,
+    GpuPacking,
+    GpuBestFit,
+    GpuFragmentation,
+    GpuLookahead,
+)
 _GROUP_SOURCES: Final[dict[type[Any], tuple[str, ...]]] = {
     GangScheduling: (API_SOURCE,),
     Coscheduling: (CUSTOM_SOURCE, LABEL_SOURCE),
@@ -93,6 +103,7 @@ def _entry(plugin: type[Any]) -> PluginEntry:
         plugin_class=plugin,
         args_type=args_type(plugin.name),
         group_sources=_GROUP_SOURCES.get(plugin, ()),
+        family="GPU sharing" if plugin in _GPU_SHARING else "",
     )
 
 
@@ -107,14 +118,7 @@ OPTIONAL: Final[tuple[PluginEntry, ...]] = tuple(
         NodeResourcesAllocatable,
         CapacityScheduling,
         PreemptionToleration,
-        GpuShare,
-        GpuRandom,
-        GpuDotProduct,
-        GpuClustering,
-        GpuPacking,
-        GpuBestFit,
-        GpuFragmentation,
-        GpuLookahead,
+        *_GPU_SHARING,
     )
 )
 """In-tree plugins that a profile has only if its configuration enables them."""
