@@ -26,7 +26,7 @@ def settle_memory(*, collect: bool = True) -> None:
 
     Notes
     -----
-    The pause of a collection grows with the number of objects that it looks at: about 0.35 ms for
+    The time of a collection grows with the number of objects that it looks at: about 0.35 ms for
     1000 (2-core machine, 2026-11-23). The first threshold bounds young collections to 2000 objects,
     the second one those of the middle generation to 12,000. What survives both is left alone until
     100 million objects have been added. With the former thresholds (10,000, 100, 100), a collection

@@ -198,7 +198,7 @@ class _Run:
         plan = self._plan
         await self._play(Script(plan.init_pods, plan.window))
         progress(f"{plan.init_pods} pods have a node")
-        looking = watch_loop(self._clock, self._paused, every_seconds=_LOOK_AT_LOOP_SECONDS)
+        looking = watch_loop(self._clock, self._late, every_seconds=_LOOK_AT_LOOP_SECONDS)
         tasks.spawn(looking, name="stalls")
         self._times.spent_ns.update(dict.fromkeys(PARTS, 0))
         self._pause_seconds_max = 0.0
@@ -230,7 +230,7 @@ class _Run:
         answer = await self._control.request(Call(method, path, body=body))
         return answer.body
 
-    def _paused(self, seconds: float) -> None:
+    def _late(self, seconds: float) -> None:
         self._pause_seconds_max = max(self._pause_seconds_max, seconds)
 
     def _result(self, report: Report, cpu_ns: int) -> PathResult:
