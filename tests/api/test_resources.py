@@ -129,6 +129,12 @@ def test_types_are_the_ones_promised():
         "validatingwebhookconfigurations.admissionregistration.k8s.io "
         "ValidatingWebhookConfiguration False",
         "admissionregistration.k8s.io/v1 "
+        "validatingadmissionpolicies.admissionregistration.k8s.io "
+        "ValidatingAdmissionPolicy False",
+        "admissionregistration.k8s.io/v1 "
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io "
+        "ValidatingAdmissionPolicyBinding False",
+        "admissionregistration.k8s.io/v1 "
         "mutatingwebhookconfigurations.admissionregistration.k8s.io "
         "MutatingWebhookConfiguration False",
         "apiregistration.k8s.io/v1 apiservices.apiregistration.k8s.io APIService False",
