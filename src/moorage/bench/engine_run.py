@@ -7,7 +7,7 @@ ingest, is popped, decided and assumed. The watch event that an API server would
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -29,6 +29,7 @@ from moorage.bench.workload import (
     CreateObjects,
     CreatePods,
     JsonObject,
+    Op,
     PlacePods,
     Workload,
 )
@@ -130,23 +131,14 @@ class EngineRun:
         times, seconds = _Times(), 0.0
         for op in self._workload.ops:
             progress(f"{type(op).__name__} {op.count}")
-            match op:
-                case CreateNodes():
-                    self._create_nodes(op)
-                case CreateObjects():
-                    put_objects(self._core.snapshot.listers, op)
-                case PlacePods():
-                    self._place(op)
-                case ChurnPods():
-                    self._churn(op)
-                case CreatePods(waiting=True):
-                    self._have_wait(op)
-                case CreatePods(preempting=True):
-                    return self._preempt(op)
-                case _:
-                    made = self._schedule(op)
-                    if op.measured:
-                        placements, times, seconds = made
+            if self._prepare(op):
+                continue
+            assert isinstance(op, CreatePods), "everything else prepares"
+            if op.preempting:
+                return self._preempt(op)
+            made = self._schedule(op)
+            if op.measured:
+                placements, times, seconds = made
         return make_result(
             self._workload,
             "engine",
@@ -156,6 +148,48 @@ class EngineRun:
             memory_peak_mib={"engine": peak_memory_mib()},
             seconds_by_part=times.seconds_by_part(),
         )
+
+    def in_blocks(self, size: int) -> Iterator[list[tuple[str, str]]]:
+        """Run every operation, in steps, so that runs in one process can take turns.
+
+        The first step ends before the first measured pod, and returns nothing. Each later step
+        decides so many measured pods, and returns their placements. There are no preemptors here.
+
+        Parameters
+        ----------
+        size
+            The number of pods in a step.
+        """
+        for op in self._workload.ops:
+            if self._prepare(op):
+                continue
+            assert isinstance(op, CreatePods), "everything else prepares"
+            assert not op.preempting, "a wave of preemptors is not parted"
+            if not op.measured:
+                self._schedule(op)
+                continue
+            pods, times = [self._pod(op.template(index)) for index in range(op.count)], _Times()
+            yield []
+            for start in range(0, op.count, size):
+                block = pods[start : start + size]
+                yield [(pod.full_name, self._one(pod, times)) for pod in block]
+
+    def _prepare(self, op: Op) -> bool:
+        """Carry out an operation that decides no pod, or none that fits; False for any other."""
+        match op:
+            case CreateNodes():
+                self._create_nodes(op)
+            case CreateObjects():
+                put_objects(self._core.snapshot.listers, op)
+            case PlacePods():
+                self._place(op)
+            case ChurnPods():
+                self._churn(op)
+            case CreatePods(waiting=True):
+                self._have_wait(op)
+            case _:
+                return False
+        return True
 
     def _preempt(self, op: CreatePods) -> Result:
         """Schedule a wave of preemptors, the last operation of its workload."""
