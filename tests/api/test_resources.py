@@ -74,68 +74,72 @@ def test_every_type_is_found_by_kind_and_plural():
     assert r.by_plural("pods", "apps") is None
 
 
+PROMISED = [
+    "v1 pods Pod True",
+    "v1 nodes Node False",
+    "v1 namespaces Namespace False",
+    "v1 services Service True",
+    "v1 replicationcontrollers ReplicationController True",
+    "v1 persistentvolumes PersistentVolume False",
+    "v1 persistentvolumeclaims PersistentVolumeClaim True",
+    "v1 configmaps ConfigMap True",
+    "v1 secrets Secret True",
+    "v1 serviceaccounts ServiceAccount True",
+    "v1 events Event True",
+    "v1 resourcequotas ResourceQuota True",
+    "v1 limitranges LimitRange True",
+    "v1 endpoints Endpoints True",
+    "apps/v1 deployments.apps Deployment True",
+    "apps/v1 replicasets.apps ReplicaSet True",
+    "apps/v1 statefulsets.apps StatefulSet True",
+    "apps/v1 daemonsets.apps DaemonSet True",
+    "apps/v1 controllerrevisions.apps ControllerRevision True",
+    "batch/v1 jobs.batch Job True",
+    "batch/v1 cronjobs.batch CronJob True",
+    "autoscaling/v2 horizontalpodautoscalers.autoscaling HorizontalPodAutoscaler True",
+    "autoscaling/v1 horizontalpodautoscalers.autoscaling HorizontalPodAutoscaler True",
+    "networking.k8s.io/v1 ingresses.networking.k8s.io Ingress True",
+    "networking.k8s.io/v1 ingressclasses.networking.k8s.io IngressClass False",
+    "networking.k8s.io/v1 networkpolicies.networking.k8s.io NetworkPolicy True",
+    "discovery.k8s.io/v1 endpointslices.discovery.k8s.io EndpointSlice True",
+    "policy/v1 poddisruptionbudgets.policy PodDisruptionBudget True",
+    "scheduling.k8s.io/v1 priorityclasses.scheduling.k8s.io PriorityClass False",
+    "scheduling.k8s.io/v1alpha2 podgroups.scheduling.k8s.io PodGroup True",
+    "scheduling.k8s.io/v1alpha2 workloads.scheduling.k8s.io Workload True",
+    "storage.k8s.io/v1 storageclasses.storage.k8s.io StorageClass False",
+    "storage.k8s.io/v1 csinodes.storage.k8s.io CSINode False",
+    "storage.k8s.io/v1 csidrivers.storage.k8s.io CSIDriver False",
+    "storage.k8s.io/v1 csistoragecapacities.storage.k8s.io CSIStorageCapacity True",
+    "storage.k8s.io/v1 volumeattachments.storage.k8s.io VolumeAttachment False",
+    "resource.k8s.io/v1 deviceclasses.resource.k8s.io DeviceClass False",
+    "resource.k8s.io/v1 resourceslices.resource.k8s.io ResourceSlice False",
+    "resource.k8s.io/v1 resourceclaims.resource.k8s.io ResourceClaim True",
+    "resource.k8s.io/v1 resourceclaimtemplates.resource.k8s.io ResourceClaimTemplate True",
+    "coordination.k8s.io/v1 leases.coordination.k8s.io Lease True",
+    "events.k8s.io/v1 events.events.k8s.io Event True",
+    "rbac.authorization.k8s.io/v1 roles.rbac.authorization.k8s.io Role True",
+    "rbac.authorization.k8s.io/v1 rolebindings.rbac.authorization.k8s.io RoleBinding True",
+    "rbac.authorization.k8s.io/v1 clusterroles.rbac.authorization.k8s.io ClusterRole False",
+    "rbac.authorization.k8s.io/v1 clusterrolebindings.rbac.authorization.k8s.io "
+    "ClusterRoleBinding False",
+    "apiextensions.k8s.io/v1 customresourcedefinitions.apiextensions.k8s.io "
+    "CustomResourceDefinition False",
+    "admissionregistration.k8s.io/v1 "
+    "validatingwebhookconfigurations.admissionregistration.k8s.io "
+    "ValidatingWebhookConfiguration False",
+    "admissionregistration.k8s.io/v1 "
+    "validatingadmissionpolicies.admissionregistration.k8s.io "
+    "ValidatingAdmissionPolicy False",
+    "admissionregistration.k8s.io/v1 "
+    "validatingadmissionpolicybindings.admissionregistration.k8s.io "
+    "ValidatingAdmissionPolicyBinding False",
+    "admissionregistration.k8s.io/v1 "
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io "
+    "MutatingWebhookConfiguration False",
+    "apiregistration.k8s.io/v1 apiservices.apiregistration.k8s.io APIService False",
+]
+
+
 def test_types_are_the_ones_promised():
-    assert [f"{rt.api_version} {rt.qualified} {rt.kind} {rt.namespaced}" for rt in r.RESOURCES] == [
-        "v1 pods Pod True",
-        "v1 nodes Node False",
-        "v1 namespaces Namespace False",
-        "v1 services Service True",
-        "v1 replicationcontrollers ReplicationController True",
-        "v1 persistentvolumes PersistentVolume False",
-        "v1 persistentvolumeclaims PersistentVolumeClaim True",
-        "v1 configmaps ConfigMap True",
-        "v1 secrets Secret True",
-        "v1 serviceaccounts ServiceAccount True",
-        "v1 events Event True",
-        "v1 resourcequotas ResourceQuota True",
-        "v1 limitranges LimitRange True",
-        "v1 endpoints Endpoints True",
-        "apps/v1 deployments.apps Deployment True",
-        "apps/v1 replicasets.apps ReplicaSet True",
-        "apps/v1 statefulsets.apps StatefulSet True",
-        "apps/v1 daemonsets.apps DaemonSet True",
-        "apps/v1 controllerrevisions.apps ControllerRevision True",
-        "batch/v1 jobs.batch Job True",
-        "batch/v1 cronjobs.batch CronJob True",
-        "autoscaling/v2 horizontalpodautoscalers.autoscaling HorizontalPodAutoscaler True",
-        "autoscaling/v1 horizontalpodautoscalers.autoscaling HorizontalPodAutoscaler True",
-        "networking.k8s.io/v1 ingresses.networking.k8s.io Ingress True",
-        "networking.k8s.io/v1 ingressclasses.networking.k8s.io IngressClass False",
-        "networking.k8s.io/v1 networkpolicies.networking.k8s.io NetworkPolicy True",
-        "discovery.k8s.io/v1 endpointslices.discovery.k8s.io EndpointSlice True",
-        "policy/v1 poddisruptionbudgets.policy PodDisruptionBudget True",
-        "scheduling.k8s.io/v1 priorityclasses.scheduling.k8s.io PriorityClass False",
-        "scheduling.k8s.io/v1alpha2 podgroups.scheduling.k8s.io PodGroup True",
-        "scheduling.k8s.io/v1alpha2 workloads.scheduling.k8s.io Workload True",
-        "storage.k8s.io/v1 storageclasses.storage.k8s.io StorageClass False",
-        "storage.k8s.io/v1 csinodes.storage.k8s.io CSINode False",
-        "storage.k8s.io/v1 csidrivers.storage.k8s.io CSIDriver False",
-        "storage.k8s.io/v1 csistoragecapacities.storage.k8s.io CSIStorageCapacity True",
-        "storage.k8s.io/v1 volumeattachments.storage.k8s.io VolumeAttachment False",
-        "resource.k8s.io/v1 deviceclasses.resource.k8s.io DeviceClass False",
-        "resource.k8s.io/v1 resourceslices.resource.k8s.io ResourceSlice False",
-        "resource.k8s.io/v1 resourceclaims.resource.k8s.io ResourceClaim True",
-        "resource.k8s.io/v1 resourceclaimtemplates.resource.k8s.io ResourceClaimTemplate True",
-        "coordination.k8s.io/v1 leases.coordination.k8s.io Lease True",
-        "events.k8s.io/v1 events.events.k8s.io Event True",
-        "rbac.authorization.k8s.io/v1 roles.rbac.authorization.k8s.io Role True",
-        "rbac.authorization.k8s.io/v1 rolebindings.rbac.authorization.k8s.io RoleBinding True",
-        "rbac.authorization.k8s.io/v1 clusterroles.rbac.authorization.k8s.io ClusterRole False",
-        "rbac.authorization.k8s.io/v1 clusterrolebindings.rbac.authorization.k8s.io "
-        "ClusterRoleBinding False",
-        "apiextensions.k8s.io/v1 customresourcedefinitions.apiextensions.k8s.io "
-        "CustomResourceDefinition False",
-        "admissionregistration.k8s.io/v1 "
-        "validatingwebhookconfigurations.admissionregistration.k8s.io "
-        "ValidatingWebhookConfiguration False",
-        "admissionregistration.k8s.io/v1 "
-        "validatingadmissionpolicies.admissionregistration.k8s.io "
-        "ValidatingAdmissionPolicy False",
-        "admissionregistration.k8s.io/v1 "
-        "validatingadmissionpolicybindings.admissionregistration.k8s.io "
-        "ValidatingAdmissionPolicyBinding False",
-        "admissionregistration.k8s.io/v1 "
-        "mutatingwebhookconfigurations.admissionregistration.k8s.io "
-        "MutatingWebhookConfiguration False",
-        "apiregistration.k8s.io/v1 apiservices.apiregistration.k8s.io APIService False",
-    ]
+    found = [f"{rt.api_version} {rt.qualified} {rt.kind} {rt.namespaced}" for rt in r.RESOURCES]
+    assert found == PROMISED
