@@ -25,7 +25,7 @@ def test_a_run_is_kept_and_replayed(bare: Type) -> None:
     [
         (
             ["run", "--scenario", "storm"],
-            "error: no scenario 'storm'; there are calm, wants, late, wire, leaders, "
+            "error: no scenario 'storm'; there are calm, wants, few, late, wire, leaders, "
             "quotas, operations, extenders, mixed",
         ),
         (

@@ -103,7 +103,7 @@ def _entry(plugin: type[Any]) -> PluginEntry:
         plugin_class=plugin,
         args_type=args_type(plugin.name),
         group_sources=_GROUP_SOURCES.get(plugin, ()),
-        family="GPU sharing" if plugin in _GPU_SHARING else "",
+        family="gpu-sharing" if plugin in _GPU_SHARING else "",
     )
 
 
