@@ -176,7 +176,7 @@ def test_a_missing_extra_is_told_in_one_line_whose_command_installs_it(
     )
     plot = ("moorage", "plot", "one.json", "--to", "one.svg")
     told = installed.run(*plot, code=2).stderr
-    assert told == "error: drawing needs matplotlib: pip install 'moorage[plot]'\n"
+    assert told == "error: a picture needs matplotlib: pip install 'moorage[plot]'\n"
     done = installed.pip("install", "moorage[plot]")
     assert done.returncode == 0, done.stderr
     installed.run(*plot)

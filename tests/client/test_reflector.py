@@ -89,11 +89,10 @@ async def play(
     optional: bool = False,
     heard: Heard | None = None,
     each_turn: Callable[[], None] = lambda: None,
-    clock: ManualClock | None = None,
 ) -> tuple[Heard, list[str], Reflector[Node], list[float]]:
     """Run a reflector until the script is used up; return what was heard and asked."""
     transport = ScriptedTransport(*script)
-    clock, heard = clock or ManualClock(), heard or Heard()
+    clock, heard = ManualClock(), heard or Heard()
     reflector = Reflector(
         transport,
         NODES,
@@ -484,27 +483,6 @@ class Turns(Heard):
 
     def turn(self) -> None:
         self.now = 0
-
-
-@pytest.mark.parametrize(
-    ("took_ms", "most"),
-    [
-        pytest.param(0.0, 64, id="quick changes"),
-        pytest.param(0.1, 24, id="changes of a tenth of a millisecond"),
-        pytest.param(30.0, 8, id="changes that take long"),
-    ],
-)
-async def test_the_loop_has_turns_while_many_changes_come(took_ms, most):
-    class Slow(Turns):
-        def on_add(self, obj: Node) -> None:
-            super().on_add(obj)
-            clock.advance_ns(round(took_ms * 1_000_000))
-
-    clock, heard = ManualClock(), Slow()
-    changes = [added(f"m{number:03}", 10 + number) for number in range(200)]
-    script = (Stream(*BEGIN, *changes), Stream(bookmark(500, end=True)))
-    await play(*script, heard=heard, each_turn=heard.turn, clock=clock)
-    assert heard.most == len(BEGIN[:-1]) + most
 
 
 @pytest.mark.parametrize(

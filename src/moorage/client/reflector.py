@@ -63,7 +63,6 @@ _log = logging.getLogger(__name__)
 _WATCH_SECONDS_MIN = 300  # the server closes a watch after 5 to 10 minutes (client-go)
 _SHORT_WATCH_SECONDS = 1.0
 _BATCH = 64  # objects decoded or handled before the loop gets a turn; 64 pods take 1 to 6 ms
-_LOOK = 8  # changes handled between two looks whether that took too long; 8 pods take 0.5 to 1 ms
 
 _UNSERVED_SECONDS = 60.0  # a guess: servers are upgraded far less often
 
@@ -319,8 +318,6 @@ class Reflector(Generic[ObjectT]):
 
     async def _follow(self, lines: AsyncIterator[bytes]) -> None:
         """Handle the lines of a watch until it ends."""
-        stretch = aio.Stretch(self._clock)
-        stretch.begin()
         async for line in lines:
             item = self._read(line)
             if self._hold.held:
@@ -340,9 +337,8 @@ class Reflector(Generic[ObjectT]):
                     )
                 self.last_resource_version = version
             self.last_error = None
-            if self._handled % _LOOK == 0 and (self._handled % _BATCH == 0 or stretch.is_over):
+            if self._handled % _BATCH == 0:
                 await aio.sleep(0)
-                stretch.begin()
 
     def _read(self, line: bytes) -> WatchItem[ObjectT] | Unreadable:
         item = self._reader.read_line(line)
