@@ -9,28 +9,18 @@ import pytest
 from moorage.sim import acts
 from moorage.sim.acts import Script
 from moorage.sim.course import play
-from moorage.sim.users.plot import Mix, Plot
 from moorage.sim.users.trouble import ERRANDS, TROUBLE
 from moorage.sim.users.wants import Want
 from moorage.state.queue import SchedulingQueue
 from moorage.testing.builders import node_manifest, pod_manifest
+from tests.sim.one_want import one_want
 
 
 @pytest.mark.parametrize("want", [*TROUBLE, *ERRANDS], ids=lambda want: want.__name__)
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_invariant_holds_where_a_way_fails_late(want: Want, seed: int) -> None:
     setup = "errand" if want in ERRANDS else "default"
-    mix = Mix(
-        nodes=1,
-        steps=0,
-        replicas=1,
-        users=(),
-        wants=1,
-        want=[want],
-        setup=setup,
-        rest_seconds=60.0,
-    )
-    outcome = play(Plot(seed, mix).script())
+    outcome = play(one_want(want, seed=seed, setup=setup, rest_seconds=60.0))
     assert [each.text for each in outcome.breaches] == []
     assert outcome.bound > 0 or want.__name__ == "_slow_reports"
 

@@ -7,8 +7,9 @@ import pytest
 from moorage.sim import acts
 from moorage.sim.course import Outcome, play
 from moorage.sim.scenarios import ONE_BY_ONE, scenario
-from moorage.sim.users.plot import Maker, Mix, Plot
+from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want
+from tests.sim.one_want import one_want
 
 # Wants that show what must not happen; there the gift places no further pod.
 _OTHERS = {
@@ -29,18 +30,7 @@ def played(setup: str, want: Want, *, given: bool) -> Outcome:
         plot.now += 8.0
         return gift if given else lambda later: None
 
-    mix = Mix(
-        nodes=1,
-        steps=0,
-        replicas=1,
-        users=(),
-        wants=1,
-        want=[half],
-        looks=True,
-        setup=setup,
-        rest_seconds=40.0,
-    )
-    return play(Plot(2, mix).script())
+    return play(one_want(half, seed=2, setup=setup, rest_seconds=40.0, looks=True))
 
 
 # The gift places no further pod in this seed, for reasons not understood yet.

@@ -56,7 +56,8 @@ async def in_turns(items: Iterable[T], *, most: int) -> AsyncIterator[T]:
 class Stretch:
     """A stretch of work on the loop, after which other tasks should have a turn.
 
-    In virtual time no work takes time, so a stretch is never over.
+    Waiting counts like work, so a stretch begins after each wait. In virtual time no work takes
+    time, so a stretch without a wait is never over.
 
     Parameters
     ----------

@@ -94,8 +94,8 @@ def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
     )
     rehearsal.settle(within_seconds=60)
     if rehearsal.evictions:
-        # Who may evict others after an event is not woken by it, unless the event is about what
-        # turned the pod away. So room that evictions make proves nothing: see `_preempts`.
+        # A pod that could evict others after an event is not woken by it, unless the event is about
+        # what turned the pod away. So room that evictions make proves nothing: see `_preempts`.
         return
     names = {pod.uid: pod.full_name for pod in objects.pending_pods}
     for uid in pending:
