@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 
-.PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check lock licences
+.PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check lock licences performance
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -85,6 +85,9 @@ handover: $(STAMP)  ## end and stop replicas at random on 1000 nodes; ARGS='--ro
 
 audit: $(STAMP)  ## ask for known vulnerabilities of every dependency; ARGS=--record after make lock
 	$(BIN)/python -m tests.dependency_audit $(ARGS)
+
+performance: $(STAMP)  ## measure what docs/performance.md tells, on an idle machine; 10 minutes
+	$(BIN)/python -m docs.performance_run && $(BIN)/python -m docs.generate
 
 licences: $(STAMP)  ## record the licences of all locked packages, after make lock
 	$(BIN)/python -m docs.packages

@@ -23,6 +23,7 @@ from docs.flags_page import flags_page
 from docs.kinds_page import kinds_page
 from docs.licences_page import licences_page
 from docs.metrics_page import metrics_page
+from docs.performance_page import performance_page
 from docs.plugin_pages import Costs, plugin_pages, read_costs
 from docs.plugin_points_page import plugin_points_page
 from docs.server_versions_page import server_versions_page
@@ -93,6 +94,7 @@ def pages() -> dict[Path, str]:
     found[REFERENCE / "kinds.md"] = kinds_page()
     found[REFERENCE / "metrics.md"] = metrics_page()
     found[REFERENCE / "server-versions.md"] = server_versions_page()
+    found[REFERENCE.parent / "performance.md"] = performance_page()
     found[REFERENCE / "alerts.md"] = alerts_page()
     found[WATCHING / "rules.yaml"] = rules_file()
     found |= {WATCHING / "dashboards" / name: text for name, text in dashboard_files().items()}

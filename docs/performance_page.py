@@ -1,0 +1,175 @@
+"""Writes the page of measurements, from the record that ``make performance`` keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import median
+from typing import Any, Final
+
+import msgspec
+
+from docs.performance_run import COMMANDS, RECORD, Record
+
+_HEAD: Final = """# Performance
+
+<!-- Written by `make docs` from docs/performance.json. Do not edit. -->
+
+Measured on {day}: {machine}, Python {python}, revision {commit}, nothing else running. Machines of
+this kind differ by a factor of two and more, so only figures of one page can be compared. `make
+performance` measures all of it again, and `make bench-compare REF=main ARGS=basic` compares two
+revisions in turn. A figure is the median of {rounds} runs, with the least and the greatest in
+brackets. All nodes are scored. The same digest means the same placements.
+
+## Deciding alone
+
+Queue, decision and cache; nothing is written. `moorage bench basic --help` and
+`moorage bench workload --help` describe the workloads, which are those of scheduler_perf.
+
+| Pods | `moorage bench` | Nodes | Pods/s | Decision p50, us | p99, us | Peak memory, MiB | Digest |
+|---|---|---:|---|---|---|---:|---|
+"""
+_SERVER: Final = """
+## Through the API server
+
+Three processes: moorage's API server, a scheduler, a client; HTTPS; everything on the same cores.
+Times are processor time for one pod.
+
+| `moorage bench` | Pods/s | Scheduler, us | Server, us | Scheduler, MiB | Server, MiB |
+|---|---|---|---|---:|---:|
+"""
+_PATH: Final = """
+## The scheduler's own time
+
+A server that answers every call at once. Times are processor time for one pod: {parts}.
+
+| `moorage bench` | Pods/s | All, us | Creation to binding p50, ms | p99, ms | Longest pause, ms |
+|---|---|---|---|---|---|
+"""
+_GROWTH: Final = """
+## Growth
+
+`moorage bench growth`, one run. *Pod* is the mean time of all steps of a pod. *Flat* means that
+the largest size takes at most 1.5 times as long as the smallest.
+
+![Time of a pod and of a decision against the size, by axis](images/growth.svg)
+"""
+_GROWTH_TABLE: Final = """| Size | Decision, us | Pod, us | Peak memory, MiB | Digest |
+|---:|---:|---:|---:|---|
+"""
+_BESIDE: Final = """
+## Beside kube-scheduler
+
+kube-scheduler 1.36.2 was measured on other days, on machines of this kind with two cores, with a
+real API server on the same cores. These are **not** runs beside ours.
+
+| Workload | kube-scheduler, pods/s | moorage on the same API server, pods/s |
+|---|---|---|
+| SchedulingBasic, 5000 nodes, 10,000 pods | 273 | |
+| SchedulingPodAffinity, 5000 nodes, 5000 pods | 37 | |
+| SchedulingPodAntiAffinity, 5000 nodes, 2000 pods | 59 | |
+| 5000 nodes, pods drained | 130 to 164 | 528 to 667 |
+
+The first three rows are from the design of this project, the last from a comparison of both
+schedulers on one real API server on 2026-11-22.
+"""
+_SERVED: Final = "through the API server"
+
+
+def performance_page() -> str:
+    """Return the page."""
+    record = msgspec.json.decode(RECORD.read_bytes(), type=Record)
+    rounds = len(next(iter(record.results.values())))
+    text = _HEAD.format(
+        day=record.day,
+        machine=record.machine,
+        python=record.python,
+        commit=record.commit,
+        rounds=rounds,
+    )
+    paths = [name for name in record.results if name.startswith("path")]
+    for name, runs in record.results.items():
+        if name != _SERVED and name not in paths:
+            text += _decided(name, runs)
+    text += _SERVER + _served(record.results[_SERVED])
+    text += _PATH.format(parts=_parts(record.results["path"]))
+    text += "".join(_way(name, record.results[name]) for name in paths)
+    return text + _GROWTH + "".join(_grown(record.growth)) + _BESIDE
+
+
+def _spread(
+    runs: list[dict[str, Any]], figure: Callable[[dict[str, Any]], float], form: str = ",.0f"
+) -> str:
+    """Return the median of a figure over the runs, with the least and the greatest."""
+    found = [figure(run) for run in runs]
+    return f"{median(found):{form}} ({min(found):{form}} to {max(found):{form}})"
+
+
+def _decided(name: str, runs: list[dict[str, Any]]) -> str:
+    digests = sorted({run["digest"][:12] for run in runs})
+    cells = (
+        name,
+        f"`{COMMANDS[name]}`",
+        f"{runs[0]['params']['nodes']:,}",
+        _spread(runs, lambda run: run["pods_per_second"]),
+        _spread(runs, lambda run: run["decision"]["p50_us"]),
+        _spread(runs, lambda run: run["decision"]["p99_us"]),
+        f"{max(run['memory_peak_mib']['engine'] for run in runs):,.0f}",
+        ", ".join(f"`{each}`" for each in digests),
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _served(runs: list[dict[str, Any]]) -> str:
+    def of(process: str) -> str:
+        return _spread(
+            runs, lambda run: run["seconds_by_part"][f"{process} cpu"] * 1e6 / run["scheduled"]
+        )
+
+    def memory(process: str) -> str:
+        return f"{max(run['memory_peak_mib'][process] for run in runs):,.0f}"
+
+    cells = (
+        f"`{COMMANDS[_SERVED]}`",
+        _spread(runs, lambda run: run["pods_per_second"]),
+        of("scheduler"),
+        of("server"),
+        memory("scheduler"),
+        memory("server"),
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _parts(runs: list[dict[str, Any]]) -> str:
+    """Return the parts of the scheduler's time that were measured, as a sentence's list."""
+    names = [name for name, time in runs[0]["cpu_us_by_part"].items() if round(time)]
+    parts = {name: median(run["cpu_us_by_part"][name] for run in runs) for name in names}
+    return ", ".join(f"{name} {time:.0f}" for name, time in parts.items())
+
+
+def _way(name: str, runs: list[dict[str, Any]]) -> str:
+    cells = (
+        f"`{COMMANDS[name]}`",
+        _spread(runs, lambda run: run["pods_per_second"]),
+        _spread(runs, lambda run: run["cpu_us"]),
+        _spread(runs, lambda run: run["latency_ms"]["p50"], ".1f"),
+        _spread(runs, lambda run: run["latency_ms"]["p99"], ".1f"),
+        _spread(runs, lambda run: run["pause_ms_max"], ".1f"),
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _grown(growth: list[dict[str, Any]]) -> Iterator[str]:
+    for axis in growth:
+        times = f"{axis['times']:.2f} times as long at {axis['size_times']:,.0f} times the size"
+        yield f"\n### {axis['axis'].capitalize()}: {axis['judgement']}\n\n{times}, "
+        yield f"{axis['bytes_each']:,.0f} bytes for each more.\n\n"
+        yield _GROWTH_TABLE
+        for point in axis["points"]:
+            cells = (
+                f"{point['size']:,}",
+                f"{point['decision_us']:.0f}",
+                f"{point['pod_us']:.0f}",
+                f"{point['memory_mib']:,.0f}",
+                f"`{point['digest'][:12]}`",
+            )
+            yield f"| {' | '.join(cells)} |\n"
