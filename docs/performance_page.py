@@ -14,11 +14,14 @@ _HEAD: Final = """# Performance
 
 <!-- Written by `make docs` from docs/performance.json. Do not edit. -->
 
-Measured on {day}: {machine}, Python {python}, revision {commit}, nothing else running. Machines of
-this kind differ by a factor of two and more, so only figures of one page can be compared. `make
-performance` measures all of it again, and `make bench-compare REF=main ARGS=basic` compares two
-revisions in turn. A figure is the median of {rounds} runs, with the least and the greatest in
-brackets. All nodes are scored. The same digest means the same placements.
+Measured on {day}, with nothing else running.
+
+- Machine: {machine}, Python {python}. Machines of this kind differ by a factor of two and more, so
+  only figures of one day can be compared.
+- Revision: {commit}. `make performance` measures all of it again, in ten minutes.
+  `make bench-compare REF=main ARGS=basic` compares two revisions in turn.
+- A figure is the median of {rounds} runs, with the least and the greatest in brackets.
+- All nodes are scored. The same digest means the same placements.
 
 ## Deciding alone
 
@@ -40,16 +43,24 @@ Times are processor time for one pod.
 _PATH: Final = """
 ## The scheduler's own time
 
-A server that answers every call at once. Times are processor time for one pod: {parts}.
+A server that answers every call at once. Times are processor time for one pod.
+The parts of the first row: {parts}.
+A garbage collection is part of the longest stall of the loop.
 
-| `moorage bench` | Pods/s | All, us | Creation to binding p50, ms | p99, ms | Longest pause, ms |
+| `moorage bench` | Pods/s | All, us | Creation to binding p50, ms | p99, ms | Longest stall, ms |
 |---|---|---|---|---|---|
 """
 _GROWTH: Final = """
 ## Growth
 
 `moorage bench growth`, one run. *Pod* is the mean time of all steps of a pod. *Flat* means that
-the largest size takes at most 1.5 times as long as the smallest.
+the largest size takes at most 1.5 times as long as the smallest. Two axes are not flat:
+
+- *Shapes* are pods with different requests, in turn. The results of a shape are kept for its next
+  pod, and brought up to date from the nodes that changed since. The more shapes there are, the more
+  nodes changed. All results together take at most 256 MiB. Beyond that, the oldest are computed
+  afresh, so the time stays.
+- *Labels* are sets of labels, each with its own spread constraint. Each set has its own counts.
 
 ![Time of a pod and of a decision against the size, by axis](images/growth.svg)
 """
@@ -162,7 +173,7 @@ def _grown(growth: list[dict[str, Any]]) -> Iterator[str]:
     for axis in growth:
         times = f"{axis['times']:.2f} times as long at {axis['size_times']:,.0f} times the size"
         yield f"\n### {axis['axis'].capitalize()}: {axis['judgement']}\n\n{times}, "
-        yield f"{axis['bytes_each']:,.0f} bytes for each more.\n\n"
+        yield f"{max(axis['bytes_each'], 0):,.0f} bytes for each more.\n\n"
         yield _GROWTH_TABLE
         for point in axis["points"]:
             cells = (
