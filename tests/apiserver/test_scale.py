@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
@@ -9,7 +11,7 @@ from tests.apiserver.harness import JSON_PATCH, MERGE, STRATEGIC, Cluster
 
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 WEB = f"{DEPLOYMENTS}/web"
-DEPLOYMENT = {
+DEPLOYMENT: dict[str, Any] = {
     "apiVersion": "apps/v1",
     "kind": "Deployment",
     "metadata": {"name": "web"},
@@ -78,6 +80,78 @@ async def test_a_scale_is_patched(content_type, patch):
     cluster = await with_deployment()
     await cluster.ok("PATCH", f"{WEB}/scale", patch, content_type=content_type)
     assert (await cluster.ok("GET", WEB))["spec"]["replicas"] == 7
+
+
+APPLY = "application/apply-patch+yaml"
+
+
+def owners(obj: dict[str, Any]) -> set[tuple[str, str, str]]:
+    """Return who manages the number of replicas: (manager, operation, subresource)."""
+    return {
+        (each["manager"], each["operation"], each.get("subresource", ""))
+        for each in obj["metadata"]["managedFields"]
+        if "f:replicas" in each["fieldsV1"].get("f:spec", {})
+    }
+
+
+async def test_an_applied_scale_belongs_to_the_applier_in_the_object_itself():
+    cluster = await applied_deployment()
+    refused = await applied_scale(cluster, 5)
+    assert refused == (
+        409,
+        'Apply failed with 1 conflict: conflict with "owner": .spec.replicas',
+    )
+    assert (await cluster.ok("GET", WEB))["spec"]["replicas"] == 3
+    assert await applied_scale(cluster, 5, force="true") == (200, None)
+    found = await cluster.ok("GET", WEB)
+    assert found["spec"]["replicas"] == 5
+    assert owners(found) == {("scaler", "Apply", "scale")}
+    [entry] = [each for each in found["metadata"]["managedFields"] if "subresource" in each]
+    assert (entry["apiVersion"], entry["fieldsV1"]) == (
+        "apps/v1",
+        {"f:spec": {"f:replicas": {}}},
+    )
+    # The owner of the rest may go on, as long as it leaves the number alone.
+    rest = DEPLOYMENT | {"spec": {k: v for k, v in DEPLOYMENT["spec"].items() if k != "replicas"}}
+    query = {"fieldManager": "owner"}
+    found = await cluster.ok("PATCH", WEB, rest, content_type=APPLY, query=query)
+    assert found["spec"]["replicas"] == 5
+
+
+async def test_managers_that_apply_the_same_scale_share_it():
+    cluster = await applied_deployment()
+    assert await applied_scale(cluster, 3) == (200, None)
+    found = await cluster.ok("GET", WEB)
+    assert owners(found) == {("scaler", "Apply", "scale"), ("owner", "Apply", "")}
+
+
+async def test_a_faulty_apply_of_a_scale_is_refused():
+    cluster = await applied_deployment()
+    assert (await applied_scale(cluster, -1, force="true"))[0] == 422
+    status, _ = await cluster.call("PATCH", f"{WEB}/scale", SCALE, content_type=APPLY)
+    assert status == 422, "an apply needs the name of a manager"
+    query = {"fieldManager": "scaler"}
+    other = f"{DEPLOYMENTS}/none/scale"
+    scale = SCALE | {"metadata": {"name": "none"}}
+    status, _ = await cluster.call("PATCH", other, scale, content_type=APPLY, query=query)
+    assert status == 404, "an apply makes no object for a scale"
+
+
+async def applied_deployment() -> Cluster:
+    cluster = Cluster()
+    query = {"fieldManager": "owner"}
+    assert (await cluster.call("PATCH", WEB, DEPLOYMENT, content_type=APPLY, query=query))[0] == 201
+    return cluster
+
+
+async def applied_scale(cluster: Cluster, replicas: int, **query: str) -> tuple[int, str | None]:
+    """Apply a number of replicas as ``scaler``; return the status and the message."""
+    scale = SCALE | {"spec": {"replicas": replicas}}
+    query = {"fieldManager": "scaler", **query}
+    status, found = await cluster.call(
+        "PATCH", f"{WEB}/scale", scale, content_type=APPLY, query=query
+    )
+    return status, found.get("message")
 
 
 async def test_a_dry_run_scales_nothing():

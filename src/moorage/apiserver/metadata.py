@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import bad_request
+from moorage.apiserver.status import StatusError, bad_request
 from moorage.base.clock import Clock, rfc3339
 from moorage.base.ids import name_suffix, new_uid
 from moorage.base.rng import Random
@@ -75,3 +75,21 @@ def keep_system_fields(new: Obj, old: Obj) -> None:
             meta[field] = before[field]
     meta.pop("selfLink", None)
     meta.pop("managedFields", None)
+
+
+def check_never_stored(obj: Obj) -> None:
+    """Refuse to create from an object that was read: its resourceVersion says that it exists.
+
+    Raises
+    ------
+    StatusError
+        500.
+
+    Notes
+    -----
+    apiserver v1.36 pkg/storage/errors.go, ErrResourceVersionSetOnCreate: an error without a reason,
+    hence 500. kubectl clears the version before it creates.
+    """
+    if obj["metadata"].get("resourceVersion") not in (None, "", "0"):
+        text = "resourceVersion should not be set on objects to be created"
+        raise StatusError(500, "", text)

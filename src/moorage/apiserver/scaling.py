@@ -10,11 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.bodies import decode_json
+from moorage.apiserver.applying.calls import check_options, read_configuration
+from moorage.apiserver.bodies import check_kind, decode_json
 from moorage.apiserver.kind import Obj, ScalePaths, invalid
 from moorage.apiserver.kinds.cells import NONE, format_selector
 from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.patches import (
+    APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_PATCH,
@@ -65,19 +67,24 @@ class Scaler:
         Raises
         ------
         StatusError
-            400: not a Scale. 404: no such object. 409: of another version. 415: a patch type that
-            is not served. 422: a number below zero, or a number that the object's own rules refuse.
+            400: not a Scale. 404: no such object. 409: of another version, or an apply of a number
+            that another manager owns. 415: a patch type that is not served. 422: a number below
+            zero, or one that the object's rules refuse.
         """
         paths = _paths(target)
+        form = content_type(request.headers.get("content-type", ""))
+        apply = request.method == "PATCH" and form == APPLY_PATCH
+        check_options(query, apply=apply)
+        if apply:
+            config = _configuration(target, paths, request)
+            record = self._writer.apply_stored(target, config, request, query, scale=True)
+            return _scale_of(record.decode(), paths)
         record = get_record(self._world.store, target)
         obj = target.served.read(record)
         sent = _wanted(_scale_of(obj, paths), request)
         replicas = _replicas(sent, target)
         meta = sent.get("metadata") or {}
-        holder = obj
-        for name in paths.spec_replicas[:-1]:
-            holder = holder.setdefault(name, {})
-        holder[paths.spec_replicas[-1]] = replicas
+        _put(obj, paths.spec_replicas, replicas)
         for name in ("resourceVersion", "uid"):
             obj["metadata"].pop(name, None)
             if meta.get(name):
@@ -97,6 +104,33 @@ def _at(obj: Obj, path: tuple[str, ...]) -> Any:
     for name in path:
         found = found.get(name) if isinstance(found, dict) else None
     return found
+
+
+def _put(obj: Obj, path: tuple[str, ...], value: Any) -> None:
+    """Write a value into an object, in place."""
+    for name in path[:-1]:
+        obj = obj.setdefault(name, {})
+    obj[path[-1]] = value
+
+
+def _configuration(target: Target, paths: ScalePaths, request: Request) -> Obj:
+    """Return the configuration of an applied Scale as one of the object itself.
+
+    Notes
+    -----
+    Source: kubernetes v1.36 apimachinery pkg/util/managedfields/scalehandler.go. The managers of
+    a Scale are those of the number of replicas in the object.
+    """
+    sent = _checked(check_kind(read_configuration(request).decoded, _SCALE))
+    replicas, meta = _replicas(sent, target), sent["metadata"]
+    config: Obj = {
+        "apiVersion": target.served.kind.resource.api_version,
+        "kind": target.served.kind.resource.kind,
+        "metadata": {name: meta[name] for name in _KEPT[:-1] if meta.get(name)},
+    }
+    if "replicas" in (sent.get("spec") or {}):
+        _put(config, paths.spec_replicas, replicas)
+    return config
 
 
 def _scale_of(obj: Obj, paths: ScalePaths) -> Obj:
@@ -136,8 +170,13 @@ def _wanted(scale: Obj, request: Request) -> Obj:
         # A Scale has no lists, so both patch types have the same result.
         sent = merge_patch(scale, decode_json(request))
     else:
-        offered = [JSON_PATCH, MERGE_PATCH] if request.method == "PATCH" else SPOKEN_BUILT_IN
-        raise unsupported_media_type(offered)
+        offered = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH]
+        raise unsupported_media_type(offered if request.method == "PATCH" else SPOKEN_BUILT_IN)
+    return _checked(sent)
+
+
+def _checked(sent: Any) -> Obj:
+    """Return what was sent, if it has the form of a Scale."""
     if not isinstance(sent, dict) or sent.get("kind", "Scale") != "Scale":
         raise bad_request("the object provided is unrecognized (must be of type Scale)")
     for name in ("metadata", "spec", "status"):

@@ -33,6 +33,7 @@ from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.kind import Obj, invalid
 from moorage.apiserver.metadata import (
     agree_with_path,
+    check_never_stored,
     generate_name,
     keep_system_fields,
     stamp_new,
@@ -43,7 +44,7 @@ from moorage.apiserver.reading import get_record
 from moorage.apiserver.record import Record, unsaved_record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import StatusError, already_exists, conflict, modified, not_found
+from moorage.apiserver.status import already_exists, conflict, modified
 from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.views import EVENTS, Served
 from moorage.apiserver.world import World
@@ -116,7 +117,7 @@ class Writer:
         """
         obj, sent = decode_object(request, target.served.kind.resource)
         warnings = check_fields(obj, target.served.kind, query, sent)
-        _check_never_stored(obj)
+        check_never_stored(obj)
         warnings += target.served.kind.warnings(obj)
         return Written(self.create_object(target, obj, dry_run=is_dry_run(query)), warnings)
 
@@ -233,24 +234,38 @@ class Writer:
         config = check_kind(sent.decoded, kind.resource)
         warnings = check_fields(config, kind, query, sent, applied=True) + kind.warnings(config)
         agree_with_path(config, target)
-        writing, dry_run = self._writing(target, request, query), is_dry_run(query)
         shelf = self._world.store.shelf(served.shelf)
-        record = shelf.get((target.namespace, target.name))
-        if record is None:
-            if target.subresource:
-                raise not_found(kind.resource, target.name)
+        if not target.subresource and shelf.get((target.namespace, target.name)) is None:
             self._admission.check_apply_creates()
+            writing, dry_run = self._writing(target, request, query), is_dry_run(query)
             new, managed = applied(None, config, writing, force=False)
             made = self.create_object(target, new, dry_run=dry_run, managed=managed)
             return Written(made, warnings, created=True)
-        live = served.read(record)
+        return Written(self.apply_stored(target, config, request, query), warnings)
+
+    def apply_stored(
+        self, target: Target, config: Obj, request: Request, query: Query, *, scale: bool = False
+    ) -> Record:
+        """Change the caller's fields of a stored object; also for a call to its scale.
+
+        Raises
+        ------
+        StatusError
+            As for patch; 404: no such object.
+        """
+        writing = self._writing(target, request, query)
+        if scale:
+            target = Target(served=target.served, namespace=target.namespace, name=target.name)
+        record = get_record(self._world.store, target)
+        live = target.served.read(record)
         # Fields that only the server writes cannot belong to the caller.
         wanted = {key: config["metadata"].pop(key, None) for key in ("uid", "resourceVersion")}
         new, managed = applied(live, config, writing, force=query.flag("force"))
-        refresh_last_applied(new, config, writing.manager)
+        if not scale:
+            refresh_last_applied(new, config, writing.manager)
         new["metadata"] = new["metadata"] | {"managedFields": managed}
         new["metadata"] |= {key: value for key, value in wanted.items() if value}
-        return Written(self._replace(target, record, new, None, dry_run), warnings)
+        return self._replace(target, record, new, None, is_dry_run(query))
 
     def _writing(self, target: Target, request: Request, query: Query) -> Writing:
         """Return the data of a call that managers of fields need."""
@@ -358,19 +373,6 @@ def is_dry_run(query: Query) -> bool:
         400: ``dryRun`` has another value than ``All``.
     """
     return check_dry_run((query.text("dryRun"),) if "dryRun" in query else ())
-
-
-def _check_never_stored(obj: Obj) -> None:
-    """Refuse to create from an object that was read: its resourceVersion says that it exists.
-
-    Notes
-    -----
-    apiserver v1.36 pkg/storage/errors.go, ErrResourceVersionSetOnCreate: an error without a reason,
-    hence 500. kubectl clears the version before it creates.
-    """
-    if obj["metadata"].get("resourceVersion") not in (None, "", "0"):
-        text = "resourceVersion should not be set on objects to be created"
-        raise StatusError(500, "", text)
 
 
 def _check_preconditions(target: Target, record: Record, meta: Obj) -> None:
