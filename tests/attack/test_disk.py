@@ -20,7 +20,7 @@ from moorage.apiserver.journal.kept import Journal
 from moorage.apiserver.record import Record
 from moorage.apiserver.store import Store, Write
 from moorage.base.errors import UsageError
-from tests.attack.disk import Fault, FaultyDisk, KilledError
+from moorage.testing.disk import Fault, FaultyDisk, KilledError
 
 Objects = dict[str, int]
 GROUPS = 14

@@ -92,7 +92,7 @@ class Persistence:
         self._failed = asyncio.Event()
         self._compacting = False
         self._compactor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compaction")
-        store.hold_back(self._written)
+        store.hold_back(self.collect)
 
     @property
     def stopped(self) -> StatusError | None:
@@ -130,6 +130,13 @@ class Persistence:
         """Return the group that the last write is in; None where every write is on the disk."""
         return self._next if self._next.writes else self._current
 
+    def collect(self, write: Write) -> None:
+        """Take a write of the store into the next group."""
+        self._next.writes.append(write)
+        if not self._committing and self._stopped is None:
+            self._committing = True
+            self._tasks.spawn(self._commit_all(), name="commit writes")
+
     async def close(self) -> None:
         """Commit the remaining writes and close the files."""
         self._journal.end()
@@ -145,12 +152,6 @@ class Persistence:
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(self._thread, lambda: self._journal.close(sure=sure))
         self._thread.shutdown()
-
-    def _written(self, write: Write) -> None:
-        self._next.writes.append(write)
-        if not self._committing and self._stopped is None:
-            self._committing = True
-            self._tasks.spawn(self._commit_all(), name="commit writes")
 
     async def _commit_all(self) -> None:
         """Commit groups until no writes are left."""

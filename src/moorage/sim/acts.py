@@ -183,12 +183,49 @@ class Outage(Act, frozen=True, kw_only=True):
     forgets: bool
 
 
-Strike = Disturb | Stop | Kill | Jump | Outage | Reload
+class Crash(Act, frozen=True, kw_only=True):
+    """The API server dies, and another reads what is on the disk; in memory nothing happens.
+
+    Parameters
+    ----------
+    how
+        ``kill`` dies before a call to the disk, ``torn`` and ``broken`` by an error of the disk,
+        with half of a write in place or nothing of it.
+    power
+        Whether what was not synced may be lost.
+    calls
+        Calls to the disk that still succeed; the next one does not.
+    seconds
+        Time until another server is started.
+    """
+
+    how: Literal["kill", "torn", "broken"]
+    power: bool
+    calls: int
+    seconds: float
+
+
+class FullDisk(Act, frozen=True, kw_only=True):
+    """The disk of the API server has no room for a while; some room may be left at first.
+
+    Parameters
+    ----------
+    room_bytes
+        Room that is left.
+    seconds
+        How long it stays so.
+    """
+
+    room_bytes: int
+    seconds: float
+
+
+Strike = Disturb | Stop | Kill | Jump | Outage | Reload | Crash | FullDisk
 """The acts that strike a program."""
 
 AnyAct = Create | Delete | Patch | Bind | Join | Look | Drain | Autoscale | Strike
 
-FAULTS: tuple[type[Act], ...] = (Disturb, Stop, Kill, Jump, Outage)
+FAULTS: tuple[type[Act], ...] = (Disturb, Stop, Kill, Jump, Outage, Crash, FullDisk)
 
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -208,6 +245,8 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         Time without acts and faults after the last act, before the cluster is looked at as a whole.
     setup
         Configuration of the schedulers, a key of `moorage.sim.setups.SETUPS`.
+    on_disk
+        Whether the API server keeps its objects on a disk.
     """
 
     seed: int
@@ -216,3 +255,4 @@ class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     acts: list[AnyAct] = []
     rest_seconds: float = 150.0
     setup: str = "default"
+    on_disk: bool = False

@@ -6,9 +6,12 @@ from typing import Any
 
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import PODS, ResourceType
-from moorage.apiserver.server import ApiServer
+from moorage.base import aio
 from moorage.client import requests
+from moorage.sim.served import Served
 from moorage.testing.in_process import InProcessTransport
+
+_AGAIN_SECONDS = 0.01
 
 
 class Auditor:
@@ -22,7 +25,7 @@ class Auditor:
         The kind.
     """
 
-    def __init__(self, api: ApiServer, resource: ResourceType = PODS) -> None:
+    def __init__(self, api: Served, resource: ResourceType = PODS) -> None:
         self._transport = InProcessTransport(api, latency_seconds=0, user_agent="auditor")
         self._api = api
         self._resource = resource
@@ -40,15 +43,18 @@ class Auditor:
                 timeout_seconds=3600,
             )
             async with self._transport.stream(call) as lines:
-                async for line in lines:
-                    self._take(decode_untyped(line))
+                if lines.status < 400:  # else the server has lost its disk, and is about to end
+                    async for line in lines:
+                        self._take(decode_untyped(line))
+            await aio.sleep(_AGAIN_SECONDS)  # a server that is being closed ends it at once
 
     def _take(self, event: Any) -> None:
         kind, obj = event["type"], event["object"]
         if kind == "BOOKMARK":
             return
         if kind == "ERROR":  # the server has forgotten its history, which is a fault of a script
-            self._objects, self._version = self._stored(), self._api.store.version
+            self._version = self._api.store.told_version
+            self._objects = self._stored(self._version)
             return
         meta = obj["metadata"]
         key, version = (meta["namespace"], meta["name"]), int(meta["resourceVersion"])
@@ -64,10 +70,14 @@ class Auditor:
 
     def told(self) -> list[str]:
         """Return what the watch told wrongly, and where it differs from the store now."""
-        wrong = sorted(set(self._stored().items()) ^ set(self._objects.items()))
+        wrong = sorted(
+            set(self._stored(self._api.store.told_version).items()) ^ set(self._objects.items())
+        )
         return [*self.faults, *(f"the watch and the store differ in {each}" for each in wrong[:3])]
 
-    def _stored(self) -> dict[tuple[str, str], str]:
-        records = self._api.store.shelf(self._resource.qualified).records()
+    def _stored(self, version: int) -> dict[tuple[str, str], str]:
+        """Return the versions of all objects at a version that was told."""
+        records = self._api.store.records_at(self._resource.qualified, version)
+        assert records is not None, "the log begins at a version that was told, or before"
         metas = [record.decode()["metadata"] for record in records]
         return {(meta["namespace"], meta["name"]): meta["resourceVersion"] for meta in metas}

@@ -10,12 +10,9 @@ from functools import partial
 from typing import Any
 
 from moorage.api.resources import LEASES
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.server import ApiServer
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
-from moorage.base.errors import ConfigError, LeaseLostError
+from moorage.base.errors import ConfigError, LeaseLostError, MoorageError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
@@ -33,6 +30,7 @@ from moorage.sim.history import History, Obj, Write
 from moorage.sim.loop import Process, SkewedClock
 from moorage.sim.mischief import Mood, registry
 from moorage.sim.probe import Probe
+from moorage.sim.served import Served
 from moorage.sim.setups import configuration
 from moorage.sim.trace import Trace
 from moorage.sim.turns import InTurn
@@ -105,6 +103,8 @@ class SimCluster:
         Told of the scheduler and the pod when a binding is sent.
     setup
         Name of the schedulers' configuration, a key of `moorage.sim.setups.SETUPS`.
+    on_disk
+        Whether the API server keeps its objects on a disk.
     """
 
     def __init__(
@@ -115,6 +115,7 @@ class SimCluster:
         on_write: OnWrite,
         on_try: OnTry,
         setup: str = "default",
+        on_disk: bool = False,
     ) -> None:
         self.seed = seed
         self.setup = setup
@@ -123,9 +124,8 @@ class SimCluster:
         self._on_write = on_write
         self._on_try = on_try
         self._streams = Streams(seed)
-        self.api = ApiServer(all_kinds(), clock=clock, streams=self._streams)
-        bootstrap(self.api)
-        self.history = History(self.api, clock)
+        self.served = Served(clock, self._streams, on_disk=on_disk, on_death=self.crash)
+        self.history = History(self.served, clock, self.served.author)
         self._processes: list[Process] = []
         self.server = Server(self._process("server"))
         self.weathers: dict[str, Weather] = {}
@@ -138,7 +138,8 @@ class SimCluster:
         """Breaches seen while the schedulers ran: name of the invariant, and how."""
         self.probes: dict[str, Probe] = {}
         """The probes of the schedulers, by the name of their life."""
-        self.auditor = Auditor(self.api)
+        self.auditor = Auditor(self.served)
+        self._auditing: asyncio.Task[None] | None = None
         self.mood = Mood()
         self.undisturbed = False
         """Whether nothing delays a decision: no fault, no extender, no plugin that holds pods."""
@@ -147,6 +148,9 @@ class SimCluster:
         self.identities: list[str] = []
         """Their names."""
         self._dead: list[Process] = []
+        self._closing = False
+        self.on_crash: Callable[[], None] = lambda: None
+        """Called when the server has died."""
         self._tasks = TaskOwner(self._failed)
         self.user = self._client("user")
         self._parts = self._process("parts")
@@ -160,7 +164,8 @@ class SimCluster:
     async def start(self, nodes: list[dict[str, Any]], replicas: int) -> None:
         """Start every part; returns when the nodes are registered."""
         streams = self._streams
-        self._spawn("auditor", self.auditor.run())
+        self.server.spawn(self._watch_disk(), name="disk")
+        self._auditing = self._spawn("auditor", self.auditor.run())
         works = self._client("controllers")
         volumes = VolumeControllers(works, clock=self.clock, streams=streams)
         budgets = DisruptionController(works, clock=self.clock, streams=streams)
@@ -210,6 +215,7 @@ class SimCluster:
 
     async def close(self) -> None:
         """End every part."""
+        self._closing = True
         self.server.down = True
         self.server.cut()
         for process in self._dead:
@@ -219,7 +225,7 @@ class SimCluster:
         self.agents.go_on()
         await self._tasks.cancel_all()
         await self.server.close()
-        self.api.close()
+        self.served.close()
 
     @property
     def steps(self) -> int:
@@ -235,8 +241,8 @@ class SimCluster:
         """Start a task of an administrator."""
         self._spawn("administrator", work)
 
-    def _spawn(self, name: str, work: Any) -> None:
-        self._parts.run(lambda: self._tasks.spawn(work, name=name))
+    def _spawn(self, name: str, work: Any) -> asyncio.Task[None]:
+        return self._parts.run(lambda: self._tasks.spawn(work, name=name))
 
     def _failed(self, name: str, error: BaseException) -> None:
         self.failures.append(f"{name}: {type(error).__name__}: {error}")
@@ -286,7 +292,7 @@ class SimCluster:
             asyncio.get_running_loop().call_later(2.0, self._again, replica, replica.life)
 
     def _again(self, replica: Replica, life: int) -> None:
-        if replica.life == life and not self.server.process.dead:
+        if replica.life == life and not self._closing:
             self._parts.run(self.start_replica, replica.name)
 
     def kill(self, name: str) -> None:
@@ -352,14 +358,15 @@ class SimCluster:
             status = answer.status if answer else 0
             if "/leases" not in call.path and "/events" not in call.path:
                 self.trace.note(name, f"{call.method} {call.path} -> {status}")
-            for write in self.history.catch_up(name, call.path):
-                self._on_write(write)
+            self._catch_up(name, call.path)
 
         return Wire(
-            InProcessTransport(self.api, latency_seconds=0, user_agent=name.partition(".")[0]),
+            InProcessTransport(self.served, latency_seconds=0, user_agent=name.partition(".")[0]),
             self.server,
             weather,
             clock=self.clock,
+            name=name,
+            version=lambda: self.served.store.told_version,
             sent=sent,
             done=done,
         )
@@ -378,11 +385,52 @@ class SimCluster:
                     f"{identity} sends {call.method} {call.path} while {other.identity} leads"
                 )
 
+    def _catch_up(self, name: str, path: str) -> None:
+        for write in self.history.catch_up(name, path):
+            self._on_write(write)
+
     # --- faults of the server ---------------------------------------------------------------------
+
+    async def _watch_disk(self) -> None:
+        """Let the server end when its disk has failed, as a server of production does."""
+        persistence = self.served.persistence
+        try:
+            if persistence is not None:
+                await persistence.failed()
+        except MoorageError:
+            self.crash()
+
+    def crash(self) -> None:
+        """Let the server die, in the midst of whatever it does; another is started later."""
+        server = self.server
+        if server.dead or self._closing:
+            return
+        self.trace.note("server", "dies")
+        self._catch_up("server", "")
+        self._dead.append(server.process)
+        server.die()
+        self.served.api.close()
+        self.on_crash()
+
+    def restart_server(self, *, power_cut: bool) -> None:
+        """Start another server with what is on the disk."""
+        lost = self.served.restart(power_cut=power_cut)
+        self.trace.note("server", f"begins anew at version {self.served.store.version}")
+        self.noticed += [("acknowledged", text) for text in lost]
+        revived = self.served.revived
+        told = [(each.write.resource, each.write.change, each.by, each.path) for each in revived]
+        for write in self.history.begin_anew(told):
+            self._on_write(write)
+        self.server.begin_anew(self._process("server"))
+        if self._auditing is not None:
+            self._auditing.cancel()  # it may wait for an answer of the last server
+            self._auditing = self._spawn("auditor", self.auditor.run())
+        self.server.spawn(self._watch_disk(), name="disk")
 
     def forget_history(self) -> None:
         """Let every watch that reaches back get a 410."""
-        version = self.api.store.version
-        for shelf in self.api.store.shelves().values():
-            shelf.log.compact(version)
+        store = self.served.store
+        self._catch_up("server", "")
+        for shelf in store.shelves().values():
+            shelf.log.compact(store.told_version)
         self.history.forget_log()

@@ -101,7 +101,12 @@ class _Course:
         self._bound = 0
         self._evicted = 0
         self._cluster = SimCluster(
-            script.seed, clock, on_write=self._written, on_try=self._tried, setup=script.setup
+            script.seed,
+            clock,
+            on_write=self._written,
+            on_try=self._tried,
+            setup=script.setup,
+            on_disk=script.on_disk,
         )
         self._striker = Striker(self._cluster)
 

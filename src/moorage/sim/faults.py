@@ -23,6 +23,7 @@ WireFault = Literal[
     "watch-cut",
     "watch-gone",
     "watch-silent",
+    "list-stale",
 ]
 """A fault of the connection between a program and the API server.
 
@@ -35,18 +36,21 @@ WireFault = Literal[
 - ``watch-cut``: a watch ends in the middle.
 - ``watch-gone``: a watch ends with 410, so that everything is listed again.
 - ``watch-silent``: a half-open connection; nothing more comes, and nothing says so.
+- ``list-stale``: a server streams no lists, and answers a list that may be old with an old one.
 """
 
 WIRE_FAULTS: tuple[WireFault, ...] = get_args(WireFault)
 
 _SLOW_SECONDS = 2.0
 _LATE_SECONDS = 5.0
+_VERSIONS_OLD = 200
 
 # How long a fault may keep a watch from telling something: with the waits between new tries, or
 # until a silent connection is given up.
 _BLIND_SECONDS: Mapping[WireFault, float] = MappingProxyType(
     {
         "watch-slow": 10.0,
+        "list-stale": 10.0,
         "watch-cut": 60.0,
         "watch-gone": 60.0,
         "watch-silent": 700.0,
@@ -126,6 +130,10 @@ class Weather:
     def blind_ns(self, now_ns: int) -> int:
         """Return for how long the program may have heard of nothing, nanoseconds; 0 for none."""
         return now_ns - self._blind_from_ns if now_ns <= self._blind_to_ns else 0
+
+    def versions_old(self) -> int:
+        """Return by how many versions an old list is behind."""
+        return 1 + self._rng.randrange(_VERSIONS_OLD)
 
     def seconds(self, now_ns: int, *, slow: WireFault = "slow") -> float:
         """Return the time that a message takes one way."""

@@ -6,13 +6,15 @@ ask it, so no part of the cluster is asked to judge itself.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Protocol
 
 import msgspec
 
 from moorage.api.resources import ELASTIC_QUOTAS, NODES, PODS
 from moorage.apiserver.record import Record
-from moorage.apiserver.server import ApiServer
+from moorage.apiserver.store import Store
+from moorage.apiserver.watch_log import Change
 from moorage.base.clock import Clock
 
 Obj = dict[str, Any]
@@ -51,6 +53,15 @@ class Placed(msgspec.Struct, frozen=True):
     by: str
 
 
+class Holding(Protocol):
+    """A server that holds objects."""
+
+    @property
+    def store(self) -> Store:
+        """Its objects."""
+        ...
+
+
 class History:
     """The pods and nodes of a server, with what happened to them.
 
@@ -60,6 +71,8 @@ class History:
         The server.
     clock
         Time of the loop.
+    author
+        Gives program and path of the call that made a version; None where it is not known.
 
     Attributes
     ----------
@@ -86,8 +99,8 @@ class History:
     member_gone_ns
         When a member without a node last left each group, by ``namespace/name``, nanoseconds.
     excused_groups
-        Groups, by ``namespace/name``, that may be in part on nodes: a member with a node has left,
-        or a scheduler bound a member and may not have known yet that another had left.
+        Groups, by ``namespace/name``, that may be in part on nodes: a member left while one had a
+        node, or a scheduler bound a member and may not have known yet that another had left.
     writes_of_others
         Number of changes of pods and nodes that no scheduler made.
     popped_ns
@@ -104,8 +117,14 @@ class History:
         When a scheduler first took each pod out of its queue, by uid, nanoseconds.
     """
 
-    def __init__(self, server: ApiServer, clock: Clock) -> None:
+    def __init__(
+        self,
+        server: Holding,
+        clock: Clock,
+        author: Callable[[int], tuple[str, str] | None] = lambda version: None,
+    ) -> None:
         self._server = server
+        self._author = author
         self._clock = clock
         self._seen = {PODS.qualified: 0, NODES.qualified: 0, ELASTIC_QUOTAS.qualified: 0}
         self.pods: dict[str, Obj] = {}
@@ -159,30 +178,50 @@ class History:
             for change in log.since(seen, 1_000_000) or ():
                 found.append((change.version, resource, change))
                 self._seen[resource] = change.version
-        writes = []
-        for _, resource, change in sorted(found, key=lambda each: each[0]):
-            if resource == ELASTIC_QUOTAS.qualified:
-                if change.type == "DELETED" or _spec(change.record) != _spec(change.previous):
-                    self.quota_changed_ns = self.now_ns
-                continue
-            write = Write(
-                at_ns=self._clock.monotonic_ns(),
-                by=by,
-                path=path,
-                resource=resource,
-                now=None if change.type == "DELETED" else change.record.decode(),
-                before=None if change.previous is None else change.previous.decode(),
-            )
-            self._take(write)
-            writes.append(write)
-        if not by.startswith("scheduler"):
-            self.writes_of_others += len(writes)
+        found.sort(key=lambda each: each[0])
+        return [
+            write
+            for version, resource, change in found
+            for write in self._taken(resource, change, *(self._author(version) or (by, path)))
+        ]
+
+    def begin_anew(self, revived: Iterable[tuple[str, Change, str, str]]) -> list[Write]:
+        """Go on with the next server.
+
+        Parameters
+        ----------
+        revived
+            Resource, change, program and path of each write that the next server has and the last
+            one had told nobody of.
+        """
+        writes = [write for each in revived for write in self._taken(*each)]
+        self.forget_log()
         return writes
 
+    def _taken(self, resource: str, change: Change, by: str, path: str) -> list[Write]:
+        """Take in one change; return it if it is of a pod or a node."""
+        deleted = change.type == "DELETED"
+        differs = deleted or _spec(change.record) != _spec(change.previous)
+        if resource == ELASTIC_QUOTAS.qualified and differs:
+            self.quota_changed_ns = self.now_ns
+        if resource not in (PODS.qualified, NODES.qualified):
+            return []
+        write = Write(
+            at_ns=self._clock.monotonic_ns(),
+            by=by,
+            path=path,
+            resource=resource,
+            now=None if deleted else change.record.decode(),
+            before=None if change.previous is None else change.previous.decode(),
+        )
+        self._take(write)
+        self.writes_of_others += not by.startswith("scheduler")
+        return [write]
+
     def forget_log(self) -> None:
-        """Continue from the newest version: the server has forgotten what was before."""
+        """Continue from the newest version told: the server has forgotten what was before."""
         for resource in self._seen:
-            self._seen[resource] = self._server.store.version
+            self._seen[resource] = self._server.store.told_version
 
     def _take(self, write: Write) -> None:
         obj = write.now or write.before or {}
@@ -210,6 +249,8 @@ class History:
             else:
                 self.waiting_left_ns = write.at_ns
                 self.member_gone_ns[group] = write.at_ns
+                if any(node_of(pod) and group_of(pod) == group for pod in self.pods.values()):
+                    self.excused_groups.add(group)
             return
         if node_of(write.now) and not node_of(write.before or {}):
             self.placed[uid] = Placed(write.at_ns, write.by)

@@ -11,8 +11,10 @@ OnError = Callable[[str], None]
 
 # The end of a scheduler that was stopped or cut off for longer than its lease; it is meant so.
 _EXPECTED = frozenset({"Leaderelection lost"})
+# A disk that is meant to fail (`moorage.sim.striker`).
+_DISK = ("the disk failed in a write", "writes are refused", "the last writes are lost")
 # Plugins that are meant to break (`moorage.sim.mischief` and `moorage.sim.errand`).
-_MEANT = ("plugin Mischief", "the errand broke")
+_MEANT = ("plugin Mischief", "the errand broke", *_DISK)
 
 
 class _ErrorsOnly(logging.Handler):

@@ -144,7 +144,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
             setup=setup,
             rest_seconds=self.rest_seconds,
         )
-        return Plot(seed, mix).script()
+        script = Plot(seed, mix).script()
+        return msgspec.structs.replace(script, on_disk="disk" in self.faults)
 
 
 _FAULTS = ("wire", "stop", "kill", "jump", "outage", "blind")
@@ -183,7 +184,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
         "wire": Scenario(
             summary="One scheduler on a connection that loses, delays and breaks.",
             wants=3,
-            faults=("wire", "outage", "blind"),
+            faults=("wire", "outage", "blind", "stale"),
             rate=0.5,
         ),
         "leaders": Scenario(
@@ -218,6 +219,13 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             rate=0.2,
             setups=("extender", "extenders"),
         ),
+        "disk": Scenario(
+            summary="Two schedulers; an API server on a disk that fills, tears and fails.",
+            replicas=2,
+            wants=3,
+            faults=(*_FAULTS, "stale", "disk", "disk"),
+            rate=0.2,
+        ),
         "mixed": Scenario(
             summary="Three schedulers and every fault.",
             replicas=3,
@@ -243,6 +251,7 @@ _LONG = (
     "quotas",
     "operations",
     "extenders",
+    "disk",
 )
 
 IN_TURN = ("few", *(name for long in _LONG for name in (long, "few")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Callable
 from functools import partial
 
@@ -11,9 +12,11 @@ from moorage.sim import acts
 from moorage.sim.acts import Strike
 from moorage.sim.cluster import Replica, SimCluster
 from moorage.sim.faults import Spell
+from moorage.testing.disk import Fault
 
-# So long after an outage or a stop of a scheduler, new tries may still wait.
-_BLIND_SECONDS = 90.0
+# So long after an outage or a stop of a scheduler, new tries may still wait: a reflector waits up to
+# 60 s after a refused watch, and as long again where the next one finds its version forgotten.
+_BLIND_SECONDS = 125.0
 
 
 class Striker:
@@ -29,13 +32,20 @@ class Striker:
         self._cluster = cluster
         self._clock = cluster.clock
         self._away_until_ns = -(10**18)
-        # When the last scheduler that was stopped or killed after some steps is back.
+        # When the last program that was stopped or killed is back.
         self._back_ns = 0
+        # The crash that is under way, or was last.
+        self._crashes: acts.Crash | None = None
+        cluster.on_crash = self._crashed
 
     def end(self) -> float:
-        """Let no fault begin any more; return when the last scheduler is back, seconds."""
+        """Let no fault begin any more; return when the last program is back, seconds."""
         for replica in self._cluster.replicas.values():
             replica.process.forget_due()
+        disk = self._cluster.served.disk
+        if disk is not None:
+            disk.fault = Fault()
+            disk.room_bytes = None
         return self._back_ns / NS_PER_SECOND
 
     def strike(self, act: Strike) -> None:
@@ -58,6 +68,10 @@ class Striker:
                     cluster.replicas[act.process].clock.jump(act.seconds)
             case acts.Outage():
                 self._outage(act)
+            case acts.Crash():
+                self._crash(act)
+            case acts.FullDisk():
+                self._fill_disk(act)
 
     def _end_ns(self, seconds: float) -> int:
         return self._clock.monotonic_ns() + round(seconds * NS_PER_SECOND)
@@ -66,6 +80,38 @@ class Striker:
         replica = self._cluster.replicas.get(act.process)
         if replica is not None and replica.runs:
             replica.process.run(self._cluster.reload, act.process, act.setup)
+
+    def _crash(self, act: acts.Crash) -> None:
+        disk = self._cluster.served.disk
+        if disk is None or self._cluster.server.dead:
+            return
+        self._crashes = act
+        kind = {"kill": "kill", "torn": "short", "broken": "fail"}[act.how]
+        disk.fault = Fault(disk.step + 1 + act.calls, kind)
+
+    def _crashed(self) -> None:
+        """Bring the server back, after whatever let it die."""
+        act = self._crashes
+        cluster = self._cluster
+        seconds = act.seconds if act is not None else 1.0
+        self._blind_all(seconds)
+        restart = partial(cluster.restart_server, power_cut=act is not None and act.power)
+        contextvars.Context().run(self._comes_back, seconds, restart)
+
+    def _fill_disk(self, act: acts.FullDisk) -> None:
+        disk = self._cluster.served.disk
+        if disk is not None:
+            disk.room_bytes = sum(disk.contents().values()) + act.room_bytes
+            self._comes_back(act.seconds, self._make_room)
+
+    def _make_room(self) -> None:
+        disk = self._cluster.served.disk
+        if disk is not None:
+            disk.room_bytes = None
+
+    def _blind_all(self, seconds: float) -> None:
+        for weather in self._cluster.weathers.values():
+            weather.blind(self._clock.monotonic_ns(), seconds + _BLIND_SECONDS)
 
     def _stop(self, act: acts.Stop) -> None:
         if act.process == "nodes":
@@ -119,7 +165,7 @@ class Striker:
         self._comes_back(act.seconds, again)
 
     def _comes_back(self, seconds: float, back: Callable[[], object]) -> None:
-        """Bring a scheduler back after a while; the rest waits for it."""
+        """Bring a program back after a while; the rest waits for it."""
         self._back_ns = max(self._back_ns, self._end_ns(seconds))
         _later(seconds, back)
 
@@ -127,8 +173,7 @@ class Striker:
         cluster, clock = self._cluster, self._clock
         until_ns = self._end_ns(act.seconds)
         self._away_until_ns = max(self._away_until_ns, until_ns)
-        for weather in cluster.weathers.values():
-            weather.blind(clock.monotonic_ns(), act.seconds + _BLIND_SECONDS)
+        self._blind_all(act.seconds)
         cluster.server.down = True
         cluster.server.cut()
 

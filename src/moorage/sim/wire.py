@@ -21,6 +21,7 @@ from moorage.base.errors import RefusedError, TransportError
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.sim.faults import Weather
 from moorage.sim.loop import Process
+from moorage.sim.served import CALLER
 
 READS = frozenset({"GET", "HEAD"})
 
@@ -41,6 +42,10 @@ class Server:
         self.process = process
         self.down = False
         """Whether no connection is accepted."""
+        self.dead = False
+        """Whether the process has died, and no other has taken its place yet."""
+        self._asked: dict[asyncio.Future[Answer | TransportError], None] = {}
+        self._lines: list[asyncio.Queue[_Piece]] = []
         self._tasks = TaskOwner()
         self._streams: dict[asyncio.Task[None], None] = {}
 
@@ -60,6 +65,40 @@ class Server:
         for task in list(self._streams):
             task.cancel()
 
+    def asked(self) -> asyncio.Future[Answer | TransportError]:
+        """Return the future answer to a call: a failure where the server dies meanwhile."""
+        future: asyncio.Future[Answer | TransportError]
+        future = asyncio.get_running_loop().create_future()
+        self._asked[future] = None
+        future.add_done_callback(lambda done: self._asked.pop(done, None))
+        return future
+
+    def lines(self) -> asyncio.Queue[_Piece]:
+        """Return the lines of a new stream, until `ended`."""
+        queue: asyncio.Queue[_Piece] = asyncio.Queue()
+        self._lines.append(queue)
+        return queue
+
+    def ended(self, queue: asyncio.Queue[_Piece]) -> None:
+        """Forget a stream that nobody reads any more."""
+        self._lines = [each for each in self._lines if each is not queue]
+
+    def die(self) -> None:
+        """Kill the process; the system of its machine resets every connection."""
+        self.dead = True
+        self.process.kill()
+        reset = TransportError("the connection was reset")
+        for future in list(self._asked):
+            if not future.done():
+                future.set_result(reset)
+        for queue in self._lines:
+            queue.put_nowait(_Piece(error=reset))
+
+    def begin_anew(self, process: Process) -> None:
+        """Go on with another process."""
+        self.process = process
+        self.dead = False
+
     async def close(self) -> None:
         """End every task."""
         await self._tasks.cancel_all()
@@ -78,6 +117,10 @@ class Wire:
         The faults at work.
     clock
         Time of the loop.
+    name
+        Name of the program that calls.
+    version
+        Gives the newest version that the server has told.
     sent, done
         Told of each write when it is sent, and when the server has acted (with None where it never
         saw the call).
@@ -90,6 +133,8 @@ class Wire:
         weather: Weather,
         *,
         clock: Clock,
+        name: str = "",
+        version: Callable[[], int] = lambda: 0,
         sent: Sent = lambda call: None,
         done: Done = lambda call, answer: None,
     ) -> None:
@@ -97,6 +142,8 @@ class Wire:
         self._server = server
         self._weather = weather
         self._clock = clock
+        self._name = name
+        self._version = version
         self._sent = sent
         self._done = done
 
@@ -132,30 +179,56 @@ class Wire:
         for fault, status in (("error-500", 500), ("busy-429", 429)):
             if self._strikes(fault):
                 return _refusal(status)
-        asked: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._server.spawn(self._answered(call, asked), name="call")
+        asked = self._server.asked()
+        self._server.spawn(self._answered(self._aged(call), asked), name="call")
         answer = await asked
+        if isinstance(answer, TransportError):
+            raise answer
         await aio.sleep(self._weather.seconds(self._clock.monotonic_ns()))
         if self._strikes("answer-lost"):
             raise TransportError("the connection broke before the answer came")
         return answer
 
-    async def _answered(self, call: Call, asked: asyncio.Future[Answer]) -> None:
-        answer: Answer | None = None
+    async def _answered(
+        self, calls: tuple[Call, ...], asked: asyncio.Future[Answer | TransportError]
+    ) -> None:
+        """Let the server answer the first of some calls that it does not refuse."""
+        answer: Answer | TransportError
         try:
-            answer = await self._inner.request(call)
+            for call in calls:
+                CALLER.set((self._name, call.path))
+                answer = await self._inner.request(call)
+                if call.method not in READS:
+                    self._done(call, answer)
+                if answer.status < 400:
+                    break
         except TransportError as problem:
-            if not asked.done():
-                asked.set_exception(problem)
-        else:
-            if call.method not in READS:
-                self._done(call, answer)
-            if not asked.done():
-                asked.set_result(answer)
+            answer = problem
+        if not asked.done():
+            asked.set_result(answer)
+
+    def _aged(self, call: Call) -> tuple[Call, ...]:
+        """Return a list that may be old in an older version, and then as it is; or one call.
+
+        A list at "0" may be of any version, a list at another version of that or a newer one. So a
+        server answers from a watch cache that has not caught up.
+        """
+        query = dict(call.query)
+        asked = query.get("resourceVersion", "")
+        if call.method != "GET" or not asked or "continue" in query or "watch" in query:
+            return (call,)
+        if not self._strikes("list-stale"):
+            return (call,)
+        version = max(int(asked), self._version() - self._weather.versions_old())
+        if version < 1:
+            return (call,)
+        query |= {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}
+        query.pop("limit", None)
+        return (msgspec.structs.replace(call, query=tuple(query.items())), call)
 
     async def _reach(self, what: str) -> None:
         await aio.sleep(self._weather.seconds(self._clock.monotonic_ns()))
-        if self._server.down or self._strikes("refused"):
+        if self._server.down or self._server.dead or self._strikes("refused"):
             raise RefusedError(f"connection refused ({what})")
 
     def _strikes(self, fault: Any) -> bool:
@@ -166,7 +239,10 @@ class Wire:
     @asynccontextmanager
     async def _stream(self, call: Call) -> AsyncIterator[LineStream]:
         await self._reach("watch")
-        lines: asyncio.Queue[_Piece] = asyncio.Queue()
+        if "sendInitialEvents" in dict(call.query) and self._strikes("list-stale"):
+            yield _Refused()
+            return
+        lines = self._server.lines()
         pump = self._server.follow(self._pumped(call, lines))
         try:
             head = await lines.get()
@@ -175,6 +251,7 @@ class Wire:
             yield _Lines(head, lines, self._weather, clock=self._clock, idle=call.idle_seconds)
         finally:
             pump.cancel()
+            self._server.ended(lines)
 
     async def _pumped(self, call: Call, lines: asyncio.Queue[_Piece]) -> None:
         """Run the server's half of a stream: note each line with the time at which it arrives."""
@@ -204,6 +281,18 @@ class _Piece(msgspec.Struct, kw_only=True):
     due: float = 0.0
     ended: bool = False
     error: Exception | None = None
+
+
+class _Refused:
+    """The answer of a server that does not stream lists, so that it is asked for a plain one."""
+
+    status = 422
+
+    def __init__(self) -> None:
+        self.headers: Mapping[str, str] = {"content-type": "application/json"}
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        yield msgspec.json.encode(_status(422))
 
 
 class _Lines:
@@ -260,7 +349,7 @@ class _Lines:
         raise TransportError("nothing came on a half-open connection")
 
 
-_REASONS = {410: "Expired", 429: "TooManyRequests", 500: "InternalError"}
+_REASONS = {410: "Expired", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError"}
 
 
 def _status(code: int) -> dict[str, Any]:

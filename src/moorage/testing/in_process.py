@@ -1,4 +1,4 @@
-"""The twin of the HTTP transport: calls go straight into an `ApiServer` of the same process.
+"""The twin of the HTTP transport: calls go straight into an API server of the same process.
 
 With this transport client, agents and scheduler run unchanged under a virtual clock. The node
 agents and controllers of a sandbox share a process with the server, and need no TLS to call it.
@@ -8,16 +8,23 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote
 
 from moorage.apiserver.requests import Reply, Request, User
-from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.errors import TransportError
 from moorage.client.transport import Answer, Call, LineSplitter, LineStream
 
 ADMIN = User("kubernetes-admin", ("system:masters",))
+
+
+class Handling(Protocol):
+    """Answers calls; an `ApiServer` does, or what stands before one."""
+
+    async def handle(self, request: Request) -> Reply:
+        """Answer one call."""
+        ...
 
 
 class InProcessTransport:
@@ -37,7 +44,7 @@ class InProcessTransport:
 
     def __init__(
         self,
-        server: ApiServer,
+        server: Handling,
         *,
         user: User = ADMIN,
         latency_seconds: float = 0.001,

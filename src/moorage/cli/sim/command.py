@@ -49,7 +49,7 @@ def _scenario_option(default: str) -> Callable[[Callable[..., None]], Callable[.
         show_default=True,
         metavar="NAME",
         help="Users and faults to draw: calm, wants, late, wire, leaders, quotas, operations, "
-        f"extenders or mixed{more}.",
+        f"extenders, disk or mixed{more}.",
     )
 
 
@@ -69,7 +69,7 @@ def _faults_option(function: Callable[..., None]) -> Callable[..., None]:
         default=None,
         metavar="KINDS",
         help="Kinds of faults instead of those of the scenario, with commas: wire, stop, kill, "
-        "jump, outage, blind, agents; none for no faults.",
+        "jump, outage, blind, agents, stale, disk; none for no faults.",
     )(function)
 
 

@@ -29,7 +29,7 @@ def _one_leader(cluster: SimCluster) -> Iterable[str]:
 def _all_there(cluster: SimCluster) -> Iterable[str]:
     """Compare what the history took in with what the server's store lists."""
     for kind, known in (("pods", cluster.history.pods), ("nodes", cluster.history.nodes)):
-        stored = [record.decode() for record in cluster.api.store.shelf(kind).records()]
+        stored = [record.decode() for record in cluster.served.store.shelf(kind).records()]
         key = "uid" if kind == "pods" else "name"
         if {each["metadata"][key] for each in stored} != set(known):
             yield f"{kind} of the server are not those that were written"

@@ -41,14 +41,21 @@ def _affinity(seen: Seen) -> Iterable[str]:
         if node_of(pod) in nodes and pod["metadata"]["uid"] != own and not is_finished(pod)
     ]
     matching = [pod for pod in placed if all(selects(term, pod, of=seen.pod) for term in wanted)]
+    # Bindings under way arrive in any order: a pod that arrived just now may be decided later.
+    older = [pod for pod in matching if _placed_long_ago(seen, pod)]
     for term in wanted:
         key = term["topologyKey"]
         if key not in seen.node["metadata"].get("labels", {}):
             yield f"{name_of(seen.pod)}: {node_of(seen.pod)} has no label {key}"
         elif any(_same_domain(key, seen.node, nodes[node_of(pod)]) for pod in matching):
             continue
-        elif matching or not all(selects(each, seen.pod, of=seen.pod) for each in wanted):
+        elif older or not all(selects(each, seen.pod, of=seen.pod) for each in wanted):
             yield f"{name_of(seen.pod)} on {node_of(seen.pod)}: no pod of its affinity is there"
+
+
+def _placed_long_ago(seen: Seen, pod: Obj) -> bool:
+    placed = seen.history.placed.get(pod["metadata"]["uid"])
+    return placed is None or seen.settled(placed.at_ns)
 
 
 def _calm(seen: Seen) -> bool:

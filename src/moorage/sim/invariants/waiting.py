@@ -77,7 +77,7 @@ def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
     if not any(True for _ in waiting(cluster)):
         return
     objects = Objects()
-    shelves = cluster.api.store.shelves()
+    shelves = cluster.served.store.shelves()
     for resource in (*RESOURCES, *_CUSTOM):
         if resource not in _UNREAD and resource.qualified in shelves:
             for record in shelves[resource.qualified].records():

@@ -93,6 +93,36 @@ def _deaf(plot: Plot) -> None:
     ]
 
 
+def _stale(plot: Plot) -> None:
+    """Let a program list everything again, and let the lists be old."""
+    process, seconds = plot.a_scheduler(), plot.rng.uniform(5, 40)
+    if plot.rng.random() < 0.2:
+        process = plot.rng.choice(PROGRAMS)
+    plot.made += [
+        acts.Disturb(at=plot.now, process=process, fault="list-stale", rate=1.0, seconds=seconds),
+        acts.Outage(at=plot.now, seconds=0.0, forgets=True),
+    ]
+
+
+def _crash(plot: Plot) -> None:
+    """Let the API server die in a write, or by an error of its disk."""
+    rng = plot.rng
+    plot.made.append(
+        acts.Crash(
+            at=plot.now,
+            how=rng.choice(("kill", "torn", "broken")),
+            power=rng.random() < 0.5,
+            calls=rng.randrange(12),
+            seconds=rng.uniform(0.1, 10),
+        )
+    )
+
+
+def _full_disk(plot: Plot) -> None:
+    seconds, room = plot.rng.uniform(1, 20), plot.rng.choice((0, 4000, 40000))
+    plot.made.append(acts.FullDisk(at=plot.now, room_bytes=room, seconds=seconds))
+
+
 FAULT_KINDS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
     {
         "wire": (_wire, _wire, _wire, _wire, _deaf),
@@ -102,6 +132,8 @@ FAULT_KINDS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
         "outage": (_outage,),
         "blind": (_blind, _blind),
         "agents": (_agents,),
+        "stale": (_stale,),
+        "disk": (_crash, _crash, _full_disk),
     }
 )
 """The faults of each kind; a kind with several is drawn more often."""

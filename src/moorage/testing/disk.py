@@ -99,14 +99,17 @@ class FaultyDisk:
     # -- Files -------------------------------------------------------------------------------------
 
     def names(self) -> list[str]:
+        """Return the names of all files."""
         return sorted(name for name in self._names if "/" not in name)
 
     def read(self, name: str) -> BinaryIO:
+        """Open a file for reading."""
         if name not in self._names:
             raise FileNotFoundError(errno.ENOENT, "No such file", name)
         return io.BytesIO(bytes(self._names[name].cache))
 
     def open(self, name: str, *, new: bool) -> File:
+        """Open a file for appending."""
         if name not in self._names:
             self._call("open")
             self._names[name] = _Inode()
@@ -117,6 +120,7 @@ class FaultyDisk:
         return _OpenFile(self, inode)
 
     def note(self, name: str, data: bytes) -> None:
+        """Overwrite the beginning of a file without waiting for the disk."""
         if name not in self._names:
             self._names[name] = _Inode()
             self._named()
@@ -124,17 +128,20 @@ class FaultyDisk:
             self._names[name].write(0, data)
 
     def rename(self, old: str, new: str) -> None:
+        """Give a file another name."""
         self._call("name")
         self._names[new] = self._names.pop(old)
         self._named()
 
     def remove(self, name: str) -> None:
+        """Remove a file."""
         if name in self._names:
             self._call("name")
             del self._names[name]
             self._named()
 
     def sync_names(self) -> None:
+        """Bring the names to the platter."""
         if self._call("sync"):
             self._durable_names = dict(self._names)
             self._pending_names.clear()
