@@ -6,6 +6,7 @@ Not covered here: each refusal and each status (see their own tests); real HTTP.
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -337,6 +338,23 @@ def test_a_pod_is_ready_when_its_gates_are_open():
     ]
     statuses = {c["type"]: c["status"] for c in api.get("pods", "web")["status"]["conditions"]}
     assert statuses["ContainersReady"] == statuses["example.com/lb"] == "True"
+
+
+def test_a_resized_pod_leaves_room_for_others():
+    async def scene(api: MemoryApi) -> None:
+        first = pod("first", requests={"cpu": "8"})
+        first["metadata"]["generation"] = 1
+        api.put("pods", first)
+        await aio.sleep(5)
+        smaller = copy.deepcopy(api.get("pods", "first"))
+        smaller["metadata"]["generation"] = 2
+        smaller["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1"}
+        api.put("pods", smaller)
+        await aio.sleep(5)
+        api.put("pods", pod("second", requests={"cpu": "7"}))
+        await aio.sleep(5)
+
+    assert play(scene).get("pods", "second")["status"]["phase"] == "Running"
 
 
 def test_the_resources_of_a_removed_pod_are_free_again():

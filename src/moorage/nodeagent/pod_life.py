@@ -134,6 +134,9 @@ class PodLife:
         if record is None:
             return self._first_look(pod, now_ns)
         before, record.pod = record.pod.metadata, pod
+        newer = pod.metadata.generation > before.generation
+        if newer:
+            self._loads[pod.spec.node_name].count_again(pod)
         if pod.status.phase in _TERMINAL and record.stage in {_Stage.STARTING, _Stage.RUNNING}:
             self._end(record)
         effects = self._stop(record, now_ns)
@@ -143,7 +146,6 @@ class PodLife:
         if told_anew:
             self._set_timer(record, now_ns)
         # The spec changed, such as the image: a kubelet reports the observed generation.
-        newer = pod.metadata.generation > before.generation
         if newer or told_anew or self._gates_moved(record, now_ns):
             effects.append(_report(record, now_ns))
         return effects

@@ -238,19 +238,7 @@ class History:
         if write.before is None:
             self.created_ns[uid] = write.at_ns
         if write.now is None:
-            gone = self.pods.pop(uid, None)
-            for moments in (self.relabelled_ns, self.nominated_ns, self.left_ns, self.popped_ns):
-                moments.pop(uid, None)
-            self.placed.pop(uid, None)
-            group = group_of(gone or {})
-            if gone is not None and node_of(gone):
-                self.pod_gone_ns = write.at_ns
-                self.excused_groups.add(group)
-            else:
-                self.waiting_left_ns = write.at_ns
-                self.member_gone_ns[group] = write.at_ns
-                if any(node_of(pod) and group_of(pod) == group for pod in self.pods.values()):
-                    self.excused_groups.add(group)
+            self._leaves(uid, write.at_ns)
             return
         if node_of(write.now) and not node_of(write.before or {}):
             self.placed[uid] = Placed(write.at_ns, write.by)
@@ -262,6 +250,21 @@ class History:
         if is_finished(write.now) and node_of(write.now):
             self.pod_gone_ns = write.at_ns
         self.pods[uid] = write.now
+
+    def _leaves(self, uid: str, at_ns: int) -> None:
+        """Take in that a pod has been removed."""
+        gone = self.pods.pop(uid, None)
+        for moments in (self.relabelled_ns, self.nominated_ns, self.left_ns, self.popped_ns):
+            moments.pop(uid, None)
+        self.placed.pop(uid, None)
+        group = group_of(gone or {})
+        if gone is not None and node_of(gone):
+            self.pod_gone_ns = at_ns
+            self.excused_groups.add(group)
+            return
+        self.waiting_left_ns = self.member_gone_ns[group] = at_ns
+        if any(node_of(pod) and group_of(pod) == group for pod in self.pods.values()):
+            self.excused_groups.add(group)
 
     def _take_node(self, write: Write, name: str) -> None:
         if _read(write.now) != _read(write.before):

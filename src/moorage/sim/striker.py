@@ -14,8 +14,8 @@ from moorage.sim.cluster import Replica, SimCluster
 from moorage.sim.faults import Spell
 from moorage.testing.disk import Fault
 
-# So long after an outage or a stop of a scheduler, new tries may still wait: a reflector waits up to
-# 60 s after a refused watch, and as long again where the next one finds its version forgotten.
+# So long after an outage or a stop of a scheduler, new tries may still wait: a reflector waits up
+# to 60 s after a refused watch, and as long again where the next one finds its version forgotten.
 _BLIND_SECONDS = 125.0
 
 

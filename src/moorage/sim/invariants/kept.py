@@ -22,8 +22,15 @@ def _end(write: Write) -> Iterable[str]:
         return
     if is_leaving(write.before) and not is_leaving(write.now):
         yield f"{name_of(write.now)} is no longer being deleted"
-    if is_finished(write.before) and not is_finished(write.now):
+    if is_finished(write.before) and not is_finished(write.now) and not _lost_its_node(write):
         yield f"{name_of(write.now)} had finished, and has not"
+
+
+def _lost_its_node(write: Write) -> bool:
+    """Whether a report of a node was under way when the pod was failed for want of that node."""
+    conditions = (write.before or {}).get("status", {}).get("conditions") or ()
+    collected = any(each.get("reason") == "DeletionByPodGC" for each in conditions)
+    return collected and write.by == "nodes"
 
 
 def _identity(write: Write) -> Iterable[str]:
