@@ -140,7 +140,7 @@ def _opened(disk: FaultyDisk, run: Run, *, salvaging: bool = False) -> tuple[Obj
 def _restarts(run: Run) -> Iterator[tuple[str, FaultyDisk]]:
     """Yield the disk as the next server may find it."""
     # A power cut changes the platter, so each is of a run of its own.
-    yield "killed", run.disk.after_kill()
+    yield "killed", run.disk.after_death()
     for surviving in ("nothing", "all", "first half", "sectors", "sectors"):
         for seed in range(2 if surviving == "sectors" else 1):
             again = _run(run.disk.fault)
@@ -177,7 +177,7 @@ def test_a_disk_without_faults_keeps_every_write():
     assert {"mark", "progress", "reserve"} < set(run.disk.contents())
     generations = [name for name in run.disk.contents() if name.startswith("log-")]
     assert generations != ["log-1"], "logs were compacted"
-    _check(run, run.disk.after_kill(), "sound")
+    _check(run, run.disk.after_death(), "sound")
 
 
 @pytest.mark.parametrize(
@@ -306,14 +306,14 @@ def test_a_flipped_bit_in_any_file_is_detected(seed):
     for clean, fault in ((True, Fault()), (False, killed)):
         for name in sizes:
             run = _run(fault)
-            disk = run.disk.after_kill()
+            disk = run.disk.after_death()
             size = disk.contents().get(name, 0)
             if not size:
                 continue
             # Every byte in all: each seed takes its share.
             for offset in range(seed * 7, size, 56):
                 run = _run(fault)
-                disk = run.disk.after_kill()
+                disk = run.disk.after_death()
                 disk.flip(name, offset)
                 what = f"{name} byte {offset} of {size}, clean: {clean}"
                 outcome = _found_or_salvaged(run, disk, what)
@@ -325,7 +325,7 @@ def test_an_acknowledged_write_that_the_disk_lost_is_detected():
     outcomes = []
     for step in _steps():
         run = _run(Fault(step, "lose"))
-        disk = run.disk.after_kill()
+        disk = run.disk.after_death()
         if run.told:
             outcomes.append(_found_or_salvaged(run, disk, f"write {step} is lost"))
     assert set(outcomes) == {"whole", "refused"}

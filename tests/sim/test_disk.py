@@ -15,7 +15,7 @@ from moorage.sim.course import Outcome, play
 from moorage.testing.builders import node_manifest, pod_manifest
 
 
-def story(*faults: acts.AnyAct) -> Outcome:
+def played(*faults: acts.AnyAct) -> Outcome:
     """Play two schedulers and three pods, with some faults."""
     made: list[acts.AnyAct] = [
         acts.Create(at=5.0 + number, object=pod_manifest(f"p{number}", cpu="1"))
@@ -42,7 +42,7 @@ def told(outcome: Outcome) -> list[str]:
 def test_nothing_acknowledged_is_lost_when_the_server_dies_in_a_write(
     how: Literal["kill", "torn", "broken"], calls: int, power: bool
 ) -> None:
-    outcome = story(acts.Crash(at=4.99, how=how, power=power, calls=calls, seconds=0.5))
+    outcome = played(acts.Crash(at=4.99, how=how, power=power, calls=calls, seconds=0.5))
     assert told(outcome) == []
     assert [line for line in outcome.lines if "begins anew" in line]
     # A pod whose creation failed is not created again.
@@ -50,7 +50,7 @@ def test_nothing_acknowledged_is_lost_when_the_server_dies_in_a_write(
 
 
 def test_a_full_disk_refuses_writes_and_takes_them_again() -> None:
-    outcome = story(acts.FullDisk(at=4.99, room_bytes=0, seconds=1.5))
+    outcome = played(acts.FullDisk(at=4.99, room_bytes=0, seconds=1.5))
     assert told(outcome) == []
     assert [line for line in outcome.lines if "-> 507" in line]
     assert outcome.bound == 1
@@ -66,12 +66,12 @@ def test_a_server_that_forgets_an_acknowledged_write_is_found(
             commit(self, kept)
 
     monkeypatch.setattr(Journal, "commit", forgetful)
-    outcome = story(acts.Crash(at=5.1, how="kill", power=False, calls=0, seconds=0.5))
+    outcome = played(acts.Crash(at=5.1, how="kill", power=False, calls=0, seconds=0.5))
     assert "acknowledged" in {each.invariant for each in outcome.breaches}
 
 
 def test_a_list_from_an_old_version_delays_what_a_scheduler_knows_and_loses_nothing() -> None:
-    outcome = story(
+    outcome = played(
         acts.Disturb(at=4.0, process="scheduler-0", fault="list-stale", rate=1.0, seconds=30.0),
         acts.Outage(at=6.5, seconds=0.0, forgets=True),
         acts.Outage(at=8.5, seconds=0.0, forgets=True),

@@ -124,7 +124,7 @@ class Served:
             seed = self._rng.getrandbits(31)
             self.disk = disk.after_power_cut(self._rng.choice(_SURVIVING), seed)
         else:
-            self.disk = disk.after_kill()
+            self.disk = disk.after_death()
         try:
             self.api = self._server()
         except MoorageError as problem:

@@ -84,7 +84,7 @@ class Server:
         self._lines = [each for each in self._lines if each is not queue]
 
     def die(self) -> None:
-        """Kill the process; the system of its machine resets every connection."""
+        """Kill the process; its operating system resets every connection."""
         self.dead = True
         self.process.kill()
         reset = TransportError("the connection was reset")

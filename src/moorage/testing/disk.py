@@ -174,7 +174,7 @@ class FaultyDisk:
         self._call("cut")
         inode.cut(size)
 
-    def after_kill(self) -> FaultyDisk:
+    def after_death(self) -> FaultyDisk:
         """Return the disk as the next process finds it: the system has lost nothing."""
         return self._restarted(self._names)
 
