@@ -176,6 +176,33 @@ async def test_an_evaluation_that_fails_denies_as_the_failure_policy_says(failur
     assert (found, message.startswith(why)) == (status, status == 422)
 
 
+async def test_a_policy_about_deletes_sees_the_object_that_goes():
+    rule = EVERY_CONFIG_MAP | {"operations": ["DELETE"]}
+    expression = (
+        "object == null && request.operation == 'DELETE' && request.name == oldObject.metadata.name"
+        " && oldObject.data.a != 'kept'"
+    )
+    cluster = await cluster_with(policy(expression, constraints={"resourceRules": [rule]}))
+    for name, value in (("a", "kept"), ("b", "x"), ("c", "x")):
+        await cluster.ok("POST", CONFIG_MAPS, config_map(name, a=value))
+    for query in ({}, {"dryRun": "All"}):
+        status, answer = await cluster.call("DELETE", f"{CONFIG_MAPS}/a", query=query)
+        assert (status, answer["reason"]) == (422, "Invalid")
+        assert answer["message"].startswith('configmaps "a" is forbidden: ValidatingAdmission')
+    stale = {"preconditions": {"uid": "other"}}
+    assert (await cluster.call("DELETE", f"{CONFIG_MAPS}/a", stale))[0] == 409
+    await cluster.ok("DELETE", f"{CONFIG_MAPS}/b")
+    assert (await cluster.call("DELETE", CONFIG_MAPS))[0] == 422
+    await cluster.ok("DELETE", f"{BINDINGS}/b")
+    await cluster.ok("DELETE", f"{CONFIG_MAPS}/a")
+
+
+async def test_policies_about_other_writes_let_objects_be_deleted():
+    cluster = await cluster_with(policy("object.data.a == 'x'"))
+    await cluster.ok("POST", CONFIG_MAPS, config_map("a", a="x"))
+    await cluster.ok("DELETE", f"{CONFIG_MAPS}/a")
+
+
 async def test_match_conditions_decide_whether_a_policy_is_evaluated():
     conditions = [{"name": "c", "expression": "object.metadata.name != 'exempt'"}]
     cluster = await cluster_with(policy("false", matchConditions=conditions))

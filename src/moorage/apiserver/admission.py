@@ -12,6 +12,7 @@ from moorage.apiserver.kinds.tree import text
 from moorage.apiserver.policies.denying import Policies
 from moorage.apiserver.quota import Quotas
 from moorage.apiserver.rbac.escalation import Escalation
+from moorage.apiserver.record import Record
 from moorage.apiserver.status import forbidden
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
@@ -49,6 +50,17 @@ class Admission:
             403.
         """
         self._escalation.check_apply_creates()
+
+    def check_delete(self, served: Served, record: Record, *, dry_run: bool) -> None:
+        """Refuse a client's delete that a policy denies.
+
+        Raises
+        ------
+        StatusError
+            As the policy says.
+        """
+        if self._policies.exist:
+            self._policies.check(served, None, served.ruled(record), dry_run=dry_run)
 
     def check_status(self, served: Served, new: Obj, old: Obj, *, dry_run: bool) -> None:
         """Refuse a new status that its caller may not write.

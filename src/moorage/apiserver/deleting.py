@@ -167,8 +167,13 @@ class Deleter:
         # Called with (name) after a namespace has begun to terminate.
         self.on_terminating: Callable[[str], None] = lambda name: None
 
-    def delete(self, target: Target, options: DeleteOptions) -> Deleted:
-        """Delete one object, or begin to.
+    def delete(
+        self,
+        target: Target,
+        options: DeleteOptions,
+        check: Callable[[Served, Record], None] | None = None,
+    ) -> Deleted:
+        """Delete one object, or begin to; ``check`` may refuse it once the preconditions hold.
 
         Raises
         ------
@@ -180,6 +185,8 @@ class Deleter:
         wanted = options.preconditions
         if why := precondition_fault(record, wanted.uid, wanted.resource_version):
             raise conflict(served.kind.resource, record.name, why)
+        if check is not None:
+            check(served, record)
         obj = record.decode()
         if served.shelf == NAMESPACES:
             return self._delete_namespace(served, record, obj, dry_run=bool(options.dry_run))

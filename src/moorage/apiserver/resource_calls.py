@@ -7,9 +7,11 @@ Place in the flow: `server` has authorized the call and found its target. The ve
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 from moorage.apiserver.account_tokens import AccountTokens
+from moorage.apiserver.admission import Admission
 from moorage.apiserver.binding import bind
 from moorage.apiserver.built_in import subresource_body
 from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
@@ -50,6 +52,8 @@ class ResourceCalls:
         Decides how long watches last.
     writer, deleter
         Carry out the verbs that change objects.
+    admission
+        Asked before an object is deleted.
     tokens
         Issues tokens of service accounts.
     """
@@ -61,11 +65,13 @@ class ResourceCalls:
         *,
         writer: Writer,
         deleter: Deleter,
+        admission: Admission,
         tokens: AccountTokens,
     ) -> None:
         self._world = world
         self._writer = writer
         self._deleter = deleter
+        self._admission = admission
         self._tokens = tokens
         self._lister = Lister(world.store)
         self._watcher = Watcher(world.store, self._lister, rng)
@@ -169,7 +175,8 @@ class ResourceCalls:
         if not target.name:
             return self._delete_many(target, query, renderer, options)
         served = target.served
-        deleted = self._deleter.delete(target, options)
+        check = partial(self._admission.check_delete, dry_run=bool(options.dry_run))
+        deleted = self._deleter.delete(target, options, check)
         if not deleted.gone or served.shelf in _SHOWN_WHEN_DELETED:
             return written_reply(200, renderer, deleted.record)
         resource = served.kind.resource
@@ -185,10 +192,11 @@ class ResourceCalls:
         namespaced = target.served.kind.resource.namespaced
         if not _allowed(target, "deletecollection") or (namespaced and not target.namespace):
             raise method_not_allowed()
+        check = partial(self._admission.check_delete, dry_run=bool(options.dry_run))
         records = []
         for record in list(self._lister.matching(target, read_selection(target, query))):
             one = Target(served=target.served, namespace=record.namespace, name=record.name)
-            records.append(self._deleter.delete(one, options).record)
+            records.append(self._deleter.delete(one, options, check).record)
         return deleted_reply(renderer, records, self._world.store.version)
 
 

@@ -151,12 +151,13 @@ class ApiServer:
         self._escalation = Escalation(self._authorizer)
         self._policies = Policies(self._world)
         self._namespaces = Namespaces(self._world, self._deleter)
+        admission = Admission(self._world, self._quotas, self._escalation, self._policies)
         self._writer = Writer(
             self._world,
             deleter=self._deleter,
             namespaces=self._namespaces,
             expiry=self._expiry,
-            admission=Admission(self._world, self._quotas, self._escalation, self._policies),
+            admission=admission,
         )
         self._loader = Loader(self._world)
         secret = secret or streams.stream("apiserver/secret").randbytes(32)
@@ -166,6 +167,7 @@ class ApiServer:
             streams.stream("apiserver/watch"),
             writer=self._writer,
             deleter=self._deleter,
+            admission=admission,
             tokens=self.account_tokens,
         )
         self._reviews = Reviews(self._authorizer, self.account_tokens.reviewed, enforced=rbac)

@@ -28,9 +28,9 @@ from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, child, items, objects, strings
 from moorage.apiserver.policies.expressions import compiled, missing, parts, read_policy
 
-_HERE: Final = frozenset({"CREATE", "UPDATE"})
+_HERE: Final = frozenset({"CREATE", "UPDATE", "DELETE"})
 _NO_CEL: Final = "stored and not evaluated: this server has no CEL"
-_ONLY_WRITES: Final = "policies are evaluated here for CREATE and UPDATE only"
+_ONLY_WRITES: Final = "policies are not evaluated here for CONNECT"
 _ONLY_DENIALS: Final = "policies only deny here: the actions Warn and Audit do nothing"
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 

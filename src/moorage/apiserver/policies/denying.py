@@ -49,7 +49,13 @@ class Policies:
         return len(self._world.store.shelf(self._shelf)) > 0
 
     def check(
-        self, served: Served, new: Obj, old: Obj | None, *, subresource: str = "", dry_run: bool
+        self,
+        served: Served,
+        new: Obj | None,
+        old: Obj | None,
+        *,
+        subresource: str = "",
+        dry_run: bool,
     ) -> None:
         """Refuse a write that a policy denies.
 
@@ -58,7 +64,8 @@ class Policies:
         served
             The resource as it is called.
         new, old
-            The object in the ruled form, and the object before; None when it is new.
+            The object in the ruled form, None when it is deleted; and the object before, None when
+            it is new.
         subresource
             ``status``, or empty.
         dry_run
@@ -92,20 +99,20 @@ class Policies:
             for failed in self._failures(rules, spec, write, request):
                 raise _denied(write, policy, binding, failed)
 
-    def _write(self, served: Served, new: Obj, old: Obj | None, subresource: str) -> Write:
+    def _write(self, served: Served, new: Obj | None, old: Obj | None, subresource: str) -> Write:
         resource = served.kind.resource
-        namespace = text(new, "metadata", "namespace")
+        namespace = text(new or old or {}, "metadata", "namespace")
         versions = frozenset(
             kind.resource.version
             for kind in self._world.catalog.kinds
             if (kind.resource.group, kind.resource.plural) == (resource.group, resource.plural)
         )
         return Write(
-            operation="CREATE" if old is None else "UPDATE",
+            operation="CREATE" if old is None else "DELETE" if new is None else "UPDATE",
             resource=resource,
             versions=versions,
             subresource=subresource,
-            new=served.served_from_ruled(new),
+            new=None if new is None else served.served_from_ruled(new),
             old=None if old is None else served.served_from_ruled(old),
             namespace=self._world.lookup("namespaces", None, namespace) if namespace else None,
         )
@@ -122,8 +129,8 @@ class Policies:
             "requestKind": kind,
             "requestResource": called,
             "requestSubResource": write.subresource,
-            "name": text(write.new, "metadata", "name"),
-            "namespace": text(write.new, "metadata", "namespace"),
+            "name": text(write.obj, "metadata", "name"),
+            "namespace": text(write.obj, "metadata", "namespace"),
             "operation": write.operation,
             "userInfo": {"username": user.name, "groups": list(user.groups)},
             "dryRun": dry_run,
@@ -162,7 +169,7 @@ class Policies:
             return
         namespace = ""
         if served.kind.resource.namespaced:
-            namespace = text(ref, "namespace") or text(write.new, "metadata", "namespace")
+            namespace = text(ref, "namespace") or text(write.obj, "metadata", "namespace")
         found = [
             served.read(record)
             for record in self._world.store.shelf(served.shelf).records(namespace)
@@ -186,7 +193,7 @@ def _denied(write: Write, policy: Obj, binding: Obj, failed: Failed) -> StatusEr
         f"ValidatingAdmissionPolicy '{policy['metadata']['name']}' with binding "
         f"'{binding['metadata']['name']}' denied request: {failed.message}"
     )
-    name = text(write.new, "metadata", "name")
+    name = text(write.obj, "metadata", "name")
     error = forbidden(write.resource, name, message, causes=[{"message": message}])
     reason = failed.reason or "Invalid"
     return StatusError(_CODES.get(reason, 422), reason, error.message, details=error.details)

@@ -23,7 +23,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     Parameters
     ----------
     operation
-        ``CREATE`` or ``UPDATE``.
+        ``CREATE``, ``UPDATE`` or ``DELETE``.
     resource
         The resource as it is called.
     versions
@@ -31,7 +31,7 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     subresource
         ``status``, or empty.
     new, old
-        The object, and the object before; None when it is new.
+        The object, None when it is deleted; and the object before, None when it is new.
     namespace
         The object's namespace; None for an object without one.
     """
@@ -40,9 +40,14 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     resource: ResourceType
     versions: frozenset[str]
     subresource: str
-    new: Obj
+    new: Obj | None
     old: Obj | None
     namespace: Obj | None
+
+    @property
+    def obj(self) -> Obj:
+        """The object after the write, or before it where it is deleted."""
+        return self.new or self.old or {}
 
 
 def matches(wanted: Json, write: Write) -> bool:
@@ -69,7 +74,7 @@ def _covers(rule: Json, write: Write, *, exact: bool) -> bool:
         and _has(rule, "apiVersions", versions)
         and any(_same_resource(each, called) for each in strings(rule, "resources"))
         and text(rule, "scope") in ("", "*", "Namespaced" if resource.namespaced else "Cluster")
-        and (not names or text(write.new, "metadata", "name") in names)
+        and (not names or text(write.obj, "metadata", "name") in names)
     )
 
 
@@ -90,7 +95,7 @@ def _same_resource(pattern: str, called: str) -> bool:
 def _in_namespace(selector: Json, write: Write) -> bool:
     resource = write.resource
     if (resource.group, resource.plural) == ("", "namespaces"):
-        return _selects(selector, write.new)
+        return _selects(selector, write.obj)
     return write.namespace is None or _selects(selector, write.namespace)
 
 
