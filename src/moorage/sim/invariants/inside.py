@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from moorage.api.codec import from_dict
+from moorage.api.codec import from_dict, to_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.service.kinds import CUSTOM, WATCHED, WatchedKind
+from moorage.service.pod_store import PodStore
 from moorage.service.scheduler import Scheduler
 from moorage.sim.cluster import SimCluster
 from moorage.sim.history import name_of
@@ -58,6 +59,10 @@ def _agrees(cluster: SimCluster) -> Iterable[str]:
         )
         if not found.empty:
             yield f"{replica.identity}: {found}"
+        for pod in core.store.all():
+            stored = cluster.history.pods.get(pod.uid)
+            if stored and stored["metadata"]["resourceVersion"] != pod.metadata.resource_version:
+                yield f"{replica.identity} knows an old version of {name_of(stored)}"
 
 
 def _other_kinds(cluster: SimCluster) -> Iterable[str]:
@@ -95,7 +100,11 @@ def _valid(cluster: SimCluster) -> Iterable[str]:
 
 
 def _columns(cluster: SimCluster) -> Iterable[str]:
-    """Compare what a node's row says is requested with the sum over its pods."""
+    """Compare what a node's row says is requested with the sum over its pods.
+
+    The pods count as the scheduler has heard of them: after an outage it may not know for minutes
+    that a pod was resized.
+    """
     for scheduler in synced(cluster):
         snapshot, dump = scheduler.core.snapshot, scheduler.core.cache.dump()
         for name in dump.nodes:
@@ -107,20 +116,18 @@ def _columns(cluster: SimCluster) -> Iterable[str]:
             cached = sorted(uid for uid, node in dump.node_of_pod.items() if node == name)
             if here != cached:
                 yield f"node {name} has pods {here} in its row, {cached} in the cache"
-            yield from _wrong_sums(cluster, snapshot, row, here)
+            yield from _wrong_sums(scheduler.core.store, snapshot, row, here)
 
 
-def _wrong_sums(
-    cluster: SimCluster, snapshot: Snapshot, row: int, here: list[str]
-) -> Iterable[str]:
+def _wrong_sums(store: PodStore, snapshot: Snapshot, row: int, here: list[str]) -> Iterable[str]:
     name = snapshot.names[row]
     counted = int(snapshot.pod_count[row])
     if counted != len(here):
         yield f"node {name} counts {counted} pods, and has {len(here)}"
-    pods = [cluster.history.pods.get(uid) for uid in here]
-    wanted = sum(asks(pod, "cpu") for pod in pods if pod is not None)
+    known = [found for uid in here if (found := store.name_of(uid))]
+    wanted = sum(asks(to_dict(pod), "cpu") for each in known if (pod := store.get(*each)))
     booked = int(snapshot.requested("cpu")[row])
-    if None not in pods and booked != wanted // _NANO_PER_MILLI:
+    if len(known) == len(here) and booked != wanted // _NANO_PER_MILLI:
         yield f"node {name} has {booked}m of cpu requested, its pods ask {wanted} billionths"
 
 
