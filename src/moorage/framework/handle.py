@@ -91,7 +91,8 @@ class BindingClient(Protocol):
     async def is_bound(self, namespace: str, name: str, uid: str, node_name: str) -> bool:
         """Whether a pod is on a node; for a bind that another program was asked to do.
 
-        As long as the server does not answer, it is asked again; after a while the answer is no.
+        As long as the server does not answer, it is asked again. The pod's room is not given away
+        meanwhile.
         """
         ...
 

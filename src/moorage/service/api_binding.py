@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 
 from moorage.api.codec import encode
 from moorage.api.meta import ObjectMeta, ObjectReference
+from moorage.api.pod import Pod
 from moorage.api.resources import (
     PERSISTENT_VOLUME_CLAIMS,
     PERSISTENT_VOLUMES,
@@ -14,37 +15,42 @@ from moorage.api.resources import (
     ResourceType,
 )
 from moorage.base import aio
-from moorage.base.errors import MoorageError, NotFoundError, RefusedError, TransportError
+from moorage.base.errors import ApiError, MoorageError, RefusedError, TransportError
 from moorage.client.requests import MERGE_PATCH
 from moorage.client.writes import Client
 from moorage.framework.handle import ObjectClient
 from moorage.service.attempt_log import binding_begins
+from moorage.service.slots import BindingSlots
 
 _log = logging.getLogger(__name__)
 
-# After a lost answer the pod is looked up this often, this far apart. Then the pod goes back to the
-# queue.
-_LOOKS = 5
-_LOOK_WAIT_SECONDS = 1.0
+# After a lost answer the pod is looked up until an answer comes. The waits between grow (a guess:
+# soon after a short fault, and rarely in a long one).
+_WAIT_SECONDS = 1.0
+_WAIT_SECONDS_MAX = 30.0
 
 
 class ApiBinding:
     """The verbs a plugin may await in the binding task, over the API client.
 
-    A binding whose answer was lost may have happened, so the pod is looked at before the attempt
-    counts as failed.
+    A binding whose answer was lost may have happened. The pod keeps its room until that is known.
 
     Parameters
     ----------
     client
         The API verbs.
     lookup
-        Newest version of a pod by namespace and name, None where the API shows none.
+        Newest version of a pod by namespace and name, None where the watch shows none.
+    slots
+        Counts the bindings under way; a pod that waits for another look does not count.
     """
 
-    def __init__(self, client: Client, lookup: Callable[[str, str], object | None]) -> None:
+    def __init__(
+        self, client: Client, lookup: Callable[[str, str], Pod | None], slots: BindingSlots
+    ) -> None:
         self._client = client
         self._lookup = lookup
+        self._slots = slots
 
     @property
     def objects(self) -> ObjectClient:
@@ -113,7 +119,7 @@ class ApiBinding:
         ApiError
             The server refused.
         TransportError
-            No answer, and the pod could not be looked at or is not on the node.
+            No answer, and the pod is not on the node or may not be read.
         """
         binding_begins(namespace, name, node_name)
         target = ObjectReference(namespace=namespace, name=name, uid=uid)
@@ -127,16 +133,38 @@ class ApiBinding:
             _log.info("binding of %s/%s had happened: %s", namespace, name, lost)
 
     async def is_bound(self, namespace: str, name: str, uid: str, node_name: str) -> bool:
-        """Return whether a pod is on a node; ask again for a while if no answer comes."""
-        for _ in range(_LOOKS):
+        """Return whether a pod is on a node; ask again until the server or the watch tells."""
+        seconds = _WAIT_SECONDS
+        while True:
             try:
                 found = await self._client.get(PODS, name, namespace=namespace)
-            except NotFoundError:
-                return False
-            except MoorageError:
-                await aio.sleep(_LOOK_WAIT_SECONDS)
-                continue
-            metadata, spec = found.get("metadata"), found.get("spec")
-            same = isinstance(metadata, dict) and metadata.get("uid") == uid
-            return same and isinstance(spec, dict) and spec.get("nodeName") == node_name
-        return False
+            except MoorageError as problem:
+                if _is_answer(problem):
+                    return False
+                level = logging.INFO if seconds == _WAIT_SECONDS else logging.WARNING
+                text = "pod %s/%s may be bound to %s and cannot be looked up: %s"
+                _log.log(level, text, namespace, name, node_name, problem)
+            else:
+                metadata, spec = found.get("metadata"), found.get("spec")
+                same = isinstance(metadata, dict) and metadata.get("uid") == uid
+                return same and isinstance(spec, dict) and spec.get("nodeName") == node_name
+            await self._wait(seconds)
+            seconds = min(2 * seconds, _WAIT_SECONDS_MAX)
+            pod = self._lookup(namespace, name)
+            if pod is None or pod.metadata.uid != uid:
+                return False  # deleted
+            if pod.spec.node_name:
+                return pod.spec.node_name == node_name
+
+    async def _wait(self, seconds: float) -> None:
+        """Wait for another look; meanwhile other pods may be bound."""
+        self._slots.free()
+        try:
+            await aio.sleep(seconds)
+        finally:
+            self._slots.take()
+
+
+def _is_answer(problem: MoorageError) -> bool:
+    """Whether a failed look says that no pod is to be seen, and will say so again."""
+    return isinstance(problem, ApiError) and problem.code < 500 and problem.code != 429

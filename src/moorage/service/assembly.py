@@ -172,7 +172,7 @@ def _surroundings(
     """Return what surrounds the deciding half."""
     return Surroundings(
         store=store,
-        client=ApiBinding(edge.client, store.get),
+        client=ApiBinding(edge.client, store.get, edge.slots),
         extenders=edge.extenders.extenders,
         api=ApiEffects(record=edge.recorder.record, spawn=edge.tasks.spawn, ready=ready.is_set),
         on_wake=edge.wake.set,

@@ -30,6 +30,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.status import SUCCESS, ReasonTable, Status, error
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.api_binding import ApiBinding
+from moorage.service.slots import BindingSlots
 from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.builders import Manifest, pod_manifest
 from moorage.testing.in_process import InProcessTransport
@@ -77,7 +78,7 @@ class World:
             reasons=ReasonTable(),
             clock=clock,
             streams=streams,
-            client=ApiBinding(self.client, lambda _namespace, name: name),
+            client=ApiBinding(self.client, lambda *_: Pod(), BindingSlots()),
             effects=self.told,
         )
         entry = in_tree_registry().find("DynamicResources")
