@@ -26,12 +26,12 @@ def test_a_run_is_kept_and_replayed(bare: Type) -> None:
         (
             ["run", "--scenario", "storm"],
             "error: no scenario 'storm'; there are calm, wants, few, late, wire, leaders, "
-            "quotas, operations, extenders, mixed",
+            "quotas, operations, extenders, disk, mixed",
         ),
         (
             ["run", "--faults", "wire,rain"],
             "error: no fault 'rain'; there are wire, stop, kill, jump, outage, blind, agents, "
-            "and none",
+            "stale, disk, and none",
         ),
         (["replay", "gone.json"], "error: gone.json cannot be read: No such file or directory"),
         (

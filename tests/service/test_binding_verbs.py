@@ -120,6 +120,13 @@ def shown(node_name: str = "", uid: str = "uid-p") -> Any:
             1,
             id="answer lost, and the pod may not be read",
         ),
+        pytest.param(
+            [LOST, answer(failure(401, "Unauthorized"), status=401), shown("n1")],
+            None,
+            [BIND, LOOK, LOOK],
+            1,
+            id="answer lost, and the credentials are renewed",
+        ),
     ],
 )
 async def test_a_binding_is_looked_at_when_its_answer_is_lost(

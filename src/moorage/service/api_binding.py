@@ -166,5 +166,8 @@ class ApiBinding:
 
 
 def _is_answer(problem: MoorageError) -> bool:
-    """Whether a failed look says that no pod is to be seen, and will say so again."""
-    return isinstance(problem, ApiError) and problem.code < 500 and problem.code != 429
+    """Whether a failed look says that no pod is to be seen, and will say so again.
+
+    401 is none: it comes while credentials are renewed.
+    """
+    return isinstance(problem, ApiError) and problem.code < 500 and problem.code not in {401, 429}

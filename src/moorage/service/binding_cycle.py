@@ -145,7 +145,8 @@ class BindingCycles:
         except CacheCorruptedError:
             raise
         except CacheError as problem:
-            _log.error("pod %s cannot be assumed: %s", pod.full_name, problem)
+            # Another scheduler may have bound the pod while an extender was asked.
+            _log.warning("pod %s cannot be assumed: %s", pod.full_name, problem)
             status = error(str(problem))
             self._fail(queued, status, None)
             return status

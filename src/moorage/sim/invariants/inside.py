@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from moorage.api.codec import from_dict, to_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.service.core import Core
 from moorage.service.kinds import CUSTOM, WATCHED, WatchedKind
 from moorage.service.pod_store import PodStore
 from moorage.service.scheduler import Scheduler
@@ -19,6 +20,7 @@ from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.on_node import asks
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.compare import compare
+from moorage.state.lifecycle import PodState
 
 _NANO_PER_MILLI = 1_000_000
 
@@ -53,7 +55,7 @@ def _agrees(cluster: SimCluster) -> Iterable[str]:
         found = compare(
             core.cache,
             core.queue,
-            pods,
+            [pod for pod in pods if not _is_given_up(core, pod)],
             nodes,
             responsible=lambda pod: pod.spec.scheduler_name == "default-scheduler",
         )
@@ -63,6 +65,12 @@ def _agrees(cluster: SimCluster) -> Iterable[str]:
             stored = cluster.history.pods.get(pod.uid)
             if stored and stored["metadata"]["resourceVersion"] != pod.metadata.resource_version:
                 yield f"{replica.identity} knows an old version of {name_of(stored)}"
+
+
+def _is_given_up(core: Core, pod: Pod) -> bool:
+    """Whether a scheduler has dropped a pod without a node, because the pod is being deleted."""
+    leaves = bool(pod.metadata.deletion_timestamp) and not pod.spec.node_name
+    return leaves and core.cache.lifecycle.state(pod.uid) is PodState.GONE
 
 
 def _other_kinds(cluster: SimCluster) -> Iterable[str]:
