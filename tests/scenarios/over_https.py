@@ -19,6 +19,7 @@ from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.certs import Authority, server_context
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.requests import User
+from moorage.base import aio
 from moorage.base.aio import ScaledLoop
 from moorage.base.clock import Clock, ManualClock, ScaledClock, SystemClock
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
@@ -32,6 +33,7 @@ from moorage.testing.virtual_loop import run_virtual
 SPEED = 30.0
 _PATIENCE_SECONDS = 900.0  # half a real minute
 _TOKEN = "scenario"
+_LAST_TURNS = 20
 
 
 T = TypeVar("T")
@@ -93,6 +95,9 @@ class OverHttps(VirtualCluster):
             for each in self._transports:
                 await each.close()
             await self._http.stop()
+            # Each end of a connection takes a few turns of the loop to see that the other has gone.
+            for _ in range(_LAST_TURNS):
+                await aio.sleep(0)
 
     async def until(self, reached: Callable[[], bool], *, seconds: float = 0.0) -> None:
         """Wait until something is so, for as long as a busy machine may need."""
