@@ -20,7 +20,8 @@ def test_the_place_of_a_mistake_is_in_the_source(each: Planted) -> None:
 @pytest.mark.parametrize("name", ["deletion-wakes-nobody", "events-in-flight-lost"])
 def test_a_planted_mistake_is_found(name: str, tmp_path: Path) -> None:
     [each] = [each for each in PLANTED if each.name == name]
-    assert hunt(each, copied(tmp_path), runs=30, seconds=600).invariant
+    # Every change of the simulation draws anew: far more seeds are allowed than are needed.
+    assert hunt(each, copied(tmp_path), runs=500, seconds=600).invariant
 
 
 def test_the_table_names_every_mistake() -> None:
