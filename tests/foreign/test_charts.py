@@ -30,6 +30,16 @@ ALWAYS_SENT = {
     "statefulset.apps/shop-db",
     "validatingwebhookconfiguration.admissionregistration.k8s.io/{space}-shop",
 }
+# Controllers write the status of these while the test looks on.
+STATUS_GOES_ON = {
+    "CronJob",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "Job",
+    "Pod",
+    "PodDisruptionBudget",
+    "StatefulSet",
+}
 WARNING = "Warning: webhooks are stored and not called: this API server admits without them"
 
 
@@ -107,8 +117,7 @@ def test_kubectl_applies_what_helm_renders_twice_and_deletes_it(
         return {
             f"{each['kind']}/{each['metadata']['name']}": each["metadata"]["resourceVersion"]
             for each in found
-            # Of the others the status goes on.
-            if each["kind"] not in ("Deployment", "Job", "Pod", "StatefulSet")
+            if each["kind"] not in STATUS_GOES_ON
         }
 
     first = apply()
