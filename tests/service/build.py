@@ -86,6 +86,7 @@ class World:
         self.tasks = TaskOwner(lambda name, problem: self.failures.append((name, problem)))
         self.notes: list[EventNote] = []
         self.statuses: list[tuple[str, Condition | None, str | None]] = []
+        self.writing: set[str] = set()
         self.onlookers: tuple[Pod, ...] = ()
         """Pods that a precheck is tried with when it is logged."""
 
@@ -142,11 +143,15 @@ class World:
         self, pod: Pod, condition: Condition | None, *, nominated: str | None
     ) -> None:
         self.statuses.append((pod.name, condition, nominated))
+        self.writing.add(pod.uid)
         reason = "-" if condition is None else condition.reason
         self.log.append(f"patch {reason} nominated={nominated!r}")
 
+    def busy(self, uid: str) -> bool:
+        return uid in self.writing
+
     async def settled(self, uid: str) -> None:
-        del uid
+        self.writing.discard(uid)
         self.log.append("earlier writes settled")
 
     # --- the log ----------------------------------------------------------------------------

@@ -154,7 +154,6 @@ async def test_a_successful_binding_reserves_binds_and_records_an_event() -> Non
         "B.reserve",
         "permit",
         DONE,
-        "earlier writes settled",
         "bind",
         "event Scheduled",
         "post",
@@ -200,7 +199,6 @@ async def test_a_pod_without_work_before_binding_is_not_nominated() -> None:
         "B.reserve",
         "pre_flight",
         DONE,
-        "earlier writes settled",
         "bind",
         "event Scheduled",
         "post",
@@ -210,7 +208,7 @@ async def test_a_pod_without_work_before_binding_is_not_nominated() -> None:
 
 UNSCHEDULABLE = [BACK, "event FailedScheduling", "patch Unschedulable nominated=''"]
 ERROR = [BACK, "event FailedScheduling", "patch SchedulerError nominated=''"]
-MEANWHILE = ["A.reserve", "B.reserve", DONE, "earlier writes settled", "bind"]
+MEANWHILE = ["A.reserve", "B.reserve", DONE, "bind"]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from moorage.base import aio
 from moorage.base.clock import ManualClock
-from moorage.client.transport import Transport
+from moorage.client.transport import Answer, Call, Transport
 from moorage.config.defaults import with_defaults
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import (
@@ -33,14 +33,17 @@ from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.service.test_preemption import Watched, high, low, priority
 
-Where = Literal["permit", "pre_bind", "pre_bind and deaf"]
+Where = Literal["permit", "pre_bind", "pre_bind and deaf", "writes"]
 Scenario = Callable[[VirtualCluster, Watched], Awaitable[None]]
 
 SOON = 20.0  # before the pods held would be let go by a timeout or a flush
 
 
 class Holding:
-    """Holds pods of negative priority, for half a minute at most at Permit, for ever in PreBind."""
+    """Holds pods of negative priority, for half a minute at most at Permit, for ever in PreBind.
+
+    With ``writes`` nothing is held, but the pods are nominated before their binding.
+    """
 
     name = "Holding"
     where: Where = "permit"
@@ -59,13 +62,24 @@ class Holding:
 
     async def pre_bind(self, state: object, pod: PodInfo, node_name: str) -> Status:
         del state, node_name
-        if self.where != "permit" and pod.priority < 0:
+        if self.where.startswith("pre_bind") and pod.priority < 0:
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
                 if self.where == "pre_bind":
                     raise
         return SUCCESS
+
+
+class SlowReports(Watched):
+    """A transport on which the first status of the victim takes ten seconds."""
+
+    async def request(self, call: Call) -> Answer:
+        if call.path.endswith("/victim/status") and "PATCH victim/status" not in self.calls:
+            self.calls.append("PATCH victim/status")
+            await aio.sleep(10)
+            return await self.inner.request(call)
+        return await super().request(call)
 
 
 def play(where: Where, scenario: Scenario) -> None:
@@ -79,7 +93,7 @@ def play(where: Where, scenario: Scenario) -> None:
     made: list[Watched] = []
 
     def around(inner: Transport) -> Transport:
-        made.append(Watched(inner, "", ()))
+        made.append((SlowReports if where == "writes" else Watched)(inner, "", ()))
         return made[0]
 
     async def main() -> None:
@@ -148,6 +162,21 @@ def test_a_victim_that_is_not_bound_is_taken_off_in_memory(where: Where, message
         assert failed[0]["message"] == message
 
     play(where, scenario)
+
+
+def test_a_victim_that_waits_for_its_own_writes_is_taken_off_in_memory() -> None:
+    async def scenario(cluster: VirtualCluster, watched: Watched) -> None:
+        await cluster.create(low("victim"))
+        await cluster.until(lambda: "PATCH victim/status" in watched.calls)
+        await cluster.create(high("preemptor"))
+        await cluster.until(lambda: cluster.node_of("preemptor") == "n1", seconds=5.0)
+        assert watched.calls.count("PATCH victim/status") == 1  # the first has not ended
+        await aio.sleep(SOON)
+        assert not [call for call in watched.calls if call.startswith("DELETE")]
+        assert cluster.condition_of("victim")[0] == "False"
+        assert "nominatedNodeName" not in str(cluster.pod("victim"))
+
+    play("writes", scenario)
 
 
 def test_waiting_victims_are_rejected_in_memory_and_bound_victims_deleted() -> None:

@@ -263,25 +263,24 @@ class BindingCycles:
             self._goes_on(binding)
         self._queue.done(uid)
         # 3. Prepare, and bind.
+        status = SUCCESS
         if ahead.ok:
             began_ns = points.now_ns()
             status = await self._pre_bind(binding)
             self._ran("PreBind", status, profile, began_ns, uid)
-        else:
-            status = SUCCESS
+        if status.ok and self._writes is not None and self._writes.busy(uid):
+            # Writes under way about the pod go first: after the binding, their content is outdated.
+            status = await self._unless_called_off(binding, self._settled(uid))
         if not status.ok:
             return status, None
-        if self._writes is not None:
-            # Writes under way about the pod go first: after the binding, their content is outdated.
-            await self._writes.settled(uid)
         began_ns = points.now_ns()
         status = await run_bind(profile, state, pod, node_name)
         self._ran("Bind", status, profile, began_ns, uid)
         return None if status.ok else (status, None)
 
     async def _pre_bind(self, binding: Binding) -> Status:
-        """Run PreBind without a time limit; a preemptor may call PreBind off."""
-        decision, uid = binding.decision, binding.queued.uid
+        """Run PreBind without a time limit; the pod has no slot meanwhile."""
+        decision = binding.decision
         run = run_pre_bind(
             binding.profile,
             decision.state,
@@ -289,15 +288,30 @@ class BindingCycles:
             decision.node_name,
             together=_together,
         )
-        tasks = TaskOwner(on_failure=lambda _name, _problem: None)  # told by the result below
-        work = tasks.spawn(run, name=f"prebind {decision.pod.key}")
-        self._pre_binding.begin(uid, work)
         binding.uncount()
+        try:
+            return await self._unless_called_off(binding, run)
+        finally:
+            binding.count()
+
+    async def _settled(self, uid: str) -> Status:
+        """Wait until the writes about a pod have ended."""
+        if self._writes is not None:
+            await self._writes.settled(uid)
+        return SUCCESS
+
+    async def _unless_called_off(
+        self, binding: Binding, run: Coroutine[Any, Any, Status]
+    ) -> Status:
+        """Prepare a pod for its binding, in a task that a preemptor may call off."""
+        uid = binding.queued.uid
+        tasks = TaskOwner(on_failure=lambda _name, _problem: None)  # told by the result below
+        work = tasks.spawn(run, name=f"prebind {binding.decision.pod.key}")
+        self._pre_binding.begin(uid, work)
         try:
             await asyncio.wait([work])
         finally:
             reason = self._pre_binding.end(uid)
-            binding.count()
             await tasks.cancel_all()
         return error(reason) if reason else work.result()
 

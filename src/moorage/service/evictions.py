@@ -155,7 +155,7 @@ class Evictor:
     queue
         Holds the nominations, and takes back a preemptor whose evictions failed.
     call_off
-        Takes a pod that waits, or is in PreBind, off its node; False for any other pod.
+        Takes a pod that waits, or prepares for its binding, off its node; False for any other pod.
     client, writes, recorder
         The API verbs, their order for each pod, and Events.
     tasks

@@ -74,6 +74,10 @@ class PodWrites:
         task.add_done_callback(lambda done: self._ended(uid, done))
         return task
 
+    def busy(self, uid: str) -> bool:
+        """Whether a write about a pod has not ended."""
+        return uid in self._last
+
     async def settled(self, uid: str) -> None:
         """Wait until every write about a pod started so far has ended."""
         last = self._last.get(uid)

@@ -11,8 +11,8 @@
 An outcome is noted at once; the binding task sees it when the loop next runs that task. Until then
 the pod counts on its node. A decided pod is no waiting pod any more.
 
-`PreBinding` knows the pods whose PreBind is running, and can call it off for a preemptor; `CallOff`
-tries both.
+`PreBinding` knows the pods that prepare for their binding: PreBind is running, or a write about the
+pod has not ended. It can call that off for a preemptor; `CallOff` tries both.
 
 Rules: scheduling spec, cycle sections 5.2 and 5.3 (kubernetes v1.36
 ``pkg/scheduler/framework/runtime/waiting_pods_map.go``).
@@ -227,35 +227,35 @@ def _shown(held: _Held) -> WaitingPod:
 
 
 class PreBinding:
-    """The pods whose PreBind is running."""
+    """The pods that prepare for their binding: in PreBind, or waiting for writes of their own."""
 
     def __init__(self) -> None:
         self._work: dict[str, asyncio.Task[Status]] = {}
-        # uid -> why its PreBind was called off.
+        # uid -> why its preparation was called off.
         self._reasons: dict[str, str] = {}
 
     def begin(self, uid: str, work: asyncio.Task[Status]) -> None:
-        """Note that a pod's PreBind has begun."""
-        assert uid not in self._work, f"PreBind of pod {uid} runs already"
+        """Note that a pod begins to prepare."""
+        assert uid not in self._work, f"pod {uid} prepares already"
         self._work[uid] = work
 
     def end(self, uid: str) -> str:
-        """Note that PreBind is over: from here on the pod is bound, or fails by itself.
+        """Note that a pod has prepared: what comes next cannot be called off.
 
         Returns
         -------
         str
-            Why PreBind was called off; "" when it was not.
+            Why the preparation was called off; "" when it was not.
         """
         self._work.pop(uid, None)
         return self._reasons.pop(uid, "")
 
     def runs(self, uid: str) -> bool:
-        """Whether a pod's PreBind is running."""
+        """Whether a pod prepares."""
         return uid in self._work
 
     def cancel(self, uid: str, reason: str) -> bool:
-        """Call a pod's PreBind off; False when it is not running (any more)."""
+        """Call a pod's preparation off; False when it does not prepare (any more)."""
         work = self._work.get(uid)
         if work is None:
             return False
@@ -270,7 +270,7 @@ class CallOff:
     Parameters
     ----------
     waiting, pre_binding
-        The pods held at Permit, and the pods whose PreBind is running.
+        The pods held at Permit, and the pods that prepare for their binding.
     plugins
         Name of a profile -> name of its plugin that preempts.
     """
@@ -288,8 +288,7 @@ class CallOff:
         Returns
         -------
         bool
-            False when the pod neither waits nor is in PreBind: then only the API server can evict
-            it.
+            False when the pod neither waits nor prepares: then only the API server can evict it.
         """
         plugin = self._plugins.get(profile, "")
         return self._waiting.preempt(uid, plugin, "preempted") or self._pre_binding.cancel(
