@@ -113,7 +113,7 @@ def test_the_attempt_fails_and_the_scheduler_goes_on(
             recorder = cluster.scheduler.core.recorder
             assert recorder is not None
             records = {each.key[1]: each for each in recorder.ring if each.attempt == 1}
-            assert {name: each.broken_by for name, each in records.items()} == {
+            assert {name: each.failure.broken_by for name, each in records.items()} == {
                 "bad": "Mine",
                 "good": "",
             }

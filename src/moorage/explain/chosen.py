@@ -45,9 +45,10 @@ def chosen_sentence(core: Core, pod: Pod, nodes: tuple[NodeAnswer, ...]) -> str:
 def chosen_notes(core: Core, pod: Pod) -> tuple[str, ...]:
     """Return the evictions that made room for a bound pod, as far as they are on record."""
     return tuple(
-        f"Its attempt {each.attempt} evicted {', '.join(each.victims)} from {each.nominated}."
+        f"Its attempt {each.attempt} evicted {', '.join(each.failure.victims)} from "
+        f"{each.failure.nominated}."
         for each in _records(core, pod)
-        if each.victims and each.nominated == pod.spec.node_name
+        if each.failure.victims and each.failure.nominated == pod.spec.node_name
     )
 
 

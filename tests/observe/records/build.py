@@ -12,7 +12,7 @@ from moorage.engine.notes.attempt_note import AttemptNote, ShapeNote
 from moorage.engine.notes.filtered_nodes import FilteredNodes, MoreRejections, NodeNames
 from moorage.engine.notes.score_log import ScoreLog
 from moorage.framework.status import Code, FilterAnswer
-from moorage.observe.records.record import AttemptRecord
+from moorage.observe.records.record import AttemptRecord, Failure
 
 
 def names_of(count: int = 100) -> NodeNames:
@@ -69,7 +69,6 @@ def record(number: int, pod: str = "p", *, attempt: int = 1, **fields: Any) -> A
         "evaluated": 100,
         "ties": 0,
         "note": None,
-        "outcome": "reject",
-        "message": "no room",
+        "failure": Failure("reject", "no room"),
     }
     return AttemptRecord(**{**given, **fields})

@@ -11,6 +11,7 @@ import pytest
 
 from moorage.base.errors import UsageError
 from moorage.observe.records.file import RecordFile, read_records
+from moorage.observe.records.record import Failure
 from moorage.observe.records.told import told
 from tests.observe.records.build import record
 
@@ -21,7 +22,8 @@ def numbers(path: Path) -> list[int]:
 
 def test_written_records_are_read_again(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    first = record(1, "a", victims=("default/v",), nominated="n1")
+    failure = Failure("reject", "no room", nominated="n1", victims=("default/v",))
+    first = record(1, "a", failure=failure)
     file = RecordFile(path)
     file.put(first)
     file.flush()

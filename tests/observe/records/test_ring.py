@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from moorage.engine.notes.filtered_nodes import MoreRejections
 from moorage.engine.notes.score_log import CHANGES_MAX, ScoreLog
+from moorage.observe.records.record import Failure
 from moorage.observe.records.ring import RecordRing
 from moorage.observe.records.told import told
 from tests.observe.records.build import answered, filtered, log_of, names_of, noted, record, shaped
@@ -179,8 +180,8 @@ def test_records_take_no_more_memory_than_is_told() -> None:
     try:
         before = tracemalloc.get_traced_memory()[0]
         for number in range(5000):
-            message = f"no room for {number}"
-            ring.add(record(number, f"p{number}", message=message))
+            failure = Failure("reject", f"no room for {number}")
+            ring.add(record(number, f"p{number}", failure=failure))
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 Scores = NDArray[np.int64]
 
-CHANGES_MAX: Final = 1024
+CHANGES_MAX: Final = 4096
 """Changes in one log. The next log begins with a new copy, so a look back stays short; a guess."""
 UNNOTED_MAX: Final = 16
 """Rows that may change between two notes. If more change, each note has copies; a guess."""
@@ -93,8 +93,8 @@ class ScoreLog:
         found = self._begin_pn.copy()
         if length:
             columns = np.concatenate(self._columns, axis=1)
-            for index, row in enumerate(self._rows[:length]):  # in order: a row may occur again
-                found[:, row] = columns[:, index]
+            last = {row: index for index, row in enumerate(self._rows[:length])}
+            found[:, list(last)] = columns[:, list(last.values())]  # a row may occur again
         return found
 
     def _copy(self) -> None:

@@ -17,8 +17,11 @@ End = Literal["", "bound", "requeued", "gone"]
 _FIXED_BYTES: Final = 1200
 """A record without the sizes below, with its place in the ring; measured with tracemalloc."""
 _ENTRY_BYTES: Final = 120
+_FAILURE_BYTES: Final = 80
 _BYTES: Final = tuple(_FIXED_BYTES + _ENTRY_BYTES * entries for entries in range(8))
 """Both together, by the number of entries."""
+DROPPED: Final = -1
+"""The size of a record that its ring has dropped."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -64,6 +67,42 @@ class TwoEntries(msgspec.Struct, frozen=True, gc=False):
         return 2
 
 
+class Failure(msgspec.Struct, frozen=True, gc=False):
+    """The reason why an attempt found no node, and what follows; or why its binding failed.
+
+    Parameters
+    ----------
+    outcome
+        bind, reject or error.
+    message
+        The reason for people.
+    broken_by
+        The plugin whose failure ended the attempt; "" for none.
+    nominated
+        The node that the pod was nominated for; None where the nomination was left alone.
+    victims
+        ``namespace/name`` of the pods to evict, most important first.
+    chosen_by
+        The rule that chose the nominated node and its victims; "" where nothing is to be evicted.
+    """
+
+    outcome: str = "bind"
+    message: str = ""
+    broken_by: str = ""
+    nominated: str | None = None
+    victims: tuple[str, ...] = ()
+    chosen_by: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory, bytes; a little more than it takes."""
+        return _FAILURE_BYTES + 2 * len(self.message) + _ENTRY_BYTES * len(self.victims)
+
+
+NO_FAILURE: Final = Failure()
+"""Of an attempt that chose a node, and of whose binding no failure is known."""
+
+
 class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     """The findings of one attempt, and its end.
 
@@ -89,18 +128,8 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
         As of the decision.
     note
         The filter results and the best nodes; None where nothing was searched.
-    outcome
-        bind, reject or error.
-    message
+    failure
         Why there is no node; later, why the binding failed.
-    broken_by
-        The plugin whose failure ended the attempt; "" for none.
-    nominated
-        The node that the pod was nominated for; None where the nomination was left alone.
-    victims
-        ``namespace/name`` of the pods to evict, most important first.
-    chosen_by
-        The rule that chose the nominated node and its victims; "" where nothing is to be evicted.
     steps
         The steps after the decision.
     end
@@ -108,9 +137,10 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     ended_ns
         When it ended, wall-clock nanoseconds; 0 before.
     size
-        Memory of the record when it was added, bytes; kept by the ring. 0: not in the ring.
-    earlier
-        The record before this one of the same pod, as far as it is kept; kept by the ring.
+        Memory of the record when it was added, bytes; 0 until then, and `DROPPED` once the ring has
+        dropped it. Kept by the ring.
+    is_last
+        Whether it is the last record of its pod; kept by the ring.
     """
 
     number: int
@@ -128,22 +158,23 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
     evaluated: int
     ties: int
     note: AttemptNote | None
-    outcome: str = "bind"
-    message: str = ""
-    broken_by: str = ""
-    nominated: str | None = None
-    victims: tuple[str, ...] = ()
-    chosen_by: str = ""
+    failure: Failure = NO_FAILURE
     steps: tuple[Step, ...] = ()
     end: End = ""
     ended_ns: int = 0
     size: int = 0
-    earlier: AttemptRecord | None = None
+    is_last: bool = True
+
+    @property
+    def is_dropped(self) -> bool:
+        """Whether the ring has dropped it."""
+        return self.size == DROPPED
 
     @property
     def own_bytes(self) -> int:
         """Memory of the record without what it shares, bytes; a little more than it takes."""
-        entries, note = len(self.before), self.note
+        before, note = self.before, self.note
+        entries = 2 if type(before) is TwoEntries else len(before)  # as a rule, without a call
         # As a rule one of a few objects: then records share it as their `size`.
         size = _BYTES[entries] if entries < len(_BYTES) else _FIXED_BYTES + _ENTRY_BYTES * entries
         if note is not None:
@@ -154,7 +185,7 @@ class AttemptRecord(msgspec.Struct, gc=False, eq=False):
             if note.extenders:
                 size += sum([each.nbytes for each in note.extenders])
         if not self.node:
-            size += 2 * len(self.message) + _ENTRY_BYTES * len(self.victims)
+            size += self.failure.nbytes
         return size
 
     @property

@@ -9,7 +9,7 @@ from moorage.base.clock import Clock
 from moorage.engine.decision import Decision
 from moorage.framework.preemption import CHOSEN_BY
 from moorage.framework.status import SUCCESS, Code, Status
-from moorage.observe.records.record import AttemptRecord, End, Step, TwoEntries
+from moorage.observe.records.record import AttemptRecord, End, Failure, Step, TwoEntries
 from moorage.observe.records.ring import BYTES_MAX, RecordRing
 from moorage.observe.traces.attempts import Traces
 from moorage.state.history import Histories, HistoryEntry
@@ -56,8 +56,6 @@ class Recorder:
         self._now_ns = clock.now_ns
         self._on_end = on_end
         self._number = 0
-        # Attempts whose binding is under way, by uid.
-        self._open: dict[str, AttemptRecord] = {}
 
     def decided(
         self, queued: QueuedPod, decision: Decision, histories: Histories, *, took_ns: int = 0
@@ -102,17 +100,17 @@ class Recorder:
             decision.ties,
             decision.note,
         )
-        if not node_name:
-            _tell_rejection(record, decision)  # before the ring counts its bytes
-        self.ring.add(record)
-        self._open[queued.uid] = record
-        if not node_name:
+        if node_name:
+            self.ring.add(record)
+        else:
+            record.failure = _rejection(decision)  # before the ring counts its bytes
+            self.ring.add(record)
             self.ended(queued.uid, "requeued")
 
     def stepped(self, uid: str, name: str, status: Status, *, took_ns: int) -> None:
         """Add a step to the attempt of a pod whose binding is under way."""
-        record = self._open.get(uid)
-        if record is not None:
+        record = self.ring.unbound.get(uid)
+        if record is not None and not record.end:
             record.steps += (Step(name, status.code.text, took_ns, status.plugin),)
             if self.traces is not None:
                 self.traces.stepped(uid)
@@ -127,15 +125,19 @@ class Recorder:
         message, status
             Why it is not bound, and the status that tells the plugin whose failure is the cause.
         """
-        record = self._open.pop(uid, None)
-        if record is not None:
-            record.end, record.ended_ns = end, self._now_ns()
-            if message:
-                record.message, record.broken_by = message, _broken_by(status)
-            if self._on_end is not None:
-                self._on_end(record)
-            if self.traces is not None:
-                self.traces.ended(record)
+        unbound = self.ring.unbound
+        record = unbound.get(uid)
+        if record is None or record.end:
+            return
+        if end != "requeued" or record.is_dropped:
+            del unbound[uid]  # no attempt follows
+        record.end, record.ended_ns = end, self._now_ns()
+        if message:
+            record.failure = Failure(message=message, broken_by=_broken_by(status))
+        if self._on_end is not None:
+            self._on_end(record)
+        if self.traces is not None:
+            self.traces.ended(record)
 
 
 def _broken_by(status: Status) -> str:
@@ -143,15 +145,17 @@ def _broken_by(status: Status) -> str:
     return status.plugin if status.code is Code.ERROR else ""
 
 
-def _tell_rejection(record: AttemptRecord, decision: Decision) -> None:
-    """Add to a record why no node was chosen, and what follows from it."""
-    record.outcome, record.message = decision.outcome.value, decision.message
-    record.broken_by = _broken_by(decision.status)
-    if decision.nomination is not None:
-        record.nominated = decision.nomination.node_name
-    if decision.victims:
-        record.victims = tuple([each.full_name for each in decision.victims])
-        record.chosen_by = decision.state.find(CHOSEN_BY) or ""
+def _rejection(decision: Decision) -> Failure:
+    """Return why no node was chosen, and what follows from it."""
+    nomination, victims = decision.nomination, decision.victims
+    return Failure(
+        outcome=decision.outcome.value,
+        message=decision.message,
+        broken_by=_broken_by(decision.status),
+        nominated=None if nomination is None else nomination.node_name,
+        victims=tuple([each.full_name for each in victims]),
+        chosen_by=(decision.state.find(CHOSEN_BY) or "") if victims else "",
+    )
 
 
 def _since_last_attempt(kept: list[HistoryEntry]) -> tuple[HistoryEntry, ...]:

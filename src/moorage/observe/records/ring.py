@@ -17,7 +17,7 @@ from typing import Final
 from moorage.engine.notes.attempt_note import ShapeNote
 from moorage.engine.notes.filtered_nodes import FilteredNodes, NodeNames
 from moorage.engine.notes.score_log import ScoreLog
-from moorage.observe.records.record import AttemptRecord
+from moorage.observe.records.record import DROPPED, AttemptRecord
 from moorage.state.queued_pod import PodKey
 
 BYTES_MAX: Final = 64 * 1024 * 1024
@@ -40,6 +40,9 @@ class RecordRing:
     ----------
     dropped
         How many records were dropped.
+    unbound
+        By uid, the last record of each pod that is not bound, as far as it is known. A record is
+        taken out by whoever notes that its pod is bound.
     """
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
@@ -53,8 +56,7 @@ class RecordRing:
         self._edges_bytes = 0
         # Records that are not filed yet.
         self._arrived: list[AttemptRecord] = []
-        # The last record of the newest pod of each name; `earlier` leads to the others.
-        self._by_pod: dict[PodKey, AttemptRecord] = {}
+        self.unbound: dict[str, AttemptRecord] = {}
         # The notes that records share, by identity, in the order of their last use.
         self._telling: dict[int, ShapeNote] = {}
         self._last_used: ShapeNote | None = None
@@ -74,7 +76,7 @@ class RecordRing:
     def __iter__(self) -> Iterator[AttemptRecord]:
         """Iterate over all records, oldest first."""
         self._settle()
-        yield from (each for each in self._edges if each.size)
+        yield from (each for each in self._edges if not each.is_dropped)
         yield from self._newest
 
     def newest_first(self) -> Iterator[AttemptRecord]:
@@ -83,13 +85,9 @@ class RecordRing:
         return reversed(self._newest)
 
     def of_pod(self, key: PodKey) -> list[AttemptRecord]:
-        """Return the records of the newest pod of a name, oldest first."""
-        self._settle()
-        found, each = [], self._by_pod.get(key)
-        while each is not None:
-            found.append(each)
-            each = each.earlier
-        return found[::-1]
+        """Return the records of the newest pod of a name, oldest first; looks at all records."""
+        found = [each for each in self if each.key == key]
+        return [each for each in found if each.uid == found[-1].uid]
 
     @property
     def nbytes(self) -> int:
@@ -105,6 +103,11 @@ class RecordRing:
 
     def add(self, record: AttemptRecord) -> None:
         """Add the record of the newest attempt, and drop others beyond the bound."""
+        unbound, uid = self.unbound, record.uid
+        before = unbound.get(uid)
+        unbound[uid] = record
+        if before is not None:
+            self._follow(before)
         arrived = self._arrived
         arrived.append(record)
         if len(arrived) >= _ARRIVED_MAX:
@@ -113,17 +116,13 @@ class RecordRing:
     def _settle(self) -> None:
         """File the records that arrived: many at once cost half of one by one."""
         arrived, self._arrived = self._arrived, []
-        by_pod, arrived_bytes = self._by_pod, 0
+        arrived_bytes = 0
         self._filed += len(arrived)
         self._newest.extend(arrived)
         for record in arrived:
             record.size = size = record.own_bytes
             arrived_bytes += size
-            key, note = record.key, record.note
-            before = by_pod.setdefault(key, record)
-            if before is not record:
-                self._follow(before, record)
-                by_pod[key] = record
+            note = record.note
             shape = None if note is None else note.shape
             if shape is not None:
                 shape.holders += 1
@@ -133,18 +132,14 @@ class RecordRing:
         if self._filed_bytes > self._half:
             self._drop_beyond_bound()
 
-    def _follow(self, before: AttemptRecord, record: AttemptRecord) -> None:
-        """File a record behind the last record of its name."""
-        if before.uid == record.uid:
-            record.earlier = before
-            if before.earlier is not None and before.number < self._newest[0].number:
-                self._edges_bytes -= before.size  # it was kept as the last one of its pod
-                self._forget(before, record)
-                self._leave_behind()
-            return
-        each: AttemptRecord | None = before
-        while each is not None:  # the records of an older pod of the name are not looked up
-            each.earlier, each = None, each.earlier
+    def _follow(self, before: AttemptRecord) -> None:
+        """Note that the pod of a record has another one now."""
+        before.is_last = False
+        filed = before.size > 0
+        if filed and before.attempt > 1 and before.number < self._newest[0].number:
+            self._edges_bytes -= before.size  # it was kept as the last one of its pod
+            self._forget(before)
+            self._leave_behind()
 
     # -- what records share --------------------------------------------------------------------
 
@@ -215,11 +210,11 @@ class RecordRing:
                 return
             if self._edges and self._newest_bytes <= half // 2:
                 record = self._edges.popleft()
-                if record.size:
+                if record.is_dropped:
+                    self._left_behind -= 1
+                else:
                     self._edges_bytes -= record.size
                     self._forget(record)
-                else:
-                    self._left_behind -= 1
             elif len(self._newest) > 1:
                 self._retire(self._newest.popleft())
             else:
@@ -228,26 +223,18 @@ class RecordRing:
     def _retire(self, record: AttemptRecord) -> None:
         """Keep the oldest of the newest records on as an edge of its pod, or drop it."""
         self._newest_bytes -= record.size
-        last = self._by_pod.get(record.key)
-        if last is None or last is record or (last.uid == record.uid and record.earlier is None):
+        if record.is_last or record.attempt == 1:
             self._edges.append(record)
             self._edges_bytes += record.size
         else:
             self._forget(record)
 
-    def _forget(self, record: AttemptRecord, later: AttemptRecord | None = None) -> None:
-        """Drop a record.
-
-        Parameters
-        ----------
-        record
-            The record.
-        later
-            The record behind it, where that is known.
-        """
-        self._unlink(record, self._by_pod.get(record.key) if later is None else later)
+    def _forget(self, record: AttemptRecord) -> None:
+        """Drop a record."""
+        if record.end and self.unbound.get(record.uid) is record:
+            del self.unbound[record.uid]
         note, record.note = record.note, None
-        record.size = 0
+        record.size = DROPPED
         self.dropped += 1
         if note is not None and note.shape is not None:
             note.shape.holders -= 1
@@ -259,32 +246,20 @@ class RecordRing:
         self._left_behind += 1
         if self._left_behind > self._filed - self.dropped + _LEFT_BEHIND_MIN:
             self._left_behind = 0
-            self._edges = deque(each for each in self._edges if each.size)
-
-    def _unlink(self, record: AttemptRecord, later: AttemptRecord | None) -> None:
-        """Take a record out of the records of its pod, given a later one of the name."""
-        earlier, record.earlier = record.earlier, None
-        if later is record:
-            if earlier is None:
-                del self._by_pod[record.key]
-            else:
-                self._by_pod[record.key] = earlier
-            return
-        while later is not None and later.earlier is not record:
-            later = later.earlier
-        if later is not None:  # otherwise the record is of an older pod of the name
-            later.earlier = earlier
+            self._edges = deque(each for each in self._edges if not each.is_dropped)
 
     def validate(self) -> None:
         """Check every invariant; for tests."""
         kept = list(self)
         assert len(kept) == len(self), "records are miscounted"
-        assert all(each.size for each in kept), "a dropped record is listed"
-        numbers = [each.number for each in kept]
-        filed = {each.number for key in self._by_pod for each in self.of_pod(key)}
-        assert filed <= set(numbers), "a dropped record is filed under its pod"
-        assert self._edges_bytes == sum(each.size for each in self._edges)
-        assert self._left_behind == sum(not each.size for each in self._edges)
+        assert all(each.size > 0 for each in kept), "a dropped record is listed"
+        last = {each.uid: each for each in kept if each.is_last}
+        assert len(last) == sum(each.is_last for each in kept), "a pod has two last records"
+        for uid, each in self.unbound.items():
+            assert last.get(uid) is each or not each.end, "a dropped record is kept for its pod"
+        edges = [each.size for each in self._edges if not each.is_dropped]
+        assert self._edges_bytes == sum(edges)
+        assert self._left_behind == len(self._edges) - len(edges)
         assert self._newest_bytes == sum(each.size for each in self._newest)
         holders = Counter(id(each.shape) for each in kept if each.shape is not None)
         shapes = {id(each.shape): each.shape for each in kept if each.shape is not None}

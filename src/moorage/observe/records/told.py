@@ -286,7 +286,7 @@ def head_of(record: AttemptRecord) -> dict[str, Any]:
             attempt=record.attempt,
             time=rfc3339_micro(record.at_ns),
             seconds=record.took_ns / NS_PER_SECOND,
-            outcome=record.outcome,
+            outcome=record.failure.outcome,
         )
     )
 
@@ -323,10 +323,10 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
         evaluated=record.evaluated,
         ties=record.ties,
         drawn=None if ranking is None else ranking.drawn,
-        message=record.message,
-        nominated_node=record.nominated,
-        victims=record.victims,
-        victims_chosen_by=record.chosen_by,
+        message=record.failure.message,
+        nominated_node=record.failure.nominated,
+        victims=record.failure.victims,
+        victims_chosen_by=record.failure.chosen_by,
         pre_filter_plugins=() if note is None else tuple(sorted(note.excluded_by)),
         filter_results="kept" if known else "none" if looked_at is None else "dropped",
         rejections=None
@@ -335,7 +335,7 @@ def told(record: AttemptRecord, *, rejections: bool = True) -> ToldAttempt:
         passed=None if whole is None else len(whole.passed_rows()),
         best=() if ranking is None else _ranked(ranking),
         extenders=() if note is None else tuple(map(_extender, note.extenders)),
-        broken_by=record.broken_by,
+        broken_by=record.failure.broken_by,
         steps=steps_of(record),
         end=record.end,
         ended=rfc3339_micro(record.ended_ns) if record.ended_ns else "",

@@ -205,7 +205,7 @@ def spans_of(record: AttemptRecord, trace: Trace) -> list[Span]:
             "moorage.nodes.evaluated": record.evaluated,
             "moorage.nodes.feasible": record.feasible,
         },
-        failure=record.message if record.outcome == "error" else None,
+        failure=record.failure.message if record.failure.outcome == "error" else None,
     )
     points = [
         trace.span(
@@ -235,7 +235,7 @@ def spans_of(record: AttemptRecord, trace: Trace) -> list[Span]:
 def _whole(record: AttemptRecord, trace: Trace) -> Span:
     """Return the span of the whole attempt."""
     namespace, name = record.key
-    failed = record.outcome == "error" or (bool(record.node) and record.end != "bound")
+    failed = record.failure.outcome == "error" or (bool(record.node) and record.end != "bound")
     return Span(
         trace_id=trace.trace_id,
         span_id=trace.root_id,
@@ -251,10 +251,10 @@ def _whole(record: AttemptRecord, trace: Trace) -> Span:
             "moorage.profile": record.profile,
             "moorage.attempt": record.attempt,
             "moorage.end": record.end,
-            **_given("moorage.message", record.message[:_TEXT_MAX]),
-            **_given("moorage.nominated_node", record.nominated or ""),
+            **_given("moorage.message", record.failure.message[:_TEXT_MAX]),
+            **_given("moorage.nominated_node", record.failure.nominated or ""),
         },
-        failure=record.message[:_TEXT_MAX] if failed else None,
+        failure=record.failure.message[:_TEXT_MAX] if failed else None,
     )
 
 

@@ -109,8 +109,8 @@ def _line(record: AttemptRecord) -> DecisionLine:
         node=record.node,
         feasible=record.feasible,
         evaluated=record.evaluated,
-        message=record.message,
-        victims=len(record.victims),
+        message=record.failure.message,
+        victims=len(record.failure.victims),
         steps=steps_of(record),
         end=record.end,
     )
