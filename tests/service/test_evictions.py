@@ -9,7 +9,7 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.service.evictions import EvictionLedger
 from moorage.testing.builders import pod
 
-VICTIM = pod("victim")
+VICTIM = pod("victim", node_name="n1")
 
 
 def changed(given: Pod, **metadata: str) -> Pod:
@@ -19,7 +19,7 @@ def changed(given: Pod, **metadata: str) -> Pod:
 
 
 def test_only_the_preemptor_is_held_while_its_evictions_run() -> None:
-    ledger = EvictionLedger(lambda _namespace, _name: VICTIM)
+    ledger = EvictionLedger(lambda _namespace, _name: VICTIM, {VICTIM.uid: "n1"}.get)
     assert not ledger.running_for("p")
     ledger.begin("p")
     assert (ledger.running_for("p"), ledger.running_for("q")) == (True, False)
@@ -32,7 +32,8 @@ def test_only_the_preemptor_is_held_while_its_evictions_run() -> None:
 
 def test_the_preemptor_enters_once_its_last_victim_is_terminating_or_gone() -> None:
     shown: dict[tuple[str, str], Pod] = {VICTIM.key: VICTIM}
-    ledger = EvictionLedger(lambda namespace, name: shown.get((namespace, name)))
+    nodes = {VICTIM.uid: "n1"}
+    ledger = EvictionLedger(lambda namespace, name: shown.get((namespace, name)), nodes.get)
     ledger.begin("p")
     shown.clear()
     assert ledger.running_for("p")  # others are left
@@ -44,10 +45,12 @@ def test_the_preemptor_enters_once_its_last_victim_is_terminating_or_gone() -> N
     assert not ledger.running_for("p")
     shown[VICTIM.key] = VICTIM
     assert ledger.running_for("p")
+    nodes.clear()  # its binding failed
+    assert not ledger.running_for("p")
 
 
 def test_evictions_are_counted_by_result_with_their_duration() -> None:
-    ledger = EvictionLedger(lambda _namespace, _name: VICTIM)
+    ledger = EvictionLedger(lambda _namespace, _name: VICTIM, {VICTIM.uid: "n1"}.get)
     ledger.took(2 * NS_PER_SECOND, done=True)
     ledger.took(NS_PER_SECOND, done=True)
     ledger.took(5 * NS_PER_SECOND, done=False)

@@ -28,7 +28,7 @@ from moorage.framework.registry import PluginEntry
 from moorage.framework.status import SUCCESS, Code, Status
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.snapshot.pod_info import PodInfo
-from moorage.testing.builders import node_manifest
+from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.service.test_preemption import Watched, high, low, priority
@@ -193,6 +193,25 @@ def test_waiting_victims_are_rejected_in_memory_and_bound_victims_deleted() -> N
         assert cluster.pod("runs") is None
         assert cluster.pod("waits") is not None
         assert [call for call in watched.calls if call.startswith("DELETE")] == ["DELETE runs"]
+
+    play("permit", scenario)
+
+
+def test_a_victim_whose_binding_failed_meanwhile_is_left_alone() -> None:
+    async def scenario(cluster: VirtualCluster, watched: Watched) -> None:
+        await cluster.create(priority("middle", 10))
+        await cluster.create(low("waits", cpu="2"))
+        await held(cluster, "waits")
+        waits: Any = cluster.pod("waits")
+        await cluster.create(pod_manifest("runs", cpu="2", priorityClassName="middle"))
+        await cluster.until(lambda: cluster.phase_of("runs") == "Running")
+        await cluster.create(high("preemptor", cpu="4"))
+        await cluster.until(lambda: "PATCH runs/status" in watched.calls)
+        waiting = cluster.scheduler.core.waiting
+        assert waiting.reject(waits["metadata"]["uid"], "Holding", "no")
+        await cluster.until(lambda: cluster.node_of("preemptor") == "n1", seconds=SOON)
+        assert [call for call in watched.calls if call.startswith("DELETE")] == ["DELETE runs"]
+        assert await cluster.events("waits", reason="Preempted") == []
 
     play("permit", scenario)
 

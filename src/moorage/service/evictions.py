@@ -98,10 +98,13 @@ class EvictionLedger:
     ----------
     lookup
         The pod as the API last showed it.
+    node_of
+        The node that a pod is on or is assumed on, by uid; None for none.
     """
 
-    def __init__(self, lookup: PodLookup) -> None:
+    def __init__(self, lookup: PodLookup, node_of: Callable[[str], str | None]) -> None:
         self._lookup = lookup
+        self._node_of = node_of
         self._last: dict[str, Pod | None] = {}
         self.durations: dict[str, Histogram] = {}
         """Seconds that evictions for one preemptor took, by ``success`` or ``error``."""
@@ -139,10 +142,15 @@ class EvictionLedger:
             return True
         current = self._lookup(*victim.key)
         return (
-            current is not None
+            not self.has_left(victim)
+            and current is not None
             and current.uid == victim.uid
             and not current.metadata.deletion_timestamp
         )
+
+    def has_left(self, victim: Pod) -> bool:
+        """Whether a victim is not on its node any more."""
+        return self._node_of(victim.uid) != victim.spec.node_name
 
 
 class Evictor:
@@ -228,7 +236,8 @@ class Evictor:
             evictions = [self._evict(victim, preemptor) for victim in others]
             if all(await asyncio.gather(*evictions)):
                 self._ledger.only(preemptor.uid, last)
-                # Another client evicts the victim; its event may have come while the gate was shut.
+                # Another client evicts the victim, or its binding failed. The event of that may
+                # have come while the gate was shut.
                 unheard = not self._ledger.running_for(preemptor.uid)
                 done &= await self._evict(last, preemptor)
             else:
@@ -263,8 +272,11 @@ class Evictor:
     async def _evict(self, victim: Pod, preemptor: Preemptor) -> bool:
         """Mark a victim and delete it; a victim that is gone already needs no Event.
 
-        A victim that is not bound yet is called off instead, if that is still possible.
+        A victim that is not bound yet is called off instead, if that is still possible. A victim
+        whose binding failed meanwhile has made room by itself.
         """
+        if self._ledger.has_left(victim):
+            return True
         if self._call_off(victim.uid, preemptor.scheduler_name):
             self._recorder.record(_preempted(victim, preemptor, _IN_MEMORY))
             return True
