@@ -11,9 +11,10 @@ from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want
 from tests.sim.one_want import one_want
 
-# Wants that show what must not happen; there the gift places no further pod.
+# Wants that show something else; there the gift places no further pod.
 _OTHERS = {
     "_victim",
+    "_nominated_goes",
     "_cordon_goes_alone",
     "_polite_pod_waits",
     "_leaves_slowly",
@@ -33,22 +34,10 @@ def played(setup: str, want: Want, *, given: bool) -> Outcome:
     return play(one_want(half, seed=2, setup=setup, rest_seconds=40.0, looks=True))
 
 
-# The gift places no further pod in this seed, for reasons not understood yet.
-_NOT_UNDERSTOOD = {"_nominated_goes"}
-
-
-def marks(want: Want) -> list[pytest.MarkDecorator]:
-    strange = want.__name__ in _NOT_UNDERSTOOD
-    return [pytest.mark.xfail(reason="no further pod is placed", strict=True)] if strange else []
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("setup", "want"),
-    [
-        pytest.param(*each, id=each[1].__name__.strip("_"), marks=marks(each[1]))
-        for each in ONE_BY_ONE
-    ],
+    [pytest.param(*each, id=each[1].__name__.strip("_")) for each in ONE_BY_ONE],
 )
 def test_a_pod_waits_for_its_thing(setup: str, want: Want) -> None:
     without, outcome = (played(setup, want, given=given) for given in (False, True))
@@ -62,6 +51,15 @@ def test_a_seed_of_few_has_things_with_their_configuration() -> None:
     assert {script.setup for script in scripts} == {setup for setup, _ in ONE_BY_ONE}
     looks = [sum(isinstance(act, acts.Look) for act in script.acts) for script in scripts]
     assert {1, 6} <= set(looks)
+
+
+@pytest.mark.parametrize(("given", "placed"), [(False, "k0-top"), (True, "k0-p")])
+def test_a_pod_takes_the_room_of_a_preemptor_that_goes(given: bool, placed: str) -> None:
+    [want] = [want for _, want in ONE_BY_ONE if want.__name__ == "_nominated_goes"]
+    outcome = played("default", want, given=given)
+    bound = [line.split("/")[-2] for line in outcome.lines if "/binding -> 201" in line]
+    assert bound == ["k0-h", placed]
+    assert outcome.breaches == ()
 
 
 def test_a_pod_that_has_a_node_is_not_bound_again() -> None:
