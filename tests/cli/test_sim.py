@@ -20,6 +20,14 @@ def test_a_run_is_kept_and_replayed(bare: Type) -> None:
     assert first == second
 
 
+def test_a_run_has_as_many_nodes_as_are_asked_for(bare: Type) -> None:
+    words = ("--scenario", "calm", "--steps", "3", "--nodes", "12", "--save", "s.json")
+    assert bare("sim", "run", *words).exit_code == 0
+    names = {each["metadata"]["name"] for each in json.loads(Path("s.json").read_text())["nodes"]}
+    assert names >= {f"n{number}" for number in range(12)}  # others are for pods with a want
+    assert "n12" not in names
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [

@@ -9,8 +9,10 @@ from moorage.sim.scenarios import IN_TURN, Scenario, scenario
 from moorage.sim.users.strikes import FAULT_KINDS
 
 
-def chosen(name: str, *, steps: int | None, faults: str | None) -> Scenario:
-    """Return a scenario with the steps and faults of the options.
+def chosen(
+    name: str, *, steps: int | None, faults: str | None, nodes: int | None = None
+) -> Scenario:
+    """Return a scenario with the steps, faults and nodes of the options.
 
     Raises
     ------
@@ -20,6 +22,8 @@ def chosen(name: str, *, steps: int | None, faults: str | None) -> Scenario:
     found = scenario(name)
     if steps is not None:
         found = msgspec.structs.replace(found, steps=steps)
+    if nodes is not None:
+        found = msgspec.structs.replace(found, nodes=nodes)
     if faults is None:
         return found
     kinds = () if faults == "none" else tuple(each.strip() for each in faults.split(","))
@@ -29,7 +33,9 @@ def chosen(name: str, *, steps: int | None, faults: str | None) -> Scenario:
     return msgspec.structs.replace(found, faults=kinds, rate=found.rate or 0.5)
 
 
-def all_chosen(name: str, *, steps: int | None, faults: str | None) -> list[Scenario]:
+def all_chosen(
+    name: str, *, steps: int | None, faults: str | None, nodes: int | None = None
+) -> list[Scenario]:
     """Return the scenarios of a hunt: one by its name, or every one for ``all``.
 
     Raises
@@ -38,4 +44,4 @@ def all_chosen(name: str, *, steps: int | None, faults: str | None) -> list[Scen
         As `chosen`.
     """
     names = IN_TURN if name == "all" else [name]
-    return [chosen(each, steps=steps, faults=faults) for each in names]
+    return [chosen(each, steps=steps, faults=faults, nodes=nodes) for each in names]

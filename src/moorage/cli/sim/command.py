@@ -63,6 +63,16 @@ def _steps_option(function: Callable[..., None]) -> Callable[..., None]:
     )(function)
 
 
+def _nodes_option(function: Callable[..., None]) -> Callable[..., None]:
+    return click.option(
+        "--nodes",
+        type=click.IntRange(min=1),
+        default=None,
+        metavar="N",
+        help="Number of nodes at the start; default: those of the scenario, at most 5.",
+    )(function)
+
+
 def _faults_option(function: Callable[..., None]) -> Callable[..., None]:
     return click.option(
         "--faults",
@@ -80,6 +90,7 @@ def _faults_option(function: Callable[..., None]) -> Callable[..., None]:
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="The seed.")
 @_scenario_option("mixed")
 @_steps_option
+@_nodes_option
 @_faults_option
 @click.option("--trace", is_flag=True, help="Print what happened, line by line.")
 @click.option(
@@ -95,6 +106,7 @@ def run(
     seed: int,
     scenario_name: str,
     steps: int | None,
+    nodes: int | None,
     faults: str | None,
     trace: bool,
     save: Path | None,
@@ -103,7 +115,7 @@ def run(
     """Play the script of a seed, and look at every invariant."""
     from moorage.cli.sim.chosen import chosen
 
-    script = chosen(scenario_name, steps=steps, faults=faults).script(seed)
+    script = chosen(scenario_name, steps=steps, faults=faults, nodes=nodes).script(seed)
     if save is not None:
         _write(script, save)
     _report(script, _played(script), trace=trace, pod="", output=output)
@@ -149,6 +161,7 @@ def replay(*, file: Path, pod: str, output: Form) -> None:
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="First seed.")
 @_scenario_option("all")
 @_steps_option
+@_nodes_option
 @_faults_option
 @click.option(
     "--keep",
@@ -167,6 +180,7 @@ def hunt(  # noqa: PLR0913 - one keyword for each option
     seed: int,
     scenario_name: str,
     steps: int | None,
+    nodes: int | None,
     faults: str | None,
     keep: Path | None,
     first: bool,
@@ -179,7 +193,9 @@ def hunt(  # noqa: PLR0913 - one keyword for each option
 
     if seconds is None and runs is None:
         seconds = 60.0
-    hunting = Hunt(all_chosen(scenario_name, steps=steps, faults=faults), seed, SystemClock())
+    hunting = Hunt(
+        all_chosen(scenario_name, steps=steps, faults=faults, nodes=nodes), seed, SystemClock()
+    )
     for found in hunting.run(jobs=jobs, seconds=seconds, runs=runs):
         _tell(found)
         if first and found.outcome.breaches:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from moorage.api.codec import from_dict, to_dict
+from moorage.api.meta import Condition
 from moorage.api.node import Node
-from moorage.api.pod import Pod
+from moorage.api.pod import Pod, PodStatus
 from moorage.service.core import Core
 from moorage.service.kinds import CUSTOM, WATCHED, WatchedKind
 from moorage.service.pod_store import PodStore
@@ -182,12 +183,14 @@ def _statuses(cluster: SimCluster) -> Iterable[str]:
             if stored is None:
                 yield f"the status of pod {uid}, which is gone, is kept"
                 continue
-            shown = from_dict(Pod, stored).status
-            if (shown.conditions, shown.nominated_node_name) != (
-                status.conditions,
-                status.nominated_node_name,
-            ):
+            if _reported(from_dict(Pod, stored).status) != _reported(status):
                 yield f"{name_of(stored)} has another status than the scheduler wrote: {status}"
+
+
+def _reported(status: PodStatus) -> tuple[list[Condition], str]:
+    """Return the part that a scheduler writes; node agents may have written others meanwhile."""
+    scheduled = [each for each in status.conditions if each.type == "PodScheduled"]
+    return scheduled, status.nominated_node_name
 
 
 INSIDE: tuple[Invariant[SimCluster], ...] = (
