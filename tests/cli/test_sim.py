@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from moorage.sim.acts import Create, Script
+from moorage.testing.builders import node_manifest, pod_manifest
 from tests.cli.conftest import Type
 
 
@@ -26,6 +29,31 @@ def test_a_run_has_as_many_nodes_as_are_asked_for(bare: Type) -> None:
     names = {each["metadata"]["name"] for each in json.loads(Path("s.json").read_text())["nodes"]}
     assert names >= {f"n{number}" for number in range(12)}  # others are for pods with a want
     assert "n12" not in names
+
+
+@pytest.mark.parametrize("pod", ["default/p3", "p3"])
+def test_the_trace_of_one_pod_begins_with_its_creation(bare: Type, pod: str) -> None:
+    other = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}}
+    script = Script(
+        seed=1,
+        replicas=1,
+        nodes=[node_manifest("n1")],
+        acts=[
+            Create(at=1.0, object=other),
+            Create(at=2.0, object=pod_manifest("p3", namespace="other")),
+            Create(at=3.0, object=pod_manifest("p31")),
+            Create(at=4.0, object=pod_manifest("p3")),
+        ],
+    )
+    Path("s.json").write_bytes(msgspec.json.encode(script))
+    report = json.loads(bare("sim", "replay", "s.json", "--pod", pod, "-o", "json").stdout)
+    told = [line.split()[1:] for line in report["trace"]]
+    path = "/api/v1/namespaces/default/pods"
+    assert told[:2] == [
+        ["user", "POST", path, "p3", "->", "201"],
+        ["scheduler-0.1", "POST", f"{path}/p3/binding", "->", "201"],
+    ]
+    assert {path for _, _, path, *_ in told[1:]} == {f"{path}/p3/binding", f"{path}/p3/status"}
 
 
 @pytest.mark.parametrize(

@@ -358,9 +358,8 @@ class SimCluster:
                 self._sent(replica, name, call)
 
         def done(call: Call, answer: Answer | None) -> None:
-            status = answer.status if answer else 0
             if "/leases" not in call.path and "/events" not in call.path:
-                self.trace.note(name, f"{call.method} {call.path} -> {status}")
+                self.trace.note_call(name, call, answer)
             self._catch_up(name, call.path)
 
         return Wire(

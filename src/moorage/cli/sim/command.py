@@ -227,9 +227,9 @@ def _played(script: Script) -> Outcome:
 
 def _report(script: Script, outcome: Outcome, *, trace: bool, pod: str, output: Form) -> None:
     from moorage.cli.sim.text import summary
+    from moorage.sim.trace import about
 
-    name = pod.rpartition("/")[2]
-    lines = [line for line in outcome.lines if trace and (not pod or f"/pods/{name}" in line)]
+    lines = (about(pod, outcome.lines) if pod else list(outcome.lines)) if trace else []
     plain = {
         "seed": outcome.seed,
         "acts": len(script.acts),
