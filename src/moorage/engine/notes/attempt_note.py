@@ -134,6 +134,8 @@ class NoteWriter:
         # The parts that notes share, by identity of the frozen filter result; and the newest part.
         self._kept: dict[int, ShapeNote] = {}
         self._last = ShapeNote(FilteredNodes(self._names, None, None, profile), (), None)
+        # Rejections that notes share, by their rows: spreading rejects few different sets of rows.
+        self._rejections: dict[bytes, MoreRejections] = {}
         self._top = NearTop()
 
     def note(self, search: Search, chosen: int = -1, near: NearNodes | None = None) -> AttemptNote:
@@ -150,7 +152,7 @@ class NoteWriter:
         """
         filtered, known, scores = search.filtered, search.known, search.notes or _NOT_SCORED
         shared = None if known is None or search.view.rows is not None else known.filtered
-        more = () if filtered is shared else _recorded(filtered, shared)
+        more = () if filtered is shared else self._recorded(filtered, shared)
         shape: ShapeNote | None
         if shared is None or more is None:
             shape, more = self._own(search.view, filtered, scores), ()
@@ -221,6 +223,24 @@ class NoteWriter:
         made = self._kept[id(frozen)] = ShapeNote.of(filtered, scores)
         return made
 
+    def _recorded(
+        self, filtered: FilterPass, shared: FilterPass | None
+    ) -> tuple[MoreRejections, ...] | None:
+        """Return what was rejected besides a shared filter result; None where more has changed."""
+        recorded = None if shared is None else filtered.recorded_since(shared)
+        if not recorded:  # nothing, as a rule; or more than can be told
+            return None if recorded is None else ()
+        return tuple([self._known(MoreRejections.of(each)) for each in recorded])
+
+    def _known(self, more: MoreRejections) -> MoreRejections:
+        """Return equal rejections that were noted before, so that few are kept."""
+        if more.arrays is not None:
+            return more
+        if len(self._rejections) >= _KEPT_MAX:
+            self._rejections.clear()
+        found = self._rejections.setdefault(more.failed, more)
+        return found if found == more else more
+
     def _names_by_row(self) -> NodeNames:
         """Return the names of all nodes; the same object until a node comes or goes."""
         structure = self._snapshot.table.columns.structure
@@ -234,11 +254,3 @@ def _of(opened: OpenedPart, positions: Rows) -> OpenedPart:
     name, weight, raw_n, scores_n = opened
     noted_n = None if raw_n is None else raw_n.take(positions)
     return name, weight, noted_n, scores_n.take(positions)
-
-
-def _recorded(filtered: FilterPass, shared: FilterPass | None) -> tuple[MoreRejections, ...] | None:
-    """Return what was rejected besides a shared filter result; None where more has changed."""
-    recorded = None if shared is None else filtered.recorded_since(shared)
-    if not recorded:  # nothing, as a rule; or more than can be told
-        return None if recorded is None else ()
-    return tuple([MoreRejections.of(each) for each in recorded])
