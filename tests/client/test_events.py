@@ -174,8 +174,10 @@ FOUND = answer({"kind": "APIResourceList"})
 CREATED = answer({"kind": "Event"}, status=201)
 
 
-async def record(script: list[Any], notes: list[EventNote]) -> tuple[list[str], list[float]]:
-    """Record notes until they are written; return the calls and the pauses."""
+async def record(
+    script: list[Any], notes: list[EventNote]
+) -> tuple[list[str], list[float], dict[str, int]]:
+    """Record notes until they are written; return the calls, the pauses, and what was lost."""
     transport, clock = ScriptedTransport(*script), ManualClock()
     client = Client(transport, rng=Streams(1).stream("client"))
     recorder = EventRecorder(client, host="h", clock=clock, rng=Streams(1).stream("events"))
@@ -189,7 +191,7 @@ async def record(script: list[Any], notes: list[EventNote]) -> tuple[list[str], 
         await recorder.flush()
         await tasks.cancel_all()
     targets = [target.replace(f"{START:x}", "T") for target in transport.targets]
-    return targets, slept
+    return targets, slept, {reason: count for reason, count in recorder.lost.items() if count}
 
 
 async def _never() -> None:
@@ -256,26 +258,52 @@ PATCH = "PATCH /apis/events.k8s.io/v1/namespaces/ns/events/web.T"
     ],
 )
 async def test_recorder(script, notes, calls):
-    asked, slept = await record(script, notes)
+    asked, slept, _ = await record(script, notes)
     assert asked == calls
     assert all(10 <= seconds <= 12.5 for seconds in slept[1 if "down" in str(script[0]) else 0 :])
 
 
-async def test_a_full_buffer_drops_and_counts():
+@pytest.mark.parametrize(
+    ("script", "lost"),
+    [
+        pytest.param([FOUND, CREATED], {}, id="written"),
+        pytest.param(
+            [FOUND, TransportError("lost"), answer(failure(409), status=409)],
+            {},
+            id="written, though its answer was lost",
+        ),
+        pytest.param([FOUND, answer(failure(403), status=403)], {"refused": 1}, id="refused"),
+        pytest.param([FOUND, *[TransportError("down")] * 12], {"no_answer": 1}, id="no answer"),
+    ],
+)
+async def test_events_that_are_lost_are_counted_by_the_reason(script, lost):
+    assert (await record(script, [note()]))[2] == lost
+
+
+async def test_a_full_buffer_drops_and_counts(caplog):
     clock = ManualClock()
     client = Client(ScriptedTransport(), rng=Streams(1).stream("client"))
     recorder = EventRecorder(client, host="h", clock=clock, rng=Streams(1).stream("events"))
     for _ in range(1005):
         recorder.record(note())
-    assert recorder.dropped == 5
+    clock.advance(60)
+    recorder.record(note())
+    assert recorder.lost == {"buffer_full": 6, "refused": 0, "no_answer": 0, "error": 0}
+    assert [each.getMessage() for each in caplog.records] == [
+        "1000 Events wait to be written, the most; 1 are lost",
+        "1000 Events wait to be written, the most; 6 are lost",
+    ]
 
 
 UNSENDABLE = note(reason="Bad\ud800")
 
 
 async def test_an_event_that_cannot_be_sent_does_not_cost_those_that_follow(caplog):
-    calls, _ = await record([FOUND, CREATED, CREATED], [note(), UNSENDABLE, note(reason="Other")])
+    calls, _, lost = await record(
+        [FOUND, CREATED, CREATED], [note(), UNSENDABLE, note(reason="Other")]
+    )
     assert calls == [DISCOVERY, POST, POST]
+    assert lost == {"error": 1}
     assert "was not written" in caplog.text
 
 

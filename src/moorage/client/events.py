@@ -17,7 +17,7 @@ import zlib
 
 from moorage.api.resources import CORE_EVENTS, EVENTS
 from moorage.base import aio
-from moorage.base.clock import Clock
+from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError, TransportError
 from moorage.base.rng import Random
 from moorage.client import requests
@@ -33,6 +33,7 @@ _TRIES_MAX = 12
 _TRY_PAUSE_SECONDS = 10.0
 _TRY_PAUSE_JITTER = 0.25
 _FINISH_SECONDS = 6 * 60
+_FULL_AGAIN_NS = 60 * NS_PER_SECOND
 _REFRESH_ROUNDS = 5  # of _FINISH_SECONDS: every 30 minutes
 
 
@@ -50,8 +51,9 @@ class EventRecorder:
 
     Attributes
     ----------
-    dropped
-        Notes lost because the buffer was full, or because they could not be written.
+    lost
+        Number of Events that were not written, by the reason: ``buffer_full``, ``refused`` by the
+        server, ``no_answer`` to any try, ``error`` here.
     """
 
     def __init__(self, client: Client, *, host: str, clock: Clock, rng: Random) -> None:
@@ -65,12 +67,13 @@ class EventRecorder:
         self._queues: list[asyncio.Queue[tuple[EventNote, int]]] = [
             asyncio.Queue() for _ in range(_WRITERS)
         ]
-        self.dropped = 0
+        self.lost = {"buffer_full": 0, "refused": 0, "no_answer": 0, "error": 0}
+        self._told_full_ns = -_FULL_AGAIN_NS
 
     def record(self, note: EventNote) -> None:
         """Note that something happened now; never waits, never fails."""
         if self._waiting >= _BUFFER_MAX:
-            self.dropped += 1
+            self._lose_for_want_of_room()
             return
         self._waiting += 1
         # Each object has one writer, so that its Events keep their order.
@@ -120,7 +123,7 @@ class EventRecorder:
             except Exception:
                 # A bug, or a text that cannot be sent; it must not cost the Events that follow.
                 # %a, because a log may not take such a text either.
-                self.dropped += 1
+                self.lost["error"] += 1
                 _log.exception("event %a about %r was not written", note.reason, note.regarding)
             finally:
                 self._waiting -= 1
@@ -138,6 +141,7 @@ class EventRecorder:
                 for write in writes:
                     await self._write(write)
             except Exception:
+                self.lost["error"] += 1
                 _log.exception("a series of events was not closed")
 
     async def _write(self, write: EventWrite) -> None:
@@ -151,11 +155,22 @@ class EventRecorder:
             except MoorageError as error:
                 _log.warning("event %s/%s: %s", write.namespace, write.name, error)
                 if not isinstance(error, TransportError):
+                    self.lost["refused"] += 1
                     return
             else:
                 return
             jitter = 1 + _TRY_PAUSE_JITTER * self._rng.random()
             await aio.sleep(_TRY_PAUSE_SECONDS * jitter)
+        self.lost["no_answer"] += 1
+
+    def _lose_for_want_of_room(self) -> None:
+        """Count an Event that finds the buffer full; the log tells it once a minute."""
+        self.lost["buffer_full"] += 1
+        now_ns = self._clock.monotonic_ns()
+        if now_ns - self._told_full_ns >= _FULL_AGAIN_NS:
+            self._told_full_ns = now_ns
+            count = self.lost["buffer_full"]
+            _log.warning("%d Events wait to be written, the most; %d are lost", _BUFFER_MAX, count)
 
     async def _send(self, write: EventWrite) -> None:
         if write.changes is not None:

@@ -422,6 +422,13 @@ METRICS: Final[tuple[Metric, ...]] = (
         own=True,
     ),
     Metric(
+        "moorage_events_lost_total",
+        "counter",
+        "Events that were not written, by reason: buffer_full, refused, no_answer, error",
+        ("reason",),
+        own=True,
+    ),
+    Metric(
         "moorage_configuration_reloads_total",
         "counter",
         "Reloads of the configuration, by result: taken over, refused",

@@ -92,6 +92,9 @@ def exposition_of(
         "moorage_configuration_reloads_total": lambda: _one_label(
             (result, float(count)) for result, count in scheduler.facts.reloads.items()
         ),
+        "moorage_events_lost_total": lambda: _one_label(
+            (reason, float(count)) for reason, count in scheduler.parts.recorder.lost.items()
+        ),
         **_record_sources(core.recorder),
         "moorage_build_info": lambda: [((__version__,), 1.0)],
     }
