@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.rng import Streams
@@ -18,6 +16,7 @@ from moorage.sim.invariants.at_writes import BINDING, broken_by, broken_by_serve
 from moorage.sim.invariants.evictions import EVICTION
 from moorage.sim.invariants.kept import KEPT
 from moorage.sim.invariants.seen import Seen
+from moorage.sim.served import Served
 from moorage.sim.turns import InTurn
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 
@@ -36,7 +35,8 @@ class Past(History):
 
     def __init__(self) -> None:
         clock = ManualClock()
-        super().__init__(ApiServer(all_kinds(), clock=clock, streams=Streams(1)), clock)
+        served = Served(clock, Streams(1), on_disk=False, on_death=lambda: None)
+        super().__init__(served, clock)
         self.kept: dict[str, dict[tuple[str, str], Manifest]] = {}
 
     def objects(self, qualified: str) -> dict[tuple[str, str], Manifest]:

@@ -128,7 +128,7 @@ class SimCluster:
         self._on_try = on_try
         self._streams = Streams(seed)
         self.served = Served(clock, self._streams, on_disk=on_disk, on_death=self.crash)
-        self.history = History(self.served, clock, self.served.author)
+        self.history = History(self.served, clock)
         self._processes: list[Process] = []
         self.server = Server(self._process("server"))
         self.weathers: dict[str, Weather] = {}

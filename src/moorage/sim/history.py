@@ -6,16 +6,16 @@ ask it, so no part of the cluster is asked to judge itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 
 from moorage.api.resources import ELASTIC_QUOTAS, NODES, PODS
 from moorage.apiserver.record import Record
-from moorage.apiserver.store import Store
 from moorage.apiserver.watch_log import Change
 from moorage.base.clock import Clock
+from moorage.sim.served import Served
 
 Obj = dict[str, Any]
 FINISHED = frozenset({"Succeeded", "Failed"})
@@ -53,26 +53,15 @@ class Placed(msgspec.Struct, frozen=True):
     by: str
 
 
-class Holding(Protocol):
-    """A server that holds objects."""
-
-    @property
-    def store(self) -> Store:
-        """Its objects."""
-        ...
-
-
 class History:
     """The pods and nodes of a server, with what happened to them.
 
     Parameters
     ----------
-    server
+    served
         The server.
     clock
         Time of the loop.
-    author
-        Gives program and path of the call that made a version; None where it is not known.
 
     Attributes
     ----------
@@ -117,14 +106,8 @@ class History:
         When a scheduler first took each pod out of its queue, by uid, nanoseconds.
     """
 
-    def __init__(
-        self,
-        server: Holding,
-        clock: Clock,
-        author: Callable[[int], tuple[str, str] | None] = lambda version: None,
-    ) -> None:
-        self._server = server
-        self._author = author
+    def __init__(self, served: Served, clock: Clock) -> None:
+        self._served = served
         self._clock = clock
         self._seen = {PODS.qualified: 0, NODES.qualified: 0, ELASTIC_QUOTAS.qualified: 0}
         self.pods: dict[str, Obj] = {}
@@ -155,7 +138,7 @@ class History:
     def objects(self, qualified: str) -> dict[tuple[str, str], Obj]:
         """Return the server's objects of a kind by namespace and name, as they are now."""
         found = {}
-        for record in self._server.store.shelf(qualified).records():
+        for record in self._served.store.shelf(qualified).records():
             obj = record.decode()
             meta = obj["metadata"]
             found[meta.get("namespace", ""), meta["name"]] = obj
@@ -174,7 +157,7 @@ class History:
         """Take in what the server wrote since the last look; return it, oldest first."""
         found: list[tuple[int, str, Any]] = []
         for resource, seen in self._seen.items():
-            log = self._server.store.shelf(resource).log
+            log = self._served.store.shelf(resource).log
             for change in log.since(seen, 1_000_000) or ():
                 found.append((change.version, resource, change))
                 self._seen[resource] = change.version
@@ -182,7 +165,9 @@ class History:
         return [
             write
             for version, resource, change in found
-            for write in self._taken(resource, change, *(self._author(version) or (by, path)))
+            for write in self._taken(
+                resource, change, *(self._served.author(version) or (by, path))
+            )
         ]
 
     def begin_anew(self, revived: Iterable[tuple[str, Change, str, str]]) -> list[Write]:
@@ -221,7 +206,7 @@ class History:
     def forget_log(self) -> None:
         """Continue from the newest version told: the server has forgotten what was before."""
         for resource in self._seen:
-            self._seen[resource] = self._server.store.told_version
+            self._seen[resource] = self._served.store.told_version
 
     def _take(self, write: Write) -> None:
         obj = write.now or write.before or {}

@@ -25,7 +25,7 @@ class KilledError(BaseException):
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """What goes wrong at one call.
+    """A fault of the disk at one call.
 
     Parameters
     ----------
