@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from typing import Literal
 
 import msgspec
 import pytest
@@ -14,6 +15,7 @@ from moorage.sim import acts
 from moorage.sim.acts import Script
 from moorage.sim.course import Outcome, play
 from moorage.sim.scenarios import SCENARIOS, scenario
+from moorage.sim.users.groups import gang
 from moorage.testing.builders import node_manifest, pod_manifest
 
 
@@ -53,6 +55,41 @@ def test_a_scheduler_need_not_have_heard_of_a_resize() -> None:
     assert told(outcome) == ""
     assert outcome.bound == 2
     assert outcome.struck["watch-slow"] > 0
+
+
+@pytest.mark.parametrize("ungated", [12.2, 45.0])
+@pytest.mark.parametrize("signal", ["TERM", "KILL"])
+def test_a_gang_is_bound_by_the_next_leader_once_its_gate_is_gone(
+    ungated: float, signal: Literal["TERM", "KILL"]
+) -> None:
+    def member(name: str, *gates: str) -> acts.Create:
+        pod = pod_manifest(name, cpu="500m", gates=gates)
+        pod["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
+        return acts.Create(at=6.0, object=pod)
+
+    first = acts.Create(at=5.0, object=pod_manifest("first", cpu="500m"))
+    group = acts.Create(at=5.5, object=gang("gang", 2))
+    gone = acts.Patch(at=ungated, kind="Pod", name="m1", changes={"spec": {"schedulingGates": []}})
+    killed = acts.Kill(at=12.0, process="scheduler-1", signal=signal, seconds=80.0)
+    script = Script(
+        seed=1,
+        replicas=2,
+        nodes=[node_manifest("n1")],
+        acts=sorted([first, group, member("m0"), member("m1", "g"), gone, killed], key=_moment),
+        rest_seconds=60.0,
+    )
+    outcome = play(script)
+    assert told(outcome) == ""
+    lines = [line.split() for line in outcome.lines if "/binding -> 201" in line]
+    assert {(path.split("/")[-2], who) for _, who, _, path, *_ in lines} == {
+        ("first", "scheduler-1.1"),
+        ("m0", "scheduler-0.1"),
+        ("m1", "scheduler-0.1"),
+    }
+
+
+def _moment(act: acts.Act) -> float:
+    return act.at
 
 
 @pytest.mark.slow
