@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,6 +32,25 @@ HAS_A_CHILD = """
 import subprocess, sys
 inner = "import pathlib, sys; pathlib.Path(sys.argv[1]).write_text('x'); sys.stdin.read()"
 subprocess.Popen([sys.executable, "-c", inner, sys.argv[1]], stdin=subprocess.PIPE).wait()
+"""
+TELLS_ITS_END = """
+import pathlib, signal, sys, time
+def end(*_):
+    pathlib.Path(sys.argv[1]).write_text("ended")
+    raise SystemExit
+signal.signal(signal.SIGTERM, end)
+pathlib.Path(sys.argv[1]).write_text("here")
+while True: time.sleep(0.05)
+"""
+PARENT = f"""
+import asyncio, pathlib, sys
+from moorage.bench import processes
+processes.COMMAND = {TELLS_ITS_END!r}
+async def main():
+    child = processes.Child("worker", sys.argv[1:2], log=pathlib.Path(sys.argv[2]))
+    await child.start()
+    await asyncio.sleep(60)
+asyncio.run(main())
 """
 HAS_PROC = Path("/proc/self/task").is_dir()
 
@@ -71,6 +93,31 @@ async def test_a_child_that_will_not_end_is_killed(
     await child.stop()
     with pytest.raises(MoorageError, match="worker ended with -9"):
         child.check()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_a_child_ends_when_the_measurement_is_killed(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    mark, log = tmp_path / "mark", tmp_path / "log"
+    words = (sys.executable, "-c", PARENT, str(mark), str(log))
+    parent = await asyncio.create_subprocess_exec(*words)
+    try:
+        await _reads(mark, "here")
+    finally:
+        parent.send_signal(number)
+        await parent.wait()
+    await _reads(mark, "ended")
+
+
+async def _reads(path: Path, text: str) -> None:
+    async with asyncio.timeout(30):
+        while _text(path) != text:
+            await aio.sleep(0.05)
+
+
+def _text(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
 
 
 async def test_the_last_words_of_a_child_that_broke_are_told(

@@ -21,6 +21,14 @@ _END_SECONDS = 5.0
 _KIB_PER_MIB = 1024
 COMMAND = "from moorage.cli.main import main; main()"
 """Code that runs ``moorage`` in this Python: passed to ``-c`` before the arguments."""
+_ENDS_WITH_ITS_PARENT = """
+import os, signal, threading
+def end():
+    while os.read(0, 1): pass
+    os.kill(os.getpid(), signal.SIGTERM)
+threading.Thread(target=end, daemon=True).start()
+"""
+"""Comes first in a child. Its input ends when the measurement does, however that ends."""
 
 
 def server_flags(kubeconfig: Path) -> tuple[str, ...]:
@@ -58,7 +66,10 @@ class Child:
         """Start the process."""
         with self._log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-c", COMMAND, *self._arguments, stdout=log, stderr=log
+                *(sys.executable, "-c", _ENDS_WITH_ITS_PARENT + COMMAND, *self._arguments),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=log,
+                stderr=log,
             )
 
     def check(self) -> None:
