@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Coroutine, Mapping
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
@@ -37,6 +38,7 @@ T = TypeVar("T")
 
 _POD: Final = re.compile(r"(?P<namespace>[a-z0-9-]+)/(?P<pod>[a-z0-9.-]+)(:(?P<port>\d{1,5}))?")
 _PORT: Final = 10259
+_PROXY: Final = "/proxy"
 # Longer than a scheduler tries changes, questions before this one included.
 _TRY_SECONDS: Final = 120.0
 
@@ -57,6 +59,7 @@ class SchedulerLink:
     def __init__(self, transport: HttpTransport, path: str, title: str) -> None:
         self._transport = transport
         self._path = path
+        self._proxied = path.endswith(_PROXY)
         self.title = title
 
     async def ask(self, question: str, parameters: Mapping[str, str] | None = None) -> bytes:
@@ -101,11 +104,7 @@ class SchedulerLink:
         if error.code == 400:
             return UsageError(str(error))
         if isinstance(error, UnauthorizedError):
-            return MoorageError(
-                f"{self.title} refuses: {error}; give --token of a user that may get the paths "
-                f"{PREFIX}/*, and post to what-if and capacity, or run it with "
-                f"--authorization-always-allow-paths=/healthz,/readyz,/livez,{PREFIX}/*"
-            )
+            return MoorageError(f"{self.title} refuses: {error}; {self._remedy(error)}")
         if isinstance(error, NotFoundError) and error.reason:
             return error
         if isinstance(error, NotFoundError):
@@ -113,6 +112,25 @@ class SchedulerLink:
                 f"{self.title} answers no questions: {error}; is it a moorage of this version?"
             )
         return error
+
+    def _remedy(self, error: UnauthorizedError) -> str:
+        """Return what helps who is not known, or not allowed to ask."""
+        if error.code == HTTPStatus.UNAUTHORIZED:
+            return "nobody is known by these credentials: " + (
+                "log in again, or choose another user of the kubeconfig with --context"
+                if self._proxied
+                else "give --token of a user of the scheduler's cluster"
+            )
+        open_to_all = f"--authorization-always-allow-paths=/healthz,/readyz,/livez,{PREFIX}/*"
+        if self._proxied:
+            return (
+                "the user of the kubeconfig must be allowed to get, or create, pods/proxy there; "
+                f"the proxy names no user to the scheduler, so run it with {open_to_all}"
+            )
+        return (
+            f"give --token of a user that may get the paths {PREFIX}/*, and post to what-if and "
+            f"capacity (a ClusterRole with nonResourceURLs), or run it with {open_to_all}"
+        )
 
 
 def question_call(
@@ -175,6 +193,11 @@ def found_scheduler(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
     named = _POD.fullmatch(given)
     if named is None:
         raise UsageError(f"--scheduler {given}: write https://ADDRESS:PORT or NAMESPACE/POD[:PORT]")
+    if to.token or to.certificate_authority or to.insecure:
+        raise UsageError(
+            "--token, --certificate-authority and --insecure-skip-tls-verify belong to a "
+            f"--scheduler given by its address: the kubeconfig says who asks for {given}"
+        )
     access = find_access(to.kubeconfig, context=to.context, clock=SystemClock())
     path = proxy_path(named["namespace"], named["pod"], named["port"] or str(_PORT))
     return access, path, f"the scheduler {given} through {access.server}"
@@ -183,7 +206,7 @@ def found_scheduler(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
 def proxy_path(namespace: str, pod: str, port: str = str(_PORT)) -> str:
     """Return the path by which the API server's proxy reaches the secure port of a pod."""
     name = quote(f"https:{pod}:{port}", safe=":")
-    return f"/api/v1/namespaces/{namespace}/pods/{name}/proxy"
+    return f"/api/v1/namespaces/{namespace}/pods/{name}{_PROXY}"
 
 
 def is_sandbox(to: AskedScheduler) -> bool:

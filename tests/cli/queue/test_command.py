@@ -89,6 +89,13 @@ def test_a_sandbox_has_no_proxy_to_pods(typed: Type) -> None:
             id="a token for no address",
         ),
         pytest.param(
+            ["--scheduler", "kube-system/moorage-0", "--token", "x"],
+            2,
+            "belong to a --scheduler given by its address: the kubeconfig says who asks for "
+            "kube-system/moorage-0",
+            id="a token for a pod",
+        ),
+        pytest.param(
             ["--scheduler", "https://127.0.0.1:1", "--certificate-authority", "nosuch"],
             2,
             "--certificate-authority nosuch: No such file or directory",
