@@ -65,7 +65,8 @@ def test_nodes_come_for_pods_and_go_after_them(
         told = json.loads(bare("top", "-o", "json").stdout)
         assert (told["nodes"], told["autoscale"]) == (3, "1:3")
         assert bare("delete", "pods", "--all").exit_code == 0
-        until(lambda: named("nodes"), ["node-01"])
+        # Which node stays depends on the pod that ends first: nodes are due after one real second.
+        until(lambda: len(named("nodes")), 1)
 
 
 @pytest.mark.parametrize(
