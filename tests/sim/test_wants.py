@@ -7,8 +7,9 @@ import pytest
 from moorage.sim import acts
 from moorage.sim.course import Outcome, play
 from moorage.sim.scenarios import ONE_BY_ONE, scenario
-from moorage.sim.users.plot import Maker, Plot
-from moorage.sim.users.wants import Want
+from moorage.sim.users.neighbours import _apart
+from moorage.sim.users.plot import ZONE, Maker, Plot
+from moorage.sim.users.wants import Want, holder_pod, own_node, own_pod
 from tests.sim.one_want import one_want
 
 # Wants that show something else; there the gift places no further pod.
@@ -44,6 +45,22 @@ def test_a_pod_waits_for_its_thing(setup: str, want: Want) -> None:
     assert without.breaches == outcome.breaches == ()
     if want.__name__ not in _OTHERS:
         assert outcome.bound > without.bound
+
+
+def _choosy_moves_away(plot: Plot, tag: str) -> Maker:
+    """Let a pod wait for the anti-affinity of another one, and its own node leave the zone."""
+    own_node(plot, f"{tag}-far", labels={ZONE: tag})
+    holder_pod(plot, f"{tag}-far", cpu="100m", affinity=_apart(tag, ZONE))
+    own = own_node(plot, tag)
+    own_pod(plot, tag, cpu="100m", labels={"app": tag})
+    return lambda later: later.patch(
+        "Node", own, {"metadata": {"labels": {ZONE: "alone"}}}, namespace=""
+    )
+
+
+def test_a_pod_that_another_keeps_away_is_not_woken_by_a_node_as_upstream() -> None:
+    without, given = (played("default", _choosy_moves_away, given=each) for each in (False, True))
+    assert (given.bound, given.breaches) == (without.bound, ())
 
 
 def test_a_seed_of_few_has_things_with_their_configuration() -> None:

@@ -379,7 +379,9 @@ class SimCluster:
             pod = self.history.note_try(identity, call.path)
             if pod is not None:
                 self._on_try(identity, pod)
-        if identity != replica.identity and call.path != _LEASE_EVENTS:
+        if call.path == _LEASE_EVENTS:
+            return
+        if identity != replica.identity:
             self.unlicensed.append(f"{identity} writes after its end: {call.path}")
         for other in self.replicas.values():
             if other is not replica and other.leading:

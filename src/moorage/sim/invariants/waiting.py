@@ -16,11 +16,12 @@ from moorage.api.resources import (
 from moorage.base.rng import Streams
 from moorage.sim.cluster import SimCluster
 from moorage.sim.errand import LABEL as ERRAND
-from moorage.sim.history import Obj, group_of, is_finished, name_of, node_of, priority_of
+from moorage.sim.history import History, Obj, group_of, is_finished, name_of, node_of, priority_of
 from moorage.sim.invariants.at_writes import fits
 from moorage.sim.invariants.inside import leaders
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.seen import is_leaving, placed
+from moorage.sim.invariants.together import selects, terms
 from moorage.sim.mischief import registry
 from moorage.sim.setups import configuration, without_extenders
 from moorage.what_if.lists import Objects
@@ -99,7 +100,7 @@ def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
         return
     names = {pod.uid: pod.full_name for pod in objects.pending_pods}
     for uid in pending:
-        if uid in rehearsal.bound:
+        if uid in rehearsal.bound and not _unheard(cluster.history, cluster.history.pods[uid]):
             yield f"{names[uid]} waits, and a scheduler that has just been started places it"
 
 
@@ -108,9 +109,26 @@ def _fits_nowhere(cluster: SimCluster) -> Iterable[str]:
     if any(pod.get("status", {}).get("nominatedNodeName") for pod in waiting(cluster)):
         return  # room may be kept for the nominated pod
     for pod in waiting(cluster):
-        for node in cluster.history.nodes if _alone(pod) else ():
+        if not _alone(pod) or _unheard(cluster.history, pod):
+            continue
+        for node in cluster.history.nodes:
             if fits(placed(pod, node, cluster.history)):
                 yield f"{name_of(pod)} waits, and {node} has room for it"
+
+
+def _unheard(history: History, pod: Obj) -> bool:
+    """Return whether room may have come by a change that wakes nobody, here as upstream.
+
+    A pod that another one keeps away by its anti-affinity is not woken when a node changes
+    (kubernetes v1.36 ``plugins/interpodaffinity``, the hint for nodes).
+    """
+    changed_ns = max(history.node_changed_ns.values(), default=0)
+    return changed_ns >= history.popped_ns.get(pod["metadata"]["uid"], 0) and any(
+        selects(term, pod, of=other)
+        for other in history.pods.values()
+        for term in terms(other, "podAntiAffinity")
+        if node_of(other)
+    )
 
 
 def _preempts(cluster: SimCluster) -> Iterable[str]:
