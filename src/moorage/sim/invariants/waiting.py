@@ -120,7 +120,7 @@ def _unheard(history: History, pod: Obj) -> bool:
     """Return whether room may have come by a change that wakes nobody, here as upstream.
 
     A pod that another one keeps away by its anti-affinity is not woken when a node changes
-    (kubernetes v1.36 ``plugins/interpodaffinity``, the hint for nodes).
+    (kubernetes v1.36 ``pkg/scheduler/framework/plugins/interpodaffinity/plugin.go``).
     """
     changed_ns = max(history.node_changed_ns.values(), default=0)
     return changed_ns >= history.popped_ns.get(pod["metadata"]["uid"], 0) and any(
