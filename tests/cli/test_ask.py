@@ -1,4 +1,4 @@
-"""What a refusal of the asked scheduler tells to do."""
+"""What helps when the asked scheduler gives no answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROXY = proxy_path("kube-system", "moorage-0")
         pytest.param(PROXY, 403, "get, or create, pods/proxy", id="not allowed by a proxy"),
     ],
 )
-async def test_a_refusal_tells_the_way_out(path: str, code: int, remedy: str) -> None:
+async def test_who_is_turned_away_is_told_what_helps(path: str, code: int, remedy: str) -> None:
     transport: Any = ScriptedTransport(answer(failure(code), status=code))
     link = SchedulerLink(transport, path, "the scheduler at x")
     with pytest.raises(MoorageError, match="the scheduler at x refuses") as raised:

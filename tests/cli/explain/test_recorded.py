@@ -10,7 +10,7 @@ import pytest
 from moorage.cli.explain.recorded import record_text
 from moorage.engine.notes.attempt_note import NOTHING_FOUND
 from moorage.engine.notes.extender_answers import ExtenderAnswer
-from moorage.observe.records.record import Step
+from moorage.observe.records.record import Failure, Step
 from moorage.observe.records.told import told
 from tests.observe.records.build import record
 
@@ -73,8 +73,9 @@ def test_the_answers_of_each_extender_are_printed(asked: dict[str, Any], lines: 
 
 def test_the_plugin_whose_failure_ended_the_attempt_is_named() -> None:
     steps = (Step("Reserve", "Success", 1_000_000), Step("Permit", "Error", 3_000_000, "Mine"))
-    given: dict[str, Any] = {"node": "n1", "outcome": "bind", "message": "boom", "end": "requeued"}
-    found = told(record(1, broken_by="Mine", steps=steps, total=7, ended_ns=10**9, **given))
+    failure = Failure(message="boom", broken_by="Mine")
+    given: dict[str, Any] = {"node": "n1", "failure": failure, "end": "requeued"}
+    found = told(record(1, steps=steps, total=7, ended_ns=10**9, **given))
     assert record_text(found, node="", every=False, wide=False).splitlines() == [
         f"{_HEAD}: node n1 was chosen (total 7)",
         "  0 of 100 nodes were feasible; 0.00 ms",
