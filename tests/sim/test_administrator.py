@@ -52,6 +52,16 @@ def test_a_drain_respects_the_budget_of_a_pod() -> None:
     assert count(outcome, "/eviction -> 429") == 3
 
 
+@pytest.mark.parametrize("away", [False, True])
+def test_a_node_that_joins_twice_has_one_agent(away: bool) -> None:
+    twice = [acts.Join(at=at, node=node_manifest("more", cpu="4")) for at in (6.0, 9.0)]
+    outage = [acts.Outage(at=5.0, seconds=3.0, forgets=False)] * away
+    outcome = played(*outage, *twice, a_pod("large", at=12.0, cpu="3"))
+    assert outcome.bound == 1
+    assert count(outcome, "POST /api/v1/nodes more -> 201") == 1
+    assert count(outcome, "POST /api/v1/nodes more -> 409") == 0
+
+
 def test_the_autoscaler_adds_a_node_for_a_pod_that_waits_and_removes_it_when_empty() -> None:
     scale = acts.Autoscale(at=6.0, seconds=120.0)
     end = acts.Delete(at=60.0, kind="Pod", name="large")

@@ -161,6 +161,8 @@ class SimCluster:
         """The life of now of the node agents."""
         self.played: dict[str, dict[str, Any]] = {}
         """The nodes that agents play, by name, as they joined; those that are gone included."""
+        # The names of nodes that an agent is about to register.
+        self._joining: set[str] = set()
 
     # --- start and end ----------------------------------------------------------------------------
 
@@ -188,12 +190,20 @@ class SimCluster:
     async def join(self, nodes: list[dict[str, Any]]) -> None:
         """Add nodes that an agent plays; returns when they are registered, or never will be.
 
-        An agent that dies before that never registers its nodes.
+        An agent that dies before that never registers its nodes. A node that is there, or on its
+        way, does not join again: two agents would play it.
         """
-        self.played |= {each["metadata"]["name"]: each for each in nodes}
+        known = self._joining | self.history.nodes.keys()
+        added = {each["metadata"]["name"]: each for each in nodes}
+        added = {name: each for name, each in added.items() if name not in known}
+        if not added:
+            return
+        self.played |= added
+        self._joining |= added.keys()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_JOINED_SECONDS):
-                await self._play(nodes).registered.wait()
+                await self._play(list(added.values())).registered.wait()
+                self._joining -= added.keys()
 
     def _play(self, nodes: list[dict[str, Any]]) -> NodeAgents:
         agents = NodeAgents(
