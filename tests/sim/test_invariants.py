@@ -15,6 +15,7 @@ from moorage.sim.history import History, Placed, Write
 from moorage.sim.invariants.at_writes import BINDING, broken_by, broken_by_server
 from moorage.sim.invariants.evictions import EVICTION
 from moorage.sim.invariants.kept import KEPT
+from moorage.sim.invariants.on_node import REPORTED
 from moorage.sim.invariants.seen import Seen
 from moorage.sim.served import Served
 from moorage.sim.turns import InTurn
@@ -99,6 +100,23 @@ def promised(pod: Manifest) -> Past:
     return past
 
 
+def report(pod: Manifest, *, claimed_by: Manifest, claimed_ns: int, node: str = "n1") -> Seen:
+    """Return a write about a pod to which node n1 was promised long ago, and which it keeps."""
+    past = promised(pod)
+    claimed_by["status"] = {"nominatedNodeName": node}
+    uid = claimed_by["metadata"]["uid"]
+    past.pods[uid], past.nominated_ns[uid] = claimed_by, claimed_ns
+    write = Write(
+        at_ns=LATER,
+        by="scheduler-1.1",
+        path=f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}/status",
+        resource="pods",
+        now=pod,
+        before=pod,
+    )
+    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, undisturbed=True)
+
+
 def of_default(name: str, **fields: Any) -> Manifest:
     return {"metadata": {"name": name, "namespace": "default"}, **fields}
 
@@ -178,6 +196,15 @@ EVENLY = [
         "labelSelector": {"matchLabels": WEB},
     }
 ]
+
+
+def named(node: str) -> Manifest:
+    """Return an affinity to the node of this name."""
+    field = {"key": "metadata.name", "operator": "In", "values": [node]}
+    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
 TAINT = [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
 LEAVING = a_pod("p")
 LEAVING["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -237,12 +264,20 @@ BROKEN = {
     ),
     "victim-priority": eviction(a_pod("v", "n1", priority=5), history(a_pod("p", priority=5))),
     "victim-placed": eviction(a_pod("v"), history(a_pod("p", priority=5))),
+    "lesser-promise": report(
+        a_pod("p"), claimed_by=a_pod("q", priority=5), claimed_ns=LATER - 9 * NS_PER_SECOND
+    ),
 }
 
 
-@pytest.mark.parametrize("name", [each.name for each in (*BINDING, *EVICTION)])
+@pytest.mark.parametrize("name", [each.name for each in (*BINDING, *EVICTION, *REPORTED)])
 def test_each_invariant_can_be_broken(name: str) -> None:
     assert [broken for broken, _ in broken_by(BROKEN[name])] == [name]
+
+
+def test_a_pod_that_names_another_node_breaks_the_rule_of_selectors() -> None:
+    seen = binding(a_pod("p", "n1", affinity=named("n2")), history())
+    assert [broken for broken, _ in broken_by(seen)] == ["selector"]
 
 
 def changed(before: Manifest, now: Manifest) -> Write:
@@ -320,6 +355,19 @@ ALLOWED = {
         with_quotas(a_pod("p", namespace="blue"), red=("500m", "2"), blue=("1", "2")),
     ),
     "a lower victim": eviction(a_pod("v", "n1"), history(a_pod("p", priority=5))),
+    "a node that was claimed just now": report(
+        a_pod("p"), claimed_by=a_pod("q", priority=5), claimed_ns=LATER - NS_PER_SECOND
+    ),
+    "a node that a lesser pod claimed": report(
+        a_pod("p", priority=5), claimed_by=a_pod("q"), claimed_ns=LATER - 9 * NS_PER_SECOND
+    ),
+    "another node": report(
+        a_pod("p"),
+        claimed_by=a_pod("q", priority=5),
+        claimed_ns=LATER - 9 * NS_PER_SECOND,
+        node="n2",
+    ),
+    "a node by its name": binding(a_pod("p", "n1", affinity=named("n1")), history()),
 }
 
 

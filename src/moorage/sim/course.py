@@ -214,7 +214,12 @@ class _Course:
         if "." not in write.by:
             return
         cluster = self._cluster
-        seen = Seen(write=write, history=cluster.history, horizon_ns=self._horizon_ns(write.by))
+        seen = Seen(
+            write=write,
+            history=cluster.history,
+            horizon_ns=self._horizon_ns(write.by),
+            undisturbed=self._undisturbed,
+        )
         self._bound += seen.binds
         group = group_of(seen.pod) if seen.binds else ""
         gone_ns = cluster.history.member_gone_ns.get(group) if group else None

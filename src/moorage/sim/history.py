@@ -95,7 +95,7 @@ class History:
     popped_ns
         When a scheduler last took each pod out of its queue, by uid, nanoseconds.
     nominated_ns
-        When the nominated node of each pod last changed, by uid, nanoseconds.
+        When each pod was last nominated to another node than before, by uid, nanoseconds.
     left_ns
         When each pod began to end, by uid, nanoseconds.
     tried_binding
@@ -218,7 +218,7 @@ class History:
             self.leaving_before_ns, self.leaving_ns = self.leaving_ns, write.at_ns
         if _leaves(write.now) and not _leaves(write.before):
             self.left_ns[uid] = write.at_ns
-        if nominated_of(write.now or {}) != nominated_of(write.before or {}):
+        if nominated_of(write.now or {}) not in ("", nominated_of(write.before or {})):
             self.nominated_ns[uid] = write.at_ns
         if write.before is None:
             self.created_ns[uid] = write.at_ns

@@ -19,7 +19,7 @@ from moorage.sim.users.pods import PODS
 from moorage.sim.users.quotas import QUOTA_WANTS, QUOTAS, found_namespaces
 from moorage.sim.users.ranks import RANKS
 from moorage.sim.users.sets import SETS
-from moorage.sim.users.stored import STORED
+from moorage.sim.users.stored import STORED, STORED_ERRANDS
 from moorage.sim.users.strikes import FAULT_KINDS
 from moorage.sim.users.trouble import ERRANDS, TROUBLE
 from moorage.sim.users.wants import ALONE, WANTS, Want
@@ -40,12 +40,13 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
 """The doings of users, by the configuration of the schedulers."""
 
 _WAITS = (*WANTS, *NEIGHBOURS, *RANKS)
+_ALL_ERRANDS = (*ERRANDS, *STORED_ERRANDS)
 
 ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
     {
         "default": (*_WAITS, *STORED, *GROUP_WANTS, *TROUBLE),
         "coscheduling": (*_WAITS, *TEAM_WANTS, *TROUBLE),
-        "errand": (*_WAITS, *TROUBLE, *ERRANDS, *ERRANDS),
+        "errand": (*_WAITS, *TROUBLE, *_ALL_ERRANDS, *_ALL_ERRANDS),
         "quotas": (*_WAITS, *QUOTA_WANTS),
         "mischief": (*_WAITS, *STORED, *GROUP_WANTS),
         "extender": (*_WAITS, *STORED),
@@ -57,7 +58,7 @@ ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
 ONE_BY_ONE: tuple[tuple[str, Want], ...] = (
     *(("default", want) for want in (*ALL_WANTS["default"], *ALONE)),
     *(("coscheduling", want) for want in TEAM_WANTS),
-    *(("errand", want) for want in ERRANDS),
+    *(("errand", want) for want in _ALL_ERRANDS),
     *(("quotas", want) for want in QUOTA_WANTS),
 )
 """Every thing that a pod can wait for, once, with a configuration in which it can."""
@@ -67,7 +68,7 @@ FOUNDERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType({"quotas": (found_n
 """The makers that act once, at the start, by the configuration of the schedulers."""
 
 
-_DISTURBING = frozenset({*ALONE, *TROUBLE, *ERRANDS})
+_DISTURBING = frozenset({*ALONE, *TROUBLE, *_ALL_ERRANDS})
 """Things that come with a fault, or hold a scheduler up."""
 
 

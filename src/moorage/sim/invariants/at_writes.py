@@ -9,7 +9,7 @@ from moorage.sim.invariants.attached import ATTACHED
 from moorage.sim.invariants.evictions import EVICTION
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.kept import KEPT
-from moorage.sim.invariants.on_node import ON_NODE
+from moorage.sim.invariants.on_node import ON_NODE, REPORTED
 from moorage.sim.invariants.quotas import QUOTA
 from moorage.sim.invariants.seen import Seen
 from moorage.sim.invariants.together import TOGETHER
@@ -26,7 +26,7 @@ def broken_by_server(write: Write) -> Iterator[tuple[str, str]]:
 
 def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
     """Yield the name of each invariant that a write breaks, and how."""
-    table = BINDING if seen.binds else EVICTION if seen.evicts else ()
+    table = BINDING if seen.binds else EVICTION if seen.evicts else REPORTED
     for invariant in table:
         for text in invariant.broken(seen):
             yield invariant.name, text

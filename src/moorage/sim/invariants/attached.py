@@ -48,7 +48,7 @@ def _reaches(volume: Obj, node: Obj) -> bool:
     required = volume["spec"].get("nodeAffinity", {}).get("required")
     if required is None:
         return True
-    return any_term_selects(required["nodeSelectorTerms"], node["metadata"].get("labels", {}))
+    return any_term_selects(required["nodeSelectorTerms"], node)
 
 
 def _can_be_bound(

@@ -81,6 +81,28 @@ def _holds_promise(pod: Obj, node: str, seen: Seen) -> bool:
     )
 
 
+def _lesser_promise(seen: Seen) -> Iterable[str]:
+    """Look for a pod that kept its promise of a node that a more important one claimed later."""
+    history, pod = seen.history, seen.write.before or {}
+    node = nominated_of(pod)
+    # A write that failed may leave a promise, here as upstream.
+    if not node or node_of(pod) or not seen.undisturbed:
+        return
+    promised_ns = history.nominated_ns.get(pod["metadata"]["uid"])
+    for other in history.pods.values():
+        claimed_ns = history.nominated_ns.get(other["metadata"]["uid"])
+        if (
+            promised_ns is not None
+            and claimed_ns is not None
+            and nominated_of(other) == node
+            and not node_of(other)
+            and priority_of(pod) < priority_of(other)
+            and claimed_ns - promised_ns > seen.horizon_ns
+            and seen.settled(claimed_ns)
+        ):
+            yield f"{name_of(other)} claimed {node}, which is still promised to {name_of(pod)}"
+
+
 def _asked_resources(pod: Obj) -> set[str]:
     return {
         resource
@@ -153,15 +175,18 @@ def selects_node(pod: Obj, node: Obj) -> bool:
         return False
     affinity = (pod["spec"].get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-    return required is None or any_term_selects(required["nodeSelectorTerms"], labels)
+    return required is None or any_term_selects(required["nodeSelectorTerms"], node)
 
 
-def any_term_selects(terms: Iterable[Mapping[str, Any]], labels: Mapping[str, str]) -> bool:
-    """Return whether one of the terms of a node selector is met by labels."""
+def any_term_selects(terms: Iterable[Mapping[str, Any]], node: Obj) -> bool:
+    """Return whether a node meets one of the terms of a node selector."""
+    labels = node["metadata"].get("labels", {})
+    fields = {"metadata.name": node["metadata"]["name"]}
     return any(
         all(_holds(each, labels) for each in term.get("matchExpressions") or ())
+        and all(_holds(each, fields) for each in term.get("matchFields") or ())
         for term in terms
-        if term.get("matchExpressions")
+        if term.get("matchExpressions") or term.get("matchFields")
     )
 
 
@@ -223,3 +248,13 @@ ON_NODE: tuple[Invariant[Seen], ...] = (
     Invariant("own-pods", "Only own pods are bound.", "two schedulers, one pod", _own_pods),
     Invariant("not-leaving", "A pod that ends is not bound.", "late deletion", _not_leaving),
 )
+
+REPORTED: tuple[Invariant[Seen], ...] = (
+    Invariant(
+        "lesser-promise",
+        "A node that a pod claims is promised no more to less important pods.",
+        "a lower pod stays nominated, and keeps its room from others",
+        _lesser_promise,
+    ),
+)
+"""Rules about what a scheduler writes of a pod that waits."""

@@ -31,11 +31,14 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         The server's objects after the write.
     horizon_ns
         Age from which the writer must have seen what others wrote, nanoseconds.
+    undisturbed
+        Whether nothing delays, breaks or misbehaves.
     """
 
     write: Write
     history: History
     horizon_ns: int
+    undisturbed: bool = False
 
     @property
     def pod(self) -> Obj:

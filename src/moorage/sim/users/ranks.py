@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from moorage.sim import acts
 from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want, holder_pod, own_node, own_pod, stops_within
@@ -46,6 +48,23 @@ def _polite_pod_waits(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _claimed_by_another(plot: Plot, tag: str) -> Maker:
+    """Promise half of a node to one pod, and then all of it to a more important one."""
+    own_node(plot, tag)
+    # The younger holder is evicted first, and leaves last.
+    for number, seconds in enumerate((5, 20)):
+        fields = {"priorityClassName": "low", **stops_within(seconds)}
+        own_pod(plot, tag, f"{tag}-h{number}", cpu="1", **fields)
+    plot.now += 1.0
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-high", cpu="1", priorityClassName="high")
+        later.now += 4.0
+        own_pod(later, tag, cpu="2", priorityClassName="top")
+
+    return gift
+
+
 def _promised(plot: Plot, tag: str) -> str:
     """Promise a node's room to a pod that waits for a label; return the pod's name."""
     node = own_node(plot, tag)
@@ -60,7 +79,12 @@ def _promised(plot: Plot, tag: str) -> str:
     status = {"status": {"nominatedNodeName": node}}
     plot.patch("Pod", pod, status, subresource="status")
     plot.now += 10.0
-    own_pod(plot, tag)
+    by_name = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+    required = {"nodeSelectorTerms": [{"matchFields": by_name}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    # A scheduler asks its Filters in another way where a pod names its nodes.
+    fields: dict[str, Any] = plot.rng.choice(({}, {"affinity": affinity}))
+    own_pod(plot, tag, **fields)
     return pod
 
 
@@ -106,6 +130,7 @@ def _bound_again(plot: Plot, tag: str) -> Maker:
 RANKS: tuple[Want, ...] = (
     _victim,
     _nominated_goes,
+    _claimed_by_another,
     _never_preempts,
     _polite_pod_waits,
     _promised_pod_goes,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage.sim.errand import LABEL
 from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want, own_node, own_pod
 from moorage.testing.builders import Manifest
@@ -159,6 +160,24 @@ def _two_for_one_volume(plot: Plot, tag: str) -> Maker:
     return lambda later: later.create(_volume(f"{tag}-vb", tag, tag))
 
 
+def _volume_held_in_vain(plot: Plot, tag: str) -> Maker:
+    """Let the errand of a pod with a claim fail, which leaves its volume to another claim."""
+    own_node(plot, tag)
+    plot.create(_class(tag, provisioner=_NONE))
+    for each in "ab":
+        plot.create(_claim(f"{tag}-c{each}", tag))
+    plot.create(_volume(f"{tag}-v", tag, tag))
+
+    def gift(later: Plot) -> None:
+        fields: dict[str, Any] = {"cpu": "100m"}
+        mounts = _mounting(f"{tag}-ca")
+        own_pod(later, tag, f"{tag}-h", labels={LABEL: tag}, volumes=mounts, **fields)
+        later.now += 3.0
+        own_pod(later, tag, volumes=_mounting(f"{tag}-cb"), **fields)
+
+    return gift
+
+
 def _csi_node(node: str, count: int) -> Manifest:
     return {
         "apiVersion": "storage.k8s.io/v1",
@@ -272,3 +291,6 @@ STORED: tuple[Want, ...] = (
     _slice_grows,
 )
 """The things of storage and devices that a pod can wait for."""
+
+STORED_ERRANDS: tuple[Want, ...] = (_volume_held_in_vain,)
+"""The things of storage that go free when the plugin Errand turns a pod away."""
