@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from moorage.sim.invariants.evictions import EVICTION
 from moorage.sim.invariants.kept import KEPT
 from moorage.sim.invariants.on_node import REPORTED
 from moorage.sim.invariants.seen import Seen
+from moorage.sim.invariants.waiting import WAITING
 from moorage.sim.served import Served
 from moorage.sim.turns import InTurn
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
@@ -382,3 +384,21 @@ def test_a_scheduler_is_not_blamed_for_what_it_could_not_know() -> None:
     assert list(broken_by(binding(a_pod("p", "n1", cpu="2"), past))) == []
     past.placed["q"] = Placed(LATER - NS_PER_SECOND, "scheduler-1.1")
     assert [name for name, _ in broken_by(binding(a_pod("p", "n1", cpu="2"), past))] == ["room"]
+
+
+@pytest.mark.parametrize("called_off", [False, True])
+def test_a_gang_may_lack_a_member_whose_place_was_taken_before_it_was_bound(
+    called_off: bool,
+) -> None:
+    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
+    past = history(a_pod("p", "n1", **member), a_pod("q", **member))
+    past.excused_groups = set()
+    group = of_default("g", spec={"schedulingPolicy": {"gang": {"minCount": 2}}})
+    stored(past, "podgroups.scheduling.k8s.io", group)
+    if called_off:
+        told = {"reason": "Preempted", "involvedObject": {"uid": "q"}}
+        stored(past, "events", of_default("e", **told))
+    (gangs,) = [each for each in WAITING if each.name == "gangs"]
+    broken = [] if called_off else ["group default/g: 1 of 2 pods have a node"]
+    cluster: Any = SimpleNamespace(history=past)
+    assert list(gangs.broken(cluster)) == broken

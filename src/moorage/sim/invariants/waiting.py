@@ -169,16 +169,25 @@ def _alone(pod: Obj) -> bool:
 
 
 def _gangs(cluster: SimCluster) -> Iterable[str]:
-    """Look for a gang that has never been whole and has a pod on a node."""
+    """Look for a gang that has never been whole and has a pod on a node.
+
+    A pod of higher priority may take the place of one member before that member is bound.
+    """
     history = cluster.history
+    called_off = {
+        each["involvedObject"].get("uid")
+        for each in history.objects(CORE_EVENTS.qualified).values()
+        if each.get("reason") == "Preempted"
+    }
     for (namespace, name), group in history.objects(POD_GROUPS.qualified).items():
         least = group["spec"].get("schedulingPolicy", {}).get("gang", {}).get("minCount", 0)
         key = f"{namespace}/{name}"
         if key in history.excused_groups:
             continue
-        placed_count = sum(
-            bool(node_of(pod)) for pod in history.pods.values() if group_of(pod) == key
-        )
+        members = [pod for pod in history.pods.values() if group_of(pod) == key]
+        placed_count = sum(bool(node_of(pod)) for pod in members)
+        if any(pod["metadata"]["uid"] in called_off for pod in members):
+            continue
         if 0 < placed_count < least:
             yield f"group {key}: {placed_count} of {least} pods have a node"
 
