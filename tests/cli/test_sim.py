@@ -8,7 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from moorage.sim.acts import Create, Script
+from moorage.cli.sim import hunting
+from moorage.sim.acts import AnyAct, Create, Script
+from moorage.sim.course import play
+from moorage.sim.hunt import Found
+from moorage.sim.invariants.invariant import Breach
+from moorage.sim.scenarios import SCENARIOS
+from moorage.sim.users.strikes import FAULT_KINDS
 from moorage.testing.builders import node_manifest, pod_manifest
 from tests.cli.conftest import Type
 
@@ -54,6 +60,45 @@ def test_the_trace_of_one_pod_begins_with_its_creation(bare: Type, pod: str) -> 
         ["scheduler-0.1", "POST", f"{path}/p3/binding", "->", "201"],
     ]
     assert {path for _, _, path, *_ in told[1:]} == {f"{path}/p3/binding", f"{path}/p3/status"}
+
+
+@pytest.mark.parametrize("command", ["run", "hunt"])
+def test_the_help_names_every_scenario_and_fault(bare: Type, command: str) -> None:
+    text = " ".join(bare("sim", command, "--help").stdout.split())
+    *names, last = SCENARIOS
+    assert f"Users and faults to draw: {', '.join(names)} or {last}" in text
+    assert f"with commas: {', '.join(FAULT_KINDS)}; none" in text
+
+
+def test_a_script_is_kept_at_once_and_then_made_shorter(
+    bare: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acts: list[AnyAct] = [
+        Create(at=1.0 + number, object=pod_manifest(f"p{number}")) for number in range(8)
+    ]
+    whole = Script(seed=3, replicas=1, nodes=[node_manifest("n1")], acts=acts, rest_seconds=1.0)
+    breach = Breach("room", 1.0, "too full")
+    outcome = msgspec.structs.replace(play(whole), breaches=(breach,))
+    kept: list[int] = []
+
+    def played(script: Script) -> object:
+        kept.append(len(json.loads(Path("found/room-3.json").read_text())["acts"]))
+        needed = acts[5] in script.acts
+        return msgspec.structs.replace(outcome, breaches=(breach,) if needed else ())
+
+    found = Found(script=whole, outcome=outcome, new=1)
+    monkeypatch.setattr(hunting, "hunt", lambda *args, **more: iter([found]))
+    monkeypatch.setattr(hunting, "play", played)
+    result = bare("sim", "hunt", "--runs", "1", "--keep", "found")
+    assert result.exit_code == 1
+    assert set(kept) == {8}
+    short = json.loads(Path("found/room-3.json").read_text())["acts"]
+    assert [act["object"]["metadata"]["name"] for act in short] == ["p5"]
+    assert result.stderr.splitlines() == [
+        "note: seed 3 breaks room: too full",
+        "note: found/room-3.json: 8 acts break room; made shorter now",
+        "note: found/room-3.json: 1 acts break room",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from moorage.cli.options import output_option
 from moorage.cli.render import Form, show, show_note
 
 if TYPE_CHECKING:
+    from moorage.cli.sim.hunting import Broken, Hunt
     from moorage.sim.acts import Script
     from moorage.sim.course import Outcome
     from moorage.sim.hunt import Found
@@ -35,6 +36,10 @@ Exit codes:
 """
 
 
+# A try to make a script shorter plays it, which takes seconds.
+_TOLD_TRIES = 10
+
+
 @click.group(cls=CommandGroup, epilog=_EPILOG)
 def sim() -> None:
     """Play a whole cluster with faults in one process, the same for the same seed."""
@@ -48,8 +53,8 @@ def _scenario_option(default: str) -> Callable[[Callable[..., None]], Callable[.
         default=default,
         show_default=True,
         metavar="NAME",
-        help="Users and faults to draw: calm, wants, late, wire, leaders, quotas, operations, "
-        f"extenders, disk or mixed{more}.",
+        help="Users and faults to draw: calm, wants, few, late, wire, leaders, quotas, "
+        f"operations, extenders, disk or mixed{more}.",
     )
 
 
@@ -168,7 +173,7 @@ def replay(*, file: Path, pod: str, output: Form) -> None:
     type=click.Path(path_type=Path, file_okay=False),
     default=None,
     metavar="DIR",
-    help="Write each script that breaks something there, made shorter.",
+    help="Write each script that breaks something there, and then make it shorter.",
 )
 @click.option("--first", is_flag=True, help="End at the first script that breaks something.")
 @output_option()
@@ -201,17 +206,32 @@ def hunt(  # noqa: PLR0913 - one keyword for each option
         if first and found.outcome.breaches:
             break
     report = hunting.report()
-    for broken in report.broken:
-        if keep is None:
-            break
-        script = hunting.shortened(broken)
-        keep.mkdir(parents=True, exist_ok=True)
-        path = keep / f"{broken.invariant}-{script.seed}.json"
-        _write(script, path)
-        show_note(f"{path}: {len(script.acts)} acts break {broken.invariant}")
+    if keep is not None:
+        for broken in report.broken:
+            _keep(hunting, broken, keep)
     show(output, report, text=report.text)
     if report.broken:
         sys.exit(1)
+
+
+def _keep(hunting: Hunt, broken: Broken, folder: Path) -> None:
+    """Write the script at once, and again when it has been made shorter."""
+    script = hunting.script(broken)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UsageError(f"{folder} cannot be made: {problem.strerror}") from problem
+    path = folder / f"{broken.invariant}-{script.seed}.json"
+    _write(script, path)
+    show_note(f"{path}: {len(script.acts)} acts break {broken.invariant}; made shorter now")
+
+    def tell(tries: int, left: int) -> None:
+        if tries % _TOLD_TRIES == 0:
+            show_note(f"{path}: {left} acts after {tries} tries")
+
+    script = hunting.shortened(broken, on_try=tell)
+    _write(script, path)
+    show_note(f"{path}: {len(script.acts)} acts break {broken.invariant}")
 
 
 def _tell(found: Found) -> None:

@@ -11,7 +11,7 @@ from moorage.sim.acts import Script
 from moorage.sim.course import play
 from moorage.sim.hunt import Found, Steering, hunt
 from moorage.sim.scenarios import Scenario
-from moorage.sim.shrink import shrunk
+from moorage.sim.shrink import OnTry, shrunk
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,13 +121,17 @@ class Hunt:
                     seconds=self._seconds,
                 )
 
-    def shortened(self, broken: Broken) -> Script:
-        """Return a short script that still breaks an invariant."""
+    def script(self, broken: Broken) -> Script:
+        """Return the first script that broke an invariant."""
+        return self._scripts[broken.invariant]
+
+    def shortened(self, broken: Broken, *, on_try: OnTry) -> Script:
+        """Return a short script that still breaks an invariant; `on_try` is told of each try."""
 
         def breaks(script: Script) -> bool:
             return any(each.invariant == broken.invariant for each in play(script).breaches)
 
-        return shrunk(self._scripts[broken.invariant], breaks)
+        return shrunk(self._scripts[broken.invariant], breaks, on_try=on_try)
 
     def report(self) -> Report:
         """Return the result so far."""

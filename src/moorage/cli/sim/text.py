@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from moorage.sim.acts import Crash, FullDisk, Jump, Kill, Outage, Script, Stop
+from moorage.sim.acts import FAULTS, Disturb, Script
 from moorage.sim.course import Outcome
 from moorage.sim.invariants.invariant import Breach
 
 # Of one invariant, so many breaches are shown: the first says most.
 _SHOWN = 3
-_FAULTS = (
-    Stop,
-    Kill,
-    Jump,
-    Outage,
-    Crash,
-    FullDisk,
-)  # faults that strike once; those of a connection are counted
+# Faults that strike once; those of a connection are counted.
+_FAULTS = tuple(kind for kind in FAULTS if kind is not Disturb)
 
 
 def summary(script: Script, outcome: Outcome) -> str:
