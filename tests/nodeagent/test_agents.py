@@ -16,6 +16,7 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.base.errors import UnauthorizedError
 from moorage.base.rng import Streams
+from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.pod_life import PodLife
@@ -154,6 +155,32 @@ def test_a_node_that_was_taken_for_dead_says_within_ten_seconds_that_it_is_ready
     ]
     assert ready["status"] == "True"
     assert api.calls.count("PATCH /api/v1/nodes/node-01/status") == 1
+
+
+def test_a_node_that_is_taken_for_dead_during_a_heartbeat_says_soon_that_it_is_ready():
+    """The heartbeat was made before the doubt, and its answer comes after the watch told of both."""
+
+    class Doubtful(MemoryApi):
+        doubted = False
+
+        async def request(self, call: Call) -> Answer:
+            if call.path != "/api/v1/nodes/node-01/status" or self.doubted:
+                return await super().request(call)
+            self.doubted = True
+            doubts = [{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}]
+            self.change("nodes", "", "node-01", {"status": {"conditions": doubts}})
+            answer = await super().request(call)
+            await aio.sleep(1)
+            return answer
+
+    async def scene(api: MemoryApi) -> None:
+        while not api.doubted:
+            await aio.sleep(1)
+        await aio.sleep(12)
+
+    api = play(scene, api=Doubtful(), nodes=1)
+    conditions = api.get("nodes", "node-01", "")["status"]["conditions"]
+    assert [each["status"] for each in conditions if each["type"] == "Ready"] == ["True"]
 
 
 def test_a_lost_lease_is_made_again():

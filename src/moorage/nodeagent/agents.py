@@ -433,14 +433,13 @@ class NodeAgents:
         if name not in self._nodes:
             return  # deleted since
         patch = node_bodies.heartbeat_patch(self._nodes[name], now_ns=self._clock.now_ns())
-        next_seconds = _COMPARE_SECONDS
+        # Set before the answer comes: a doubt that is told meanwhile must find the timer.
+        self._set_timer(name, _HEARTBEAT, _HEARTBEAT_SECONDS)
         try:
             await self._patch_status(name, patch)
-            next_seconds = _HEARTBEAT_SECONDS
         except MoorageError as error:
             _log.info("heartbeat of %s: %s", name, error)
-        finally:
-            self._set_timer(name, _HEARTBEAT, next_seconds)
+            self._set_timer(name, _HEARTBEAT, _COMPARE_SECONDS)
 
     async def _patch_status(self, name: str, patch: Mapping[str, object]) -> None:
         try:
