@@ -158,7 +158,7 @@ def test_a_node_that_was_taken_for_dead_says_within_ten_seconds_that_it_is_ready
 
 
 def test_a_node_that_is_taken_for_dead_during_a_heartbeat_says_soon_that_it_is_ready():
-    """The heartbeat was made before the doubt, and its answer comes after the watch told of both."""
+    """The heartbeat was made before the doubt; its answer comes after the watch told of both."""
 
     class Doubtful(MemoryApi):
         doubted = False

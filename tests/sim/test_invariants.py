@@ -402,3 +402,19 @@ def test_a_gang_may_lack_a_member_whose_place_was_taken_before_it_was_bound(
     broken = [] if called_off else ["group default/g: 1 of 2 pods have a node"]
     cluster: Any = SimpleNamespace(history=past)
     assert list(gangs.broken(cluster)) == broken
+
+
+def test_room_that_is_kept_for_a_pod_held_back_since_proves_no_lost_wakeup() -> None:
+    """A scheduler that has just been started does not know the promise."""
+    promised = a_pod("p")
+    promised["status"] = {"nominatedNodeName": "n1"}
+    held_back = SimpleNamespace(pod=SimpleNamespace(uid="p"), gating_reasons=("gang",))
+    pending = SimpleNamespace(gated=[held_back])
+    core = SimpleNamespace(queue=SimpleNamespace(pending=lambda: pending))
+    leader = SimpleNamespace(leading=True, runs=True, scheduler=SimpleNamespace(core=core))
+    cluster: Any = SimpleNamespace(
+        history=history(promised, a_pod("q")),
+        replicas={"scheduler-0": leader},
+    )
+    (lost,) = [each for each in WAITING if each.name == "no-lost-wakeup"]
+    assert list(lost.broken(cluster)) == []

@@ -14,7 +14,7 @@ from moorage.sim import acts
 from moorage.sim.acts import AnyAct, Script
 from moorage.sim.administrator import Autoscaler, drain
 from moorage.sim.cluster import SimCluster
-from moorage.sim.history import Obj, Write, group_of, name_of
+from moorage.sim.history import Obj, Write, group_of, name_of, nominated_of
 from moorage.sim.invariants.at_rest import broken_at_rest
 from moorage.sim.invariants.at_writes import broken_by, broken_by_server
 from moorage.sim.invariants.inside import INSIDE
@@ -176,7 +176,7 @@ class _Course:
     def _look_between(self) -> None:
         """Look for lost wake-ups, unless something is still to happen by itself."""
         pods = self._cluster.history.pods.values()
-        nominated = any(pod.get("status", {}).get("nominatedNodeName") for pod in pods)
+        nominated = any(map(nominated_of, pods))
         if self._breaches or self._moody or nominated or any(map(is_leaving, pods)):
             return
         for invariant in PLACED:

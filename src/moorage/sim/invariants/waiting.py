@@ -16,7 +16,16 @@ from moorage.api.resources import (
 from moorage.base.rng import Streams
 from moorage.sim.cluster import SimCluster
 from moorage.sim.errand import LABEL as ERRAND
-from moorage.sim.history import History, Obj, group_of, is_finished, name_of, node_of, priority_of
+from moorage.sim.history import (
+    History,
+    Obj,
+    group_of,
+    is_finished,
+    name_of,
+    node_of,
+    nominated_of,
+    priority_of,
+)
 from moorage.sim.invariants.at_writes import fits
 from moorage.sim.invariants.inside import leaders
 from moorage.sim.invariants.invariant import Invariant
@@ -41,12 +50,7 @@ def waiting(cluster: SimCluster) -> Iterator[Obj]:
 
 
 def _explained(cluster: SimCluster) -> Iterable[str]:
-    gated = {
-        each.pod.uid
-        for scheduler in leaders(cluster)
-        for each in scheduler.core.queue.pending().gated
-        if each.gating_reasons
-    }
+    gated = _held_back(cluster)
     for pod in waiting(cluster):
         if pod["metadata"]["uid"] in gated:
             continue  # as upstream, only the queue knows why PreEnqueue keeps a pod out
@@ -58,6 +62,16 @@ def _explained(cluster: SimCluster) -> Iterable[str]:
         told = found and found[0].get("message") and found[0].get("reason")
         if not told and not _group_says(cluster, pod):
             yield f"{name_of(pod)} waits, and nothing says why: {pod.get('status')}"
+
+
+def _held_back(cluster: SimCluster) -> set[str]:
+    """Return the uids of the pods that PreEnqueue keeps out of the leader's queue."""
+    return {
+        each.pod.uid
+        for scheduler in leaders(cluster)
+        for each in scheduler.core.queue.pending().gated
+        if each.gating_reasons
+    }
 
 
 def _group_says(cluster: SimCluster, pod: Obj) -> bool:
@@ -75,7 +89,11 @@ def _group_says(cluster: SimCluster, pod: Obj) -> bool:
 
 def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
     """Let a scheduler that has just been started decide about the same objects."""
-    if not any(True for _ in waiting(cluster)):
+    held_back = _held_back(cluster)
+    nominated = [pod["metadata"]["uid"] for pod in waiting(cluster) if nominated_of(pod)]
+    if not any(True for _ in waiting(cluster)) or held_back.intersection(nominated):
+        # A scheduler keeps the room that it promised to a pod that PreEnqueue has held back since,
+        # as upstream; one that has just been started does not know the promise.
         return
     objects = Objects()
     shelves = cluster.served.store.shelves()
@@ -106,7 +124,7 @@ def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
 
 def _fits_nowhere(cluster: SimCluster) -> Iterable[str]:
     """Ask the rules of this room, which no scheduler shares, for a node for each waiting pod."""
-    if any(pod.get("status", {}).get("nominatedNodeName") for pod in waiting(cluster)):
+    if any(nominated_of(pod) for pod in waiting(cluster)):
         return  # room may be kept for the nominated pod
     for pod in waiting(cluster):
         if not _alone(pod) or _unheard(cluster.history, pod):
