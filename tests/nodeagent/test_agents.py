@@ -173,12 +173,14 @@ def test_a_node_that_is_taken_for_dead_during_a_heartbeat_says_soon_that_it_is_r
             await aio.sleep(1)
             return answer
 
+    server = Doubtful()
+
     async def scene(api: MemoryApi) -> None:
-        while not api.doubted:
+        while not server.doubted:
             await aio.sleep(1)
         await aio.sleep(12)
 
-    api = play(scene, api=Doubtful(), nodes=1)
+    api = play(scene, api=server, nodes=1)
     conditions = api.get("nodes", "node-01", "")["status"]["conditions"]
     assert [each["status"] for each in conditions if each["type"] == "Ready"] == ["True"]
 

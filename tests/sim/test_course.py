@@ -57,6 +57,31 @@ def test_a_scheduler_need_not_have_heard_of_a_resize() -> None:
     assert outcome.struck["watch-slow"] > 0
 
 
+def test_a_look_between_waits_until_a_scheduler_has_heard_of_everything() -> None:
+    script = Script(
+        seed=1,
+        replicas=1,
+        nodes=[node_manifest("n1", cpu="2")],
+        acts=[
+            acts.Disturb(at=5.0, process="scheduler-0", fault="watch-slow", rate=1.0, seconds=3.0),
+            *[acts.Create(at=6.0, object=pod_manifest(f"p{i}", cpu="100m")) for i in range(5)],
+            acts.Look(at=6.1),
+            acts.Look(at=8.1),
+        ],
+        rest_seconds=20.0,
+    )
+    assert told(play(script)) == ""
+
+
+def test_a_scheduler_that_is_told_twice_to_end_leaves_its_lease() -> None:
+    ends: list[acts.AnyAct] = [
+        acts.Kill(at=at, process="scheduler-0", signal="TERM", seconds=5.0)
+        for at in (12.0, 12.0001)
+    ]
+    nodes = [node_manifest("n1", cpu="2")]
+    assert told(play(Script(seed=1, replicas=1, nodes=nodes, acts=ends, rest_seconds=20.0))) == ""
+
+
 @pytest.mark.parametrize("ungated", [12.2, 45.0])
 @pytest.mark.parametrize("signal", ["TERM", "KILL"])
 def test_a_gang_is_bound_by_the_next_leader_once_its_gate_is_gone(

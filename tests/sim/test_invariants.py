@@ -6,6 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.base import aio
@@ -309,6 +310,18 @@ def test_each_rule_of_the_server_can_be_broken(name: str) -> None:
         assert [broken for broken, _ in broken_by_server(write)] == [name]
 
 
+@pytest.mark.parametrize(
+    ("state", "broken"), [({"running": {}}, []), ({"terminated": {}}, ["end-kept"])]
+)
+def test_a_node_may_report_late_about_a_pod_that_a_user_ended(
+    state: dict[str, Any], broken: list[str]
+) -> None:
+    ended = {"phase": "Succeeded", "containerStatuses": [{"name": "main", "state": state}]}
+    revived = changed({**a_pod("p", "n1"), "status": ended}, a_pod("p", "n1"))
+    by_agent = msgspec.structs.replace(revived, by="nodes")
+    assert [name for name, _ in broken_by_server(by_agent)] == broken
+
+
 def test_a_pod_that_gets_a_node_breaks_no_rule_of_the_server() -> None:
     assert list(broken_by_server(changed(a_pod("p"), a_pod("p", "n1")))) == []
 
@@ -418,3 +431,16 @@ def test_room_that_is_kept_for_a_pod_held_back_since_proves_no_lost_wakeup() -> 
     )
     (lost,) = [each for each in WAITING if each.name == "no-lost-wakeup"]
     assert list(lost.broken(cluster)) == []
+
+
+@pytest.mark.parametrize("undisturbed", [False, True])
+def test_a_faulty_connection_may_hide_the_change_of_a_node(undisturbed: bool) -> None:
+    """A change of a node wakes no pod that another's anti-affinity keeps away, as upstream."""
+    apart = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "zone"}
+    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
+    past = history(a_pod("q", "n1", affinity=rules), a_pod("p", labels={"app": "a"}))
+    past.node_changed_ns["n2"], past.popped_ns["p"] = NS_PER_SECOND, 6 * NS_PER_SECOND
+    (fits_nowhere,) = [each for each in WAITING if each.name == "fits-nowhere"]
+    cluster: Any = SimpleNamespace(history=past, undisturbed=undisturbed)
+    broken = ["default/p waits, and n2 has room for it"] if undisturbed else []
+    assert list(fits_nowhere.broken(cluster)) == broken

@@ -315,9 +315,9 @@ class SimCluster:
         self._dead.append(replica.process)
 
     def end(self, name: str) -> None:
-        """Ask a scheduler to end, as by SIGTERM."""
+        """Ask a scheduler to end, as by SIGTERM; one that ends already is not told again."""
         replica = self.replicas[name]
-        if replica.task is not None:
+        if replica.task is not None and not replica.task.cancelling():
             if replica.leading and not replica.weather.spells(self.clock.monotonic_ns()):
                 ends = partial(self._look_at_lease, replica, replica.identity)
                 replica.task.add_done_callback(ends)

@@ -179,6 +179,10 @@ class _Course:
         nominated = any(map(nominated_of, pods))
         if self._breaches or self._moody or nominated or any(map(is_leaving, pods)):
             return
+        now_ns = self._clock.monotonic_ns()
+        weathers = self._cluster.weathers.values()
+        if any(each.spells(now_ns) or each.blind_ns(now_ns) for each in weathers):
+            return
         for invariant in PLACED:
             for text in invariant.broken(self._cluster):
                 self._breaches.append(Breach(invariant.name, self._seconds, text))

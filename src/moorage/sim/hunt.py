@@ -6,7 +6,6 @@ import multiprocessing
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from itertools import count
 
 import msgspec
 
@@ -18,6 +17,10 @@ from moorage.sim.scenarios import Scenario
 
 # Scripts that led somewhere new, kept to be varied; a guess.
 _KEPT = 200
+
+# Scripts that one process plays. Records of attempts are hidden from Python's collector, and lead
+# back to their scheduler: 8 MB a script stay, as measured on 2026-11-24.
+_PLAYED_MOST = 50
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,23 +104,18 @@ def hunt(
     steering
         Chooses the scripts.
     jobs
-        Number of processes; with 1 the scripts are played in this process.
+        Number of processes.
     clock, seconds
         No script is begun after so many seconds of this clock; None for no limit.
     runs
         Number of scripts; None for no limit.
     """
     end_ns = None if seconds is None else clock.monotonic_ns() + round(seconds * NS_PER_SECOND)
-    if jobs == 1:
-        for _ in count() if runs is None else range(runs):
-            if end_ns is not None and clock.monotonic_ns() >= end_ns:
-                return
-            script = steering.next()
-            outcome = msgspec.structs.replace(play(script), lines=())
-            yield Found(script=script, outcome=outcome, new=steering.learn(script, outcome))
-        return
     with ProcessPoolExecutor(
-        jobs, mp_context=multiprocessing.get_context("spawn"), initializer=_begin
+        jobs,
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_begin,
+        max_tasks_per_child=_PLAYED_MOST,
     ) as pool:
         running: dict[Future[bytes], Script] = {}
         begun = 0

@@ -22,7 +22,9 @@ def _end(write: Write) -> Iterable[str]:
         return
     if is_leaving(write.before) and not is_leaving(write.now):
         yield f"{name_of(write.now)} is no longer being deleted"
-    if is_finished(write.before) and not is_finished(write.now) and not _lost_its_node(write):
+    if not is_finished(write.before) or is_finished(write.now):
+        return
+    if not _lost_its_node(write) and not _ended_by_a_user(write):
         yield f"{name_of(write.now)} had finished, and has not"
 
 
@@ -31,6 +33,12 @@ def _lost_its_node(write: Write) -> bool:
     conditions = (write.before or {}).get("status", {}).get("conditions") or ()
     collected = any(each.get("reason") == "DeletionByPodGC" for each in conditions)
     return collected and write.by == "nodes"
+
+
+def _ended_by_a_user(write: Write) -> bool:
+    """Whether a report of a node was under way when a user said that the pod had finished."""
+    statuses = (write.before or {}).get("status", {}).get("containerStatuses") or ()
+    return write.by == "nodes" and not any("terminated" in each["state"] for each in statuses)
 
 
 def _identity(write: Write) -> Iterable[str]:

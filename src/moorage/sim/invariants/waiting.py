@@ -13,11 +13,11 @@ from moorage.api.resources import (
     POD_GROUPS,
     RESOURCES,
 )
+from moorage.base.clock import NS_PER_SECOND
 from moorage.base.rng import Streams
 from moorage.sim.cluster import SimCluster
 from moorage.sim.errand import LABEL as ERRAND
 from moorage.sim.history import (
-    History,
     Obj,
     group_of,
     is_finished,
@@ -39,6 +39,9 @@ from moorage.what_if.world import World
 
 _UNREAD = (CORE_EVENTS, EVENTS, LEASES)
 _CUSTOM = (ELASTIC_QUOTAS, COSCHEDULING_POD_GROUPS)
+
+# A broken connection hides a change from a scheduler for so long: see `moorage.sim.faults`.
+_HIDDEN_NS = 60 * NS_PER_SECOND
 
 
 def waiting(cluster: SimCluster) -> Iterator[Obj]:
@@ -118,7 +121,7 @@ def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
         return
     names = {pod.uid: pod.full_name for pod in objects.pending_pods}
     for uid in pending:
-        if uid in rehearsal.bound and not _unheard(cluster.history, cluster.history.pods[uid]):
+        if uid in rehearsal.bound and not _unheard(cluster, cluster.history.pods[uid]):
             yield f"{names[uid]} waits, and a scheduler that has just been started places it"
 
 
@@ -127,35 +130,40 @@ def _fits_nowhere(cluster: SimCluster) -> Iterable[str]:
     if any(nominated_of(pod) for pod in waiting(cluster)):
         return  # room may be kept for the nominated pod
     for pod in waiting(cluster):
-        if not _alone(pod) or _unheard(cluster.history, pod):
+        if not _alone(pod) or _unheard(cluster, pod):
             continue
         for node in cluster.history.nodes:
             if fits(placed(pod, node, cluster.history)):
                 yield f"{name_of(pod)} waits, and {node} has room for it"
 
 
-def _unheard(history: History, pod: Obj) -> bool:
+def _unheard(cluster: SimCluster, pod: Obj) -> bool:
     """Return whether room may have come by a change that wakes nobody, here as upstream.
 
     A pod that another one keeps away by its anti-affinity is not woken when a node changes
     (kubernetes v1.36 ``pkg/scheduler/framework/plugins/interpodaffinity/plugin.go``).
     """
-    changed_ns = max(history.node_changed_ns.values(), default=0)
-    return changed_ns >= history.popped_ns.get(pod["metadata"]["uid"], 0) and any(
+    return _nodes_changed_since(cluster, pod) and any(
         selects(term, pod, of=other)
-        for other in history.pods.values()
+        for other in cluster.history.pods.values()
         for term in terms(other, "podAntiAffinity")
         if node_of(other)
     )
 
 
+def _nodes_changed_since(cluster: SimCluster, pod: Obj) -> bool:
+    """Return whether the last attempt for a pod may have missed a change of a node."""
+    tried_ns = cluster.history.popped_ns.get(pod["metadata"]["uid"], 0)
+    hidden_ns = 0 if cluster.undisturbed else _HIDDEN_NS
+    return max(cluster.history.node_changed_ns.values(), default=0) + hidden_ns >= tried_ns
+
+
 def _preempts(cluster: SimCluster) -> Iterable[str]:
     """Look for a node on which a waiting pod fits once pods of lower priority are gone."""
-    changed_ns = max(cluster.history.node_changed_ns.values(), default=0)
     for pod in waiting(cluster):
         if pod["spec"].get("preemptionPolicy") == "Never" or not _alone(pod):
             continue
-        if cluster.history.popped_ns.get(pod["metadata"]["uid"], 0) < changed_ns:
+        if _nodes_changed_since(cluster, pod):
             continue
         for node in cluster.history.nodes:
             lower = [
