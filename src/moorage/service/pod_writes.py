@@ -22,6 +22,9 @@ from moorage.client.writes import Client
 
 _log = logging.getLogger(__name__)
 
+# Compared with it, everything is written: no node has this name.
+_UNKNOWN = PodStatus(nominated_node_name="?")
+
 
 def reference(pod: Pod) -> ObjectReference:
     """Return the reference Events and calls use for a pod."""
@@ -63,6 +66,9 @@ class PodWrites:
         self._tasks = tasks
         self._last: dict[str, asyncio.Task[None]] = {}
         self._overlay: dict[str, PodStatus] = {}
+        self._written: dict[str, PodStatus] = {}
+        # What the server has by the last answer, until the watch shows it. A patch tells only what
+        # differs, so it must not count on an earlier one that failed.
 
     def after_earlier(
         self, uid: str, write: Callable[[], Awaitable[None]], *, name: str
@@ -95,11 +101,15 @@ class PodWrites:
     def seen(self, pod: Pod) -> None:
         """Note that the watch showed the pod; writes still on their way stay in hand."""
         if pod.metadata.uid not in self._last:
-            self._overlay.pop(pod.metadata.uid, None)
+            self._forget(pod.metadata.uid)
 
     def gone(self, pod: Pod) -> None:
         """Forget a pod that was deleted."""
-        self._overlay.pop(pod.metadata.uid, None)
+        self._forget(pod.metadata.uid)
+
+    def _forget(self, uid: str) -> None:
+        self._overlay.pop(uid, None)
+        self._written.pop(uid, None)
 
     def report_status(
         self, pod: Pod, condition: Condition | None, *, nominated: str | None
@@ -120,27 +130,32 @@ class PodWrites:
         if condition is not None:
             now = rfc3339(self._clock.now_ns())
             changed = changed_condition(status.conditions, condition, now=now)
-        conditions = () if changed is None else (changed,)
-        body = status_patch(status, conditions=conditions, nominated_node_name=nominated)
-        if body is None:
+        change = _Change(status, changed, nominated)
+        if change.since(status) is None:
             return
-        self._overlay[pod.metadata.uid] = _patched(status, changed, nominated)
-        target = reference(pod)
+        self._overlay[pod.metadata.uid] = change.after
         self.after_earlier(
-            pod.metadata.uid, lambda: self._patch(target, body), name=f"status {pod.key}"
+            pod.metadata.uid, lambda: self._patch(pod, change), name=f"status {pod.key}"
         )
 
-    async def _patch(self, target: ObjectReference, body: bytes) -> None:
+    async def _patch(self, pod: Pod, change: _Change) -> None:
+        target, uid = reference(pod), pod.metadata.uid
+        body = change.since(self._written.get(uid, pod.status))
+        if body is None:
+            return  # an earlier patch was not written, and so there is nothing to take back
         try:
             await self._client.patch_pod_status(target, body)
         except NotFoundError:
-            self._overlay.pop(target.uid, None)
+            self._forget(uid)
         except MoorageError as problem:
             # The next attempt writes the status again; a status is a report, not a decision.
-            self._overlay.pop(target.uid, None)
+            self._overlay.pop(uid, None)
+            self._written[uid] = _UNKNOWN  # the answer may be what was lost
             _log.warning(
                 "status of pod %s/%s was not written: %s", target.namespace, target.name, problem
             )
+        else:
+            self._written[uid] = change.after
 
     def _ended(self, uid: str, task: asyncio.Task[None]) -> None:
         if self._last.get(uid) is task:
@@ -155,9 +170,41 @@ async def _chained(
     await write()
 
 
-def _patched(status: PodStatus, changed: Condition | None, nominated: str | None) -> PodStatus:
-    conditions = status.conditions
-    if changed is not None:
-        conditions = with_condition(conditions, changed)
-    name = status.nominated_node_name if nominated is None else nominated
-    return msgspec.structs.replace(status, conditions=conditions, nominated_node_name=name)
+class _Change:
+    """A change of a pod's status that is written once earlier ones have ended.
+
+    Parameters
+    ----------
+    before
+        The status in hand.
+    condition
+        The condition to set, with its transition time; None for none.
+    nominated
+        Node to nominate, "" to clear, None to leave it alone.
+
+    Attributes
+    ----------
+    after
+        The status in hand with the change.
+    """
+
+    def __init__(
+        self, before: PodStatus, condition: Condition | None, nominated: str | None
+    ) -> None:
+        conditions = before.conditions
+        if condition is not None:
+            conditions = with_condition(conditions, condition)
+        name = before.nominated_node_name if nominated is None else nominated
+        self.after = msgspec.structs.replace(
+            before, conditions=conditions, nominated_node_name=name
+        )
+        self._set = () if condition is None else (condition,)
+        self._nominated = nominated
+        self._before = before
+        self._body = status_patch(before, conditions=self._set, nominated_node_name=nominated)
+
+    def since(self, status: PodStatus) -> bytes | None:
+        """Return the body that makes the change to a status; None if nothing would change."""
+        if status is self._before:
+            return self._body
+        return status_patch(status, conditions=self._set, nominated_node_name=self._nominated)
