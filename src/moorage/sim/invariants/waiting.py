@@ -60,7 +60,7 @@ def _explained(cluster: SimCluster) -> Iterable[str]:
         found = [
             each
             for each in pod.get("status", {}).get("conditions") or ()
-            if each["type"] == "PodScheduled" and each["status"] == "False"
+            if each["type"] == "PodScheduled" and each.get("status") == "False"
         ]
         told = found and found[0].get("message") and found[0].get("reason")
         if not told and not _group_says(cluster, pod):

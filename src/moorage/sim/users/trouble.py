@@ -87,6 +87,31 @@ def _deaf_binding(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _binding_in_vain(plot: Plot, tag: str) -> Maker:
+    """Let a binding fail whose node is no longer right, and leave the room to a pod that waits."""
+    mark = f"{tag}-ready"
+    node = own_node(plot, tag, labels={mark: "yes"})
+
+    def gift(later: Plot) -> None:
+        faults: tuple[WireFault, ...] = ("slow", "error-500")
+        for number in range(later.replicas):
+            later.made += [
+                acts.Disturb(
+                    at=later.now,
+                    process=f"scheduler-{number}",
+                    fault=fault,
+                    rate=1.0,
+                    seconds=4.0,
+                )
+                for fault in faults
+            ]
+        own_pod(later, tag, f"{tag}-h", node_selector={"want": tag, mark: "yes"})
+        own_pod(later, tag)
+        later.patch("Node", node, {"metadata": {"labels": {mark: None}}}, namespace="")
+
+    return gift
+
+
 def _nominated_in_turn(plot: Plot, tag: str) -> Maker:
     """Nominate a pod, then a more important one, and let both have room in the end."""
     own_node(plot, tag)
@@ -129,6 +154,7 @@ def _slow_reports(plot: Plot, tag: str) -> Maker:
 TROUBLE: tuple[Want, ...] = (
     _stubborn_victim,
     _deaf_binding,
+    _binding_in_vain,
     _nominated_in_turn,
     _slow_reports,
 )
