@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import Literal
+from typing import Literal, TypeGuard
 
 import msgspec
 import pytest
@@ -14,9 +14,10 @@ import pytest
 from moorage.sim import acts
 from moorage.sim.acts import Script
 from moorage.sim.course import Outcome, play
-from moorage.sim.scenarios import SCENARIOS, scenario
+from moorage.sim.scenarios import ONE_BY_ONE, SCENARIOS, scenario
 from moorage.sim.users.groups import gang
 from moorage.testing.builders import node_manifest, pod_manifest
+from tests.sim.one_want import one_want
 
 
 def told(outcome: Outcome) -> str:
@@ -71,6 +72,26 @@ def test_a_look_between_waits_until_a_scheduler_has_heard_of_everything() -> Non
         rest_seconds=20.0,
     )
     assert told(play(script)) == ""
+
+
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_a_scheduler_need_not_have_heard_of_a_limit_of_volumes(seed: int) -> None:
+    (want,) = [want for _, want in ONE_BY_ONE if want.__name__ == "_limit_is_raised"]
+    script = one_want(want, seed=seed, setup="default", rest_seconds=40.0)
+    moments = {act.object["metadata"]["name"]: act.at for act in script.acts if _creates(act)}
+    at = moments["k0-p"] - 0.001
+    slow = acts.Disturb(at=at, process="scheduler-0", fault="watch-slow", rate=1.0, seconds=1.0)
+    late = [
+        msgspec.structs.replace(act, at=at)
+        if _creates(act) and act.object["kind"] == "CSINode"
+        else act
+        for act in script.acts
+    ]
+    assert told(play(msgspec.structs.replace(script, acts=[slow, *late]))) == ""
+
+
+def _creates(act: acts.AnyAct) -> TypeGuard[acts.Create]:
+    return isinstance(act, acts.Create)
 
 
 def test_a_scheduler_that_is_told_twice_to_end_leaves_its_lease() -> None:

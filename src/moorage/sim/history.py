@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.resources import ELASTIC_QUOTAS, NODES, PODS
+from moorage.api.resources import CSI_NODES, ELASTIC_QUOTAS, NODES, PODS
 from moorage.apiserver.record import Record
 from moorage.apiserver.watch_log import Change
 from moorage.base.clock import Clock
@@ -19,6 +19,8 @@ from moorage.sim.served import Served
 
 Obj = dict[str, Any]
 FINISHED = frozenset({"Succeeded", "Failed"})
+
+_FOLLOWED = (PODS, NODES, CSI_NODES, ELASTIC_QUOTAS)
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +74,8 @@ class History:
     placed
         Of each bound pod, by uid: when, and by whom.
     node_changed_ns
-        When each node last came, went, or changed in what a scheduler reads, by name.
+        When each node last came, went, or changed in what a scheduler reads, its CSINode included,
+        by name.
     ever_placed
         Uids of the pods that have got a node, those that are gone included.
     pod_gone_ns
@@ -109,7 +112,7 @@ class History:
     def __init__(self, served: Served, clock: Clock) -> None:
         self._served = served
         self._clock = clock
-        self._seen = {PODS.qualified: 0, NODES.qualified: 0, ELASTIC_QUOTAS.qualified: 0}
+        self._seen = dict.fromkeys((each.qualified for each in _FOLLOWED), 0)
         self.pods: dict[str, Obj] = {}
         self.nodes: dict[str, Obj] = {}
         self.placed: dict[str, Placed] = {}
@@ -189,6 +192,9 @@ class History:
         differs = deleted or _spec(change.record) != _spec(change.previous)
         if resource == ELASTIC_QUOTAS.qualified and differs:
             self.quota_changed_ns = self.now_ns
+        if resource == CSI_NODES.qualified and differs:
+            # It is named as its node, and says how many volumes the node takes.
+            self.node_changed_ns[change.record.decode()["metadata"]["name"]] = self.now_ns
         if resource not in (PODS.qualified, NODES.qualified):
             return []
         write = Write(
