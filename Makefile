@@ -17,7 +17,7 @@ venv: $(STAMP)  ## build .venv with the locked dependencies; PYTHON=python3.13 V
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c "import sys; sys.version_info >= (3, 11) or sys.exit('moorage needs Python 3.11 or newer: make PYTHON=python3.12')"
-	$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock
+	$(PYTHON) -m venv $(VENV) && $(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --require-hashes -r requirements.lock  # the lock names all: nothing is to be resolved
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
 	$(BIN)/python -m compileall -q src && touch $@  # or each start would compile, where Python may not keep it
 
