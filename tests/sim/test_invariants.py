@@ -341,10 +341,11 @@ async def test_a_write_overtakes_a_status_that_has_no_answer() -> None:
         async def close(self) -> None:
             """Do nothing."""
 
-    calls = InTurn(Slow(), told.append)
+    reused = "/api/v1/namespaces/default/pods/r"
+    calls = InTurn(Slow(), told.append, reused.__eq__)
     path = "/api/v1/namespaces/default/pods/"
     async with asyncio.TaskGroup() as tasks:
-        for sent in ("p/binding", "p/status", "q/status", "p/status"):
+        for sent in ("p/binding", "p/status", "q/status", "p/status", "r/status", "r/status"):
             tasks.create_task(calls.request(Call("PATCH", path + sent)))
         await aio.sleep(0)
         asked.set()

@@ -277,6 +277,7 @@ class SimCluster:
             InTurn(
                 self._wire(identity, replica.weather, replica),
                 lambda text: self.noticed.append(("in-turn", f"{identity}: {text}")),
+                self.history.reused,
             ),
             configuration(self.setup),
             registry(self.mood),

@@ -128,6 +128,7 @@ class History:
         self.left_ns: dict[str, int] = {}
         self.tried_binding: dict[str, set[str]] = {}
         self.created_ns: dict[str, int] = {}
+        self._pods_named: dict[str, int] = {}
         self.first_popped_ns: dict[str, int] = {}
         self.member_gone_ns: dict[str, int] = {}
         self.excused_groups: set[str] = set()
@@ -146,6 +147,11 @@ class History:
             meta = obj["metadata"]
             found[meta.get("namespace", ""), meta["name"]] = obj
         return found
+
+    def reused(self, path: str) -> bool:
+        """Return whether several pods have had this path in the API, one after another."""
+        *_, namespace, _, name = path.split("/")
+        return self._pods_named.get(f"{namespace}/{name}", 0) > 1
 
     def note_try(self, by: str, path: str) -> Obj | None:
         """Note that a binding is sent, which may fail or be lost; return its pod."""
@@ -228,6 +234,7 @@ class History:
             self.nominated_ns[uid] = write.at_ns
         if write.before is None:
             self.created_ns[uid] = write.at_ns
+            self._pods_named[name_of(obj)] = self._pods_named.get(name_of(obj), 0) + 1
         if write.now is None:
             self._leaves(uid, write.at_ns)
             return

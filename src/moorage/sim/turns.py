@@ -24,11 +24,20 @@ class InTurn:
         Carries the calls.
     on_overtaking
         Told of the call.
+    reused
+        Returns whether several pods have had this path, one after another. Writes about the
+        earlier ones may still be under way, because the scheduler has not heard of their end.
     """
 
-    def __init__(self, inner: Transport, on_overtaking: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        inner: Transport,
+        on_overtaking: Callable[[str], None],
+        reused: Callable[[str], bool] = lambda path: False,
+    ) -> None:
         self._inner = inner
         self._on_overtaking = on_overtaking
+        self._reused = reused
         self._given: dict[str, str] = {}
         # Paths of volumes -> the claim that gets it by a write without an answer.
         self._under_way: dict[str, None] = {}
@@ -41,7 +50,7 @@ class InTurn:
         pod = _pod_of(call)
         if not pod:
             return await self._inner.request(call)
-        if pod in self._under_way:
+        if pod in self._under_way and not self._reused(pod):
             told = f"{call.method} {call.path} is sent before a status of the pod is answered"
             self._on_overtaking(told)
         if not call.path.endswith("/status"):
