@@ -185,6 +185,24 @@ async def test_a_patch_does_not_count_on_an_earlier_one_that_failed(lost: Answer
     assert world.kept == (0, 0)
 
 
+async def test_a_third_patch_does_not_count_on_a_first_one_that_failed() -> None:
+    slow = Slow()
+    world, one = Writing(slow), pod("p")
+    world.writes.report_status(one, WHY, nominated=None)
+    world.writes.report_status(one, None, nominated="n1")
+    other = msgspec.structs.replace(WHY, message="still full")
+    world.writes.report_status(one, other, nominated=None)
+    await world.settle()
+    for answered in (answer(failure(403, "Forbidden"), status=403), OK):
+        slow.waiting[-1].set_result(answered)
+        await world.settle()
+    assert slow.calls[1][1] == nominating("n1")
+    (condition,) = slow.calls[2][1]["status"]["conditions"]
+    assert condition["status"] == "False"
+    assert condition["message"] == "still full"
+    await world.tasks.cancel_all()
+
+
 async def test_settled_waits_for_every_write_so_far() -> None:
     slow = Slow()
     world = Writing(slow)

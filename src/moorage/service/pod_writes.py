@@ -67,8 +67,8 @@ class PodWrites:
         self._last: dict[str, asyncio.Task[None]] = {}
         self._overlay: dict[str, PodStatus] = {}
         self._written: dict[str, PodStatus] = {}
-        # What the server has by the last answer, until the watch shows it. A patch tells only what
-        # differs, so it must not count on an earlier one that failed.
+        # The status a server has by its last answer, until the watch shows it. A patch tells only
+        # what differs from it, so no patch counts on an earlier one that failed.
 
     def after_earlier(
         self, uid: str, write: Callable[[], Awaitable[None]], *, name: str
@@ -125,22 +125,21 @@ class PodWrites:
         nominated
             Node to nominate, "" to clear, None to leave it alone.
         """
-        status = self.status_in_hand(pod)
+        uid, status = pod.metadata.uid, self.status_in_hand(pod)
         changed = None
         if condition is not None:
             now = rfc3339(self._clock.now_ns())
             changed = changed_condition(status.conditions, condition, now=now)
-        change = _Change(status, changed, nominated)
-        if change.since(status) is None:
+        if changed is None and nominated in {None, status.nominated_node_name}:
             return
-        self._overlay[pod.metadata.uid] = change.after
-        self.after_earlier(
-            pod.metadata.uid, lambda: self._patch(pod, change), name=f"status {pod.key}"
-        )
+        change = _Change(changed, nominated)
+        self._overlay[uid] = change.applied(status)
+        self.after_earlier(uid, lambda: self._patch(pod, change), name=f"status {pod.key}")
 
     async def _patch(self, pod: Pod, change: _Change) -> None:
         target, uid = reference(pod), pod.metadata.uid
-        body = change.since(self._written.get(uid, pod.status))
+        base = self._written.get(uid, pod.status)
+        body = change.body(base)
         if body is None:
             return  # an earlier patch was not written, and so there is nothing to take back
         try:
@@ -155,7 +154,7 @@ class PodWrites:
                 "status of pod %s/%s was not written: %s", target.namespace, target.name, problem
             )
         else:
-            self._written[uid] = change.after
+            self._written[uid] = change.applied(base)
 
     def _ended(self, uid: str, task: asyncio.Task[None]) -> None:
         if self._last.get(uid) is task:
@@ -170,41 +169,30 @@ async def _chained(
     await write()
 
 
-class _Change:
-    """A change of a pod's status that is written once earlier ones have ended.
+class _Change(msgspec.Struct, frozen=True):
+    """A change of a pod's status.
 
-    Parameters
+    Attributes
     ----------
-    before
-        The status in hand.
     condition
         The condition to set, with its transition time; None for none.
     nominated
         Node to nominate, "" to clear, None to leave it alone.
-
-    Attributes
-    ----------
-    after
-        The status in hand with the change.
     """
 
-    def __init__(
-        self, before: PodStatus, condition: Condition | None, nominated: str | None
-    ) -> None:
-        conditions = before.conditions
-        if condition is not None:
-            conditions = with_condition(conditions, condition)
-        name = before.nominated_node_name if nominated is None else nominated
-        self.after = msgspec.structs.replace(
-            before, conditions=conditions, nominated_node_name=name
-        )
-        self._set = () if condition is None else (condition,)
-        self._nominated = nominated
-        self._before = before
-        self._body = status_patch(before, conditions=self._set, nominated_node_name=nominated)
+    condition: Condition | None
+    nominated: str | None
 
-    def since(self, status: PodStatus) -> bytes | None:
-        """Return the body that makes the change to a status; None if nothing would change."""
-        if status is self._before:
-            return self._body
-        return status_patch(status, conditions=self._set, nominated_node_name=self._nominated)
+    def body(self, status: PodStatus) -> bytes | None:
+        """Return the patch that makes the change to a status; None if nothing would change."""
+        conditions = () if self.condition is None else (self.condition,)
+        return status_patch(status, conditions=conditions, nominated_node_name=self.nominated)
+
+    def applied(self, status: PodStatus) -> PodStatus:
+        """Return a status with the change."""
+        conditions, name = status.conditions, status.nominated_node_name
+        if self.condition is not None:
+            conditions = with_condition(conditions, self.condition)
+        if self.nominated is not None:
+            name = self.nominated
+        return msgspec.structs.replace(status, conditions=conditions, nominated_node_name=name)
