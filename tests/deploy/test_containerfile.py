@@ -182,16 +182,10 @@ class TestSteps:
 
     def test_every_package_is_ready_made_for_both_architectures(self, tmp_path: Path) -> None:
         for architecture in ("x86_64", "aarch64"):
-            command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet", "--report"]
-            command += [str(tmp_path / architecture), "--ignore-installed", "--no-deps"]
-            command += [
-                "--require-hashes",
-                "--only-binary=:all:",
-                "--python-version",
-                "3.13",
-                "--target",
-                "unused",
-            ]
+            command = [sys.executable, "-m", "pip", "install", "--dry-run", "--quiet"]
+            command += ["--report", str(tmp_path / architecture)]
+            command += ["--ignore-installed", "--no-deps", "--require-hashes"]
+            command += ["--only-binary=:all:", "--python-version=3.13", "--target=unused"]
             for tag in ("manylinux_2_17", "manylinux2014", "manylinux_2_28", "manylinux_2_34"):
                 command += ["--platform", f"{tag}_{architecture}"]
             command += ["-r", str(ROOT / "deploy/requirements.lock")]

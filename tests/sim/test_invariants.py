@@ -61,29 +61,24 @@ def history(*pods: Manifest, nodes: int = 2, **node: Any) -> Past:
     return found
 
 
+def by_scheduler(call: str, before: Manifest, now: Manifest | None) -> Write:
+    """Return a write that a scheduler made just now to a path of a pod."""
+    path = f"/api/v1/namespaces/default/pods/{before['metadata']['name']}{call}"
+    return Write(
+        at_ns=LATER, by="scheduler-1.1", path=path, resource="pods", now=now, before=before
+    )
+
+
 def binding(now: Manifest, past: History, *, before: Manifest | None = None) -> Seen:
     """Return the binding of a pod that was written just now."""
     past.pods[now["metadata"]["uid"]] = now
-    write = Write(
-        at_ns=LATER,
-        by="scheduler-1.1",
-        path=f"/api/v1/namespaces/default/pods/{now['metadata']['name']}/binding",
-        resource="pods",
-        now=now,
-        before=before or a_pod(now["metadata"]["name"]),
-    )
+    before = before or a_pod(now["metadata"]["name"])
+    write = by_scheduler("/binding", before, now)
     return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
 
 
 def eviction(before: Manifest, past: History) -> Seen:
-    write = Write(
-        at_ns=LATER,
-        by="scheduler-1.1",
-        path=f"/api/v1/namespaces/default/pods/{before['metadata']['name']}",
-        resource="pods",
-        now=None,
-        before=before,
-    )
+    write = by_scheduler("", before, None)
     return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
 
 
@@ -109,14 +104,7 @@ def report(pod: Manifest, *, claimed_by: Manifest, claimed_ns: int, node: str = 
     claimed_by["status"] = {"nominatedNodeName": node}
     uid = claimed_by["metadata"]["uid"]
     past.pods[uid], past.nominated_ns[uid] = claimed_by, claimed_ns
-    write = Write(
-        at_ns=LATER,
-        by="scheduler-1.1",
-        path=f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}/status",
-        resource="pods",
-        now=pod,
-        before=pod,
-    )
+    write = by_scheduler("/status", pod, pod)
     return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, undisturbed=True)
 
 
@@ -425,7 +413,7 @@ def test_room_that_is_kept_for_a_pod_held_back_since_proves_no_lost_wakeup() -> 
     held_back = SimpleNamespace(pod=SimpleNamespace(uid="p"), gating_reasons=("gang",))
     pending = SimpleNamespace(gated=[held_back])
     core = SimpleNamespace(queue=SimpleNamespace(pending=lambda: pending))
-    leader = SimpleNamespace(leading=True, runs=True, scheduler=SimpleNamespace(core=core))
+    leader = SimpleNamespace(leading=True, scheduler=SimpleNamespace(core=core))
     cluster: Any = SimpleNamespace(
         history=history(promised, a_pod("q")),
         replicas={"scheduler-0": leader},

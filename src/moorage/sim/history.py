@@ -199,7 +199,7 @@ class History:
         if resource == ELASTIC_QUOTAS.qualified and differs:
             self.quota_changed_ns = self.now_ns
         if resource == CSI_NODES.qualified and differs:
-            # It is named as its node, and says how many volumes the node takes.
+            # A CSINode has the name of its node, and says how many volumes the node takes.
             self.node_changed_ns[change.record.decode()["metadata"]["name"]] = self.now_ns
         if resource not in (PODS.qualified, NODES.qualified):
             return []

@@ -33,7 +33,7 @@ class InTurn:
         self,
         inner: Transport,
         on_overtaking: Callable[[str], None],
-        reused: Callable[[str], bool] = lambda path: False,
+        reused: Callable[[str], bool],
     ) -> None:
         self._inner = inner
         self._on_overtaking = on_overtaking

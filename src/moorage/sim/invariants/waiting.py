@@ -92,9 +92,9 @@ def _group_says(cluster: SimCluster, pod: Obj) -> bool:
 
 def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
     """Let a scheduler that has just been started decide about the same objects."""
-    held_back = _held_back(cluster)
-    nominated = [pod["metadata"]["uid"] for pod in waiting(cluster) if nominated_of(pod)]
-    if not any(True for _ in waiting(cluster)) or held_back.intersection(nominated):
+    pods = list(waiting(cluster))
+    nominated = [pod["metadata"]["uid"] for pod in pods if nominated_of(pod)]
+    if not pods or _held_back(cluster).intersection(nominated):
         # A scheduler keeps the room that it promised to a pod that PreEnqueue has held back since,
         # as upstream; one that has just been started does not know the promise.
         return

@@ -145,12 +145,17 @@ def _limit_is_raised(plot: Plot, tag: str) -> Maker:
     return lambda later: later.patch("CSINode", node, more, namespace="")
 
 
-def _two_for_one_volume(plot: Plot, tag: str) -> Maker:
-    """Let two pods with a claim each find one volume at the same time; a second one comes later."""
+def _two_claims(plot: Plot, tag: str) -> None:
+    """Create a node, and two claims that wait for their first consumer."""
     own_node(plot, tag)
     plot.create(_class(tag, provisioner=_NONE))
     for each in "ab":
         plot.create(_claim(f"{tag}-c{each}", tag))
+
+
+def _two_for_one_volume(plot: Plot, tag: str) -> Maker:
+    """Let two pods with a claim each find one volume at the same time; a second one comes later."""
+    _two_claims(plot, tag)
     plot.create(_volume(f"{tag}-va", tag, tag))
     plot.now += 1.0
     for each in "ab":
@@ -162,10 +167,7 @@ def _two_for_one_volume(plot: Plot, tag: str) -> Maker:
 
 def _volume_held_in_vain(plot: Plot, tag: str) -> Maker:
     """Let the errand of a pod with a claim fail, which leaves its volume to another claim."""
-    own_node(plot, tag)
-    plot.create(_class(tag, provisioner=_NONE))
-    for each in "ab":
-        plot.create(_claim(f"{tag}-c{each}", tag))
+    _two_claims(plot, tag)
     plot.create(_volume(f"{tag}-v", tag, tag))
 
     def gift(later: Plot) -> None:

@@ -64,23 +64,27 @@ def _stubborn_victim(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _disturb(later: Plot, *faults: tuple[WireFault, float], seconds: float) -> None:
+    """Let faults, each with its rate, strike the connection of every scheduler."""
+    later.made += [
+        acts.Disturb(
+            at=later.now,
+            process=f"scheduler-{number}",
+            fault=fault,
+            rate=rate,
+            seconds=seconds,
+        )
+        for number in range(later.replicas)
+        for fault, rate in faults
+    ]
+
+
 def _deaf_binding(plot: Plot, tag: str) -> Maker:
     """Lose the answer to a binding while the watch is late, and let another pod come."""
     own_node(plot, tag)
 
     def gift(later: Plot) -> None:
-        faults: tuple[tuple[WireFault, float], ...] = (("answer-lost", 0.5), ("watch-slow", 1.0))
-        for number in range(later.replicas):
-            later.made += [
-                acts.Disturb(
-                    at=later.now,
-                    process=f"scheduler-{number}",
-                    fault=fault,
-                    rate=rate,
-                    seconds=3.0,
-                )
-                for fault, rate in faults
-            ]
+        _disturb(later, ("answer-lost", 0.5), ("watch-slow", 1.0), seconds=3.0)
         for each in ("", "-other", "-third"):
             own_pod(later, tag, f"{tag}{each}")
 
@@ -93,18 +97,7 @@ def _binding_in_vain(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag, labels={mark: "yes"})
 
     def gift(later: Plot) -> None:
-        faults: tuple[WireFault, ...] = ("slow", "error-500")
-        for number in range(later.replicas):
-            later.made += [
-                acts.Disturb(
-                    at=later.now,
-                    process=f"scheduler-{number}",
-                    fault=fault,
-                    rate=1.0,
-                    seconds=4.0,
-                )
-                for fault in faults
-            ]
+        _disturb(later, ("slow", 1.0), ("error-500", 1.0), seconds=4.0)
         own_pod(later, tag, f"{tag}-h", node_selector={"want": tag, mark: "yes"})
         own_pod(later, tag)
         later.patch("Node", node, {"metadata": {"labels": {mark: None}}}, namespace="")
@@ -133,15 +126,7 @@ def _slow_reports(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
 
     def gift(later: Plot) -> None:
-        for number in range(later.replicas):
-            strike = acts.Disturb(
-                at=later.now,
-                process=f"scheduler-{number}",
-                fault="slow",
-                rate=1.0,
-                seconds=8.0,
-            )
-            later.made.append(strike)
+        _disturb(later, ("slow", 1.0), seconds=8.0)
         pod = own_pod(later, tag)
         later.made.append(acts.Join(at=later.now, node=node_manifest(f"{tag}-more")))
         later.now += 1.2
