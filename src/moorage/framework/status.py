@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import IntEnum
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -168,9 +168,15 @@ class FilterAnswer:
         int32, (rows of the view,): ids in the `ReasonTable` of the handle; 0 where it passes.
     checks
         In place of arrays, the argument of `of_checks`.
+
+    Attributes
+    ----------
+    made_of
+        What others made of the answer and keep as long as the answer, by id of what it was joined
+        with. None unless the plugin gives the same object again and called `keep`.
     """
 
-    __slots__ = ("_checks", "_code_n", "_failed_n", "_reason_n")
+    __slots__ = ("_checks", "_code_n", "_failed_n", "_reason_n", "made_of")
 
     def __init__(
         self,
@@ -183,6 +189,12 @@ class FilterAnswer:
         self._reason_n = reason_n
         self._checks = checks
         self._failed_n = checks[0][0] if len(checks) == 1 else None
+        self.made_of: dict[int, Any] | None = None
+
+    def keep(self) -> FilterAnswer:
+        """Say that this object will be the answer to later pods too, and return it."""
+        self.made_of = {}
+        return self
 
     @classmethod
     def of_checks(cls, *checks: Check) -> FilterAnswer:

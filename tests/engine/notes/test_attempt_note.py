@@ -225,3 +225,29 @@ def test_notes_between_two_changes_share_their_filter_results() -> None:
     assert found[4] is found[5], "and the log of scores, which begins with the fourth"
     assert found[0].filtered is found[5].filtered
     assert found[5].log is not None
+
+
+def test_rejections_by_the_same_domains_are_packed_once() -> None:
+    """Of three zones a few sets are too full, again and again."""
+    room = {"cpu": "4", "memory": "16Gi", "pods": "99"}
+    zones = [{"zone": f"z{i % 3}"} for i in range(6)]
+    snapshot = cluster(
+        *(node(f"n{i}", labels=labels, allocatable=room) for i, labels in enumerate(zones))
+    )
+    profile = default_profile(snapshot)
+    notes = NoteWriter(profile, snapshot)
+    cycle = Cycle(profile, snapshot, smallest_name, notes=notes)
+    packed: dict[tuple[str, ...], set[int]] = {}
+    held = []
+    for index in range(24):
+        spread = {"topologySpreadConstraints": [_SPREAD]}
+        replica = PodInfo(pod(f"p{index}", labels={"app": "x"}, **spread))
+        decision = cycle.decide(replica)
+        note = note_of(decision)
+        looked_at = note.looked_at
+        assert looked_at is not None
+        held.append(note)
+        packed.setdefault(tuple(looked_at.passed()), set()).add(id(note.more))
+        snapshot.table.add_pod(replica, decision.node_name)
+    assert {passed: len(ids) for passed, ids in packed.items()} == dict.fromkeys(packed, 1)
+    assert len(packed) == 3, "all zones, two of them, one"

@@ -7,12 +7,12 @@ to arrays instead of copying them. What the attempts of a shape share from pod t
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from moorage.engine.answers import CachedPart, OpenedPart, Rows, ScoreNotes
-from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.filter_pass import FilterPass, RecordedAnswer
 from moorage.engine.notes.best_nodes import BestNodes, NearNodes, NearTop, Ranking
 from moorage.engine.notes.extender_answers import ExtenderAnswer
 from moorage.engine.notes.filtered_nodes import FilteredNodes, LookedAt, MoreRejections, NodeNames
@@ -28,6 +28,8 @@ Scored: TypeAlias = tuple[Rows, ScoreArray]
 
 # Shape notes that are shared at once, one for each shape of pods; a guess.
 _KEPT_MAX: Final = 256
+# Filter results that one kept answer is joined with, one for each shape of pods; a guess.
+_JOINED_MAX: Final = 8
 _NOT_SCORED: Final = ScoreNotes()
 
 
@@ -113,6 +115,13 @@ class AttemptNote(msgspec.Struct, frozen=True, gc=False, eq=False):
 
 NOTHING_FOUND: Final = AttemptNote(frozenset(), None, (), -1, -1, None)
 """The note of an attempt that ended before it had looked at a node."""
+
+
+class _Packed(NamedTuple):
+    """The rejections of a kept answer, and the filter result that the answer joined."""
+
+    joined: FilterPass
+    more: tuple[MoreRejections, ...]
 
 
 class NoteWriter:
@@ -230,7 +239,27 @@ class NoteWriter:
         recorded = None if shared is None else filtered.recorded_since(shared)
         if not recorded:  # nothing, as a rule; or more than can be told
             return None if recorded is None else ()
+        if len(recorded) == 1 and shared is not None:
+            made_of = recorded[0][2].made_of
+            if made_of is not None:
+                return self._packed_once(recorded[0], shared.frozen(), made_of)
         return tuple([self._known(MoreRejections.of(each)) for each in recorded])
+
+    def _packed_once(
+        self, recorded: RecordedAnswer, frozen: FilterPass, made_of: dict[int, Any]
+    ) -> tuple[MoreRejections, ...]:
+        """Return the rejections of an answer that is given again, packed at the first time.
+
+        The rows that it is the first to reject depend on the filter result that it joined.
+        """
+        found: _Packed | None = made_of.get(id(frozen))
+        if found is not None and found.joined is frozen:
+            return found.more
+        if len(made_of) >= _JOINED_MAX:
+            made_of.clear()
+        more = (self._known(MoreRejections.of(recorded)),)
+        made_of[id(frozen)] = _Packed(frozen, more)
+        return more
 
     def _known(self, more: MoreRejections) -> MoreRejections:
         """Return equal rejections that were noted before, so that few are kept."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from moorage.api.node import Taint
 from moorage.api.pod import Toleration
 from moorage.api.taints import SCHEDULING_EFFECTS, find_untolerated
+from moorage.framework.status import FilterAnswer
 from moorage.plugins.answers import SetAnswers, memo_of
 from moorage.plugins.nodes.terms import BoolArray, RequiredNodes
 from moorage.plugins.running_sums import Places, RunningSums, Sums
@@ -119,9 +120,15 @@ class Layout:
         Whether rows that lack any of the keys are excluded from every axis.
     axis_of
         Returns the axis of a column and of the counted rows; the last argument is their key.
+
+    Attributes
+    ----------
+    answers
+        The answers of Filter about every row, by the domains that fail for each constraint. None
+        where no row is in such a domain. `skew` makes them.
     """
 
-    __slots__ = ("_existing", "_whole", "axes", "complete_n")
+    __slots__ = ("_existing", "_whole", "answers", "axes", "complete_n")
 
     def __init__(
         self,
@@ -155,6 +162,7 @@ class Layout:
         self.axes: tuple[Axis, ...] = tuple(axes)
         self._existing: list[Domains | None] = [None] * len(axes)
         self._whole: list[int | None] = [None] * len(axes)
+        self.answers: dict[tuple[bytes, ...], FilterAnswer | None] = {}
 
     def existing(self, index: int) -> Domains:
         """Return the existing domains of an axis; computed once."""

@@ -33,6 +33,7 @@ from moorage.plugins.spread.skew import (
     TOO_SKEWED,
     HardSkew,
     SoftSkew,
+    answer_of_codes,
     normalized,
 )
 from moorage.snapshot.pod_info import PodInfo
@@ -119,15 +120,10 @@ class PodTopologySpread:
         """
         del pod
         skew = state.read(_PRE_FILTER)
-        if len(view) == 1:
-            code = skew.judge_row(int(view.row_numbers()[0]))
-            code_n = np.array([code], np.uint8) if code else None
-        else:
-            code_n = skew.judge(view)
-        if code_n is None:
-            return None
-        checks = [(code_n == code, code, reason) for code, reason in self._reasons]
-        return FilterAnswer.of_checks(*[each for each in checks if np.count_nonzero(each[0])])
+        if len(view) != 1:
+            return skew.judge(view, self._reasons)
+        code = skew.judge_row(int(view.row_numbers()[0]))
+        return answer_of_codes(np.array([code], np.uint8), self._reasons) if code else None
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
         """Count matching pods by domain; skip pods without soft constraints."""

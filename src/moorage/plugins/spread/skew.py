@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.framework.points import ScoreArray
-from moorage.framework.status import Code, CodeArray
+from moorage.framework.status import Code, CodeArray, FilterAnswer
 from moorage.plugins.nodes.terms import BoolArray
 from moorage.plugins.spread.constraints import HOSTNAME, Constraint
 from moorage.plugins.spread.layout import Layout, Tally
@@ -34,8 +34,22 @@ Counts = NDArray[np.int64]
 _BELOW_HALF: Final = math.nextafter(0.5, 0.0)
 _ROWS_A_DOMAIN: Final = 16  # rows checked first, to see whether they cover all domains; a guess
 
+_DOMAINS_KEPT: Final = 64  # answers for more domains are not kept: each set would be new; a guess
+_ANSWERS_KEPT: Final = 8  # by layout: three zones have six sets that fail; 10 KB each at 5000 nodes
+_NO_DOMAIN: Final = np.zeros(0, np.bool_)
+
+Reasons = Sequence[tuple[Code, int]]
+"""The codes of failing rows, each with the id of its reasons."""
+
 _Moved = Mapping[int, int]
 """By domain, the difference to the pods that were counted."""
+
+
+def answer_of_codes(code_n: CodeArray, reasons: Reasons) -> FilterAnswer | None:
+    """Return the answer with these codes; None when no row fails."""
+    checks = [(code_n == code, code, reason) for code, reason in reasons]
+    found = [each for each in checks if np.count_nonzero(each[0])]
+    return FilterAnswer.of_checks(*found) if found else None
 
 
 class HardSkew:
@@ -121,22 +135,67 @@ class HardSkew:
                 return TOO_SKEWED
         return Code.SUCCESS
 
-    def judge(self, view: NodeView) -> CodeArray | None:
-        """Return uint8, (rows of the view,): codes; None when no row fails."""
-        found: CodeArray | None = None
+    def judge(self, view: NodeView, reasons: Reasons) -> FilterAnswer | None:
+        """Return the answer about the rows of a view; None when no row fails.
+
+        Parameters
+        ----------
+        reasons
+            The codes of failing rows, each with the id of its reasons.
+
+        Notes
+        -----
+        Rows fail by their domains, and few sets of domains occur: of three zones one or two are
+        too full. So the answer about every row is kept for each of these sets.
+        """
+        failing = self._failing()
+        if failing is None:
+            return None
+        kept, key = self._layout.answers, tuple([each.tobytes() for each in failing])
+        keeps = view.is_all and sum(map(len, key)) <= _DOMAINS_KEPT
+        if keeps and key in kept:
+            return kept[key]
+        answer = self._answer(view, failing, reasons)
+        if keeps:
+            if len(kept) >= _ANSWERS_KEPT:
+                kept.clear()
+            kept[key] = None if answer is None else answer.keep()
+        return answer
+
+    def _failing(self) -> list[BoolArray] | None:
+        """Return, for each constraint, bool, (size + 1,): its domains whose rows fail; or None.
+
+        None where no row fails at all. The last entry is that of rows without the key.
+        """
+        found, fails = list[BoolArray](), False
         for index, constraint in enumerate(self._constraints):
             axis, tally = self._layout.axes[index], self._tally(index)
             most = self._most(index, constraint)
             if not axis.lacks_some and tally.item(tally.argmax()) <= most:
+                found.append(_NO_DOMAIN)
                 continue
-            by_domain = (tally > most).astype(np.uint8) * np.uint8(TOO_SKEWED)
+            failing: BoolArray = tally > most
+            failing[-1] = True
+            found.append(failing)
+            fails = True
+        return found if fails else None
+
+    def _answer(
+        self, view: NodeView, failing: Sequence[BoolArray], reasons: Reasons
+    ) -> FilterAnswer | None:
+        """Return the answer for domains that fail: the first constraint that fails decides."""
+        found: CodeArray | None = None
+        for axis, failing_domains in zip(self._layout.axes, failing, strict=True):
+            if not len(failing_domains):
+                continue
+            by_domain = failing_domains.astype(np.uint8) * np.uint8(TOO_SKEWED)
             by_domain[-1] = KEY_MISSING
             code_n = by_domain[view.take(axis.domain_n)]
             if found is None:
                 found = code_n
             else:
                 found += code_n * (found == 0)
-        return found if found is not None and np.count_nonzero(found) else None
+        return None if found is None else answer_of_codes(found, reasons)
 
     def _most(self, index: int, constraint: Constraint) -> float:
         """Return the greatest count that a domain may have before this pod is added."""
