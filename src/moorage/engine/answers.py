@@ -51,7 +51,7 @@ OpenedPart: TypeAlias = tuple[str, int, ScoreArray | None, ScoreArray]
 """(plugin, weight, raw scores or None where they are cached, normalised scores)."""
 
 
-class ScoreNotes(msgspec.Struct):
+class ScoreNotes(msgspec.Struct, gc=False):
     """The scores of the plugins in one attempt, to be noted.
 
     Parameters

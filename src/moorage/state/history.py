@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from typing import Final
 
 import msgspec
 
@@ -86,6 +87,8 @@ class Histories:
         self._entries_max = entries_max
         self._finished_max = finished_max
         self._by_uid: dict[str, PodHistory] = {}
+        self.get: Final = self._by_uid.get  # not a method around it: asked at each attempt
+        """Returns a pod's history by uid, or None if there is none."""
         self._uid_by_key: dict[PodKey, str] = {}
         # Insertion order is the order of finishing. Values are unused.
         self._finished: OrderedDict[str, None] = OrderedDict()
@@ -138,7 +141,3 @@ class Histories:
     def reopen(self, uid: str) -> None:
         """Take back `finish`: the pod is on its way again."""
         self._finished.pop(uid, None)
-
-    def get(self, uid: str) -> PodHistory | None:
-        """Return a pod's history by uid, or None if there is none."""
-        return self._by_uid.get(uid)

@@ -202,7 +202,8 @@ class ScoreCache:
             if log is None:
                 notes.raw_pn, notes.length = self._raw_pn, 0
             else:
-                self._note(notes, log)
+                notes.log = log
+                notes.length = log.noted = log.length
         return total_n
 
     def flat_part(self, attempt: Attempt, notes: ScoreNotes | None = None) -> int | None:
@@ -226,20 +227,15 @@ class ScoreCache:
         for forms in self._plugins.open:
             if forms.name not in skipped and forms.name not in self.flat:
                 return None
+        if notes is None:
+            return self._same_part(attempt)
         log = self._log
-        if notes is not None and (log is None or log.length >= CHANGES_MAX):
+        if log is None or log.length >= CHANGES_MAX:
             return None
         part = self._same_part(attempt)
-        if notes is not None and log is not None:
-            notes.cached = self._cached
-            self._note(notes, log)
+        notes.cached, notes.log = self._cached, log
+        notes.length = log.noted = log.length
         return part
-
-    @staticmethod
-    def _note(notes: ScoreNotes, log: ScoreLog) -> None:
-        """Note the place in the log."""
-        notes.log, notes.length = log, log.length
-        log.noted = log.length
 
     def _begin_log(self) -> ScoreLog | None:
         """Return a new log of the raw scores, for notes; None where it would not pay.

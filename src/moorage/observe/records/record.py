@@ -20,6 +20,8 @@ _ENTRY_BYTES: Final = 120
 _FAILURE_BYTES: Final = 80
 _BYTES: Final = tuple(_FIXED_BYTES + _ENTRY_BYTES * entries for entries in range(8))
 """Both together, by the number of entries."""
+USUAL_BYTES: Final = _BYTES[2]
+"""The record of a pod that was bound in its first attempt, without scores of its own."""
 DROPPED: Final = -1
 """The size of a record that its ring has dropped."""
 

@@ -9,7 +9,7 @@ from moorage.base.clock import Clock
 from moorage.engine.decision import Decision
 from moorage.framework.preemption import CHOSEN_BY
 from moorage.framework.status import SUCCESS, Code, Status
-from moorage.observe.records.record import AttemptRecord, End, Failure, Step, TwoEntries
+from moorage.observe.records.record import DROPPED, AttemptRecord, End, Failure, Step, TwoEntries
 from moorage.observe.records.ring import BYTES_MAX, RecordRing
 from moorage.observe.traces.attempts import Traces
 from moorage.state.history import Histories, HistoryEntry
@@ -92,7 +92,7 @@ class Recorder:
             self._now_ns(),
             took_ns,
             before,
-            queued.rejectors,
+            queued.rejectors if queued.pending_plugins else queued.unschedulable_plugins,
             node_name,
             decision.total_score,
             decision.feasible,
@@ -126,11 +126,14 @@ class Recorder:
             Why it is not bound, and the status that tells the plugin whose failure is the cause.
         """
         unbound = self.ring.unbound
-        record = unbound.get(uid)
-        if record is None or record.end:
+        record = unbound.pop(uid, None)
+        if record is None:
             return
-        if end != "requeued" or record.is_dropped:
-            del unbound[uid]  # no attempt follows
+        if record.end:
+            unbound[uid] = record
+            return
+        if end == "requeued" and record.size != DROPPED:
+            unbound[uid] = record  # an attempt follows
         record.end, record.ended_ns = end, self._now_ns()
         if message:
             record.failure = Failure(message=message, broken_by=_broken_by(status))

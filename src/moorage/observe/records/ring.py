@@ -17,7 +17,7 @@ from typing import Final
 from moorage.engine.notes.attempt_note import ShapeNote
 from moorage.engine.notes.filtered_nodes import FilteredNodes, NodeNames
 from moorage.engine.notes.score_log import ScoreLog
-from moorage.observe.records.record import DROPPED, AttemptRecord
+from moorage.observe.records.record import DROPPED, USUAL_BYTES, AttemptRecord, TwoEntries
 from moorage.state.queued_pod import PodKey
 
 BYTES_MAX: Final = 64 * 1024 * 1024
@@ -103,10 +103,10 @@ class RecordRing:
 
     def add(self, record: AttemptRecord) -> None:
         """Add the record of the newest attempt, and drop others beyond the bound."""
-        unbound, uid = self.unbound, record.uid
-        before = unbound.get(uid)
-        unbound[uid] = record
-        if before is not None:
+        unbound = self.unbound
+        before = unbound.setdefault(record.uid, record)
+        if before is not record:
+            unbound[record.uid] = record
             self._follow(before)
         arrived = self._arrived
         arrived.append(record)
@@ -120,9 +120,21 @@ class RecordRing:
         self._filed += len(arrived)
         self._newest.extend(arrived)
         for record in arrived:
-            record.size = size = record.own_bytes
-            arrived_bytes += size
             note = record.note
+            # As a rule nothing but the note's shape, which is shared: then no further look.
+            if (
+                note is None
+                or note.near is not None
+                or note.more
+                or note.extenders
+                or type(record.before) is not TwoEntries
+                or not record.node
+            ):
+                size = record.own_bytes
+            else:
+                size = USUAL_BYTES
+            record.size = size
+            arrived_bytes += size
             shape = None if note is None else note.shape
             if shape is not None:
                 shape.holders += 1
