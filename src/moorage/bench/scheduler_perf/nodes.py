@@ -1,7 +1,11 @@
 """createNodes: nodes from a template, prepared by one of three strategies.
 
-Source: kubernetes v1.36 test/integration/scheduler_perf (``makeBaseNode``), test/utils/runners.go
-(the strategies). Each node is prepared before it is created, where the suite patches it.
+Every node has its name as the label ``kubernetes.io/hostname``, as the kubelet sets it. Templates of
+the suite count on that: without the label no rule about hosts applies to a node.
+
+Source: kubernetes v1.36 test/integration/scheduler_perf (``makeBaseNode``,
+``IntegrationTestNodePreparer``), test/utils/runners.go (the strategies). Each node is prepared
+before it is created, where the suite patches it.
 """
 
 from __future__ import annotations
@@ -9,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from moorage.base.ids import new_uid
+from moorage.base.errors import ConflictError
+from moorage.base.ids import name_suffix, new_uid
 from moorage.base.rng import Random
+from moorage.bench.manifests import HOSTNAME
 from moorage.bench.scheduler_perf.objects import several
 from moorage.bench.scheduler_perf.operations import CreateNodes, NodeAllocatableStrategy
 from moorage.bench.scheduler_perf.scene import Scene
@@ -37,11 +43,28 @@ async def create_nodes(scene: Scene, op: CreateNodes, index: int) -> None:
     strategy = op.node_allocatable_strategy
 
     async def create(node: Manifest) -> None:
-        made = await scene.objects.create(node)
+        await _create(scene, node)
         if strategy is not None:
-            await scene.objects.create(_csi_node(made["metadata"]["name"], strategy))
+            await scene.objects.create(_csi_node(node["metadata"]["name"], strategy))
 
     await several(nodes, create)
+
+
+async def _create(scene: Scene, node: Manifest) -> None:
+    """Create a node under its name, or under a new one if the name it was given is taken."""
+    metadata = node.setdefault("metadata", {})
+    prefix = "" if metadata.get("name") else metadata.get("generateName", "")
+    while True:
+        if prefix:
+            metadata["name"] = f"{prefix}{name_suffix(scene.rng)}"
+        _label(node, HOSTNAME, metadata.get("name", ""))
+        try:
+            await scene.objects.create(node)
+        except ConflictError:
+            if not prefix:
+                raise
+        else:
+            return
 
 
 def _default(prefix: str) -> Manifest:

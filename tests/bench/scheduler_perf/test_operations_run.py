@@ -1,0 +1,95 @@
+"""Operations carried out: the objects that a workload leaves in its cluster.
+
+Each workload runs in a cluster in virtual time, and the server is read before the cluster ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from moorage.api.resources import NODES, ResourceType
+from moorage.base.clock import ManualClock
+from moorage.base.rng import Streams
+from moorage.bench.scheduler_perf import nodes as nodes_module
+from moorage.bench.scheduler_perf.clusters import Cluster, Settings, in_process
+from moorage.bench.scheduler_perf.files import read_files
+from moorage.bench.scheduler_perf.run_suite import Suite, WorkloadReport
+from moorage.bench.scheduler_perf.run_workload import Planned
+from moorage.client.requests import Selection
+from moorage.plugins.in_tree import in_tree_registry
+from moorage.testing.virtual_loop import run_virtual
+
+Listed = list[dict[str, Any]]
+
+MEASURED = "{opcode: startCollectingMetrics, namespaces: [a]}, {opcode: stopCollectingMetrics}"
+"""The end of a workload that measures nothing; a file is refused without it."""
+
+
+def run(folder: Path, operations: str, *kinds: ResourceType) -> tuple[WorkloadReport, list[Listed]]:
+    """Run a workload of some operations; return its report and the objects of some kinds."""
+    (folder / "performance-config.yaml").write_text(
+        f"- name: Case\n  workloadTemplate: [{operations}]\n  workloads: [{{name: w}}]\n"
+    )
+    clock, found = ManualClock(), list[Listed]()
+
+    @asynccontextmanager
+    async def opened(
+        planned: Planned, failed: Callable[[str, BaseException], None]
+    ) -> AsyncIterator[Cluster]:
+        settings = Settings(config=planned.config, registry=in_tree_registry(), clock=clock, seed=1)
+        async with in_process(settings, failed) as cluster:
+            yield cluster
+            for kind in kinds:
+                listed: Any = await cluster.client.list(kind, Selection())
+                found.append(list(listed["items"]))
+
+    suite = Suite(opened, clock=clock, streams=Streams(1), wait_seconds=30)
+    report = run_virtual(suite.run(read_files(folder)), clock)
+    return report.workloads[0], found
+
+
+@pytest.mark.parametrize(
+    ("template", "names"),
+    [
+        pytest.param("", ["node-0-"] * 3, id="the default node"),
+        pytest.param("generateName: worker-", ["worker-"] * 3, id="a name to be completed"),
+        pytest.param(
+            "name: 'worker-{{.Index}}'", ["worker-0", "worker-1", "worker-2"], id="a name"
+        ),
+        pytest.param(
+            "{name: 'worker-{{.Index}}', labels: {kubernetes.io/hostname: other}}",
+            ["worker-0", "worker-1", "worker-2"],
+            id="a label that says something else",
+        ),
+    ],
+)
+def test_every_node_has_its_name_as_the_label_of_its_host(
+    template: str, names: list[str], tmp_path: Path
+) -> None:
+    """Rules about hosts, such as anti-affinity, pass over nodes that have no such label."""
+    text = (
+        f"apiVersion: v1\nkind: Node\nmetadata:\n  {template}\nstatus: {{capacity: {{cpu: 1}}}}\n"
+    )
+    (tmp_path / "node.yaml").write_text(text)
+    path = ", nodeTemplatePath: node.yaml" if template else ""
+    operations = f"{{opcode: createNodes, count: 3{path}}}, {MEASURED}"
+    report, [nodes] = run(tmp_path, operations, NODES)
+    assert (report.outcome, report.messages) == ("done", ())
+    found = [node["metadata"]["name"] for node in nodes]
+    assert [name[: len(known)] for name, known in zip(found, names, strict=True)] == names
+    assert [node["metadata"]["labels"]["kubernetes.io/hostname"] for node in nodes] == found
+
+
+def test_a_name_that_is_taken_is_drawn_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suffixes = iter(["aaaaa", "aaaaa", "bbbbb"])
+    monkeypatch.setattr(nodes_module, "name_suffix", lambda rng: next(suffixes))
+    report, [nodes] = run(tmp_path, f"{{opcode: createNodes, count: 2}}, {MEASURED}", NODES)
+    assert report.outcome == "done"
+    assert [node["metadata"]["name"] for node in nodes] == ["node-0-aaaaa", "node-0-bbbbb"]
