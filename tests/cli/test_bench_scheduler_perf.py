@@ -68,15 +68,24 @@ def test_results_are_written_and_printed(path: Path, tmp_path: Path) -> None:
     result = run(path, "--filter", "/good", "--data-items-dir", tmp_path / "out", "-o", "json")
     assert result.exit_code == 0, result.output
     (written,) = (tmp_path / "out").iterdir()
-    assert written.name.startswith("BenchmarkPerfScheduling_benchmark_")
+    assert written.name.startswith("BenchmarkPerfScheduling_benchmark_2")
     document, shown = json.loads(written.read_text()), json.loads(result.stdout)
     assert list(document) == ["version", "dataItems"]
     assert document["dataItems"] == shown["dataItems"]
-    assert document["dataItems"][0]["labels"] == {
-        "Name": "BenchmarkPerfScheduling/Basic/good/namespace-1",
-        "Metric": "SchedulingThroughput",
-    }
+    first, *others = [item["labels"] for item in document["dataItems"]]
+    assert (first["Name"], first["Metric"], first["event"]) == (
+        "BenchmarkPerfScheduling/Basic/good/namespace-1",
+        "SchedulingThroughput",
+        "not applicable",
+    )
+    assert [set(labels) for labels in others] == [set(first)] * len(others)
     assert [each["outcome"] for each in shown["workloads"]] == ["done"]
+
+
+def test_a_topic_is_part_of_the_name_of_the_results(path: Path, tmp_path: Path) -> None:
+    run(path, "--filter", "/good", "--data-items-dir", tmp_path / "out", "--topic", "misc")
+    (written,) = (tmp_path / "out").iterdir()
+    assert written.name.startswith("BenchmarkPerfScheduling_benchmark_misc_2")
 
 
 def test_a_missed_threshold_ends_with_1(path: Path) -> None:

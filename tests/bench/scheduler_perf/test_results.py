@@ -73,9 +73,20 @@ def test_the_document_has_the_fields_of_the_suite() -> None:
     }
 
 
+def test_every_item_of_a_document_has_every_label() -> None:
+    """The suite's dashboard shows only items that have the chosen value of each label."""
+    other = DataItem({"Average": 1.0}, "ms", {"Name": "n", "Metric": "m", "result": "scheduled"})
+    labels = [each["labels"] for each in document([item("x", Average=1.0), other])["dataItems"]]
+    assert labels == [
+        {"Name": "B/a/w/n", "Metric": "x", "result": "not applicable"},
+        {"Name": "n", "Metric": "m", "result": "scheduled"},
+    ]
+
+
 def test_a_threshold_is_added_and_a_miss_is_told() -> None:
     good, bad, other = item("m", Average=9.0), item("m", Average=5.0), item("x", Average=1.0)
-    missed = apply_threshold([good, bad, other], 7, ThresholdMetric(name="m"))
+    selected = ThresholdMetric(name="m", data_bucket="Average")
+    missed = apply_threshold([good, bad, other], 7, selected)
     assert missed == ["B/a/w/n: expected m Average to be higher: got 5.0, want 7"]
     assert [each.data.get("AverageThreshold") for each in (good, bad, other)] == [7, 7, None]
 

@@ -33,6 +33,34 @@ CASES = """
   - {name: slow, params: {pods: 4}, threshold: 1000000}
   - {name: gated, params: {pods: 1}, featureGates: {PaintedNodes: true}}
   - {name: full, params: {pods: 81}}
+  - name: attempts
+    params: {pods: 4}
+    threshold: 1000000
+    thresholdMetricSelector:
+      name: scheduler_scheduling_attempt_duration_seconds
+      labels: {result: scheduled}
+      dataBucket: Perc99
+      expectLower: true
+  - name: groups
+    params: {pods: 4}
+    threshold: 8
+    thresholdMetricSelector:
+      name: scheduler_podgroup_scheduling_attempt_duration_seconds
+      labels: {result: scheduled}
+      dataBucket: Average
+      expectLower: true
+  - name: uncollected
+    params: {pods: 4}
+    thresholdMetricSelector: {name: scheduler_painting_seconds, dataBucket: Average}
+  - name: unlabelled
+    params: {pods: 4}
+    thresholdMetricSelector:
+      name: scheduler_scheduling_attempt_duration_seconds
+      labels: {colour: red}
+      dataBucket: Average
+  - name: no bucket
+    params: {pods: 4}
+    thresholdMetricSelector: {name: SchedulingThroughput}
 - name: Unknown
   workloadTemplate: [{opcode: paintNodes}, {opcode: paintNodes}, {opcode: paintPods}]
   workloads: [{name: w}]
@@ -129,6 +157,37 @@ def test_a_workload_is_run_and_measured(path: Path) -> None:
             "not supported",
             ["feature gate PaintedNodes=true"],
             id="an unknown feature gate",
+        ),
+        pytest.param("Basic/attempts", "done", [], id="a threshold of a histogram"),
+        pytest.param(
+            "Basic/groups",
+            "done",
+            [
+                "scheduler_podgroup_scheduling_attempt_duration_seconds was not measured, "
+                "nothing was compared with 8"
+            ],
+            id="a threshold of a histogram without observations",
+        ),
+        pytest.param(
+            "Basic/uncollected",
+            "failed",
+            ["threshold: metric scheduler_painting_seconds is selected, but not collected"],
+            id="a threshold of a metric that is not collected",
+        ),
+        pytest.param(
+            "Basic/unlabelled",
+            "failed",
+            [
+                "threshold: metric scheduler_scheduling_attempt_duration_seconds colour=red is "
+                "selected, but not collected"
+            ],
+            id="a threshold of a label that is not collected",
+        ),
+        pytest.param(
+            "Basic/no bucket",
+            "failed",
+            ["threshold: metric SchedulingThroughput is selected without a dataBucket"],
+            id="a threshold without a bucket",
         ),
         pytest.param(
             "Unknown",

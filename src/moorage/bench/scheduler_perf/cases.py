@@ -33,7 +33,9 @@ class MetricsCollectorConfig(
     metrics: dict[str, list[LabelValues] | None] = {}
 
 
-class ThresholdMetric(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ThresholdMetric(
+    msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True
+):
     """The number that a threshold is compared with.
 
     Parameters
@@ -46,10 +48,18 @@ class ThresholdMetric(msgspec.Struct, frozen=True, kw_only=True, rename="camel")
         Whether the threshold is an upper bound.
     """
 
-    name: str = THROUGHPUT
+    name: str = ""
     labels: dict[str, str] = {}
-    data_bucket: str = "Average"
+    data_bucket: str = ""
     expect_lower: bool = False
+
+    def matches(self, metric: str, labels: Mapping[str, str]) -> bool:
+        """Whether a data item of a metric with some labels is meant."""
+        return metric == self.name and all(labels.get(k) == v for k, v in self.labels.items())
+
+
+AVERAGE_THROUGHPUT: Final = ThresholdMetric(name=THROUGHPUT, data_bucket="Average")
+"""The number of a case that selects none."""
 
 
 class Workload(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -141,5 +151,5 @@ class TestCase(msgspec.Struct, frozen=True, kw_only=True):
         return (
             workload.threshold_metric_selector
             or self.written.default_threshold_metric_selector
-            or ThresholdMetric()
+            or AVERAGE_THROUGHPUT
         )

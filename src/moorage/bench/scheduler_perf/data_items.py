@@ -6,7 +6,7 @@ Source: kubernetes v1.36 test/integration/scheduler_perf/util.go (``DataItem``, 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +14,8 @@ import msgspec
 from moorage.bench.scheduler_perf.cases import ThresholdMetric
 
 PERCENTILES: Final = (50, 90, 95, 99)
+_WITHOUT: Final = "not applicable"
+"""Value of a label that another item has, but not this one."""
 
 
 class DataItem(msgspec.Struct, frozen=True):
@@ -40,8 +42,14 @@ class DataItem(msgspec.Struct, frozen=True):
 
 
 def document(items: Sequence[DataItem]) -> dict[str, Any]:
-    """Return the document of a results file."""
-    return {"version": "v1", "dataItems": msgspec.to_builtins(list(items))}
+    """Return the document of a results file.
+
+    Every item has every label, because the dashboard shows only items that have the chosen value
+    of each label.
+    """
+    names = dict.fromkeys((name for item in items for name in item.labels), _WITHOUT)
+    whole = [msgspec.structs.replace(item, labels={**names, **item.labels}) for item in items]
+    return {"version": "v1", "dataItems": msgspec.to_builtins(whole)}
 
 
 def percentiles(samples: Sequence[float]) -> dict[str, float]:
@@ -71,7 +79,7 @@ def apply_threshold(items: Sequence[DataItem], bound: float, metric: ThresholdMe
         return []
     missed, bucket = [], metric.data_bucket
     for item in items:
-        if item.metric != metric.name or not _matches(item.labels, metric.labels):
+        if not metric.matches(item.metric, item.labels):
             continue
         item.data[f"{bucket}Threshold"] = bound
         value = item.data.get(bucket)
@@ -84,7 +92,3 @@ def apply_threshold(items: Sequence[DataItem], bound: float, metric: ThresholdMe
                 f"got {value:.1f}, want {bound:g}"
             )
     return missed
-
-
-def _matches(labels: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
-    return all(labels.get(name) == value for name, value in wanted.items())

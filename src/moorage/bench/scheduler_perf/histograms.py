@@ -15,7 +15,12 @@ from typing import Final
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from moorage.bench.scheduler_perf.cases import LabelValues, MetricsCollectorConfig
+from moorage.bench.scheduler_perf.cases import (
+    THROUGHPUT,
+    LabelValues,
+    MetricsCollectorConfig,
+    ThresholdMetric,
+)
 from moorage.bench.scheduler_perf.data_items import PERCENTILES, DataItem
 
 DEFAULT: Final = MetricsCollectorConfig(
@@ -32,11 +37,26 @@ DEFAULT: Final = MetricsCollectorConfig(
             LabelValues("event"),
         ],
         "scheduler_event_handling_duration_seconds": [LabelValues("event")],
+        "scheduler_podgroup_scheduling_attempt_duration_seconds": [LabelValues("result")],
     }
 )
 """The histograms of a test case that names none."""
 
 _MS: Final = 1000.0
+
+
+def collects(config: MetricsCollectorConfig | None, selected: ThresholdMetric) -> bool:
+    """Whether a selected number can be among the data items of a configuration."""
+    if selected.name == THROUGHPUT:
+        return True
+    wanted = (config or DEFAULT).metrics
+    if selected.name not in wanted:
+        return False
+    values = {each.label: each.values for each in wanted[selected.name] or ()}
+    return all(
+        label in values and ((given := values[label]) is None or value in given)
+        for label, value in selected.labels.items()
+    )
 
 
 class _Merged:

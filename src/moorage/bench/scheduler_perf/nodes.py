@@ -1,7 +1,7 @@
 """createNodes: nodes from a template, prepared by one of three strategies.
 
-Every node has its name as the label ``kubernetes.io/hostname``, as the kubelet sets it. Templates of
-the suite count on that: without the label no rule about hosts applies to a node.
+Every node has its name as the label ``kubernetes.io/hostname``, as the kubelet sets it. Templates
+of the suite count on that: without the label no rule about hosts applies to a node.
 
 Source: kubernetes v1.36 test/integration/scheduler_perf (``makeBaseNode``,
 ``IntegrationTestNodePreparer``), test/utils/runners.go (the strategies). Each node is prepared

@@ -171,9 +171,10 @@ class Suite:
             return WorkloadReport(name=name, outcome="failed", messages=error.faults)
         begun_ns = self._clock.monotonic_ns()
         outcome, messages, items = await self._measure(planned)
-        missed = apply_threshold(
-            items, workload.bound(self._topic), case.threshold_metric(workload)
-        )
+        bound, selected = workload.bound(self._topic), case.threshold_metric(workload)
+        missed = apply_threshold(items, bound, selected)
+        if bound and not any(selected.matches(item.metric, item.labels) for item in items):
+            notes.append(f"{selected.name} was not measured, nothing was compared with {bound:g}")
         if missed and outcome == "done":
             outcome = "below threshold"
         return WorkloadReport(

@@ -9,6 +9,7 @@ import msgspec
 from moorage.api.resources import PODS
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
+from moorage.base.errors import ConfigError
 from moorage.base.rng import Streams
 from moorage.bench.scheduler_perf.cases import TestCase, Workload
 from moorage.bench.scheduler_perf.cleaning import remove_all
@@ -16,6 +17,7 @@ from moorage.bench.scheduler_perf.clusters import Cluster
 from moorage.bench.scheduler_perf.data_items import DataItem
 from moorage.bench.scheduler_perf.executor import Executor, Progress
 from moorage.bench.scheduler_perf.gates import gates_of
+from moorage.bench.scheduler_perf.histograms import collects
 from moorage.bench.scheduler_perf.objects import NotSupportedError, Objects
 from moorage.bench.scheduler_perf.operations import Operation
 from moorage.bench.scheduler_perf.parameters import resolve
@@ -66,6 +68,7 @@ def plan(case: TestCase, workload: Workload) -> tuple[Planned, list[str]]:
         missing.append("field schedulerApiClientQPS")
     if missing:
         raise NotSupportedError(*missing)
+    _check_threshold(case, workload)
     resolved, notes = resolve(case.operations, workload.params), list(gates.notes)
     if resolved.unused:
         notes.append(f"no operation uses the parameters {', '.join(resolved.unused)}")
@@ -81,6 +84,24 @@ def plan(case: TestCase, workload: Workload) -> tuple[Planned, list[str]]:
         config_path=path,
     )
     return planned, notes
+
+
+def _check_threshold(case: TestCase, workload: Workload) -> None:
+    """Refuse a threshold for a number that the workload does not measure.
+
+    Raises
+    ------
+    ConfigError
+        The metric is not collected, or the bucket is not named.
+    """
+    selected = case.threshold_metric(workload)
+    if not selected.data_bucket:
+        raise ConfigError([f"threshold: metric {selected.name} is selected without a dataBucket"])
+    if not collects(case.written.metrics_collector_config, selected):
+        shown = "".join(f" {label}={value}" for label, value in selected.labels.items())
+        raise ConfigError(
+            [f"threshold: metric {selected.name}{shown} is selected, but not collected"]
+        )
 
 
 class Running:

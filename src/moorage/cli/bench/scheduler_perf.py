@@ -57,7 +57,8 @@ Exit codes: 0 nothing failed, 1 a workload failed or missed its threshold, 2 a f
     "--topic",
     default="",
     metavar="NAME",
-    help="Name of the thresholds to use, where a workload has several.",
+    help="Name of the thresholds to use, where a workload has several; part of the name of the "
+    "results' file.",
 )
 @click.option(
     "--mode",
@@ -111,7 +112,7 @@ def bench_scheduler_perf(ctx: click.Context, /, output: Form, **given: Any) -> N
     report = run_loop(_suite(given).run(files))
     show(output, report.as_json(), text="\n".join(report.as_lines()))
     if given["data_items_dir"] is not None:
-        _write(given["data_items_dir"], report.items)
+        _write(given["data_items_dir"], given["topic"], report.items)
     if report.malformed:
         ctx.exit(2)
     if any(each.has_failed for each in report.workloads):
@@ -173,13 +174,14 @@ def _opener(given: dict[str, Any], clock: Clock) -> Open:
     return opened
 
 
-def _write(folder: Path, items: Sequence[DataItem]) -> None:
+def _write(folder: Path, topic: str, items: Sequence[DataItem]) -> None:
     from moorage.base.clock import SystemClock, rfc3339
     from moorage.bench.scheduler_perf.data_items import document
     from moorage.cli.render import json_text
 
     folder.mkdir(parents=True, exist_ok=True)
     moment = rfc3339(SystemClock().now_ns())
-    path = folder / f"BenchmarkPerfScheduling_benchmark_{moment}.json"
+    name = "_".join(filter(None, ("BenchmarkPerfScheduling_benchmark", topic, moment)))
+    path = folder / f"{name}.json"
     path.write_text(json_text(document(items)), encoding="utf-8")
     click.echo(f"results written to {path}", err=True)
