@@ -28,6 +28,7 @@ Listed = list[dict[str, Any]]
 
 MEASURED = "{opcode: startCollectingMetrics, namespaces: [a]}, {opcode: stopCollectingMetrics}"
 """The end of a workload that measures nothing; a file is refused without it."""
+MISSPELT = "apiVersion: v1\nkind: Node\nmetadata: {name: a}\nspec: {Unschedulable: true}\n"
 
 
 def run(folder: Path, operations: str, *kinds: ResourceType) -> tuple[WorkloadReport, list[Listed]]:
@@ -93,3 +94,35 @@ def test_a_name_that_is_taken_is_drawn_again(
     report, [nodes] = run(tmp_path, f"{{opcode: createNodes, count: 2}}, {MEASURED}", NODES)
     assert report.outcome == "done"
     assert [node["metadata"]["name"] for node in nodes] == ["node-0-aaaaa", "node-0-bbbbb"]
+
+
+@pytest.mark.parametrize(
+    ("operation", "cordoned"),
+    [
+        pytest.param("{opcode: createNodes, count: 1, nodeTemplatePath: node.yaml}", True),
+        pytest.param(
+            "{opcode: churn, mode: create, number: 1, templatePaths: [node.yaml]}, "
+            "{opcode: sleep, duration: 1s}",
+            False,
+        ),
+    ],
+)
+def test_a_field_counts_in_any_case_where_the_suite_decodes_it(
+    operation: str, cordoned: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "node.yaml").write_text(MISSPELT)
+    report, [nodes] = run(tmp_path, f"{operation}, {MEASURED}", NODES)
+    assert report.outcome == "done"
+    assert [bool(node.get("spec", {}).get("unschedulable")) for node in nodes] == [cordoned]
+
+
+@pytest.mark.parametrize("opcode", ["createAny", "updateAny"])
+def test_a_field_in_another_case_fails_where_the_suite_asks_for_strictness(
+    opcode: str, tmp_path: Path
+) -> None:
+    (tmp_path / "node.yaml").write_text(MISSPELT)
+    report, _ = run(tmp_path, f"{{opcode: {opcode}, templatePath: node.yaml}}, {MEASURED}")
+    assert (report.outcome, report.messages) == (
+        "failed",
+        (f'op 0 ({opcode}): {tmp_path}/node.yaml: unknown field "spec.Unschedulable"',),
+    )

@@ -39,7 +39,7 @@ async def churn(scene: Scene, op: Churn, namespace: str) -> None:
 
 async def _create(scene: Scene, path: str, namespace: str) -> str:
     """Create an object and return its name; "" if the server refuses it."""
-    obj = scene.templates.manifest(path)
+    obj = scene.templates.manifest(path, spelling="free")
     resource = await scene.objects.kind_of(obj)
     try:
         made = await scene.objects.create(obj, namespace if resource.namespaced else "")
@@ -49,7 +49,7 @@ async def _create(scene: Scene, path: str, namespace: str) -> str:
 
 
 async def _delete(scene: Scene, path: str, name: str, namespace: str) -> None:
-    resource = await scene.objects.kind_of(scene.templates.manifest(path))
+    resource = await scene.objects.kind_of(scene.templates.manifest(path, spelling="free"))
     where = namespace if resource.namespaced else ""
     try:
         await scene.objects.client.delete(resource, name, namespace=where)

@@ -41,6 +41,7 @@ from moorage.bench.scheduler_perf.operations import (
 )
 from moorage.bench.scheduler_perf.pods import create_pods, delete_pods, keep_steady, pod_manifests
 from moorage.bench.scheduler_perf.scene import Scene
+from moorage.bench.scheduler_perf.spelling import Spelling
 from moorage.bench.scheduler_perf.throughput import Throughput
 from moorage.config.durations import parse_duration
 from moorage.config.feature_gates import FeatureGates
@@ -201,16 +202,17 @@ class Executor:
     async def _create_any(self, op: CreateAny | CreateResourceClaims | CreatePodGroups) -> None:
         count = 1 if op.count is None else op.count
         params = {} if isinstance(op, CreateResourceClaims) else op.template_params
+        spelling: Spelling = "exact" if isinstance(op, CreateAny) else "any case"
         if op.namespace:
             await self._scene.namespace(op.namespace)
-        for obj in self._scene.manifests(op.template_path, count, params):
+        for obj in self._scene.manifests(op.template_path, count, params, spelling):
             await self._scene.objects.create(obj, op.namespace)
 
     async def _update_any(self, op: UpdateAny) -> None:
         count = 1 if op.count is None else op.count
         if op.namespace:
             await self._scene.namespace(op.namespace)
-        for obj in self._scene.manifests(op.template_path, count, op.template_params):
+        for obj in self._scene.manifests(op.template_path, count, op.template_params, "exact"):
             if op.update_per_second:
                 await aio.sleep(1 / op.update_per_second)
             await self._scene.objects.replace(obj, op.namespace, op.subresources)

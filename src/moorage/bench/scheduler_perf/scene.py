@@ -11,6 +11,7 @@ from moorage.base.errors import MoorageError
 from moorage.base.rng import Random
 from moorage.bench.scheduler_perf.objects import Objects
 from moorage.bench.scheduler_perf.pods_seen import PodsSeen
+from moorage.bench.scheduler_perf.spelling import Spelling
 from moorage.bench.scheduler_perf.templates import Manifest, Templates
 
 
@@ -71,10 +72,12 @@ class Scene:
             await self.objects.ensure_namespace(name)
             self.expected[name] = 0
 
-    def manifests(self, name: str, count: int, params: Mapping[str, Any]) -> list[Manifest]:
+    def manifests(
+        self, name: str, count: int, params: Mapping[str, Any], spelling: Spelling = "any case"
+    ) -> list[Manifest]:
         """Return the objects of a template."""
         return [
-            self.templates.manifest(name, index, count=count, params=params)
+            self.templates.manifest(name, index, count=count, params=params, spelling=spelling)
             for index in range(count)
         ]
 

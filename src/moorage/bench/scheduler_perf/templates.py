@@ -13,6 +13,7 @@ from typing import Any
 from moorage.api.yaml_text import read_one
 from moorage.base.errors import DecodeError, UsageError
 from moorage.bench.scheduler_perf.go_template import GoTemplate
+from moorage.bench.scheduler_perf.spelling import Spelling, spelt
 
 Manifest = dict[str, Any]
 
@@ -29,7 +30,7 @@ class Templates:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._parsed: dict[str, GoTemplate] = {}
-        self._plain: dict[str, Manifest] = {}
+        self._plain: dict[tuple[str, Spelling], Manifest] = {}
 
     def path_of(self, name: str) -> Path:
         """Return where a file is: below the folder, or below the folder above it.
@@ -42,7 +43,13 @@ class Templates:
         return above if above.exists() and not path.exists() else path
 
     def manifest(
-        self, name: str, index: int = 0, *, count: int = 1, params: Mapping[str, Any] | None = None
+        self,
+        name: str,
+        index: int = 0,
+        *,
+        count: int = 1,
+        params: Mapping[str, Any] | None = None,
+        spelling: Spelling = "any case",
     ) -> Manifest:
         """Return the object of a template.
 
@@ -52,27 +59,27 @@ class Templates:
             The object's number, from 0, and how many there are.
         params
             Further values that the template may name.
+        spelling
+            Whether the names of fields have to be spelt as the kind spells them.
 
         Raises
         ------
         UsageError
-            The file cannot be read, or is no manifest.
+            The file cannot be read, is no manifest, or has fields that its kind does not have.
         """
-        plain = self._plain.get(name)
+        plain = self._plain.get((name, spelling))
         if plain is not None:
             return copy.deepcopy(plain)
         try:
             template = self._template(name)
             text = template.render({**(params or {}), "Index": index, "Count": count})
-            found = read_one(text)
+            manifest = spelt(_object(text), spelling)
         except DecodeError as error:
             raise UsageError(f"{self.path_of(name)}: {error}") from error
-        if not isinstance(found, dict) or not found.get("kind") or not found.get("apiVersion"):
-            raise UsageError(f"{self.path_of(name)}: expected a manifest with apiVersion and kind")
         if template.is_plain:
-            self._plain[name] = found
-            return copy.deepcopy(found)
-        return found
+            self._plain[name, spelling] = manifest
+            return copy.deepcopy(manifest)
+        return manifest
 
     def _template(self, name: str) -> GoTemplate:
         found = self._parsed.get(name)
@@ -84,3 +91,10 @@ class Templates:
                 raise UsageError(f"{path}: cannot be read: {error}") from error
             found = self._parsed[name] = GoTemplate(text)
         return found
+
+
+def _object(text: str) -> Manifest:
+    found = read_one(text)
+    if not isinstance(found, dict) or not found.get("kind") or not found.get("apiVersion"):
+        raise DecodeError("expected a manifest with apiVersion and kind")
+    return found
