@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from moorage.config.feature_gates import feature_gates
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.points import PreFilterResult
 from moorage.framework.status import SKIP, SUCCESS, unresolvable
+from moorage.plugins.nodes.node_declared_features import NodeDeclaredFeatures
 from moorage.snapshot.pod_info import PodInfo
-from tests.plugins.builders import cluster, make, node, pod, rejections
+from tests.plugins.builders import cluster, handle, make, node, pod, rejections
 
 HARD = "UnschedulableAndUnresolvable"
 SOFT = "Unschedulable"
@@ -223,6 +226,14 @@ def test_many_combinations_of_reasons_are_distinguished():
 def test_node_declared_features(declared, asked, expected):
     snapshot = cluster(node("n1", declaredFeatures=declared))
     assert rejections("NodeDeclaredFeatures", snapshot, pod(**asked)) == expected
+
+
+def test_node_declared_features_asks_nothing_without_its_gate():
+    snapshot = cluster(node("n1"))
+    gates = feature_gates({"NodeDeclaredFeatures": False})
+    plugin = NodeDeclaredFeatures(None, msgspec.structs.replace(handle(snapshot), gates=gates))
+    asked = PodInfo(pod(hostNetwork=True, hostUsers=False))
+    assert plugin.pre_filter(CycleState(), asked, snapshot) == (None, SKIP)
 
 
 def required(*terms: dict[str, Any]) -> dict[str, Any]:

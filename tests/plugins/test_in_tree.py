@@ -14,6 +14,7 @@ from moorage.config.plugin_args import (
     ResourceSpec,
     ScoringStrategy,
 )
+from moorage.config.types import PluginRef
 from moorage.framework.points import Plugin
 from moorage.framework.registry import POINT_METHODS
 from moorage.plugins.in_tree import IN_TREE, in_tree_registry
@@ -48,6 +49,11 @@ def test_names_and_order_are_those_of_the_default_profile_with_every_gate_on():
     gates = feature_gates({gate.name: True for gate in GATES if gate.switchable})
     assert [entry.name for entry in IN_TREE] == [ref.name for ref in default_multi_point(gates)]
     assert default_multi_point() == DEFAULT_MULTI_POINT
+
+
+def test_the_plugin_of_a_gate_is_left_out_of_the_default_profile_without_the_gate():
+    without = default_multi_point(feature_gates({"NodeDeclaredFeatures": False}))
+    assert set(DEFAULT_MULTI_POINT) - set(without) == {PluginRef(name="NodeDeclaredFeatures")}
 
 
 @pytest.mark.parametrize("point", list(POINT_METHODS))

@@ -13,6 +13,7 @@ import msgspec
 from moorage.config.feature_gates import (
     DEFAULT_GATES,
     GANG_SCHEDULING,
+    NODE_DECLARED_FEATURES,
     TOPOLOGY_AWARE,
     FeatureGates,
 )
@@ -44,7 +45,7 @@ DEFAULT_MULTI_POINT: Final[tuple[PluginRef, ...]] = (
     PluginRef(name="NodeResourcesBalancedAllocation", weight=1),
     PluginRef(name="ImageLocality", weight=1),
     PluginRef(name="DefaultBinder"),
-    PluginRef(name="NodeDeclaredFeatures"),
+    PluginRef(name="NodeDeclaredFeatures"),  # left out without the gate of that name
 )
 """Only multiPoint has defaults; every point gets its plugins by expansion."""
 
@@ -63,8 +64,13 @@ _BY_GATE: Final[tuple[tuple[str, tuple[PluginRef, ...]], ...]] = (
 
 def default_multi_point(gates: FeatureGates = DEFAULT_GATES) -> tuple[PluginRef, ...]:
     """Return the default plugins with these gates."""
+    kept = [
+        ref
+        for ref in DEFAULT_MULTI_POINT
+        if ref.name != NODE_DECLARED_FEATURES or gates(NODE_DECLARED_FEATURES)
+    ]
     added = [ref for gate, refs in _BY_GATE if gates(gate) for ref in refs]
-    return (*DEFAULT_MULTI_POINT, *added)
+    return (*kept, *added)
 
 
 def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfiguration:

@@ -50,6 +50,7 @@ COMPONENT_FLAGZ: Final = "ComponentFlagz"
 COMPONENT_STATUSZ: Final = "ComponentStatusz"
 GENERIC_WORKLOAD: Final = "GenericWorkload"
 GANG_SCHEDULING: Final = "GangScheduling"
+NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 TOPOLOGY_AWARE: Final = "TopologyAwareWorkloadScheduling"
 WORKLOAD_PREEMPTION: Final = "WorkloadAwarePreemption"
 
@@ -101,7 +102,7 @@ GATES: Final[tuple[Gate, ...]] = (
     Gate("MatchLabelKeysInPodTopologySpread", _ON, "BETA", "matchLabelKeys of spreading"),
     Gate("MatchLabelKeysInPodTopologySpreadSelectorMerge", _ON, "BETA", "keys are merged early"),
     Gate("MutableCSINodeAllocatableCount", _ON, "GA", "attach limits that change"),
-    Gate("NodeDeclaredFeatures", _ON, "BETA", "plugin of that name"),
+    Gate(NODE_DECLARED_FEATURES, _ON, "BETA", "plugin of that name", switchable=True),
     Gate("NodeInclusionPolicyInPodTopologySpread", _ON, "GA", "which nodes count", locked=True),
     Gate("NominatedNodeNameForExpectation", _ON, "BETA", "nomination before binding"),
     Gate("OpportunisticBatching", _ON, "BETA", "reuse of the node list for replicas"),

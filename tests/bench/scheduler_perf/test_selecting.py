@@ -50,6 +50,7 @@ def test_gates_are_switched_ignored_or_refused_by_name() -> None:
     found = gates_of(
         {
             "DRAPartitionableDevices": False,
+            "DRAResourceClaimDeviceStatus": True,
             "DynamicResourceAllocation": True,
             "SchedulerAsyncAPICalls": True,
             "SchedulerAsyncPreemption": True,
@@ -69,6 +70,11 @@ def test_gates_are_switched_ignored_or_refused_by_name() -> None:
     assert found.notes == (
         "SchedulerAsyncAPICalls=true has no effect: calls are always made beside the deciding",
     )
+
+
+def test_a_gate_of_the_server_is_refused_where_the_server_has_the_other_value() -> None:
+    found = gates_of({"DRAResourceClaimDeviceStatus": False})
+    assert found.unsupported == ("feature gate DRAResourceClaimDeviceStatus=false",)
 
 
 def test_a_gate_that_needs_another_is_refused_with_the_reason() -> None:

@@ -20,6 +20,9 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
 Neither value changes which node a pod gets, so a workload runs with either.
 """
 
+OF_THE_SERVER: Final[Mapping[str, bool]] = {"DRAResourceClaimDeviceStatus": True}
+"""Gates that only an API server looks at, with the value that ours, and v1.36 by default, has."""
+
 _KNOWN: Final = {gate.name: gate for gate in GATES}
 
 
@@ -49,6 +52,8 @@ def gates_of(wanted: Mapping[str, bool]) -> Gates:
         gate, shown = _KNOWN.get(name), f"{name}={str(on).lower()}"
         if gate is not None and (on == gate.default or gate.switchable):
             switched[name] = on
+        elif OF_THE_SERVER.get(name) == on:
+            continue
         elif name in WITHOUT_EFFECT:
             notes.append(f"{shown} has no effect: {WITHOUT_EFFECT[name]}")
         else:

@@ -12,6 +12,7 @@ from typing import Final
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node
 from moorage.api.pod import Pod
+from moorage.config.feature_gates import NODE_DECLARED_FEATURES
 from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
@@ -30,7 +31,7 @@ _PRE_FILTER: StateKey[SetAnswers] = StateKey("PreFilterNodeDeclaredFeatures")
 
 
 class NodeDeclaredFeatures:
-    """PreFilter and Filter plugin; takes no arguments."""
+    """PreFilter and Filter plugin; takes no arguments, and asks nothing without its gate."""
 
     name = "NodeDeclaredFeatures"
     capabilities = Capabilities(
@@ -39,6 +40,7 @@ class NodeDeclaredFeatures:
 
     def __init__(self, args: object, handle: Handle) -> None:
         del args
+        self._gate = handle.gates(NODE_DECLARED_FEATURES)
         self._snapshot = handle.snapshot
         self._reason = handle.reasons.intern(REASON)
 
@@ -48,7 +50,7 @@ class NodeDeclaredFeatures:
         """Skip a pod that needs no feature."""
         del snapshot
         part = pod.part(FEATURES)
-        if not part.value:
+        if not self._gate or not part.value:
             return None, SKIP
         state.write(_PRE_FILTER, memo_of(part, self, _question))
         return None, SUCCESS
