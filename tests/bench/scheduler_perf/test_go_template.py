@@ -31,6 +31,7 @@ VALUES: dict[str, Any] = {"Index": 7, "Count": 3.0, "name": "a", "on": True, "li
             id="fractions",
         ),
         pytest.param("{{DivideInt -7 2}} {{Mod -7 2}}", "-3 -1", id="division cuts as in Go"),
+        pytest.param("{{div 7 2}} {{mod 7 4}}", "3 3", id="functions of older templates"),
         pytest.param("{{(or .none 1) | Int}}", "1", id="a chain of calls and a missing value"),
         pytest.param("{{.list | JSON}} {{JSON nil}}", '["x","y"] null', id="JSON"),
         pytest.param('{{"a b"}}{{`"raw"`}}', 'a b"raw"', id="literals"),

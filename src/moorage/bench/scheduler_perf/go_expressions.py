@@ -2,8 +2,8 @@
 
 `go_template` finds the actions of a template, this module evaluates what stands in them. The
 functions are those of kubernetes v1.36 test/integration/scheduler_perf/operations.go
-(``getTemplateFuncs``), the newer Int and JSON, and of Go's text/template those that compare,
-combine and print.
+(``getTemplateFuncs``), the newer Int and JSON, the older div and mod of v1.32, and of Go's
+text/template those that compare, combine and print.
 """
 
 from __future__ import annotations
@@ -229,6 +229,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "SubtractFloat": _subtract,
     "SubtractInt": _whole(_subtract),
     "and": _and,
+    "div": _whole(_divide),
     "eq": lambda first, *others: any(first == other for other in others),
     "ge": operator.ge,
     "gt": operator.gt,
@@ -236,6 +237,7 @@ FUNCTIONS: Final[Mapping[str, Callable[..., Any]]] = {
     "le": operator.le,
     "len": len,
     "lt": operator.lt,
+    "mod": _mod,
     "ne": operator.ne,
     "not": operator.not_,
     "or": _or,

@@ -8,7 +8,8 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 from moorage.api.resources import ResourceType, by_kind, group_version_path
-from moorage.base.errors import ConflictError, MoorageError, NotFoundError, UsageError
+from moorage.base import aio
+from moorage.base.errors import ApiError, ConflictError, MoorageError, NotFoundError, UsageError
 from moorage.bench.scheduler_perf.templates import Manifest
 from moorage.client.writes import Client
 
@@ -20,6 +21,9 @@ _ADMITTED: Final = (
     *("priorityClassName", "priority", "preemptionPolicy"),
 )
 _IN_FLIGHT: Final = 30  # calls at once, as in the suite
+_ACCOUNT_TRIES: Final = 200
+_ACCOUNT_SECONDS: Final = 0.1
+_NO_ACCOUNT: Final = "error looking up service account"
 
 
 class NotSupportedError(MoorageError):
@@ -83,20 +87,10 @@ class Objects:
         self._check(resource, obj, namespace)
         if resource.kind == "Pod":
             await self._with_class(obj)
-        made: dict[str, Any] = await self.client.create(resource, obj, namespace=namespace)
+        made = await self._created(resource, obj, namespace)
         if not resource.namespaced:
             self.made.append((resource, made["metadata"]["name"]))
         return made
-
-    async def create_all(
-        self, count: int, make: Callable[[int], Manifest], namespace: str = ""
-    ) -> None:
-        """Create many objects, several at a time."""
-
-        async def create(index: int) -> None:
-            await self.create(make(index), namespace)
-
-        await several(range(count), create)
 
     async def replace(
         self, obj: Manifest, namespace: str, subresources: Iterable[str] = ()
@@ -148,6 +142,23 @@ class Objects:
         with contextlib.suppress(ConflictError):  # of several pods at once, or an earlier run
             await self.create(obj)
         self._priorities.add(priority)
+
+    async def _created(
+        self, resource: ResourceType, obj: Manifest, namespace: str
+    ) -> dict[str, Any]:
+        """Create an object; a pod of a new namespace waits for the namespace's service account.
+
+        A controller of the cluster makes the account, and admission refuses pods until then. The
+        suite's own server has neither.
+        """
+        for _ in range(_ACCOUNT_TRIES):
+            try:
+                return dict(await self.client.create(resource, obj, namespace=namespace))
+            except ApiError as error:
+                if resource.kind != "Pod" or _NO_ACCOUNT not in str(error):
+                    raise
+            await aio.sleep(_ACCOUNT_SECONDS)
+        return dict(await self.client.create(resource, obj, namespace=namespace))
 
     def _check(self, resource: ResourceType, obj: Manifest, namespace: str) -> None:
         if resource.namespaced == bool(namespace):
