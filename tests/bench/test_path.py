@@ -17,6 +17,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.bench.path.null_server import NullServer, Report, Script
 from moorage.bench.path.parts import BIND, DECODE, OTHER, PARTS, QUEUE, PartTimes
+from moorage.bench.path.standing import Standing
 from moorage.cli.main import main
 
 
@@ -70,10 +71,11 @@ def _lines(sent: list[bytes]) -> list[tuple[str, str, str | None]]:
 
 def test_pods_come_in_place_of_those_with_a_node_and_an_event() -> None:
     clock = ManualClock()
-    server = NullServer(2, clock)
+    server = NullServer(Standing(nodes=2), clock)
     sent: list[bytes] = []
-    server.watch(b"/api/v1/pods?watch=true", sent.append)
-    assert b"initial-events-end" in sent.pop()
+    watched = b"/api/v1/pods?watch=true&sendInitialEvents=true"
+    (bookmark,) = server.watch(watched, sent.append)
+    assert b"initial-events-end" in bookmark
     server.answer(b"POST", b"/null/start", msgspec.json.encode(Script(3, 2)))
     (_, first, _), (_, second, _) = _lines(sent)
     sent.clear()
@@ -91,6 +93,15 @@ def test_pods_come_in_place_of_those_with_a_node_and_an_event() -> None:
     assert third not in (first, second)
     report = msgspec.json.decode(server.answer(b"GET", b"/null/report", b"")[1], type=Report)
     assert (report.bindings, report.events, report.others, report.seconds) == (1, 1, 0, 1.0)
+
+
+def test_a_lease_is_kept_as_it_was_written_last() -> None:
+    server = NullServer(Standing(nodes=1), ManualClock())
+    leases = b"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+    assert server.answer(b"GET", leases + b"/moorage", b"")[0] == 404
+    assert server.answer(b"POST", leases, b'{"spec":1}') == (201, b'{"spec":1}')
+    assert server.answer(b"PUT", leases + b"/moorage", b'{"spec":2}') == (200, b'{"spec":2}')
+    assert server.answer(b"GET", leases + b"/moorage", b"") == (200, b'{"spec":2}')
 
 
 @pytest.mark.slow

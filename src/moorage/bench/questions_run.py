@@ -7,7 +7,6 @@ a few questions are asked about one pod and about a gang.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterable
 from statistics import median
 from typing import Any, Final
@@ -19,7 +18,7 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError, TransportError
 from moorage.base.rng import Streams
-from moorage.bench.processes import Child
+from moorage.bench.processes import Child, free_port
 from moorage.bench.report import Result
 from moorage.bench.server_run import OWN_CPU, ServerRun
 from moorage.bench.workload import Workload
@@ -117,9 +116,7 @@ class _Asking:
     """Asks a scheduler one question after another."""
 
     def __init__(self, clock: Clock) -> None:
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self._port = free.getsockname()[1]
+        self._port = free_port()
         self._clock = clock
         self.took_ms: list[float] = []
         self.first_ms = 0.0

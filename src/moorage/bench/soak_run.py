@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import signal
-import socket
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from moorage.base import aio
 from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError, TransportError
 from moorage.base.rng import Streams
-from moorage.bench.processes import Child, server_flags, wait_for
+from moorage.bench.processes import Child, free_port, server_flags, wait_for
 from moorage.bench.soak import SoakLoad
 from moorage.bench.soak_plan import SchedulerEnd, SoakPlan, SoakReport, soak_config
 from moorage.client.auth import FixedCredentials, ServerAccess
@@ -119,7 +118,7 @@ class _Scheduler:
     def __init__(self, name: str, place: Path, kubeconfig: Path, *, seed: int) -> None:
         self.name = name
         self._config = place / f"{name}.yaml"
-        self._port = _free_port()
+        self._port = free_port()
         flags = ["run", "--kubeconfig", str(kubeconfig), "--config", str(self._config)]
         flags += ["--seed", str(seed), "--secure-port", str(self._port)]
         flags += ["--bind-address", "127.0.0.1"]
@@ -172,10 +171,3 @@ class _Scheduler:
         finally:
             await transport.close()
         return answer.body.decode("utf-8", "replace")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

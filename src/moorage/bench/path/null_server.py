@@ -1,14 +1,15 @@
 """An API server that does nothing: it answers every call at once and shows a scripted cluster.
 
 It runs in a process of its own, so that the processor time of the scheduler is the scheduler's
-alone. Nodes are there from the start. Pods come when ``POST /null/start`` asks for them: always as
-many as fit a window, or at a steady rate. The watch shows a pod bound as soon as its binding came.
+alone. `standing` has the objects of the start. Pods come when ``POST /null/start`` asks for them:
+always as many as fit a window, or at a steady rate. The watch shows such a pod bound as soon as its
+binding came. Of a lease the server keeps what was written last.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -18,7 +19,8 @@ from moorage.api.codec import encode
 from moorage.apiserver.certs import Authority, kubeconfig, server_context
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock, SystemClock
-from moorage.bench.workload import default_node, default_pod
+from moorage.bench.path.standing import Standing
+from moorage.bench.workload import default_pod
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _LENGTH: Final = b"content-length:"
@@ -27,10 +29,8 @@ _STREAM: Final = (
     b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
 )
 _STATUS: Final = b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201}'
-_BOOKMARK: Final = (
-    b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"1",'
-    b'"annotations":{"k8s.io/initial-events-end":"true"}}}}\n'
-)
+_REFUSED: Final = b"HTTP/1.1 422 \r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+_LEASES: Final = b"/apis/coordination.k8s.io/v1/"
 _TICK_SECONDS: Final = 0.01
 """Interval in which pods of a steady rate come, several at once."""
 
@@ -79,15 +79,16 @@ class NullServer:
 
     Parameters
     ----------
-    nodes
-        Number of nodes.
+    standing
+        The objects of the start.
     clock
         Measures latencies.
     """
 
-    def __init__(self, nodes: int, clock: Clock) -> None:
-        self._nodes = nodes
+    def __init__(self, standing: Standing, clock: Clock) -> None:
+        self.standing = standing
         self._clock = clock
+        self._lease = b""
         self._template = default_pod("p")
         self._watch_pods: Callable[[bytes], None] | None = None
         self._script = Script(0, 0)
@@ -119,23 +120,22 @@ class NullServer:
         if path == b"/null/report":
             return 200, msgspec.json.encode(self._report())
         self._calls["others"] += 1
+        if b"limit=" in target:
+            return 200, self.standing.page(target)
+        if path.startswith(_LEASES) and (body or self._lease):
+            self._lease = body or self._lease
+            return 201 if method == b"POST" else 200, self._lease
         if path == b"/version":
             return 200, b'{"major":"1","minor":"36","gitVersion":"v1.36.0"}'
         if path == b"/apis/events.k8s.io/v1":
             return 200, b'{"kind":"APIResourceList","groupVersion":"events.k8s.io/v1"}'
         return 404, b'{"kind":"Status","status":"Failure","reason":"NotFound","code":404}'
 
-    def watch(self, target: bytes, send: Callable[[bytes], None]) -> None:
-        """Begin a watch: the objects of the start, then changes."""
-        path = target.partition(b"?")[0]
-        if path == b"/api/v1/nodes":
-            for index in range(self._nodes):
-                node = default_node(index)
-                node["metadata"] |= {"resourceVersion": "1", "uid": f"node-{index}"}
-                send(b'{"type":"ADDED","object":%s}\n' % encode(node))
-        elif path == b"/api/v1/pods":
+    def watch(self, target: bytes, send: Callable[[bytes], None]) -> Iterator[bytes]:
+        """Begin a watch: yield the objects of the start; later changes are sent."""
+        yield from self.standing.stream(target)
+        if target.partition(b"?")[0] == b"/api/v1/pods":
             self._watch_pods = send
-        send(_BOOKMARK)
 
     def _start(self, script: Script) -> None:
         self._script, self._made = script, 0
@@ -215,10 +215,24 @@ class _Connection(asyncio.Protocol):
         self._server = server
         self._received = b""
         self._transport: asyncio.WriteTransport | None = None
+        self._has_room = asyncio.Event()
+        self._has_room.set()
+        self._streams: set[asyncio.Task[None]] = set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.WriteTransport) or hasattr(transport, "write")
         self._transport = transport  # type: ignore[assignment]  # uvloop's classes are its own
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        del exc
+        for task in self._streams:
+            task.cancel()
+
+    def pause_writing(self) -> None:
+        self._has_room.clear()
+
+    def resume_writing(self) -> None:
+        self._has_room.set()
 
     def data_received(self, data: bytes) -> None:
         received = self._received + data
@@ -237,11 +251,22 @@ class _Connection(asyncio.Protocol):
         assert self._transport is not None, "connected"
         method, target, _ = head.partition(b"\r\n")[0].split(b" ")
         if b"watch=true" in target:
+            if refusal := self._server.standing.refusal(target):
+                self._transport.write(_REFUSED % len(refusal) + refusal)
+                return
             self._transport.write(_STREAM)
-            self._server.watch(target, self._chunk)
+            task = asyncio.get_running_loop().create_task(self._stream(target))
+            self._streams.add(task)
+            task.add_done_callback(self._streams.discard)
             return
         status, answer = self._server.answer(method, target, body)
         self._transport.write(_HEAD % (status, len(answer)) + answer)
+
+    async def _stream(self, target: bytes) -> None:
+        """Send the start of a watch as fast as it is read."""
+        for lines in self._server.watch(target, self._chunk):
+            self._chunk(lines)
+            await self._has_room.wait()
 
     def _chunk(self, lines: bytes) -> None:
         assert self._transport is not None, "connected"
@@ -253,10 +278,23 @@ def _length(head: bytes) -> int:
     return 0 if at < 0 else int(head[at + len(_LENGTH) :].partition(b"\r\n")[0])
 
 
-async def serve(nodes: int, kubeconfig_out: Path) -> None:
+def null_server_flags(standing: Standing, kubeconfig: Path) -> tuple[str, ...]:
+    """Return the command line of a null server.
+
+    Parameters
+    ----------
+    standing
+        The objects of the start.
+    kubeconfig
+        The file that the server writes once it answers.
+    """
+    return "bench", "null-server", msgspec.json.encode(standing).decode(), str(kubeconfig)
+
+
+async def serve(standing: Standing, kubeconfig_out: Path) -> None:
     """Serve until the process ends; the kubeconfig is written once calls are answered."""
     clock = SystemClock()
-    authority, state = Authority(clock), NullServer(nodes, clock)
+    authority, state = Authority(clock), NullServer(standing, clock)
     context = server_context(authority.server_pair(), authority.certificate)
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: _Connection(state), "127.0.0.1", 0, ssl=context)

@@ -14,8 +14,9 @@ from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Streams
-from moorage.bench.path.null_server import Report, Script
+from moorage.bench.path.null_server import Report, Script, null_server_flags
 from moorage.bench.path.parts import LOOP, PARTS, PartTimes
+from moorage.bench.path.standing import Standing
 from moorage.bench.processes import Child, wait_for
 from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import find_access
@@ -130,7 +131,7 @@ async def measure_path(
     with tempfile.TemporaryDirectory(prefix="moorage-bench-") as folder:
         place = Path(folder)
         kubeconfig = place / "kubeconfig"
-        flags = ("bench", "null-server", str(plan.nodes), str(kubeconfig))
+        flags = null_server_flags(Standing(nodes=plan.nodes), kubeconfig)
         server = Child("null server", flags, log=place / "server.log")
         try:
             await server.start()

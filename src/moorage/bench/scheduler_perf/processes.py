@@ -6,7 +6,6 @@ server of a kubeconfig; it is given back as it was found.
 
 from __future__ import annotations
 
-import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,7 +20,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError, TransportError, UsageError
 from moorage.base.rng import Streams
-from moorage.bench.processes import Child, server_flags, wait_for
+from moorage.bench.processes import Child, free_port, server_flags, wait_for
 from moorage.bench.scheduler_perf.clusters import Cluster
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
@@ -140,7 +139,7 @@ async def _scheduled(
     process: SchedulerProcess, access: ServerAccess, kubeconfig: str, place: Path, failed: Failed
 ) -> AsyncIterator[Cluster]:
     """Run a scheduler against a server, and wait until it schedules."""
-    port = _free_port()
+    port = free_port()
     flags = ["run", "--seed", str(process.seed), "--bind-address", "127.0.0.1"]
     flags += ["--secure-port", str(port), f"--authorization-always-allow-paths={_OPEN_PATHS}"]
     flags += ["--kubeconfig", kubeconfig] if kubeconfig else []
@@ -203,10 +202,3 @@ async def _watched(child: Child) -> None:
     while True:
         child.check()
         await aio.sleep(_LOOK_SECONDS)
-
-
-def _free_port() -> int:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port

@@ -14,6 +14,7 @@ from moorage.cli.bench.path import bench_null_server, bench_path
 from moorage.cli.bench.questions import bench_questions
 from moorage.cli.bench.scheduler_perf import bench_scheduler_perf
 from moorage.cli.bench.soak import soak
+from moorage.cli.bench.start import bench_start
 from moorage.cli.bench.workloads import bench
 
 __all__ = ["bench"]
@@ -32,6 +33,7 @@ for _benchmark in (
     bench_path,
     bench_questions,
     bench_scheduler_perf,
+    bench_start,
     bench_fgd,
 ):
     bench.add_command(_benchmark)

@@ -97,11 +97,14 @@ def bench_path(
 
 
 @click.command("null-server", hidden=True)
-@click.argument("nodes", type=int)
+@click.argument("standing")
 @click.argument("kubeconfig", type=click.Path(path_type=Path))
-def bench_null_server(*, nodes: int, kubeconfig: Path) -> None:
-    """Serve ``moorage bench path``: NODES nodes; the access is written to KUBECONFIG."""
+def bench_null_server(*, standing: str, kubeconfig: Path) -> None:
+    """Serve ``moorage bench path`` and ``start``: STANDING, and the access in KUBECONFIG."""
+    import msgspec
+
     from moorage.bench.path.null_server import serve
+    from moorage.bench.path.standing import Standing
     from moorage.sandbox.process import run_loop
 
-    run_loop(serve(nodes, kubeconfig))
+    run_loop(serve(msgspec.json.decode(standing, type=Standing), kubeconfig))
