@@ -7,9 +7,20 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import moorage
 
 SOURCES = str(Path(moorage.__file__).parents[1])
+
+NOBODY_LISTENS = """
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:9", insecure-skip-tls-verify: true}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {token: t}}]
+"""
 
 
 def run(*arguments: str, data: str = "") -> subprocess.CompletedProcess[str]:
@@ -60,18 +71,110 @@ def test_little_is_imported_before_ctrl_c_is_seen_to() -> None:
     assert not {"typing", "click", "asyncio"} & {*imported.split()}
 
 
-def test_ctrl_c_during_the_imports_ends_the_process_without_a_traceback() -> None:
-    code = """
+INTERRUPTS = """
 import os, signal, sys
 
 class Interrupts:
     def find_spec(self, name, path=None, target=None):
-        if name == "moorage.cli.main":
-            os.kill(os.getpid(), signal.SIGINT)
+        if name == "{module}":
+            os.kill(os.getpid(), signal.{signal})
 
-sys.meta_path.insert(0, Interrupts())
+class IgnoresExceptions:
+    def find_spec(self, name, path=None, target=None):
+        if name == "{module}":
+            Last()
+
+class Last:
+    def __del__(self):
+        os.kill(os.getpid(), signal.{signal})
+
+sys.meta_path.insert(0, {finder}())
 from moorage.cli.entry import main
 main()
 """
-    done = run("-c", code, "version")
-    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+"""A process that gets a signal when it begins to import a module."""
+COMMAND_LINE = "moorage.cli.main"
+SCHEDULER = "moorage.cli.run.scheduling"
+BOTH = (signal.SIGINT, signal.SIGTERM)
+RUN = ("run", "--secure-port", "0", "--kubeconfig", "nowhere")
+
+
+@pytest.mark.parametrize("number", BOTH, ids=lambda number: number.name)
+@pytest.mark.parametrize("finder", ["Interrupts", "IgnoresExceptions"])
+@pytest.mark.parametrize(
+    ("words", "module"),
+    [
+        pytest.param(RUN, COMMAND_LINE, id="run, before the command line is read"),
+        pytest.param(RUN, SCHEDULER, id="run, while the scheduler is imported"),
+        pytest.param(("up",), COMMAND_LINE, id="up"),
+        pytest.param(("nodes", "3"), COMMAND_LINE, id="nodes"),
+    ],
+)
+def test_a_command_that_runs_until_told_is_told_during_its_imports(
+    words: tuple[str, ...], module: str, finder: str, number: signal.Signals
+) -> None:
+    code = INTERRUPTS.format(module=module, signal=number.name, finder=finder)
+    done = run("-c", code, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("number", BOTH, ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(("version",), id="version"),
+        pytest.param((), id="no command"),
+        pytest.param(("run", "--write-config-to=f"), id="run, which writes a file"),
+        pytest.param(("up", "--nodes", "3", "-d"), id="up in the background"),
+        pytest.param(("up", "--exit-when-settled"), id="up until everything is settled"),
+        pytest.param(("nodes", "shapes"), id="a list of shapes"),
+    ],
+)
+def test_another_command_was_not_done_when_a_signal_ended_it(
+    words: tuple[str, ...], number: signal.Signals
+) -> None:
+    code = INTERRUPTS.format(module=COMMAND_LINE, signal=number.name, finder="Interrupts")
+    done = run("-c", code, *words)
+    assert (done.returncode, done.stdout, done.stderr) == (-number, "", "")
+
+
+@pytest.mark.parametrize("number", BOTH, ids=lambda number: number.name)
+@pytest.mark.parametrize(
+    "moment",
+    [
+        pytest.param("before", id="before the loop takes signals"),
+        pytest.param("after", id="once the loop takes signals"),
+    ],
+)
+def test_no_signal_is_lost_when_the_loop_takes_signals_over(
+    moment: str, number: signal.Signals, tmp_path: Path
+) -> None:
+    code = f"""
+import os, signal
+from moorage.sandbox.process import Ending
+
+listen = Ending.listen
+
+def told(self):
+    if "{moment}" == "before":
+        os.kill(os.getpid(), signal.{number.name})
+    listen(self)
+    if "{moment}" == "after":
+        os.kill(os.getpid(), signal.{number.name})
+
+Ending.listen = told
+from moorage.cli.entry import main
+main()
+"""
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(NOBODY_LISTENS, encoding="utf-8")
+    done = run("-c", code, *RUN[:-1], str(kubeconfig))
+    assert (done.returncode, done.stdout) == (0, "")
+    assert "Traceback" not in done.stderr
+
+
+def test_a_signal_that_is_ignored_stays_ignored_during_the_imports() -> None:
+    ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    code = INTERRUPTS.format(module=COMMAND_LINE, signal="SIGINT", finder="Interrupts")
+    done = run("-c", ignoring + code, "version")
+    assert done.stdout.startswith(f"moorage {moorage.__version__}\n")

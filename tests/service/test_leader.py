@@ -53,6 +53,8 @@ class Line(InProcessTransport):
     silent = False
     watching = True
     lost_answers = 0
+    write_seconds = 0.0
+    """Time from the server's taking of a write until its answer."""
 
     def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
         if not self.watching:
@@ -65,9 +67,11 @@ class Line(InProcessTransport):
         if self.silent:
             await aio.sleep(3600)
         answer = await super().request(call)
-        if call.method != "GET" and self.lost_answers:
-            self.lost_answers -= 1
-            raise TransportError("the answer was lost")
+        if call.method != "GET":
+            await aio.sleep(self.write_seconds)
+            if self.lost_answers:
+                self.lost_answers -= 1
+                raise TransportError("the answer was lost")
         return answer
 
 
@@ -448,6 +452,29 @@ def test_release_without_the_lease_writes_nothing() -> None:
         before = (await election.lease())["holderIdentity"]
         await two.end()
         assert before == (await election.lease())["holderIdentity"] == "one"
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("lost_answers", "write_seconds"),
+    [
+        pytest.param(0, 60.0, id="while the answer is awaited"),
+        pytest.param(1, 0.0, id="after its answer was lost"),
+    ],
+)
+def test_a_lease_that_the_server_gave_unheard_is_released(
+    lost_answers: int, write_seconds: float
+) -> None:
+    async def scenario(election: Election) -> None:
+        one = election.join("one")
+        one.line.lost_answers, one.line.write_seconds = lost_answers, write_seconds
+        await aio.sleep(1)
+        assert (await election.lease())["holderIdentity"] == "one"
+        one.line.write_seconds = 0.0
+        await one.end()
+        assert (await election.lease())["holderIdentity"] == ""
+        assert one.log == []
 
     play(scenario)
 

@@ -128,7 +128,14 @@ class Child:
 
     def peak_memory_mib(self) -> float:
         """Return the greatest peak memory of the process and its children, MiB; 0 if unknown."""
-        return max((_peak_kib(pid) for pid in self._tree()), default=0) / _KIB_PER_MIB
+        return self._most_mib("VmHWM:")
+
+    def memory_mib(self) -> float:
+        """Return the greatest memory now of the process and its children, MiB; 0 if unknown."""
+        return self._most_mib("VmRSS:")
+
+    def _most_mib(self, figure: str) -> float:
+        return max((_kib(pid, figure) for pid in self._tree()), default=0) / _KIB_PER_MIB
 
     def processor_seconds(self) -> float:
         """Return the processor time used so far by the process and its children; 0 if unknown."""
@@ -175,12 +182,12 @@ def _children(pid: int) -> list[int]:
     return found
 
 
-def _peak_kib(pid: int) -> int:
+def _kib(pid: int, figure: str) -> int:
     try:
         lines = (_PROC / str(pid) / "status").read_text().splitlines()
     except OSError:
         return 0
-    return next((int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), 0)
+    return next((int(line.split()[1]) for line in lines if line.startswith(figure)), 0)
 
 
 def _processor_seconds(pid: int) -> float:

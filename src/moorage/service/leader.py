@@ -145,6 +145,8 @@ class Elector:
         """Monotonic time at which the lease's record was last seen to change."""
         self._write_until_ns: tuple[int, int] | None = None
         """Monotonic and wall time up to which writes may go out; None: not leading."""
+        self._asked = False
+        """Whether a write of ours was sent, so that the server may have given us the lease."""
         self._told = ""
         self._freed = asyncio.Event()
         """Set when the watch shows that nobody holds the lease."""
@@ -239,12 +241,16 @@ class Elector:
             raise
 
     async def release(self) -> None:
-        """Give the lease up, if we hold it, so that another replica need not wait for its end."""
-        if self._write_until_ns is None:
+        """Give the lease up, if we hold it, so that another replica need not wait for its end.
+
+        We may hold it without knowing, where the answer to our write has not come.
+        """
+        if not self._asked:
             return
         # From here on nothing may be written in the lease's name.
-        self._write_until_ns = None
-        self._on_leading(False)
+        if self._write_until_ns is not None:
+            self._write_until_ns = None
+            self._on_leading(False)
         try:
             async with asyncio.timeout(min(self._rule.call_seconds, _RELEASE_SECONDS_MAX)):
                 await self._give_up()
@@ -379,6 +385,7 @@ class Elector:
                 spec["acquireTime"] = old.get("acquireTime") or now
             else:
                 spec["leaseTransitions"] = _number(old.get("leaseTransitions")) + 1
+        self._asked = True
         self._object = await self._in_time(self._put(spec), call_seconds)
         self._changed_ns = self._clock.monotonic_ns()
         self._write_until_ns = (sent_ns + rule.writing_ns, wall_ns + rule.writing_ns)

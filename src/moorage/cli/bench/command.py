@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.cli.bench.api import bench_api, bench_api_client
+from moorage.cli.bench.churn import bench_churn
 from moorage.cli.bench.explain import explain
 from moorage.cli.bench.extender import bench_extender
 from moorage.cli.bench.fgd import bench_fgd
@@ -25,6 +26,7 @@ for _benchmark in (
     explain,
     bench_api,
     bench_api_client,
+    bench_churn,
     bench_extender,
     bench_gang_arrivals,
     bench_growth,
