@@ -187,15 +187,17 @@ def test_a_reload_is_told_in_log_count_and_event(caplog: pytest.LogCaptureFixtur
     async def steps(cluster: VirtualCluster) -> None:
         reload(cluster.scheduler, config(percentageOfNodesToScore=50))
         await aio.sleep(1)
-        cluster.scheduler.parts.reload.refused(["a: b"])
+        for fault in ("a: b", "c", "c"):
+            cluster.scheduler.parts.reload.refused([fault])
         await aio.sleep(3)
-        assert cluster.scheduler.facts.reloads == {"taken over": 1, "refused": 1}
+        assert cluster.scheduler.facts.reloads == {"taken over": 1, "refused": 3}
         assert cluster.scheduler.parts.reload.config.scheduler.percentage_of_nodes_to_score == 50
         events = await cluster.events("kube-system")
         told = [(each["type"], each["reason"], each["message"]) for each in events]
         assert told == [
             ("Normal", "Reloaded", "A new configuration is in force; it serves default-scheduler"),
             ("Warning", "ReloadRefused", "The configuration in force stays: a: b"),
+            ("Warning", "ReloadRefused", "The configuration in force stays: c"),
         ]
 
     play(steps, config(), [node_manifest("n1")])
@@ -203,6 +205,8 @@ def test_a_reload_is_told_in_log_count_and_event(caplog: pytest.LogCaptureFixtur
     assert lines == [
         "reload: a new configuration is in force; it serves default-scheduler",
         "reload refused: a: b",
+        "reload refused: c",
+        "reload refused: c",
     ]
 
 

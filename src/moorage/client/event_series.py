@@ -44,6 +44,9 @@ class EventNote(msgspec.Struct, frozen=True, kw_only=True):
         Text for people; cut at 1024 bytes.
     related
         A second object, or None.
+    by_note
+        Whether another note is another Event, as where each occurrence has a cause of its own. Else
+        a series keeps the note that it began with, as in kube-scheduler.
     """
 
     regarding: ObjectReference
@@ -54,6 +57,7 @@ class EventNote(msgspec.Struct, frozen=True, kw_only=True):
     note: str
     related: ObjectReference | None = None
     instance: str = ""
+    by_note: bool = False
 
 
 class EventWrite(msgspec.Struct, frozen=True):
@@ -116,7 +120,7 @@ class SeriesBook:
 
     def observe(self, note: EventNote, *, now_ns: int) -> EventWrite | None:
         """Take a note in; return what to write, or None if a series only grew."""
-        key = msgspec.structs.replace(note, note="")
+        key = note if note.by_note else msgspec.structs.replace(note, note="")
         known = self._known.pop(key, None)
         if known is None:
             known = self._known[key] = self._new(note, now_ns)

@@ -180,6 +180,7 @@ class Reload:
                 reason=reason,
                 action="Reload",
                 note=note,
+                by_note=True,
             )
         )
 

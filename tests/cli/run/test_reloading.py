@@ -105,10 +105,12 @@ def test_a_changed_file_is_taken_over_once_it_stays_the_same(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        pytest.param(CONFIG % "many", "percentageOfNodesToScore", id="a wrong type"),
-        pytest.param("{", "not YAML", id="a text that is no YAML"),
+        pytest.param(
+            CONFIG % "many", "scheduler.yaml: percentageOfNodesToScore", id="a wrong type"
+        ),
+        pytest.param("{", "scheduler.yaml: not YAML", id="a text that is no YAML"),
         pytest.param(CONFIG % 50 + "parallelism: 3\n", "restart it", id="a change of a start"),
-        pytest.param("", "cannot read the file", id="no file"),
+        pytest.param("", "scheduler.yaml: cannot read the file", id="no file"),
     ],
 )
 def test_a_file_at_fault_leaves_the_configuration_in_force(

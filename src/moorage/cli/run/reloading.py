@@ -87,8 +87,7 @@ class Reloading:
             read = self._read()
             prepared = self._reload.prepare(read.config, read.registry)
         except UsageError as error:
-            faults = error.faults if isinstance(error, ConfigError) else (str(error),)
-            self._refuse(faults)
+            self._refuse(_faults(error))
         except Exception as problem:  # a plugin of the new version, at its import or construction
             _log.exception("reload broke")
             self._refuse([f"{type(problem).__name__}: {problem}"])
@@ -103,6 +102,14 @@ class Reloading:
 
     def _signatures(self) -> list[Signature]:
         return [_signature(path) for path in self._files]
+
+
+def _faults(error: UsageError) -> Sequence[str]:
+    """Return each fault, with the file that it is in."""
+    if not isinstance(error, ConfigError):
+        return (str(error),)
+    where = f"{error.source}: " if error.source else ""
+    return [f"{where}{fault}" for fault in error.faults]
 
 
 def watched_files(config: Path | None, plugins: Sequence[str]) -> list[Path]:
