@@ -173,6 +173,13 @@ main()
     assert "Traceback" not in done.stderr
 
 
+def test_a_scheduler_told_to_reload_while_it_starts_goes_on() -> None:
+    code = INTERRUPTS.format(module=SCHEDULER, signal="SIGHUP", finder="Interrupts")
+    done = run("-c", code, *RUN)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "nowhere" in done.stderr
+
+
 def test_a_signal_that_is_ignored_stays_ignored_during_the_imports() -> None:
     ignoring = "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
     code = INTERRUPTS.format(module=COMMAND_LINE, signal="SIGINT", finder="Interrupts")

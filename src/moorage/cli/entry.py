@@ -30,6 +30,9 @@ def main() -> None:
     # The first process of a container does not get a signal for which it has no handler.
     if until_told and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _end)
+    # A changed file is noticed after the start (`moorage.cli.run.reloading`).
+    if sys.argv[1:2] == ["run"] and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
     from moorage.cli.main import main as run
 
     if not until_told:

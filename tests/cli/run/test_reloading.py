@@ -15,7 +15,10 @@ import pytest
 
 from moorage.base import aio
 from moorage.base.clock import ManualClock
-from moorage.cli.run.reloading import Read, Reloading, watched_files
+from moorage.base.errors import ConfigError
+from moorage.cli.run import scheduling
+from moorage.cli.run.reloading import Read, Reloading, WatchedFiles, watched_files
+from moorage.cli.run.scheduler_options import SchedulerOptions
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.containment import Containment
@@ -41,13 +44,17 @@ def only_on(pod, node):
 class Reloaded:
     """A virtual cluster whose scheduler reads its configuration and its plugin from files."""
 
-    def __init__(self, folder: Path, clock: ManualClock, node: str) -> None:
+    def __init__(
+        self, folder: Path, clock: ManualClock, node: str, meanwhile: Callable[[Path], object]
+    ) -> None:
         self.config, self.plugin = folder / "scheduler.yaml", folder / "mine.py"
         self.config.write_text(CONFIG % 50)
         self.plugin.write_text(PLUGIN % node)
         self._references = [f"{self.plugin}:only_on"]
         self._containment = Containment(PluginWatch(60.0, clock))
+        files = watched_files(self.config, self._references)
         read = self._read()
+        meanwhile(self.config)
         self.given: list[LoadedConfiguration] = [read.given]
         nodes = [node_manifest("n1"), node_manifest("n2")]
         self.cluster = VirtualCluster(
@@ -56,7 +63,7 @@ class Reloaded:
         self.reloading = Reloading(
             self.cluster.scheduler.parts.reload,
             self._read,
-            watched_files(self.config, self._references),
+            files,
             self.given.append,
         )
 
@@ -74,11 +81,15 @@ class Reloaded:
         return dict(self.cluster.scheduler.facts.reloads)
 
 
-def play(folder: Path, steps: Callable[[Reloaded], Awaitable[None]]) -> None:
+def play(
+    folder: Path,
+    steps: Callable[[Reloaded], Awaitable[None]],
+    meanwhile: Callable[[Path], object] = str,
+) -> None:
     clock = ManualClock()
 
     async def main() -> None:
-        reloaded = Reloaded(folder, clock, "n1")
+        reloaded = Reloaded(folder, clock, "n1", meanwhile)
         tasks = aio.TaskOwner()
         async with reloaded.cluster:
             tasks.spawn(reloaded.reloading.run(), name="reloading")
@@ -100,6 +111,36 @@ def test_a_changed_file_is_taken_over_once_it_stays_the_same(tmp_path: Path) -> 
         assert reloaded.counts == {"taken over": 1}
 
     play(tmp_path, steps)
+
+
+def test_a_file_that_changed_since_it_was_read_at_the_start_is_taken_over(tmp_path: Path) -> None:
+    async def steps(reloaded: Reloaded) -> None:
+        assert reloaded.percentage == 50
+        await aio.sleep(3)
+        assert (reloaded.percentage, reloaded.counts) == (100, {"taken over": 1})
+
+    play(tmp_path, steps, meanwhile=lambda config: config.write_text(CONFIG % "100 # new"))
+
+
+async def test_files_are_watched_from_before_they_are_read(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    config = tmp_path / "scheduler.yaml"
+    config.write_text(CONFIG % 50)
+    taken: list[WatchedFiles] = []
+
+    def read(options: SchedulerOptions) -> LoadedConfiguration:
+        assert options.config == config
+        (files,) = taken
+        assert files.loaded == files.now() != [None]
+        raise ConfigError(["enough is known"])
+
+    monkeypatch.setattr(
+        scheduling, "watched_files", lambda *of: taken.append(watched_files(*of)) or taken[0]
+    )
+    monkeypatch.setattr(scheduling, "configured", read)
+    with pytest.raises(ConfigError, match="enough is known"):
+        await scheduling.schedule(SchedulerOptions(config=config), ManualClock())
 
 
 @pytest.mark.parametrize(
@@ -154,7 +195,7 @@ def test_a_plugin_file_is_imported_again_and_a_broken_one_leaves_the_old_running
 
 async def test_each_sighup_reloads() -> None:
     calls: list[str] = []
-    reloading = Reloading(object(), object(), (), calls.append)  # type: ignore[arg-type]
+    reloading = Reloading(object(), object(), WatchedFiles(()), calls.append)  # type: ignore[arg-type]
     done = asyncio.Event()
     reloading.reload = done.set  # type: ignore[method-assign]
     reloading.listen()

@@ -37,6 +37,29 @@ class Read(NamedTuple):
     registry: Registry
 
 
+class WatchedFiles:
+    """Files that are looked at for changes since they were read.
+
+    Parameters
+    ----------
+    files
+        The files. A signature is taken of each at once, so this is made before they are read.
+
+    Attributes
+    ----------
+    loaded
+        The signatures of the files as they were read last.
+    """
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self._files = tuple(files)
+        self.loaded = self.now()
+
+    def now(self) -> list[Signature]:
+        """Return the signatures of the files."""
+        return [_signature(path) for path in self._files]
+
+
 class Reloading:
     """Reloads a running scheduler.
 
@@ -47,7 +70,7 @@ class Reloading:
     read
         Reads the configuration and imports the plugins, both anew.
     files
-        The files that are watched.
+        The files that are watched, made before the configuration in force was read.
     in_force
         Called with the configuration as it was read, before it is put in force.
     """
@@ -56,14 +79,13 @@ class Reloading:
         self,
         reload: Reload,
         read: Callable[[], Read],
-        files: Sequence[Path],
+        files: WatchedFiles,
         in_force: Callable[[LoadedConfiguration], None],
     ) -> None:
         self._in_force = in_force
         self._reload = reload
         self._read = read
-        self._files = tuple(files)
-        self._loaded = self._signatures()
+        self._files = files
 
     def listen(self) -> None:
         """Reload at each SIGHUP."""
@@ -71,18 +93,19 @@ class Reloading:
 
     async def run(self) -> None:
         """Reload when the files have changed and then stayed the same for a second."""
-        seen = self._loaded
+        files = self._files
+        seen = files.loaded
         while True:
             await sleep(LOOK_SECONDS)
-            found = self._signatures()
+            found = files.now()
             # An editor may write in several steps, so the next look has to find the same.
-            if found != self._loaded and found == seen:
+            if found != files.loaded and found == seen:
                 self.reload()
             seen = found
 
     def reload(self) -> None:
         """Read everything anew, and have it taken over or refused."""
-        self._loaded = self._signatures()
+        self._files.loaded = self._files.now()
         try:
             read = self._read()
             prepared = self._reload.prepare(read.config, read.registry)
@@ -100,9 +123,6 @@ class Reloading:
         for fault in faults:
             show_note(f"reload refused, the configuration in force stays: {fault}")
 
-    def _signatures(self) -> list[Signature]:
-        return [_signature(path) for path in self._files]
-
 
 def _faults(error: UsageError) -> Sequence[str]:
     """Return each fault, with the file that it is in."""
@@ -112,11 +132,11 @@ def _faults(error: UsageError) -> Sequence[str]:
     return [f"{where}{fault}" for fault in error.faults]
 
 
-def watched_files(config: Path | None, plugins: Sequence[str]) -> list[Path]:
+def watched_files(config: Path | None, plugins: Sequence[str]) -> WatchedFiles:
     """Return the configuration file and the files that ``--plugin`` names."""
     places = [reference.rpartition(":")[0] for reference in plugins]
     files = [Path(place) for place in places if place.endswith(".py")]
-    return ([] if config is None else [config]) + list(dict.fromkeys(files))
+    return WatchedFiles(([] if config is None else [config]) + list(dict.fromkeys(files)))
 
 
 def _signature(path: Path) -> Signature:

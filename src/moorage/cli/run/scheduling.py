@@ -24,7 +24,7 @@ from moorage.cli.render import show_note, yaml_text
 from moorage.cli.run.flags import values_in_force
 from moorage.cli.run.overrides import with_flags
 from moorage.cli.run.recording import Recording
-from moorage.cli.run.reloading import Read, Reloading, watched_files
+from moorage.cli.run.reloading import Read, Reloading, WatchedFiles, watched_files
 from moorage.cli.run.scheduler_options import NOBODY, SchedulerOptions, Told
 from moorage.cli.run.serving import Begun, health_server, metric_pages, port_of
 from moorage.cli.run.start_line import tell_start
@@ -71,6 +71,8 @@ async def schedule(
     ApiError, TransportError
         The server cannot be reached or refuses our credentials.
     """
+    # Before they are read: a file may change while the server is waited for.
+    files = watched_files(options.config, options.plugins)
     config, streams = configured(options), Streams(options.seed)
     recording = Recording(options, config.own.tracing, clock)
     port = port_of(options.flags, clock=clock, streams=streams, free_port=options.free_port)
@@ -120,14 +122,16 @@ async def schedule(
             shown = partial(
                 _shown, options, begun, clock=clock, where=(server_url, transport), server=server
             )
-            reloaded = _reloaded(options, begun, containment)
+            reloaded = _reloaded(options, files, begun, containment)
             await _served(scheduler, server, (line, recording.run(), reloaded), shown, told)
     finally:
         await transport.close()
         await lease_transport.close()
 
 
-async def _reloaded(options: SchedulerOptions, begun: Begun, containment: Containment) -> None:
+async def _reloaded(
+    options: SchedulerOptions, files: WatchedFiles, begun: Begun, containment: Containment
+) -> None:
     """Reload the configuration and the plugins whenever that is due, until cancelled."""
 
     def read() -> Read:
@@ -135,7 +139,6 @@ async def _reloaded(options: SchedulerOptions, begun: Begun, containment: Contai
         found = with_plugins(given, options.plugins, containment=containment)
         return Read(given, found.config, found.registry)
 
-    files = watched_files(options.config, options.plugins)
     reloading = Reloading(begun.scheduler.parts.reload, read, files, begun.now_given)
     reloading.listen()
     await reloading.run()
