@@ -12,12 +12,15 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
-from moorage.base.errors import AnswerTooLargeError, TransportError
+from moorage.base.errors import AnswerTooLargeError, NotLeadingError, TransportError
+from moorage.client import short_calls
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess
+from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call
 
@@ -53,13 +56,17 @@ class Server:
 
 @asynccontextmanager
 async def answering(
-    reply: Reply, *, connections_max: int = 4, headers: tuple[tuple[str, str], ...] = ()
+    reply: Reply,
+    *,
+    connections_max: int = 4,
+    headers: tuple[tuple[str, str], ...] = (),
+    guard: WriteGuard | None = None,
 ) -> AsyncIterator[tuple[HttpTransport, Server]]:
     server = Server(reply)
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     server.url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/base"
     access = ServerAccess(server=server.url, credentials=FixedCredentials(Credential(headers)))
-    transport = HttpTransport(access, connections_max=connections_max)
+    transport = HttpTransport(access, connections_max=connections_max, guard=guard)
     try:
         yield transport, server
     finally:
@@ -232,6 +239,167 @@ async def test_an_idle_connection_that_the_server_closed_is_replaced() -> None:
             await aio.sleep(0)
         assert (await calls.request(WRITE)).status == 201
     assert len(server.connections) == 2
+
+
+# -- pipelined calls of one turn ----------------------------------------------------------------
+
+PIPELINED = Call("POST", "/things", body=b'{"a":1}', pipelined=True)
+
+
+def numbered(writer: asyncio.StreamWriter, number: int) -> None:
+    writer.write(OK.replace(b"{}", b"%02d" % number))
+
+
+def begun(calls: HttpTransport, count: int, call: Call = PIPELINED) -> list[asyncio.Task[Answer]]:
+    """Calls that tasks make in the same turn of the loop."""
+    owner = TaskOwner(on_failure=lambda _name, _problem: None)
+    return [owner.spawn(calls.request(call), name=f"call {i}") for i in range(count)]
+
+
+async def outcomes(tasks: list[asyncio.Task[Answer]]) -> list[bytes | str]:
+    """The bodies of the answers, and the names of the errors."""
+
+    def outcome(found: Answer | BaseException) -> bytes | str:
+        if isinstance(found, Answer):
+            return found.body
+        name = type(found).__name__
+        return "TransportError" if name == "_ResetError" else name
+
+    return [outcome(each) for each in await asyncio.gather(*tasks, return_exceptions=True)]
+
+
+async def test_pipelined_calls_of_one_turn_share_a_connection_and_get_their_own_answers() -> None:
+    async with answering(numbered) as (calls, server):
+        await calls.request(WRITE)
+        assert await outcomes(begun(calls, 3)) == [b"02", b"03", b"04"]
+    assert [len(each) for each in server.connections] == [4]
+
+
+@pytest.mark.parametrize(
+    ("before", "call", "count"),
+    [
+        pytest.param(1, WRITE, 2, id="calls that are not pipelined"),
+        pytest.param(0, PIPELINED, 2, id="calls to a server that has not answered so far"),
+        pytest.param(1, PIPELINED, 17, id="more calls than may share one"),
+    ],
+)
+async def test_a_second_connection_is_used_for(before: int, call: Call, count: int) -> None:
+    async with answering(numbered) as (calls, server):
+        for _ in range(before):
+            await calls.request(WRITE)
+        await outcomes(begun(calls, count, call))
+    assert len(server.connections) == 2
+
+
+async def test_a_slow_server_gets_one_call_at_a_time_on_each_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(short_calls, "_QUICK_SECONDS", 0.0)
+    async with answering(numbered) as (calls, server):
+        await calls.request(WRITE)
+        await outcomes(begun(calls, 2))
+    assert len(server.connections) == 2
+
+
+@pytest.mark.parametrize(
+    "third",
+    [
+        pytest.param(b"", id="breaks"),
+        pytest.param(OK[:-1], id="breaks within an answer"),
+        pytest.param(
+            OK.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"), id="is closed by an answer"
+        ),
+    ],
+)
+async def test_calls_without_an_answer_fail_when_their_shared_connection(third: bytes) -> None:
+    def reply(writer: asyncio.StreamWriter, number: int) -> None:
+        if number < 3:
+            writer.write(OK)
+        elif number == 3:
+            writer.write(third)
+            writer.close()
+
+    async with answering(reply) as (calls, server):
+        await calls.request(WRITE)
+        found = await outcomes(begun(calls, 3))
+        assert found[0] == b"{}"
+        assert found[1] == (b"{}" if b"close" in third else "TransportError")
+        assert found[2] == "TransportError"
+        assert await outcomes(begun(calls, 1)) == [b"{}"]
+    assert len(server.connections) == 2
+
+
+async def test_an_answer_to_no_call_ends_the_connection() -> None:
+    def reply(writer: asyncio.StreamWriter, number: int) -> None:
+        writer.write(OK if number < 3 else OK + OK)
+
+    async with answering(reply) as (calls, server):
+        await calls.request(WRITE)
+        assert await outcomes(begun(calls, 2)) == [b"{}", b"{}"]
+        assert await outcomes(begun(calls, 1)) == [b"{}"]
+    assert len(server.connections) == 2
+
+
+async def test_a_pipelined_call_given_up_leaves_the_others_their_answers() -> None:
+    came = asyncio.Event()
+
+    def reply(writer: asyncio.StreamWriter, number: int) -> None:
+        if number == 4:
+            came.set()
+        if number == 1:
+            writer.write(OK)
+
+    async with answering(reply) as (calls, server):
+        await calls.request(WRITE)
+        tasks = begun(calls, 3)
+        await came.wait()
+        tasks[0].cancel()
+        for number in (2, 3, 4):
+            numbered(server.writers[0], number)
+        assert await outcomes(tasks) == ["CancelledError", b"03", b"04"]
+
+
+async def test_a_pipelined_call_given_up_before_the_end_of_its_turn_is_not_sent() -> None:
+    async with answering(numbered) as (calls, server):
+        await calls.request(WRITE)
+        tasks = begun(calls, 2)
+        asyncio.get_running_loop().call_soon(tasks[0].cancel)
+        assert await outcomes(tasks) == ["CancelledError", b"02"]
+    assert [len(each) for each in server.connections] == [2]
+
+
+async def test_pipelined_calls_end_unsent_when_the_guard_refuses_them() -> None:
+    leads = True
+
+    def check() -> None:
+        if not leads:
+            raise NotLeadingError("the lease is lost")
+
+    async with answering(numbered, guard=WriteGuard(check)) as (calls, server):
+        await calls.request(WRITE)
+        tasks = begun(calls, 2)
+
+        def lose() -> None:
+            nonlocal leads
+            leads = False
+
+        asyncio.get_running_loop().call_soon(lose)  # after both calls have been made
+        assert await outcomes(tasks) == ["NotLeadingError", "NotLeadingError"]
+        leads = True
+        assert await outcomes(begun(calls, 1)) == [b"02"]
+    assert [len(each) for each in server.connections] == [2]
+
+
+async def test_calls_that_share_a_connection_have_one_time_limit_together() -> None:
+    def reply(writer: asyncio.StreamWriter, number: int) -> None:
+        if number == 1:
+            writer.write(OK)
+
+    async with answering(reply) as (calls, server):
+        await calls.request(WRITE)
+        limited = msgspec.structs.replace(PIPELINED, timeout_seconds=0.01)
+        assert await outcomes(begun(calls, 2, limited)) == ["TransportError"] * 2
+    assert [len(each) for each in server.connections] == [3]
 
 
 async def test_a_server_that_is_not_there_is_told_as_before() -> None:

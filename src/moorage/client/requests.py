@@ -123,9 +123,11 @@ def watch(
     )
 
 
-def create(resource: ResourceType, body: bytes, *, namespace: str = "") -> Call:
+def create(
+    resource: ResourceType, body: bytes, *, namespace: str = "", pipelined: bool = False
+) -> Call:
     """Create the object in the body."""
-    return Call("POST", _path(resource, namespace), body=body)
+    return Call("POST", _path(resource, namespace), body=body, pipelined=pipelined)
 
 
 def replace(
@@ -194,7 +196,7 @@ def bind(pods: ResourceType, target: ObjectReference, *, node_name: str) -> Call
         "target": {"kind": "Node", "name": node_name},
     }
     path = _path(pods, target.namespace, target.name, "binding")
-    return Call("POST", path, body=encode(body))
+    return Call("POST", path, body=encode(body), pipelined=True)
 
 
 def patch_body(changes: Mapping[str, object]) -> bytes:

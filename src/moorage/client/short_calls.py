@@ -13,7 +13,8 @@ import asyncio
 import socket
 import ssl
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import inf
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -34,13 +35,22 @@ _NEXT_ADDRESS_SECONDS: Final = 0.25  # as the library's session (RFC 8305, secti
 _BUFFER_BYTES: Final = 1 << 16
 _BODYLESS: Final = b"Content-Length: 0\r\n\r\n"
 
+# Pipelined calls that share a connection at most: as many as the pump decides in one turn.
+_TOGETHER_MAX: Final = 16
+# Calls share connections while answers come this fast. A guess: the last of the calls that share a
+# connection is then answered in less than a second, far below the limit of a call.
+_QUICK_SECONDS: Final = 0.05
+
 
 class NoConnectionError(Exception):
     """No connection could be made; nothing was sent."""
 
 
 class ShortCalls:
-    """Connections to one server, each for one call at a time.
+    """Connections to one server, each for one call at a time, or for pipelined calls of one turn.
+
+    Pipelined calls that tasks make in the same turn of the loop are sent in one piece. That saves
+    most of their cost, which is encrypting, and system calls.
 
     Parameters
     ----------
@@ -78,6 +88,7 @@ class ShortCalls:
         self._fixed = f"Host: {urlsplit(self._shown).netloc}\r\nUser-Agent: {user_agent}\r\n"
         self._max = connections_max
         self._guard = guard
+        self._filling: _Connection | None = None  # sent at the end of this turn
         self._open: dict[_Connection | asyncio.Future[None], None] = {}
         """Connections, and places of connections that are being made."""
         self._idle: list[_Connection] = []
@@ -105,6 +116,8 @@ class ShortCalls:
             The connection broke, the answer is no HTTP, or no answer came in time.
         """
         message = self._message(call, credential)
+        if call.pipelined and self._filling is not None and self._filling.takes_more:
+            return await self._filling.answer(self._filling.add(message, call, seconds))
         connection = self._at_hand()
         if connection is None:
             loop = asyncio.get_running_loop()
@@ -113,12 +126,28 @@ class ShortCalls:
                 connection = await self._connection()
             if seconds is not None:
                 seconds = max(0.0, seconds - (loop.time() - began))
+        sent = connection.add(message, call, seconds)
+        if call.pipelined and connection.is_quick:
+            self._filling = connection
+            connection.soon(self._send_filled, connection)
+        else:
+            self._send(connection)
+        return await connection.answer(sent)
+
+    def _send_filled(self, connection: _Connection) -> None:
+        if self._filling is connection:
+            self._filling = None
+        self._send(connection)
+
+    def _send(self, connection: _Connection) -> None:
+        """Send the calls of a connection, if they still may go out."""
         try:
             if self._guard is not None:
-                self._guard.before_method(call.method)
-            return await connection.exchange(message, call, self._shown, seconds)
-        finally:
-            self._release(connection)
+                self._guard.check_write()
+        except Exception as refusal:
+            connection.refuse(refusal)
+        else:
+            connection.send()
 
     def close(self) -> None:
         """Close every connection; calls in flight end with an error."""
@@ -179,7 +208,7 @@ class ShortCalls:
         )
         try:
             _, connection = await loop.create_connection(
-                lambda: _Connection(loop),
+                lambda: _Connection(loop, self._shown, self._release),
                 sock=plain,
                 ssl=self._tls,
                 server_hostname=(self._tls_name or self._host) if self._tls else None,
@@ -190,6 +219,7 @@ class ShortCalls:
         return connection
 
     def _release(self, connection: _Connection) -> None:
+        """Take back a connection whose calls have all ended."""
         if self._closed or not connection.is_reusable:
             connection.abort()
             del self._open[connection]
@@ -244,17 +274,52 @@ def _lines(headers: Sequence[tuple[str, str]]) -> str:
     return "".join(f"{name}: {value}\r\n" for name, value in headers)
 
 
-class _Connection(BaseProtocol):
-    """One connection; it is reusable after a whole answer."""
+class _Sent:
+    """A call, and the answer to come."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+    __slots__ = ("answer", "call", "ends_at", "message")
+
+    def __init__(
+        self, message: bytes, call: Call, answer: asyncio.Future[Answer], ends_at: float
+    ) -> None:
+        self.message = message
+        self.call = call
+        self.answer = answer
+        self.ends_at = ends_at  # time of the loop; infinite without a limit
+
+
+class _Connection(BaseProtocol):
+    """One connection; it is reusable after whole answers to all of its calls.
+
+    Parameters
+    ----------
+    server
+        For messages.
+    release
+        Called when all calls have ended.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        server: str,
+        release: Callable[[_Connection], None],
+    ) -> None:
         super().__init__(loop)
         self._parser: Any = HttpResponseParser(self, loop, _BUFFER_BYTES, read_until_eof=True)
-        self._answer: asyncio.Future[Answer] | None = None
-        self._call: Call | None = None
-        self._server = ""
-        self._message: aiohttp.http.RawResponseMessage | None = None
-        self._payload: aiohttp.StreamReader | None = None
+        self._server = server
+        self._release = release
+        # Calls without an answer, oldest first.
+        self._calls: deque[_Sent] = deque()
+        self._is_lent = False
+        self._is_sent = False
+        # Answers that have begun, in the order of their calls; only the last may be incomplete.
+        self._arriving: deque[tuple[aiohttp.http.RawResponseMessage, aiohttp.StreamReader]] = (
+            deque()
+        )
+        self._limit: asyncio.TimerHandle | None = None
+        self._sent_at = 0.0
+        self.is_quick = False
         self.is_reusable = False
         self.idle_since = 0.0
 
@@ -262,30 +327,82 @@ class _Connection(BaseProtocol):
         """Whether an idle connection is still there, and not idle for too long."""
         return self.is_reusable and self.connected and self.idle_since >= idle_since_min
 
+    @property
+    def takes_more(self) -> bool:
+        """Whether another call may share the connection, which is filled now."""
+        return self._is_lent and not self._is_sent and len(self._calls) < _TOGETHER_MAX
+
     def now(self) -> float:
         """Return the loop's time, seconds."""
         return self._loop.time()
 
-    async def exchange(
-        self, message: bytes, call: Call, server: str, seconds: float | None
-    ) -> Answer:
-        """Send a message and wait for its answer, at most so many seconds."""
+    def soon(self, act: Callable[[_Connection], None], connection: _Connection) -> None:
+        """Do something at the end of this turn of the loop."""
+        self._loop.call_soon(act, connection)
+
+    def add(self, message: bytes, call: Call, seconds: float | None) -> _Sent:
+        """Take in a call to be sent, with the time limit for its answer."""
+        ends_at = inf if seconds is None else self._loop.time() + seconds
+        if not self._is_lent:
+            self._is_lent, self._is_sent = True, False
+        sent = _Sent(message, call, self._loop.create_future(), ends_at)
+        self._calls.append(sent)
+        return sent
+
+    async def answer(self, sent: _Sent) -> Answer:
+        """Wait for the answer to a call."""
+        try:
+            return await sent.answer
+        except asyncio.CancelledError:
+            if sent.answer.cancelled() and all(each.answer.done() for each in self._calls):
+                self._end()  # nobody waits for what is under way
+            raise
+
+    def send(self) -> None:
+        """Send the calls, without those that have been given up meanwhile."""
+        wanted = deque(each for each in self._calls if not each.answer.done())
+        if len(wanted) < len(self._calls):
+            self._calls = wanted
+        if not wanted:
+            return
         transport = self.transport
         if transport is None:
-            raise ConnectionResetError("Server disconnected")
-        self.is_reusable = False
-        self._call, self._server = call, server
-        self._answer = self._loop.create_future()
-        transport.write(message)
-        limit = (
-            None if seconds is None else self._loop.call_later(seconds, self._broke, TimeoutError())
-        )
-        try:
-            return await self._answer
-        finally:
-            self._answer = None
-            if limit is not None:
-                limit.cancel()
+            self._broke(ConnectionResetError("Server disconnected"))
+            return
+        self.is_reusable, self._is_sent = False, True
+        self._sent_at = self._loop.time()
+        transport.write(b"".join([each.message for each in wanted]))
+        self._limit_time(min(each.ends_at for each in wanted))
+
+    def refuse(self, refusal: Exception) -> None:
+        """End the calls unsent."""
+        calls, self._calls = self._calls, deque()
+        for each in calls:
+            if not each.answer.done():
+                each.answer.set_exception(refusal)
+        self._give_back()
+
+    def _give_back(self) -> None:
+        if self._is_lent:
+            self._is_lent = False
+            self._release(self)
+
+    def _limit_time(self, ends_at: float) -> None:
+        """See to it that a look at the time limits comes soon enough."""
+        if ends_at == inf or (self._limit is not None and self._limit.when() <= ends_at):
+            return
+        if self._limit is not None:
+            self._limit.cancel()
+        self._limit = self._loop.call_at(ends_at, self._look)
+
+    def _look(self) -> None:
+        """Give up what is too late. One timer serves many calls: each would cost more than that."""
+        self._limit = None
+        ends_at = min((each.ends_at for each in self._calls), default=inf)
+        if ends_at <= self._loop.time():
+            self._broke(TimeoutError())
+        else:
+            self._limit_time(ends_at)
 
     def abort(self) -> None:
         """Drop the connection."""
@@ -306,9 +423,10 @@ class _Connection(BaseProtocol):
     # -- called by the loop --------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
-        """Take in a part of the answer."""
-        if self._answer is None or self._answer.done():
-            self.abort()  # a message that answers no call: 408 of a server that ends, for example
+        """Take in a part of the answers."""
+        if not self._is_lent or not self._is_sent:
+            # A message that answers no call: 408 of a server that ends, for example.
+            self._broke(ConnectionResetError("Server disconnected"))
             return
         try:
             messages, _, _ = self._parser.feed_data(data)
@@ -318,12 +436,12 @@ class _Connection(BaseProtocol):
         for found, payload in messages:
             if 100 <= found.code < 200:
                 continue  # an interim answer
-            self._message, self._payload = found, payload
+            self._arriving.append((found, payload))
         self._take_in()
 
     def eof_received(self) -> None:
         """Take in the end of an answer that ends with its connection."""
-        if self._answer is not None and not self._answer.done():
+        if self._is_lent and self._is_sent:
             try:
                 self._parser.feed_eof()
             except (HttpProcessingError, aiohttp.ClientError) as error:
@@ -332,37 +450,55 @@ class _Connection(BaseProtocol):
             self._take_in()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """End the call under way."""
+        """End the calls under way."""
         super().connection_lost(exc)
         self.is_reusable = False
         self._broke(
             exc if isinstance(exc, OSError) else ConnectionResetError("Server disconnected")
         )
+        if self._limit is not None:
+            self._limit.cancel()
 
     def _take_in(self) -> None:
-        message, payload = self._message, self._payload
-        if message is None or payload is None:
-            return
-        assert self._call is not None, "an answer is for a call"
-        if payload.total_bytes > self._call.answer_bytes_max:
-            self._broke(
-                AnswerTooLargeError(
-                    f"{self._call.method} {self._server}{self._call.path}: the answer is longer "
-                    f"than {self._call.answer_bytes_max} bytes"
+        """Hand out the answers that are there; release the connection after the last one."""
+        while self._arriving:
+            message, payload = self._arriving[0]
+            sent = self._calls[0]
+            call = sent.call
+            if payload.total_bytes > call.answer_bytes_max:
+                self._broke(
+                    AnswerTooLargeError(
+                        f"{call.method} {self._server}{call.path}: the answer is longer "
+                        f"than {call.answer_bytes_max} bytes"
+                    )
                 )
-            )
-            return
-        if not payload.is_eof():
-            return
-        headers = {name.lower(): value for name, value in message.headers.items()}
-        answer = Answer(message.code, headers, payload.read_nowait())
-        self._message = self._payload = None
-        self.is_reusable = not message.should_close
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_result(answer)
+                return
+            if not payload.is_eof():
+                return
+            self._arriving.popleft()
+            self._calls.popleft()
+            headers = {name.lower(): value for name, value in message.headers.items()}
+            answer = Answer(message.code, headers, payload.read_nowait())
+            self.is_quick = self._loop.time() - self._sent_at < _QUICK_SECONDS
+            if not sent.answer.done():
+                sent.answer.set_result(answer)
+            if message.should_close or (self._arriving and not self._calls):
+                self._broke(ConnectionResetError("Server disconnected"))
+                return
+            if not self._calls:
+                self.is_reusable = True
+                self._give_back()
 
     def _broke(self, error: Exception) -> None:
-        if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(error)
-        if self.transport is not None:
-            self.transport.abort()
+        """End the calls under way with an error."""
+        for each in self._calls:
+            if not each.answer.done():
+                each.answer.set_exception(error)
+        self._end()
+
+    def _end(self) -> None:
+        """Drop the connection with all that is under way."""
+        self._calls.clear()
+        self._arriving.clear()
+        self.abort()
+        self._give_back()

@@ -49,6 +49,10 @@ class Call(msgspec.Struct, frozen=True):
         The longest answer that is read (`Transport.request`), decompressed, bytes.
     headers
         Further headers, names in lower case.
+    pipelined
+        Whether the call may share a connection with other pipelined calls of the same turn of the
+        loop. They are answered in order. If the connection breaks, the outcome of all of them is
+        unknown, so only callers that find out what happened may ask for this.
     """
 
     method: str
@@ -61,6 +65,7 @@ class Call(msgspec.Struct, frozen=True):
     idle_seconds: float | None = None
     answer_bytes_max: int = ANSWER_BYTES_MAX
     headers: tuple[tuple[str, str], ...] = ()
+    pipelined: bool = False
 
     @property
     def whole_body(self) -> bytes:

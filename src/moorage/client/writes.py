@@ -189,8 +189,12 @@ class Client:
     async def create_only(
         self, resource: ResourceType, obj: Mapping[str, object], *, namespace: str = ""
     ) -> None:
-        """Create an object as `create` does, and leave the object in the answer unread."""
-        await self._send(requests.create(resource, encode(obj), namespace=namespace))
+        """Create an object as `create` does, and leave the object in the answer unread.
+
+        The call is pipelined: without an answer the object may have been created.
+        """
+        call = requests.create(resource, encode(obj), namespace=namespace, pipelined=True)
+        await self._send(call)
 
     async def replace(
         self,
