@@ -291,6 +291,18 @@ async def test_a_second_connection_is_used_for(before: int, call: Call, count: i
     assert len(server.connections) == 2
 
 
+async def test_pipelined_calls_beyond_few_connections_wait_and_share_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(short_calls, "_CONNECTIONS_FEW", 1)
+    async with answering(numbered) as (calls, server):
+        await calls.request(WRITE)
+        expected = [b"%02d" % number for number in range(2, 22)]
+        assert await outcomes(begun(calls, 20)) == expected
+        assert await outcomes(begun(calls, 2, WRITE)) == [b"22", b"01"]  # as many as there may be
+    assert len(server.connections) == 2
+
+
 async def test_a_slow_server_gets_one_call_at_a_time_on_each_connection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -40,6 +40,9 @@ _TOGETHER_MAX: Final = 16
 # Calls share connections while answers come this fast. A guess: the last of the calls that share a
 # connection is then answered in less than a second, far below the limit of a call.
 _QUICK_SECONDS: Final = 0.05
+# While they do, calls wait for one of so many connections instead of opening another: each costs
+# milliseconds on both sides. A guess: a server that needs 10 ms for a call is kept busy.
+_CONNECTIONS_FEW: Final = 32
 
 
 class NoConnectionError(Exception):
@@ -89,6 +92,7 @@ class ShortCalls:
         self._max = connections_max
         self._guard = guard
         self._filling: _Connection | None = None  # sent at the end of this turn
+        self._is_quick = False  # whether the last answers came soon
         self._open: dict[_Connection | asyncio.Future[None], None] = {}
         """Connections, and places of connections that are being made."""
         self._idle: list[_Connection] = []
@@ -116,22 +120,21 @@ class ShortCalls:
             The connection broke, the answer is no HTTP, or no answer came in time.
         """
         message = self._message(call, credential)
-        if call.pipelined and self._filling is not None and self._filling.takes_more:
-            return await self._filling.answer(self._filling.add(message, call, seconds))
-        connection = self._at_hand()
+        connection = self._shared(call) or self._at_hand()
         if connection is None:
             loop = asyncio.get_running_loop()
             began = loop.time()
             async with asyncio.timeout(seconds):
-                connection = await self._connection()
+                connection = await self._connection(call)
             if seconds is not None:
                 seconds = max(0.0, seconds - (loop.time() - began))
         sent = connection.add(message, call, seconds)
-        if call.pipelined and connection.is_quick:
-            self._filling = connection
-            connection.soon(self._send_filled, connection)
-        else:
-            self._send(connection)
+        if connection is not self._filling:
+            if call.pipelined and self._is_quick:
+                self._filling = connection
+                connection.soon(self._send_filled)
+            else:
+                self._send(connection)
         return await connection.answer(sent)
 
     def _send_filled(self, connection: _Connection) -> None:
@@ -159,6 +162,11 @@ class ShortCalls:
 
     # -- connections ---------------------------------------------------------------------------
 
+    def _shared(self, call: Call) -> _Connection | None:
+        """Return the connection that a call may share with others of this turn; None without."""
+        filling = self._filling
+        return filling if call.pipelined and filling is not None and filling.takes_more else None
+
     def _at_hand(self) -> _Connection | None:
         """Return an idle connection; None without one."""
         while self._idle:
@@ -169,14 +177,15 @@ class ShortCalls:
             del self._open[connection]
         return None
 
-    async def _connection(self) -> _Connection:
-        """Return an idle connection, or a new one; wait while too many are in use."""
+    async def _connection(self, call: Call) -> _Connection:
+        """Return a connection to share, an idle or a new one; wait while too many are in use."""
         loop = asyncio.get_running_loop()
         while True:
-            connection = self._at_hand()
+            connection = self._shared(call) or self._at_hand()
             if connection is not None:
                 return connection
-            if len(self._open) < self._max:
+            few = call.pipelined and self._is_quick
+            if len(self._open) < (min(_CONNECTIONS_FEW, self._max) if few else self._max):
                 break
             turn = loop.create_future()
             self._waiting.append(turn)
@@ -220,6 +229,7 @@ class ShortCalls:
 
     def _release(self, connection: _Connection) -> None:
         """Take back a connection whose calls have all ended."""
+        self._is_quick = connection.was_quick
         if self._closed or not connection.is_reusable:
             connection.abort()
             del self._open[connection]
@@ -234,11 +244,13 @@ class ShortCalls:
         self._wake()
 
     def _wake(self) -> None:
-        while self._waiting:
+        """Give as many waiting calls a turn as may share a connection."""
+        count = _TOGETHER_MAX if self._is_quick else 1
+        while self._waiting and count:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(None)
-                return
+                count -= 1
 
     # -- messages ------------------------------------------------------------------------------
 
@@ -319,7 +331,7 @@ class _Connection(BaseProtocol):
         )
         self._limit: asyncio.TimerHandle | None = None
         self._sent_at = 0.0
-        self.is_quick = False
+        self.was_quick = False
         self.is_reusable = False
         self.idle_since = 0.0
 
@@ -336,9 +348,9 @@ class _Connection(BaseProtocol):
         """Return the loop's time, seconds."""
         return self._loop.time()
 
-    def soon(self, act: Callable[[_Connection], None], connection: _Connection) -> None:
-        """Do something at the end of this turn of the loop."""
-        self._loop.call_soon(act, connection)
+    def soon(self, act: Callable[[_Connection], None]) -> None:
+        """Do something with this connection at the end of this turn of the loop."""
+        self._loop.call_soon(act, self)
 
     def add(self, message: bytes, call: Call, seconds: float | None) -> _Sent:
         """Take in a call to be sent, with the time limit for its answer."""
@@ -479,7 +491,7 @@ class _Connection(BaseProtocol):
             self._calls.popleft()
             headers = {name.lower(): value for name, value in message.headers.items()}
             answer = Answer(message.code, headers, payload.read_nowait())
-            self.is_quick = self._loop.time() - self._sent_at < _QUICK_SECONDS
+            self.was_quick = self._loop.time() - self._sent_at < _QUICK_SECONDS
             if not sent.answer.done():
                 sent.answer.set_result(answer)
             if message.should_close or (self._arriving and not self._calls):
@@ -491,6 +503,7 @@ class _Connection(BaseProtocol):
 
     def _broke(self, error: Exception) -> None:
         """End the calls under way with an error."""
+        self.was_quick = False
         for each in self._calls:
             if not each.answer.done():
                 each.answer.set_exception(error)
