@@ -11,6 +11,7 @@ import pytest
 from moorage.apiserver.fairness import CALLS_MAX, CALLS_OF_USER_MAX, FairMutex, Fairness, FairQueue
 from moorage.apiserver.requests import Request, User
 from moorage.apiserver.status import StatusError
+from moorage.base import aio
 from moorage.base.aio import TaskOwner, sleep
 
 PODS = "/api/v1/pods"
@@ -44,6 +45,17 @@ async def test_a_user_with_many_calls_waits_for_one_with_few():
     order = await _order([call("many") for _ in range(100)] + [call("few"), call("few")])
     # Eight are answered before anybody waits; from then on it is turn and turn about.
     assert order[:12] == ["many"] * 9 + ["few", "many", "few"]
+
+
+async def test_small_calls_are_answered_at_once_until_the_round_is_over_or_others_wait():
+    fairness = Fairness()
+    at_once = [fairness.has_turn_at_once() for _ in range(33)]
+    assert at_once == [True] * 32 + [False]
+    tasks = TaskOwner()
+    waiting = tasks.spawn(fairness.turn(call("a")), name="call")
+    await aio.sleep(0)
+    await waiting
+    assert fairness.has_turn_at_once()
 
 
 async def test_calls_about_leases_come_first_and_do_not_starve_other_calls():

@@ -37,9 +37,9 @@ _BODYLESS: Final = b"Content-Length: 0\r\n\r\n"
 
 # Pipelined calls that share a connection at most: as many as the pump decides in one turn.
 _TOGETHER_MAX: Final = 16
-# Calls share connections while answers come this fast. A guess: the last of the calls that share a
-# connection is then answered in less than a second, far below the limit of a call.
-_QUICK_SECONDS: Final = 0.05
+# Calls share connections while the last of those that shared one is answered this fast. A guess: a
+# pod among many waits no longer for its binding, and the limit of a call is far away.
+_QUICK_SECONDS: Final = 0.2
 # While they do, calls wait for one of so many connections instead of opening another: each costs
 # milliseconds on both sides. A guess: a server that needs 10 ms for a call is kept busy.
 _CONNECTIONS_FEW: Final = 32
