@@ -11,7 +11,6 @@ import pytest
 from moorage.apiserver.fairness import CALLS_MAX, CALLS_OF_USER_MAX, FairMutex, Fairness, FairQueue
 from moorage.apiserver.requests import Request, User
 from moorage.apiserver.status import StatusError
-from moorage.base import aio
 from moorage.base.aio import TaskOwner, sleep
 
 PODS = "/api/v1/pods"
@@ -47,15 +46,23 @@ async def test_a_user_with_many_calls_waits_for_one_with_few():
     assert order[:12] == ["many"] * 9 + ["few", "many", "few"]
 
 
-async def test_small_calls_are_answered_at_once_until_the_round_is_over_or_others_wait():
+async def test_small_calls_have_their_turns_at_once_and_then_wait_like_all_others():
     fairness = Fairness()
-    at_once = [fairness.has_turn_at_once() for _ in range(33)]
-    assert at_once == [True] * 32 + [False]
-    tasks = TaskOwner()
-    waiting = tasks.spawn(fairness.turn(call("a")), name="call")
-    await aio.sleep(0)
-    await waiting
-    assert fairness.has_turn_at_once()
+    turns = [fairness.turn_at_once(call("a")) for _ in range(34)]
+    assert turns[:32] == [None] * 32  # as long as eight other calls
+    left = [each for each in turns if each is not None]
+    await asyncio.gather(*left, fairness.turn(call("b")))
+    assert [fairness.turn_at_once(call("a")) for _ in range(2)] == [None, None]
+
+
+async def test_small_calls_of_many_turns_wait_for_a_user_with_few():
+    fairness, order = Fairness(), []
+    for name in ["many"] * 100 + ["few"]:
+        turn = fairness.turn_at_once(call(name))
+        if turn is not None:
+            turn.add_done_callback(lambda _, name=name: order.append(name))
+    await asyncio.gather(*[fairness.turn(call("last")) for _ in range(1)])
+    assert order[:3] == ["many", "few", "many"]
 
 
 async def test_calls_about_leases_come_first_and_do_not_starve_other_calls():

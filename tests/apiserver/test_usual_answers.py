@@ -116,6 +116,12 @@ async def test_calls_answered_at_once_get_the_answers_of_calls_in_tasks(calls, m
     assert sent == await _answers(*calls)
 
 
+async def test_more_writes_than_the_library_takes_in_at_once_are_all_answered_in_order():
+    made = [_CREATED.replace(b'"a"', b'"a%03d"' % number) for number in range(100)]
+    sent = await _answers(*(_call("POST", CONFIG_MAPS, body=each) for each in made))
+    assert re.findall(rb'"name":"(a\d+)"', sent) == [b"a%03d" % number for number in range(100)]
+
+
 async def test_answers_to_writes_that_came_together_are_sent_together(monkeypatch):
     pieces: list[bytes] = []
     transport = asyncio.selector_events._SelectorSocketTransport

@@ -52,6 +52,10 @@ class Answers(Protocol):
         """Return the user that the headers of a call tell; None without valid credentials."""
         ...
 
+    def turn_at_once(self, call: Request) -> asyncio.Future[None] | None:
+        """Return the turn that a call has to wait for; None for a call that has its turn now."""
+        ...
+
     def at_once(self, call: Request) -> Reply | None:
         """Answer a call that needs no waiting; None for a call that may have to wait."""
         ...
@@ -113,12 +117,17 @@ class Connection(web.RequestHandler):
         Answers the calls.
     """
 
-    __slots__ = ("_answers", "_begun", "_waiting", "certified", "limit")
+    __slots__ = ("_answers", "_begun", "_sleeper", "_turn", "_waiting", "certified", "limit")
 
     def __init__(self, answers: Answers, manager: web.Server, **options: Any) -> None:
         super().__init__(manager, **options)
         self._answers = answers
+        # The oldest call, if it was read here, and its reply if it was answered here, too.
         self._begun: tuple[Request, Reply | None] | None = None
+        # What the library's task waits for while calls are answered here.
+        self._sleeper: asyncio.Future[None] | None = None
+        # The turn that the oldest call waits for.
+        self._turn: asyncio.Future[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the time limit of the headers; read the certificate, which stays the same."""
@@ -132,6 +141,8 @@ class Connection(web.RequestHandler):
         """Stop the time limits."""
         self._waiting.cancel()
         self.limit.close()
+        if self._turn is not None:
+            self._turn.cancel()
         super().connection_lost(exc)
 
     def headers_have_come(self) -> None:
@@ -150,22 +161,27 @@ class Connection(web.RequestHandler):
             super().data_received(data)  # calls are under way, and answers come in order
             return
         # The library's task sleeps. It is woken for what is not answered here.
-        self._waiter = None
+        self._sleeper, self._waiter = waiter, None
         super().data_received(data)
+        self._answer_at_once()
+        if self._turn is None:
+            self._leave_the_rest()
+
+    def _leave_the_rest(self) -> None:
+        """Leave the calls that are not answered here to the library."""
+        waiter, self._sleeper = self._sleeper, None
         self._waiter = waiter
-        if not self._buffer_paused:
-            self._answer_at_once()
-        if self._messages:
+        if self._messages and waiter is not None and not waiter.done():
             waiter.set_result(None)
 
     def _answer_at_once(self) -> None:
-        """Answer the first of the calls that have come, as many as need no waiting."""
+        """Answer the oldest calls that have come, as many as need no waiting."""
         answers = []
-        while self._messages and self._begun is None:
-            message, payload = self._messages[0]
-            if not (isinstance(message, RawRequestMessage) and _is_plain(message, payload)):
+        # The library knows how to go on with a client that sends too much, or reads too little.
+        while self._messages and not (self._buffer_paused or self.writing_paused):
+            if self._begun is None and not self._begin(*self._messages[0]):
                 break
-            reply = self._reply_at_once(message, payload)
+            reply = self._reply_at_once()
             if reply is None or not is_usual(reply):
                 break
             self._messages.popleft()
@@ -178,7 +194,10 @@ class Connection(web.RequestHandler):
             self._next_keepalive_close_time = self._loop.time() + self._keepalive_timeout
             self.transport.write(b"".join(answers))
 
-    def _reply_at_once(self, message: RawRequestMessage, payload: Any) -> Reply | None:
+    def _begin(self, message: Any, payload: Any) -> bool:
+        """Read a call, if it is a usual write and has its turn now."""
+        if not (isinstance(message, RawRequestMessage) and _is_plain(message, payload)):
+            return False
         headers = headers_of(message.headers)
         call = Request(
             method=message.method,
@@ -187,6 +206,25 @@ class Connection(web.RequestHandler):
             body=b"" if isinstance(payload, EmptyStreamReader) else payload.read_nowait(),
             user=self.certified or self._answers.user_of(headers),
         )
+        self._begun = call, None
+        turn = self._answers.turn_at_once(call)
+        if turn is not None:
+            self._turn = turn
+            turn.add_done_callback(self._go_on)
+        return turn is None
+
+    def _go_on(self, turn: asyncio.Future[None]) -> None:
+        """Answer the calls that have come, now that the oldest has its turn."""
+        self._turn = None
+        if not turn.cancelled() and self.transport is not None and not self._force_close:
+            self._answer_at_once()
+        if self._turn is None:
+            self._leave_the_rest()
+
+    def _reply_at_once(self) -> Reply | None:
+        """Answer the call that has been read; None for a call that may have to wait."""
+        assert self._begun is not None, "a call has been read"
+        call, _ = self._begun
         # The user of a call is told by the context, which this connection's next call must not see.
         reply = copy_context().run(self._answers.at_once, call)
         self._begun = call, reply

@@ -42,18 +42,15 @@ class FairQueue:
     def __init__(self) -> None:
         # The loop of all waiting calls: asking for the running loop takes a system call.
         self._loop: asyncio.AbstractEventLoop | None = None
-        # The user with the next turn comes first.
-        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        # The user with the next turn comes first; turns with their costs.
+        self._waiting: OrderedDict[str, deque[tuple[asyncio.Future[None], float]]] = OrderedDict()
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
     async def wait(self, user: str, pass_on: Callable[[], object]) -> None:
         """Wait for a turn; ``pass_on`` is called if the turn comes to a caller just gone."""
-        if self._loop is None:
-            self._loop = asyncio.get_running_loop()
-        future: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.setdefault(user, deque()).append(future)
+        future = self.enter(user)
         try:
             await future
         except asyncio.CancelledError:
@@ -61,17 +58,25 @@ class FairQueue:
                 pass_on()
             raise
 
-    def next(self) -> bool:
-        """Give the next turn; False where no call waits."""
+    def enter(self, user: str, cost: float = 1) -> asyncio.Future[None]:
+        """Return a turn to wait for; whoever waits no longer cancels it."""
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        future: asyncio.Future[None] = self._loop.create_future()
+        self._waiting.setdefault(user, deque()).append((future, cost))
+        return future
+
+    def next(self) -> float:
+        """Give the next turn and return its cost; 0 where no call waits."""
         while self._waiting:
-            user, futures = self._waiting.popitem(last=False)
-            future = futures.popleft()
-            if futures:
-                self._waiting[user] = futures
+            user, turns = self._waiting.popitem(last=False)
+            future, cost = turns.popleft()
+            if turns:
+                self._waiting[user] = turns
             if not future.done():  # The call of a caller that has gone is over.
                 future.set_result(None)
-                return True
-        return False
+                return cost
+        return 0
 
 
 class FairMutex:
@@ -89,7 +94,7 @@ class FairMutex:
 
     def release(self) -> None:
         """Release the lock to the next call."""
-        self._held = self._queue.next()
+        self._held = self._queue.next() > 0
 
 
 class Fairness:
@@ -144,12 +149,17 @@ class Fairness:
         if _is_exempt(call) or self._has_turn(1):
             return
         self._look_soon()
-        queue = self._leases if _is_lease(call) else self._others
-        await queue.wait(_user(call), _nothing)
+        await self._queue(call).wait(_user(call), _nothing)
 
-    def has_turn_at_once(self) -> bool:
-        """Whether a small call may be answered before its task would begin; it is counted if so."""
-        return self._has_turn(_AT_ONCE)
+    def turn_at_once(self, call: Request) -> asyncio.Future[None] | None:
+        """Return the turn of a small call that needs no task; None for a call that has its turn."""
+        if self._has_turn(_AT_ONCE):
+            return None
+        self._look_soon()
+        return self._queue(call).enter(_user(call), _AT_ONCE)
+
+    def _queue(self, call: Request) -> FairQueue:
+        return self._leases if _is_lease(call) else self._others
 
     def _has_turn(self, cost: float) -> bool:
         if self._answered + cost > _CALLS_IN_A_ROW or self._leases or self._others:
@@ -168,12 +178,13 @@ class Fairness:
     def _round(self) -> None:
         """Give the turns of one round; calls that arrive meanwhile are in the next round."""
         self._round_due = False
-        self._answered = 0
+        self._answered = 0.0
         while self._answered < _CALLS_IN_A_ROW:
-            lease = self._answered < _LEASES_IN_A_ROW and self._leases.next()
-            if not (lease or self._others.next() or self._leases.next()):
+            lease = self._leases.next() if self._answered < _LEASES_IN_A_ROW else 0
+            cost = lease or self._others.next() or self._leases.next()
+            if not cost:
                 break
-            self._answered += 1
+            self._answered += cost
         if self._answered:
             self._look_soon()
 

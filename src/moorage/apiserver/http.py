@@ -149,9 +149,13 @@ class HttpServer:
         """Return the user that the headers of a call tell; None without valid credentials."""
         return self._authenticator.user(headers, None)
 
+    def turn_at_once(self, call: Request) -> asyncio.Future[None] | None:
+        """Return the turn that a call has to wait for; None for a call that has its turn now."""
+        return self._fairness.turn_at_once(call)
+
     def at_once(self, call: Request) -> Reply | None:
         """Answer a call that needs no waiting; None for a call that may have to wait."""
-        if not (self._server.answers_at_once(call) and self._fairness.has_turn_at_once()):
+        if not self._server.answers_at_once(call):
             return None
         try:
             with self._fairness.under_way(call):
