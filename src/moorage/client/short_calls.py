@@ -92,7 +92,7 @@ class ShortCalls:
         self._max = connections_max
         self._guard = guard
         self._filling: _Connection | None = None  # sent at the end of this turn
-        self._is_quick = False  # whether the last answers came soon
+        self._is_quick = True  # whether the last answers came soon; nothing else is known at first
         self._open: dict[_Connection | asyncio.Future[None], None] = {}
         """Connections, and places of connections that are being made."""
         self._idle: list[_Connection] = []
