@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -122,15 +123,20 @@ def processor_ns() -> int:
 
 def rfc3339(ns: int) -> str:
     """Format wall-clock nanoseconds as Kubernetes ``Time``: whole seconds, UTC, ``Z``."""
-    moment = datetime.fromtimestamp(ns // NS_PER_SECOND, UTC)
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}Z"
+    return f"{_second(ns // NS_PER_SECOND)}Z"
 
 
 def rfc3339_micro(ns: int) -> str:
     """Format wall-clock nanoseconds as Kubernetes ``MicroTime``: six decimals, UTC, ``Z``."""
     seconds, rest = divmod(ns, NS_PER_SECOND)
+    return f"{_second(seconds)}.{rest // 1000:06d}Z"
+
+
+# Thousands of objects are written in one second, and each has its time.
+@lru_cache(maxsize=8)
+def _second(seconds: int) -> str:
     moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment.replace(tzinfo=None).isoformat(timespec='seconds')}.{rest // 1000:06d}Z"
+    return moment.replace(tzinfo=None).isoformat(timespec="seconds")
 
 
 def parse_rfc3339(text: str) -> int:
