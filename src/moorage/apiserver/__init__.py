@@ -1,6 +1,6 @@
 """A Kubernetes API server in memory: a cluster as its clients see it.
 
-A call passes `http`, `server`, `auth`, `rbac`, `routes` and then one verb: `reading`, `writing`,
+A call passes `http` (or, if it is a small write, `connection` alone), `server`, `auth`, `rbac`, `routes` and then one verb: `reading`, `writing`,
 `applying`, `deleting` or `watching`, or a subresource: `binding`, `eviction`, `scaling`. A verb
 applies the rules of the kind (`kind`, `kinds`, `custom`) and of `admission`, and writes to `store`.
 `watch_log` feeds the watch streams. `facts` and `schema` describe the Kubernetes API; `journal`

@@ -199,12 +199,15 @@ class Connection(web.RequestHandler):
         if not (isinstance(message, RawRequestMessage) and _is_plain(message, payload)):
             return False
         headers = headers_of(message.headers)
+        user = self.certified or self._answers.user_of(headers)
+        if user is None:
+            return False  # the body of an unknown caller is not read
         call = Request(
             method=message.method,
             path=message.path,
             headers=headers,
             body=b"" if isinstance(payload, EmptyStreamReader) else payload.read_nowait(),
-            user=self.certified or self._answers.user_of(headers),
+            user=user,
         )
         self._begun = call, None
         turn = self._answers.turn_at_once(call)
