@@ -32,12 +32,25 @@ class Create(Act, frozen=True, kw_only=True):
 
 
 class Delete(Act, frozen=True, kw_only=True):
-    """A user deletes an object; `api_version` tells apart kinds of one name."""
+    """A user deletes an object.
+
+    Parameters
+    ----------
+    kind, name, namespace
+        The object.
+    api_version
+        Tells apart kinds of one name.
+    process, steps
+        A scheduler, and the steps that it still runs first: so the object is deleted at any await
+        of this scheduler. "" for none.
+    """
 
     kind: str
     name: str
     namespace: str = "default"
     api_version: str | None = None
+    process: str = ""
+    steps: int = 0
 
 
 class Patch(Act, frozen=True, kw_only=True):
@@ -120,6 +133,24 @@ class Kill(Act, frozen=True, kw_only=True):
     process: str
     signal: Literal["KILL", "TERM"]
     seconds: float
+    steps: int = 0
+
+
+class Depose(Act, frozen=True, kw_only=True):
+    """A scheduler loses its lease: its time is over at once, and the Lease names another holder.
+
+    The wall clock of the scheduler jumps an hour ahead, so it knows that its time is over. The
+    other holder never renews.
+
+    Parameters
+    ----------
+    process
+        A scheduler; nothing happens where it does not lead.
+    steps
+        Steps that it still runs after the moment: it loses the lease at any await.
+    """
+
+    process: str
     steps: int = 0
 
 
@@ -220,13 +251,10 @@ class FullDisk(Act, frozen=True, kw_only=True):
     seconds: float
 
 
-Strike = Disturb | Stop | Kill | Jump | Outage | Reload | Crash | FullDisk
+Strike = Disturb | Stop | Kill | Depose | Jump | Outage | Reload | Crash | FullDisk
 """The acts that strike a program."""
 
 AnyAct = Create | Delete | Patch | Bind | Join | Look | Drain | Autoscale | Strike
-
-FAULTS: tuple[type[Act], ...] = (Disturb, Stop, Kill, Jump, Outage, Crash, FullDisk)
-
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole run, as data.

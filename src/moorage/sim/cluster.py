@@ -27,6 +27,7 @@ from moorage.sim.auditor import Auditor
 from moorage.sim.extender import SimExtender
 from moorage.sim.faults import Weather
 from moorage.sim.history import History, Obj, Write
+from moorage.sim.licence import Licence
 from moorage.sim.loop import Process, SkewedClock
 from moorage.sim.mischief import Mood, registry
 from moorage.sim.probe import Probe
@@ -40,6 +41,8 @@ from moorage.testing.schedulers import scheduler_over
 
 OnWrite = Callable[[Write], None]
 OnTry = Callable[[str, Obj], None]
+OnStep = Callable[[str, Callable[..., object]], None]
+"""Gets the name of a life of a scheduler, and the callback that it ran."""
 
 
 # A node whose agents live and whose server answers is there within this time.
@@ -108,6 +111,8 @@ class SimCluster:
         Name of the schedulers' configuration, a key of `moorage.sim.setups.SETUPS`.
     on_disk
         Whether the API server keeps its objects on a disk.
+    on_step
+        Told of each step of the schedulers; None for nobody.
     """
 
     def __init__(
@@ -119,8 +124,10 @@ class SimCluster:
         on_try: OnTry,
         setup: str = "default",
         on_disk: bool = False,
+        on_step: OnStep | None = None,
     ) -> None:
         self.seed = seed
+        self._on_step = on_step
         self.setup = setup
         self.clock = clock
         self.trace = Trace(clock)
@@ -136,7 +143,8 @@ class SimCluster:
         self.failures: list[str] = []
         """Tasks that failed, and errors that were logged."""
         self.unlicensed: list[str] = []
-        """Writes of a scheduler that were sent while another could write."""
+        """Writes of a scheduler that were sent without the right to write."""
+        self._licence = Licence()
         self.noticed: list[tuple[str, str]] = []
         """Breaches seen while the schedulers ran: name of the invariant, and how."""
         self.probes: dict[str, Probe] = {}
@@ -268,6 +276,8 @@ class SimCluster:
         replica = self.replicas[name]
         replica.life += 1
         replica.process = self._process(replica.identity)
+        if self._on_step is not None:
+            replica.process.on_step = partial(self._on_step, replica.identity)
         self.trace.note(replica.identity, "starts")
         replica.process.run(self._start, replica)
 
@@ -369,6 +379,8 @@ class SimCluster:
                 self._sent(replica, name, call)
 
         def done(call: Call, answer: Answer | None) -> None:
+            if replica is not None:
+                self._licence.take(name, call, answer, self.clock.monotonic_ns())
             if "/leases" not in call.path and "/events" not in call.path:
                 self.trace.note_call(name, call, answer)
             self._catch_up(name, call.path)
@@ -385,13 +397,15 @@ class SimCluster:
         )
 
     def _sent(self, replica: Replica, identity: str, call: Call) -> None:
-        """Note a write that is sent while another scheduler may write, too."""
+        """Note a binding, and a write that is sent without the right to write."""
         if call.path.endswith("/binding"):
             pod = self.history.note_try(identity, call.path)
             if pod is not None:
                 self._on_try(identity, pod)
         if call.path == _LEASE_EVENTS:
             return
+        if missing := self._licence.missing(identity, self.clock.monotonic_ns()):
+            self.unlicensed.append(f"{identity} sends {call.method} {call.path}, but {missing}")
         if identity != replica.identity:
             self.unlicensed.append(f"{identity} writes after its end: {call.path}")
         for other in self.replicas.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import pairwise
 
 import msgspec
@@ -13,7 +14,7 @@ from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.sim import acts
 from moorage.sim.acts import AnyAct, Script
 from moorage.sim.administrator import Autoscaler, drain
-from moorage.sim.cluster import SimCluster
+from moorage.sim.cluster import OnStep, Replica, SimCluster
 from moorage.sim.history import Obj, Write, group_of, name_of, nominated_of
 from moorage.sim.invariants.at_rest import broken_at_rest
 from moorage.sim.invariants.at_writes import broken_by, broken_by_server
@@ -24,7 +25,7 @@ from moorage.sim.invariants.waiting import PLACED
 from moorage.sim.log_watch import watched_log
 from moorage.sim.loop import run_simulated
 from moorage.sim.striker import Striker
-from moorage.sim.user_calls import call
+from moorage.sim.user_calls import UserAct, call
 from moorage.testing.builders import pod_manifest
 
 # Within this time a watch without faults tells everything.
@@ -82,11 +83,19 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     covered: frozenset[str] = frozenset()
 
 
-def play(script: Script) -> Outcome:
-    """Play a script to its end; the same script gives the same outcome."""
+def play(script: Script, *, on_step: OnStep | None = None) -> Outcome:
+    """Play a script to its end; the same script gives the same outcome.
+
+    Parameters
+    ----------
+    script
+        What is played.
+    on_step
+        Told of each step of the schedulers, until the rest; None for nobody.
+    """
     clock = ManualClock()
     try:
-        return run_simulated(_Course(script, clock).run(), clock)
+        return run_simulated(_Course(script, clock, on_step).run(), clock)
     finally:
         gc.unfreeze()  # a scheduler that starts freezes what it finds, which would stay for ever
 
@@ -94,7 +103,7 @@ def play(script: Script) -> Outcome:
 class _Course:
     """A run under way."""
 
-    def __init__(self, script: Script, clock: ManualClock) -> None:
+    def __init__(self, script: Script, clock: ManualClock, on_step: OnStep | None) -> None:
         self._script = script
         self._clock = clock
         self._breaches: list[Breach] = []
@@ -107,6 +116,7 @@ class _Course:
             on_try=self._tried,
             setup=script.setup,
             on_disk=script.on_disk,
+            on_step=on_step,
         )
         self._striker = Striker(self._cluster)
 
@@ -197,6 +207,7 @@ class _Course:
         for weather in cluster.weathers.values():
             for fault, count in weather.struck.items():
                 struck[fault] = struck.get(fault, 0) + count
+        struck |= self._striker.struck
         return Outcome(
             seed=self._script.seed,
             breaches=tuple(self._breaches),
@@ -256,9 +267,11 @@ class _Course:
     async def _do(self, act: AnyAct) -> None:
         cluster = self._cluster
         match act:
+            case acts.Delete() if act.process:
+                later = partial(self._deleted_late, act)
+                self._striker.after_steps(act.process, act.steps, later)
             case acts.Create() | acts.Delete() | acts.Patch() | acts.Bind():
-                if refused := await call(cluster.user, act):
-                    cluster.trace.note("user", f"is refused: {refused}")
+                await self._called(act)
             case acts.Look():
                 self._look_between()
             case acts.Join():
@@ -268,6 +281,15 @@ class _Course:
             case _:
                 cluster.trace.note("fault", msgspec.json.encode(act).decode())
                 self._striker.strike(act)
+
+    async def _called(self, act: UserAct) -> None:
+        if refused := await call(self._cluster.user, act):
+            self._cluster.trace.note("user", f"is refused: {refused}")
+
+    def _deleted_late(self, act: acts.Delete, replica: Replica) -> None:
+        steps = replica.process.steps
+        self._cluster.trace.note(replica.identity, f"has run {steps} steps when {act.name} goes")
+        self._cluster.spawn(self._called(act))
 
     def _administer(self, act: acts.Drain | acts.Autoscale) -> None:
         """Start a tool of an administrator, which works for a while."""

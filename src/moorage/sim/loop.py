@@ -35,6 +35,8 @@ class Process:
     steps
         Number of its callbacks that have run. A task runs in one callback from one await to the
         next, so between two steps is every place where a process can be interrupted.
+    on_step
+        Told of the callback that a step ran, before `steps` counts it; None for nobody.
     """
 
     def __init__(self, name: str) -> None:
@@ -42,6 +44,7 @@ class Process:
         self.running = True
         self.dead = False
         self.steps = 0
+        self.on_step: Callable[[Callable[..., object]], None] | None = None
         self._held: list[_Callback] = []
         self._due: list[tuple[int, Callable[[], object]]] = []
         self._context = contextvars.copy_context()
@@ -59,8 +62,9 @@ class Process:
             contextvars.Context().run(act)
 
     def forget_due(self) -> None:
-        """Do nothing of what is still due after some steps."""
+        """Do nothing of what is still due after some steps, and tell nobody of further ones."""
         self._due.clear()
+        self.on_step = None
 
     def step(self) -> None:
         """Count a step that has run, and do what is due after it."""
@@ -127,6 +131,8 @@ class _Callback:
             self.process.hold(self)
         else:
             self.function(*self.args)
+            if self.process.on_step is not None:
+                self.process.on_step(self.function)
             self.process.step()
 
     def again(self) -> None:

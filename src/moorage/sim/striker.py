@@ -12,11 +12,15 @@ from moorage.sim import acts
 from moorage.sim.acts import Strike
 from moorage.sim.cluster import Replica, SimCluster
 from moorage.sim.faults import Spell
+from moorage.sim.user_calls import call
 from moorage.testing.disk import Fault
 
 # So long after an outage or a stop of a scheduler, new tries may still wait: a reflector waits up
 # to 60 s after a refused watch, and as long again where the next one finds its version forgotten.
 _BLIND_SECONDS = 125.0
+
+_AN_HOUR = 3600.0
+_LEASE_SECONDS = 15
 
 
 class Striker:
@@ -36,6 +40,8 @@ class Striker:
         self._back_ns = 0
         # The crash that is under way, or was last.
         self._crashes: acts.Crash | None = None
+        self.struck: dict[str, int] = {}
+        """How often each fault of a program struck."""
         cluster.on_crash = self._crashed
 
     def end(self) -> float:
@@ -61,10 +67,13 @@ class Striker:
                 self._stop(act)
             case acts.Kill():
                 self._kill(act)
+            case acts.Depose():
+                self.after_steps(act.process, act.steps, self._depose)
             case acts.Reload():
                 self._reload(act)
             case acts.Jump():
                 if act.process in cluster.replicas:
+                    self._count("clock-jump")
                     cluster.replicas[act.process].clock.jump(act.seconds)
             case acts.Outage():
                 self._outage(act)
@@ -72,6 +81,21 @@ class Striker:
                 self._crash(act)
             case acts.FullDisk():
                 self._fill_disk(act)
+
+    def after_steps(self, process: str, steps: int, act: Callable[[Replica], None]) -> None:
+        """Do something once a scheduler has run so many more steps, if it runs then."""
+        replica = self._cluster.replicas.get(process)
+        if replica is None or not replica.runs:
+            return
+
+        def due() -> None:
+            if replica.runs:
+                act(replica)
+
+        replica.process.after_steps(steps, due)
+
+    def _count(self, fault: str) -> None:
+        self.struck[fault] = self.struck.get(fault, 0) + 1
 
     def _end_ns(self, seconds: float) -> int:
         return self._clock.monotonic_ns() + round(seconds * NS_PER_SECOND)
@@ -93,6 +117,8 @@ class Striker:
         """Bring the server back, after whatever let it die."""
         act = self._crashes
         cluster = self._cluster
+        if act is not None:
+            self._count(f"server-{act.how}{'-power' * act.power}")
         seconds = act.seconds if act is not None else 1.0
         self._blind_all(seconds)
         restart = partial(cluster.restart_server, power_cut=act is not None and act.power)
@@ -101,6 +127,7 @@ class Striker:
     def _fill_disk(self, act: acts.FullDisk) -> None:
         disk = self._cluster.served.disk
         if disk is not None:
+            self._count("disk-full")
             disk.room_bytes = sum(disk.contents().values()) + act.room_bytes
             self._comes_back(act.seconds, self._make_room)
 
@@ -117,14 +144,11 @@ class Striker:
         if act.process == "nodes":
             self._stop_agents(act.seconds)
             return
-        replica = self._cluster.replicas.get(act.process)
-        if replica is not None and replica.runs:
-            replica.process.after_steps(act.steps, partial(self._stop_replica, replica, act))
+        self.after_steps(act.process, act.steps, partial(self._stop_replica, act))
 
-    def _stop_replica(self, replica: Replica, act: acts.Stop) -> None:
+    def _stop_replica(self, act: acts.Stop, replica: Replica) -> None:
         process = replica.process
-        if not replica.runs:
-            return
+        self._count("scheduler-stopped")
         self._cluster.trace.note(replica.identity, f"is stopped after {process.steps} steps")
         process.stop()
         replica.weather.blind(self._clock.monotonic_ns(), act.seconds + _BLIND_SECONDS)
@@ -134,6 +158,7 @@ class Striker:
         agents = self._cluster.agents
         if agents.running and not agents.dead:
             agents.stop()
+            self._count("agents-stopped")
             _later(seconds, agents.go_on)
 
     def _kill(self, act: acts.Kill) -> None:
@@ -142,15 +167,13 @@ class Striker:
             if cluster.agents.running and not cluster.agents.dead:
                 cluster.kill_agents()
                 _later(act.seconds, cluster.revive_agents)
+                self._count("agents-killed")
             return
-        replica = cluster.replicas.get(act.process)
-        if replica is not None and replica.runs:
-            replica.process.after_steps(act.steps, partial(self._kill_replica, replica, act))
+        self.after_steps(act.process, act.steps, partial(self._kill_replica, act))
 
-    def _kill_replica(self, replica: Replica, act: acts.Kill) -> None:
+    def _kill_replica(self, act: acts.Kill, replica: Replica) -> None:
         cluster, life = self._cluster, replica.life
-        if not replica.runs:
-            return
+        self._count("scheduler-killed" if act.signal == "KILL" else "scheduler-ended")
         steps = replica.process.steps
         cluster.trace.note(replica.identity, f"gets SIG{act.signal} after {steps} steps")
         if act.signal == "KILL":
@@ -164,6 +187,24 @@ class Striker:
 
         self._comes_back(act.seconds, again)
 
+    def _depose(self, replica: Replica) -> None:
+        """Let a leader's time be over, and another program take the Lease by force."""
+        cluster = self._cluster
+        elector = replica.scheduler.elector if replica.scheduler else None
+        if elector is None or not elector.leading:
+            return
+        cluster.trace.note(replica.identity, f"is deposed after {replica.process.steps} steps")
+        self._count("lease-taken")
+        replica.clock.jump(_AN_HOUR)
+        namespace, _, name = elector.lease.partition("/")
+        holder = {"spec": {"holderIdentity": "usurper", "leaseDurationSeconds": _LEASE_SECONDS}}
+        theft = acts.Patch(at=0.0, kind="Lease", name=name, namespace=namespace, changes=holder)
+        cluster.spawn(self._steal(theft))
+
+    async def _steal(self, theft: acts.Patch) -> None:
+        if refused := await call(self._cluster.user, theft):
+            self._cluster.trace.note("usurper", f"is refused: {refused}")
+
     def _comes_back(self, seconds: float, back: Callable[[], object]) -> None:
         """Bring a program back after a while; the rest waits for it."""
         self._back_ns = max(self._back_ns, self._end_ns(seconds))
@@ -171,6 +212,7 @@ class Striker:
 
     def _outage(self, act: acts.Outage) -> None:
         cluster, clock = self._cluster, self._clock
+        self._count("server-forgets" if act.forgets else "server-away")
         until_ns = self._end_ns(act.seconds)
         self._away_until_ns = max(self._away_until_ns, until_ns)
         self._blind_all(act.seconds)

@@ -1,0 +1,46 @@
+"""Who may write, by what the server accepted: no scheduler is asked whether it leads."""
+
+from __future__ import annotations
+
+import msgspec
+
+from moorage.api.codec import decode_untyped
+from moorage.base.clock import NS_PER_SECOND
+from moorage.client.transport import Answer, Call
+
+# The duration of the lease in every set-up, as in Kubernetes.
+_LEASE_NS = 15 * NS_PER_SECOND
+_LEASES = "/leases"
+
+
+class _Held(msgspec.Struct, frozen=True):
+    by: str
+    at_ns: int
+
+
+class Licence:
+    """The right to write: of the last scheduler whose write of the Lease the server accepted.
+
+    A user who writes another holder into the Lease takes nobody's right away before the leader can
+    know of it, so only what schedulers write counts.
+    """
+
+    def __init__(self) -> None:
+        self._held: _Held | None = None
+
+    def take(self, identity: str, call: Call, answer: Answer | None, now_ns: int) -> None:
+        """Take in what the server answered to a write of a scheduler, if it is about the Lease."""
+        if _LEASES not in call.path or answer is None or answer.status >= 400:
+            return
+        spec = decode_untyped(answer.body).get("spec") or {}
+        self._held = _Held(identity, now_ns) if spec.get("holderIdentity") == identity else None
+
+    def missing(self, identity: str, now_ns: int) -> str:
+        """Return why a scheduler may not write now, "" if it may."""
+        held = self._held
+        if held is None:
+            return "nobody holds the lease"
+        if held.by != identity:
+            return f"{held.by} holds the lease"
+        age_ns = now_ns - held.at_ns
+        return f"its lease is {age_ns / NS_PER_SECOND:.1f} s old" if age_ns > _LEASE_NS else ""
