@@ -6,6 +6,7 @@ import multiprocessing
 import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from typing import Protocol
 
 import msgspec
 
@@ -37,6 +38,16 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     script: Script
     outcome: Outcome
     new: int
+
+
+class Chooser(Protocol):
+    """Gives the scripts that are played, one after another."""
+
+    def next(self) -> Script | None:
+        """Return the next script, None at the end."""
+
+    def learn(self, script: Script, outcome: Outcome) -> int:
+        """Take in what a script covered; return how much of it is new."""
 
 
 class Steering:
@@ -90,7 +101,7 @@ def varied(script: Script, seed: int, rng: Random) -> Script:
 
 
 def hunt(
-    steering: Steering,
+    chooser: Chooser,
     *,
     jobs: int,
     clock: Clock,
@@ -101,8 +112,8 @@ def hunt(
 
     Parameters
     ----------
-    steering
-        Chooses the scripts.
+    chooser
+        Gives the scripts.
     jobs
         Number of processes.
     clock, seconds
@@ -126,7 +137,10 @@ def hunt(
 
         while True:
             while len(running) < jobs and more():
-                script = steering.next()
+                script = chooser.next()
+                if script is None:
+                    runs = begun
+                    break
                 running[pool.submit(_played, msgspec.json.encode(script))] = script
                 begun += 1
             if not running:
@@ -136,7 +150,7 @@ def hunt(
             for future in [each for each in running if each in done]:
                 script = running.pop(future)
                 outcome = msgspec.json.decode(future.result(), type=Outcome)
-                yield Found(script=script, outcome=outcome, new=steering.learn(script, outcome))
+                yield Found(script=script, outcome=outcome, new=chooser.learn(script, outcome))
 
 
 def _begin() -> None:

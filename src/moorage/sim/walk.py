@@ -146,7 +146,8 @@ class Walk:
     steps
         Number of its steps in the first run.
     places
-        Number of different awaits at which its tasks stood.
+        Number of different awaits of the source at which its tasks stood, with those that led
+        there.
     stops
         The steps that are walked.
     """
@@ -181,10 +182,21 @@ class Walk:
         del script, outcome
         return 0
 
+    def __len__(self) -> int:
+        """Return the number of steps that are walked."""
+        return len(self.stops)
+
     def struck(self, stop: Stop) -> Script:
         """Return the script in which the act happens after some steps."""
         made = [self._at(stop.steps), *self._script.acts]
         return msgspec.structs.replace(self._script, acts=made)
+
+    @staticmethod
+    def steps_of(script: Script) -> int:
+        """Return after how many steps of the scheduler a script of a walk strikes."""
+        first = script.acts[0]
+        assert isinstance(first, acts.Kill | acts.Stop | acts.Depose | acts.Delete)
+        return first.steps
 
     def _at(self, steps: int) -> AnyAct:
         process = self.process

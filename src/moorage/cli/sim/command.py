@@ -1,4 +1,4 @@
-"""The commands ``moorage sim run``, ``hunt`` and ``replay``."""
+"""The commands ``moorage sim run``, ``hunt``, ``walk`` and ``replay``."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ Examples:
   moorage sim run --seed 7
   moorage sim run --seed 7 --scenario leaders --trace
   moorage sim hunt --seconds 600 --jobs 2
+  moorage sim walk --scene preemption --act kill
   moorage sim replay breach.json --pod default/p3
 
 \b
@@ -76,6 +77,27 @@ def _nodes_option(function: Callable[..., None]) -> Callable[..., None]:
         metavar="N",
         help="Number of nodes at the start; default: those of the scenario, at most 5.",
     )(function)
+
+
+def _jobs_option(function: Callable[..., None]) -> Callable[..., None]:
+    return click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Number of processes.",
+    )(function)
+
+
+def _keep_option(what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    return click.option(
+        "--keep",
+        type=click.Path(path_type=Path, file_okay=False),
+        default=None,
+        metavar="DIR",
+        help=f"Write each script that breaks something there{what}.",
+    )
 
 
 def _faults_option(function: Callable[..., None]) -> Callable[..., None]:
@@ -155,26 +177,13 @@ def replay(*, file: Path, pod: str, output: Form) -> None:
 @click.option(
     "--runs", type=click.IntRange(min=1), default=None, metavar="N", help="Number of runs."
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Number of processes.",
-)
+@_jobs_option
 @click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="First seed.")
 @_scenario_option("all")
 @_steps_option
 @_nodes_option
 @_faults_option
-@click.option(
-    "--keep",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=None,
-    metavar="DIR",
-    help="Write each script that breaks something there, and then make it shorter.",
-)
+@_keep_option(", and then make it shorter")
 @click.option("--first", is_flag=True, help="End at the first script that breaks something.")
 @output_option()
 def hunt(  # noqa: PLR0913 - one keyword for each option
@@ -214,14 +223,78 @@ def hunt(  # noqa: PLR0913 - one keyword for each option
         sys.exit(1)
 
 
+@sim.command(
+    epilog="\b\nExamples:\n  moorage sim walk --scene preemption --act kill\n"
+    "  moorage sim walk --scene volumes --act all --each 2 --jobs 2\n"
+)
+@click.option(
+    "--scene",
+    "scene_name",
+    default="all",
+    show_default=True,
+    metavar="NAME",
+    help="Small script: binding, volumes, devices, preemption, gang, team, quota or errand; all "
+    "for each.",
+)
+@click.option(
+    "--act",
+    "act_name",
+    default="all",
+    show_default=True,
+    metavar="NAME",
+    help="What happens after a step of the leader: kill, end, stop, depose or delete; all for "
+    "each.",
+)
+@click.option(
+    "--each",
+    type=click.IntRange(min=1),
+    default=None,
+    metavar="N",
+    help="Walk at most so many steps of one await in the source. Default: every step.",
+)
+@click.option("--seed", type=int, default=1, show_default=True, metavar="N", help="The seed.")
+@_jobs_option
+@_keep_option("")
+@output_option()
+def walk(
+    *,
+    scene_name: str,
+    act_name: str,
+    each: int | None,
+    seed: int,
+    jobs: int,
+    keep: Path | None,
+    output: Form,
+) -> None:
+    """Play a small script once for each step of its leader, and let something happen there."""
+    from moorage.base.clock import SystemClock
+    from moorage.cli.sim.walking import acts_of, scenes_of, text, walked
+
+    clock, reports, acts = SystemClock(), [], acts_of(act_name)
+    for name in scenes_of(scene_name):
+        for act in acts:
+            report, broken = walked(name, act, seed=seed, each=each, jobs=jobs, clock=clock)
+            show_note(report.line)
+            reports.append(report)
+            for steps, script in broken.items() if keep is not None else ():
+                _write(script, _folder(keep) / f"{name}-{act}-{steps}.json")
+    show(output, reports, text=lambda: text(reports))
+    if any(report.broken for report in reports):
+        sys.exit(1)
+
+
+def _folder(path: Path) -> Path:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        raise UsageError(f"{path} cannot be made: {problem.strerror}") from problem
+    return path
+
+
 def _keep(hunting: Hunt, broken: Broken, folder: Path) -> None:
     """Write the script at once, and again when it has been made shorter."""
     script = hunting.script(broken)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as problem:
-        raise UsageError(f"{folder} cannot be made: {problem.strerror}") from problem
-    path = folder / f"{broken.invariant}-{script.seed}.json"
+    path = _folder(folder) / f"{broken.invariant}-{script.seed}.json"
     _write(script, path)
     show_note(f"{path}: {len(script.acts)} acts break {broken.invariant}; made shorter now")
 
