@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
-from moorage.sim.acts import FAULTS, Disturb, Script
+from moorage.sim.acts import Script
 from moorage.sim.course import Outcome
 from moorage.sim.invariants.invariant import Breach
 
 # Of one invariant, so many breaches are shown: the first says most.
 _SHOWN = 3
-# Faults that strike once; those of a connection are counted.
-_FAULTS = tuple(kind for kind in FAULTS if kind is not Disturb)
 
 
 def summary(script: Script, outcome: Outcome) -> str:
     """Return what a run was and how it ended."""
-    acted = Counter(type(act).__name__.lower() for act in script.acts if isinstance(act, _FAULTS))
-    faults = {**acted, **outcome.struck}
-    struck = ", ".join(f"{fault} {count}" for fault, count in sorted(faults.items()))
+    struck = ", ".join(f"{fault} {count}" for fault, count in sorted(outcome.struck.items()))
     lines = [
         f"seed {outcome.seed}: {len(script.acts)} acts, {outcome.seconds:.0f} s of the cluster, "
         f"{outcome.steps} steps of programs, {outcome.bound} pods bound, {outcome.evicted} evicted",
