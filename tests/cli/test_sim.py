@@ -111,8 +111,8 @@ def test_a_script_is_kept_at_once_and_then_made_shorter(
         ),
         (
             ["run", "--faults", "wire,rain"],
-            "error: no fault 'rain'; there are wire, stop, kill, jump, outage, blind, agents, "
-            "stale, disk, and none",
+            "error: no fault 'rain'; there are wire, stop, kill, jump, lease, outage, blind, "
+            "agents, stale, moods, disk, and none",
         ),
         (["replay", "gone.json"], "error: gone.json cannot be read: No such file or directory"),
         (

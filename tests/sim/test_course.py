@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Literal, TypeGuard
 
 import msgspec
@@ -18,6 +19,8 @@ from moorage.sim.scenarios import ONE_BY_ONE, SCENARIOS, scenario
 from moorage.sim.users.groups import gang
 from moorage.testing.builders import node_manifest, pod_manifest
 from tests.sim.one_want import one_want
+
+ROOT = Path(__file__).parents[2]
 
 
 def told(outcome: Outcome) -> str:
@@ -148,18 +151,30 @@ def test_every_invariant_holds(name: str, seed: int) -> None:
     assert told(play(scenario(name).script(seed))) == ""
 
 
+def digest(python: str, hash_seed: str) -> str:
+    """Return the digest of a run in a process of its own, with a Python and a seed of hashing."""
+    done = subprocess.run(
+        [python, "-m", "moorage", "sim", "run", "--seed", "6", "-o", "json"],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: str = json.loads(done.stdout)["digest"]
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_run_does_not_depend_on_the_order_of_hashing() -> None:
-    def digest(hash_seed: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "moorage", "sim", "run", "--seed", "6", "-o", "json"],
-            env={**os.environ, "PYTHONHASHSEED": hash_seed},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        found: str = json.loads(done.stdout)["digest"]
-        return found
+    assert digest(sys.executable, "1") == digest(sys.executable, "2")
 
-    assert digest("1") == digest("2")
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_run_is_the_same_on_every_python() -> None:
+    """Environments of other Pythons are built by ``make venv PYTHON=... VENV=.cache/python...``."""
+    others = sorted((ROOT / ".cache").glob("python3.*/bin/python"))
+    if not others:
+        pytest.skip("no environment of another Python: .cache/python3.*")
+    assert {digest(str(each), "1") for each in others} == {digest(sys.executable, "1")}

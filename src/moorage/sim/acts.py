@@ -154,6 +154,21 @@ class Depose(Act, frozen=True, kw_only=True):
     steps: int = 0
 
 
+class Misbehave(Act, frozen=True, kw_only=True):
+    """The plugins and extenders that misbehave do so more or less often for a while.
+
+    Parameters
+    ----------
+    rate
+        Their usual shares are multiplied by this number; 0 for none.
+    seconds
+        How long it stays so.
+    """
+
+    rate: float
+    seconds: float
+
+
 class Reload(Act, frozen=True, kw_only=True):
     """A scheduler is told to read its configuration again, which is another one by now.
 
@@ -251,10 +266,11 @@ class FullDisk(Act, frozen=True, kw_only=True):
     seconds: float
 
 
-Strike = Disturb | Stop | Kill | Depose | Jump | Outage | Reload | Crash | FullDisk
+Strike = Disturb | Stop | Kill | Depose | Misbehave | Jump | Outage | Reload | Crash | FullDisk
 """The acts that strike a program."""
 
 AnyAct = Create | Delete | Patch | Bind | Join | Look | Drain | Autoscale | Strike
+
 
 class Script(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A whole run, as data.

@@ -15,7 +15,7 @@ from moorage.sim import acts
 from moorage.sim.acts import AnyAct, Script
 from moorage.sim.administrator import Autoscaler, drain
 from moorage.sim.cluster import OnStep, Replica, SimCluster
-from moorage.sim.history import Obj, Write, group_of, name_of, nominated_of
+from moorage.sim.history import Obj, Write, group_of, name_of, nominated_of, rejects
 from moorage.sim.invariants.at_rest import broken_at_rest
 from moorage.sim.invariants.at_writes import broken_by, broken_by_server
 from moorage.sim.invariants.inside import INSIDE
@@ -174,7 +174,7 @@ class _Course:
     async def _soothe(self) -> None:
         """End the mischief of plugins and extenders, with the event that they wait for."""
         cluster = self._cluster
-        cluster.mood.bad = False
+        cluster.mood.end()
         if not cluster.history.nodes or not self._moody:
             return
         node = next(iter(cluster.history.nodes))
@@ -207,7 +207,7 @@ class _Course:
         for weather in cluster.weathers.values():
             for fault, count in weather.struck.items():
                 struck[fault] = struck.get(fault, 0) + count
-        struck |= self._striker.struck
+        struck |= self._striker.struck | cluster.mood.struck
         return Outcome(
             seed=self._script.seed,
             breaches=tuple(self._breaches),
@@ -227,6 +227,8 @@ class _Course:
         for broken, text in broken_by_server(write):
             self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
         if "." not in write.by:
+            if write.by == "nodes" and rejects(write):
+                self._striker.count("agent-rejects")
             return
         cluster = self._cluster
         seen = Seen(

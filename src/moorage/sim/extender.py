@@ -46,15 +46,15 @@ class SimExtender:
             The extender is not there, or is silent.
         """
         await aio.sleep(0.001 + 0.004 * self._rng.random())
-        if self._acts(_OFTEN):
+        if self._acts("slow", _OFTEN):
             await self._slow(call)
-        if self._acts(_SELDOM):
+        if self._acts("gone", _SELDOM):
             raise RefusedError("connection refused (extender)")
-        if self._acts(_SELDOM):
+        if self._acts("broken", _SELDOM):
             raise TransportError("the extender broke the connection")
-        if self._acts(_SELDOM):
+        if self._acts("error", _SELDOM):
             return Answer(500, {}, b"")
-        if self._acts(_SELDOM):
+        if self._acts("nonsense", _SELDOM):
             return Answer(200, {}, self._rng.choice((b"", b"null", b"[]", b"{", b'{"Nodes": 1}')))
         body = msgspec.json.decode(call.whole_body)
         verb = call.path.rpartition("/")[2]
@@ -68,8 +68,8 @@ class SimExtender:
     async def close(self) -> None:
         """Do nothing."""
 
-    def _acts(self, share: float) -> bool:
-        return self._mood.bad and self._rng.random() < share
+    def _acts(self, fault: str, share: float) -> bool:
+        return self._mood.acts(f"extender-{fault}", share, self._rng)
 
     async def _slow(self, call: Call) -> None:
         seconds = self._rng.random() * _SLOW_SECONDS
@@ -81,27 +81,27 @@ class SimExtender:
 
     def _filter(self, body: Any) -> dict[str, Any]:
         names = list(body["NodeNames"])
-        if self._acts(_SELDOM):
+        if self._acts("lies", _SELDOM):
             return {"NodeNames": [*names, "nowhere"]}
-        if self._acts(_SELDOM):
+        if self._acts("error", _SELDOM):
             return {"NodeNames": [], "Error": "the extender does not know"}
         failed: dict[str, str] = {}
         for name in names:
-            if self._acts(_OFTEN):
+            if self._acts("refuses", _OFTEN):
                 failed[name] = "not this time"
         return {"NodeNames": [name for name in names if name not in failed], "FailedNodes": failed}
 
     def _prioritize(self, body: Any) -> list[dict[str, Any]]:
-        most = 10 if not self._acts(_SELDOM) else 10**18
+        most = 10 if not self._acts("lies", _SELDOM) else 10**18
         names = list(body["NodeNames"])
-        if self._acts(_SELDOM):
+        if self._acts("lies", _SELDOM):
             names.append("nowhere")
         return [{"Host": name, "Score": self._rng.randrange(most)} for name in names]
 
     def _preempt(self, body: Any) -> dict[str, Any]:
         victims = dict(body["NodeNameToMetaVictims"] or {})
-        if victims and self._acts(_OFTEN):
+        if victims and self._acts("refuses", _OFTEN):
             victims.pop(self._rng.choice(sorted(victims)))
-        if self._acts(_SELDOM):
+        if self._acts("lies", _SELDOM):
             victims["nowhere"] = {"Pods": [{"UID": "nobody"}], "NumPDBViolations": 0}
         return {"NodeNameToMetaVictims": victims}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Literal, get_args
@@ -19,7 +20,11 @@ WireFault = Literal[
     "slow",
     "error-500",
     "busy-429",
+    "conflict-409",
+    "timeout",
+    "answer-timeout",
     "watch-slow",
+    "watch-batched",
     "watch-cut",
     "watch-gone",
     "watch-silent",
@@ -32,7 +37,11 @@ WireFault = Literal[
 - ``answer-lost``: the server acts, its answer is lost.
 - ``slow``: the call takes up to two seconds each way.
 - ``error-500``, ``busy-429``: the server answers so and does nothing.
+- ``conflict-409``: the same for changes and bindings: somebody else was faster.
+- ``timeout``, ``answer-timeout``: no answer comes until the caller gives up; the server has not
+  acted, or it has.
 - ``watch-slow``: a watch tells each change up to five seconds late.
+- ``watch-batched``: a watch tells all changes of two seconds in one moment.
 - ``watch-cut``: a watch ends in the middle.
 - ``watch-gone``: a watch ends with 410, so that everything is listed again.
 - ``watch-silent``: a half-open connection; nothing more comes, and nothing says so.
@@ -43,6 +52,7 @@ WIRE_FAULTS: tuple[WireFault, ...] = get_args(WireFault)
 
 _SLOW_SECONDS = 2.0
 _LATE_SECONDS = 5.0
+_BATCH_SECONDS = 2.0
 _VERSIONS_OLD = 200
 
 # How long a fault may keep a watch from telling something: with the waits between new tries, or
@@ -50,6 +60,10 @@ _VERSIONS_OLD = 200
 _BLIND_SECONDS: Mapping[WireFault, float] = MappingProxyType(
     {
         "watch-slow": 10.0,
+        "watch-batched": 10.0,
+        "timeout": 200.0,
+        "answer-timeout": 200.0,
+        "conflict-409": 60.0,
         "list-stale": 10.0,
         "watch-cut": 60.0,
         "watch-gone": 60.0,
@@ -130,6 +144,12 @@ class Weather:
     def blind_ns(self, now_ns: int) -> int:
         """Return for how long the program may have heard of nothing, nanoseconds; 0 for none."""
         return now_ns - self._blind_from_ns if now_ns <= self._blind_to_ns else 0
+
+    def batched(self, now_ns: int) -> float:
+        """Return when a line of a watch is told where lines are batched, seconds; 0 for at once."""
+        if not self.strikes("watch-batched", now_ns):
+            return 0.0
+        return math.ceil(now_ns / NS_PER_SECOND / _BATCH_SECONDS) * _BATCH_SECONDS
 
     def versions_old(self) -> int:
         """Return by how many versions an old list is behind."""

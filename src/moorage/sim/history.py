@@ -303,6 +303,13 @@ def is_finished(pod: Obj) -> bool:
     return pod.get("status", {}).get("phase") in FINISHED
 
 
+def rejects(write: Write) -> bool:
+    """Return whether a node refuses a pod by a write, because it has no room (``OutOfcpu``)."""
+    now, before = write.now or {}, write.before or {}
+    reason = str(now.get("status", {}).get("reason") or "")
+    return reason.startswith("OutOf") and reason != before.get("status", {}).get("reason")
+
+
 def name_of(obj: Obj) -> str:
     """Return ``namespace/name``, or the name of an object without a namespace."""
     meta = obj["metadata"]

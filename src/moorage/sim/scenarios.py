@@ -149,7 +149,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(script, on_disk="disk" in self.faults)
 
 
-_FAULTS = ("wire", "stop", "kill", "jump", "outage", "blind")
+_FAULTS = ("wire", "stop", "kill", "jump", "lease", "outage", "blind")
 
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
     {
@@ -192,7 +192,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             summary="Three schedulers that are stopped and killed, and whose clocks jump.",
             replicas=3,
             wants=3,
-            faults=("stop", "kill", "jump"),
+            faults=("stop", "kill", "jump", "lease"),
             rate=0.4,
         ),
         "quotas": Scenario(
@@ -207,7 +207,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             summary="Two schedulers; drains, autoscaling, reloads, and agents that die.",
             replicas=2,
             wants=3,
-            faults=(*_FAULTS, "agents"),
+            faults=(*_FAULTS, "agents", "moods"),
             rate=0.2,
             setups=("default", "mischief"),
             more=OPERATIONS,
@@ -216,7 +216,7 @@ SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
             summary="Two schedulers with HTTP extenders that are slow, lie and break.",
             replicas=2,
             wants=5,
-            faults=_FAULTS,
+            faults=(*_FAULTS, "moods"),
             rate=0.2,
             setups=("extender", "extenders"),
         ),

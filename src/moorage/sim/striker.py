@@ -67,13 +67,16 @@ class Striker:
                 self._stop(act)
             case acts.Kill():
                 self._kill(act)
+            case acts.Misbehave():
+                cluster.mood.rate = act.rate
+                _later(act.seconds, self._usual_mood)
             case acts.Depose():
                 self.after_steps(act.process, act.steps, self._depose)
             case acts.Reload():
                 self._reload(act)
             case acts.Jump():
                 if act.process in cluster.replicas:
-                    self._count("clock-jump")
+                    self.count("clock-jump")
                     cluster.replicas[act.process].clock.jump(act.seconds)
             case acts.Outage():
                 self._outage(act)
@@ -94,7 +97,8 @@ class Striker:
 
         replica.process.after_steps(steps, due)
 
-    def _count(self, fault: str) -> None:
+    def count(self, fault: str) -> None:
+        """Note that a fault has struck."""
         self.struck[fault] = self.struck.get(fault, 0) + 1
 
     def _end_ns(self, seconds: float) -> int:
@@ -118,7 +122,7 @@ class Striker:
         act = self._crashes
         cluster = self._cluster
         if act is not None:
-            self._count(f"server-{act.how}{'-power' * act.power}")
+            self.count(f"server-{act.how}{'-power' * act.power}")
         seconds = act.seconds if act is not None else 1.0
         self._blind_all(seconds)
         restart = partial(cluster.restart_server, power_cut=act is not None and act.power)
@@ -127,7 +131,7 @@ class Striker:
     def _fill_disk(self, act: acts.FullDisk) -> None:
         disk = self._cluster.served.disk
         if disk is not None:
-            self._count("disk-full")
+            self.count("disk-full")
             disk.room_bytes = sum(disk.contents().values()) + act.room_bytes
             self._comes_back(act.seconds, self._make_room)
 
@@ -148,7 +152,7 @@ class Striker:
 
     def _stop_replica(self, act: acts.Stop, replica: Replica) -> None:
         process = replica.process
-        self._count("scheduler-stopped")
+        self.count("scheduler-stopped")
         self._cluster.trace.note(replica.identity, f"is stopped after {process.steps} steps")
         process.stop()
         replica.weather.blind(self._clock.monotonic_ns(), act.seconds + _BLIND_SECONDS)
@@ -158,7 +162,7 @@ class Striker:
         agents = self._cluster.agents
         if agents.running and not agents.dead:
             agents.stop()
-            self._count("agents-stopped")
+            self.count("agents-stopped")
             _later(seconds, agents.go_on)
 
     def _kill(self, act: acts.Kill) -> None:
@@ -167,13 +171,13 @@ class Striker:
             if cluster.agents.running and not cluster.agents.dead:
                 cluster.kill_agents()
                 _later(act.seconds, cluster.revive_agents)
-                self._count("agents-killed")
+                self.count("agents-killed")
             return
         self.after_steps(act.process, act.steps, partial(self._kill_replica, act))
 
     def _kill_replica(self, act: acts.Kill, replica: Replica) -> None:
         cluster, life = self._cluster, replica.life
-        self._count("scheduler-killed" if act.signal == "KILL" else "scheduler-ended")
+        self.count("scheduler-killed" if act.signal == "KILL" else "scheduler-ended")
         steps = replica.process.steps
         cluster.trace.note(replica.identity, f"gets SIG{act.signal} after {steps} steps")
         if act.signal == "KILL":
@@ -187,6 +191,9 @@ class Striker:
 
         self._comes_back(act.seconds, again)
 
+    def _usual_mood(self) -> None:
+        self._cluster.mood.rate = 1.0
+
     def _depose(self, replica: Replica) -> None:
         """Let a leader's time be over, and another program take the Lease by force."""
         cluster = self._cluster
@@ -194,7 +201,7 @@ class Striker:
         if elector is None or not elector.leading:
             return
         cluster.trace.note(replica.identity, f"is deposed after {replica.process.steps} steps")
-        self._count("lease-taken")
+        self.count("lease-taken")
         replica.clock.jump(_AN_HOUR)
         namespace, _, name = elector.lease.partition("/")
         holder = {"spec": {"holderIdentity": "usurper", "leaseDurationSeconds": _LEASE_SECONDS}}
@@ -212,7 +219,7 @@ class Striker:
 
     def _outage(self, act: acts.Outage) -> None:
         cluster, clock = self._cluster, self._clock
-        self._count("server-forgets" if act.forgets else "server-away")
+        self.count("server-forgets" if act.forgets else "server-away")
         until_ns = self._end_ns(act.seconds)
         self._away_until_ns = max(self._away_until_ns, until_ns)
         self._blind_all(act.seconds)

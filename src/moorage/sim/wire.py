@@ -176,9 +176,13 @@ class Wire:
         await self._reach("request")
         if self._strikes("lost"):
             raise TransportError("the connection broke while the call was sent")
+        if self._strikes("timeout"):
+            await self._silence()
         for fault, status in (("error-500", 500), ("busy-429", 429)):
             if self._strikes(fault):
                 return _refusal(status)
+        if _may_conflict(call) and self._strikes("conflict-409"):
+            return _refusal(409)
         asked = self._server.asked()
         self._server.spawn(self._answered(self._aged(call), asked), name="call")
         answer = await asked
@@ -187,7 +191,14 @@ class Wire:
         await aio.sleep(self._weather.seconds(self._clock.monotonic_ns()))
         if self._strikes("answer-lost"):
             raise TransportError("the connection broke before the answer came")
+        if self._strikes("answer-timeout"):
+            await self._silence()
         return answer
+
+    async def _silence(self) -> None:
+        """Wait until the caller gives up, or until faults are over."""
+        await self._weather.cleared.wait()
+        raise TransportError("no answer came")
 
     async def _answered(
         self, calls: tuple[Call, ...], asked: asyncio.Future[Answer | TransportError]
@@ -262,7 +273,7 @@ class Wire:
                 async for line in source:
                     now_ns = self._clock.monotonic_ns()
                     late = self._weather.seconds(now_ns, slow="watch-slow")
-                    due = max(due, now_ns / NS_PER_SECOND + late)
+                    due = max(due, now_ns / NS_PER_SECOND + late, self._weather.batched(now_ns))
                     lines.put_nowait(_Piece(line=line, due=due))
             lines.put_nowait(_Piece(ended=True))
         except asyncio.CancelledError:
@@ -349,7 +360,20 @@ class _Lines:
         raise TransportError("nothing came on a half-open connection")
 
 
-_REASONS = {410: "Expired", 422: "Invalid", 429: "TooManyRequests", 500: "InternalError"}
+def _may_conflict(call: Call) -> bool:
+    """Return whether a call changes an object that others may change at the same time."""
+    return call.method in _CHANGES or call.path.endswith("/binding")
+
+
+_CHANGES = frozenset({"PUT", "PATCH"})
+
+_REASONS = {
+    409: "Conflict",
+    410: "Expired",
+    422: "Invalid",
+    429: "TooManyRequests",
+    500: "InternalError",
+}
 
 
 def _status(code: int) -> dict[str, Any]:

@@ -106,7 +106,7 @@ def _faults_option(function: Callable[..., None]) -> Callable[..., None]:
         default=None,
         metavar="KINDS",
         help="Kinds of faults instead of those of the scenario, with commas: wire, stop, kill, "
-        "jump, outage, blind, agents, stale, disk; none for no faults.",
+        "jump, lease, outage, blind, agents, stale, moods, disk; none for no faults.",
     )(function)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.base.rng import Random
+from moorage.sim import acts
 from moorage.sim.users.plot import CLASSES, HOST, ZONE, ZONES, Maker, Plot
 from moorage.testing.builders import Manifest, pod_manifest
 
@@ -99,6 +100,21 @@ def _delete_at_once(plot: Plot) -> None:
     plot.delete("Pod", name)
 
 
+def _delete_on_its_way(plot: Plot) -> None:
+    """Delete a pod after some steps of a scheduler, so in the midst of an attempt or a binding."""
+    name = plot.name("q")
+    plot.create(a_pod(plot.rng, name, "web"))
+    plot.made.append(
+        acts.Delete(
+            at=plot.now,
+            kind="Pod",
+            name=name,
+            process=plot.a_scheduler(),
+            steps=plot.rng.randrange(60),
+        )
+    )
+
+
 def _replace(plot: Plot) -> None:
     """Delete a pod and create another one of the same name."""
     if plot.pods:
@@ -124,6 +140,7 @@ PODS: tuple[Maker, ...] = (
     *([_delete_pod] * 7),
     _label_pod,
     _delete_at_once,
+    _delete_on_its_way,
     *([_replace] * 3),
     _foreign,
     _foreign,

@@ -58,6 +58,18 @@ def _jump(plot: Plot) -> None:
     plot.made.append(acts.Jump(at=plot.now, process=plot.a_scheduler(), seconds=seconds))
 
 
+def _depose(plot: Plot) -> None:
+    """Take the lease away from a scheduler, at any await."""
+    process, steps = plot.a_scheduler(), _some_steps(plot)
+    plot.made.append(acts.Depose(at=plot.now, process=process, steps=steps))
+
+
+def _misbehave(plot: Plot) -> None:
+    """Let plugins and extenders be worse than usual for a while, or well."""
+    rate, seconds = plot.rng.choice((0.0, 2.0, 4.0)), plot.rng.uniform(2, 20)
+    plot.made.append(acts.Misbehave(at=plot.now, rate=rate, seconds=seconds))
+
+
 def _outage(plot: Plot) -> None:
     seconds = plot.rng.uniform(0.1, 30)
     plot.made.append(acts.Outage(at=plot.now, seconds=seconds, forgets=plot.rng.random() < 0.5))
@@ -129,11 +141,13 @@ FAULT_KINDS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
         "stop": (_stop,),
         "kill": (_kill,),
         "jump": (_jump,),
+        "lease": (_depose,),
         "outage": (_outage,),
         "blind": (_blind, _blind),
-        "agents": (_agents,),
+        "agents": (_agents, _agents, _agents),
         "stale": (_stale,),
-        "disk": (_crash, _crash, _full_disk),
+        "moods": (_misbehave,),
+        "disk": (_crash, _crash, _crash, _crash, _full_disk),
     }
 )
 """The faults of each kind; a kind with several is drawn more often."""
