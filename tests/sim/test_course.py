@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Literal, TypeGuard
 
 import msgspec
 import pytest
 
+from moorage.service.scheduler import Parts, Scheduler
 from moorage.sim import acts
 from moorage.sim.acts import Script
 from moorage.sim.course import Outcome, play
@@ -35,6 +38,22 @@ def test_a_short_run_holds_every_invariant_and_can_be_repeated() -> None:
     assert first.bound > 0
     again = play(msgspec.json.decode(msgspec.json.encode(script), type=Script))
     assert again.lines == first.lines
+
+
+def test_nothing_of_a_run_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hunt plays many scripts in one process, and shortening a script plays it 200 times."""
+    made: list[weakref.ref[Scheduler]] = []
+    begin = Scheduler.__init__
+
+    def noted(self: Scheduler, parts: Parts) -> None:
+        begin(self, parts)
+        made.append(weakref.ref(self))
+
+    monkeypatch.setattr(Scheduler, "__init__", noted)
+    play(msgspec.structs.replace(scenario("mixed"), steps=12).script(3))
+    gc.collect()
+    assert len(made) >= 3
+    assert [each for each in made if each() is not None] == []
 
 
 def test_a_scheduler_need_not_have_heard_of_a_resize() -> None:

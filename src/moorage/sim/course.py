@@ -26,6 +26,7 @@ from moorage.sim.log_watch import watched_log
 from moorage.sim.loop import run_simulated
 from moorage.sim.striker import Striker
 from moorage.sim.user_calls import UserAct, call
+from moorage.snapshot.pod_info import forget_lately
 from moorage.testing.builders import pod_manifest
 
 # Within this time a watch without faults tells everything.
@@ -97,7 +98,9 @@ def play(script: Script, *, on_step: OnStep | None = None) -> Outcome:
     try:
         return run_simulated(_Course(script, clock, on_step).run(), clock)
     finally:
-        gc.unfreeze()  # a scheduler that starts freezes what it finds, which would stay for ever
+        # A scheduler that starts freezes what it finds; what was compiled of pods leads back to it.
+        gc.unfreeze()
+        forget_lately()
 
 
 class _Course:

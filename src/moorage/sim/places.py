@@ -8,7 +8,6 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-
 _PACKAGE = "/moorage/"
 # What stands between a scheduler and its connection or its clock in a simulation.
 _CARRIERS = ("sim/", "base/")

@@ -22,8 +22,8 @@ def names_of(count: int = 100) -> NodeNames:
 
 def filtered(names: NodeNames | None = None) -> FilteredNodes:
     names = names_of() if names is None else names
-    profile: Any = None
-    return FilteredNodes(names, None, FilterPass(len(names.names)), profile)
+    texts: Any = None
+    return FilteredNodes(names, None, FilterPass(len(names.names)), texts)
 
 
 def answered(count: int) -> RecordedAnswer:

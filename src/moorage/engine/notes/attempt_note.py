@@ -15,7 +15,13 @@ from moorage.engine.answers import CachedPart, OpenedPart, Rows, ScoreNotes
 from moorage.engine.filters.filter_pass import FilterPass, RecordedAnswer
 from moorage.engine.notes.best_nodes import BestNodes, NearNodes, NearTop, Ranking
 from moorage.engine.notes.extender_answers import ExtenderAnswer
-from moorage.engine.notes.filtered_nodes import FilteredNodes, LookedAt, MoreRejections, NodeNames
+from moorage.engine.notes.filtered_nodes import (
+    FilteredNodes,
+    FilterTexts,
+    LookedAt,
+    MoreRejections,
+    NodeNames,
+)
 from moorage.engine.notes.score_log import ScoreLog
 from moorage.engine.search import Search
 from moorage.framework.points import ScoreArray
@@ -136,13 +142,13 @@ class NoteWriter:
     """
 
     def __init__(self, profile: Profile, snapshot: Snapshot) -> None:
-        self._profile = profile
+        self._texts = FilterTexts.of(profile)
         self._snapshot = snapshot
         self._structure = -1
         self._names = NodeNames(())
         # The parts that notes share, by identity of the frozen filter result; and the newest part.
         self._kept: dict[int, ShapeNote] = {}
-        self._last = ShapeNote(FilteredNodes(self._names, None, None, profile), (), None)
+        self._last = ShapeNote(FilteredNodes(self._names, None, None, self._texts), (), None)
         # Rejections that notes share, by their rows: spreading rejects few different sets of rows.
         self._rejections: dict[bytes, MoreRejections] = {}
         self._top = NearTop()
@@ -215,7 +221,7 @@ class NoteWriter:
         """Return what this attempt alone has; None where PreFilter left no node."""
         if not len(view):
             return None
-        own = FilteredNodes(self._names_by_row(), view.rows, filtered, self._profile)
+        own = FilteredNodes(self._names_by_row(), view.rows, filtered, self._texts)
         return ShapeNote.of(own, scores)
 
     def _shared(self, frozen: FilterPass, scores: ScoreNotes) -> ShapeNote:
@@ -228,7 +234,7 @@ class NoteWriter:
         else:
             if len(self._kept) >= _KEPT_MAX:
                 self._kept.clear()
-            filtered = FilteredNodes(self._names_by_row(), None, frozen, self._profile)
+            filtered = FilteredNodes(self._names_by_row(), None, frozen, self._texts)
         made = self._kept[id(frozen)] = ShapeNote.of(filtered, scores)
         return made
 

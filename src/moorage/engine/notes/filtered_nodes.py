@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from moorage.engine.filters.filter_pass import EXTENDED, FilterPass, RecordedAnswer
 from moorage.framework.profile import Profile
-from moorage.framework.status import Code, FilterAnswer
+from moorage.framework.status import Code, FilterAnswer, ReasonTable
 
 Bits: TypeAlias = bytes
 """One bit for each row looked at."""
@@ -46,6 +46,29 @@ class NodeNames(msgspec.Struct, gc=False):
         return _NAME_BYTES * len(self.names)
 
 
+class FilterTexts(msgspec.Struct, frozen=True):
+    """What the indices in filter results stand for.
+
+    Results hold this and not the profile: no collection of garbage looks at them, so a profile in
+    them would keep a scheduler for ever that has ended.
+
+    Parameters
+    ----------
+    plugins
+        Names of the profile's Filter plugins.
+    reasons
+        The texts of reasons.
+    """
+
+    plugins: tuple[str, ...]
+    reasons: ReasonTable
+
+    @classmethod
+    def of(cls, profile: Profile) -> FilterTexts:
+        """Return the texts of a profile."""
+        return cls(tuple([plugin.name for plugin in profile.filters]), profile.handle.reasons)
+
+
 class FilteredNodes(msgspec.Struct, gc=False):
     """The filter result on every node that an attempt looked at.
 
@@ -57,7 +80,7 @@ class FilteredNodes(msgspec.Struct, gc=False):
         The rows looked at, ascending; None for all.
     filtered
         The filter result on them; not changed any more. None once `shrink` was called.
-    profile
+    texts
         Tells the names of plugins, and the texts of reasons.
     passed_bits
         Whether each row passed; None before `shrink`, and where no ranking needs it.
@@ -71,7 +94,7 @@ class FilteredNodes(msgspec.Struct, gc=False):
     names: NodeNames
     rows: NDArray[np.int64] | None
     filtered: FilterPass | None
-    profile: Profile
+    texts: FilterTexts
     passed_bits: Bits | None = None
     holders: int = 0
     showing: int = 0
@@ -187,7 +210,7 @@ class LookedAt(msgspec.Struct, frozen=True):
 
         A node that is absent here was not looked at, or passed.
         """
-        shared, profile = self.filtered, self.filtered.profile
+        shared, texts = self.filtered, self.filtered.texts
         assert shared.filtered is not None, "shrunk"
         filtered = shared.filtered.copy()
         for each in self.more:
@@ -195,8 +218,8 @@ class LookedAt(msgspec.Struct, frozen=True):
         found: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
         for position in np.flatnonzero(~filtered.passed).tolist():
             index, code, reason = filtered.result_at(position)
-            plugin = "" if index == EXTENDED else profile.filters[index].name
-            key = plugin, Code(code).text, profile.handle.reasons.reasons(reason)
+            plugin = "" if index == EXTENDED else texts.plugins[index]
+            key = plugin, Code(code).text, texts.reasons.reasons(reason)
             row = position if shared.rows is None else int(shared.rows[position])
             found.setdefault(key, []).append(self.name_of(row))
         return found
