@@ -54,6 +54,8 @@ class EventRecorder:
     lost
         Number of Events that were not written, by the reason: ``buffer_full``, ``refused`` by the
         server, ``no_answer`` to any try, ``error`` here.
+    waiting
+        Number of Events that wait to be written.
     """
 
     def __init__(self, client: Client, *, host: str, clock: Clock, rng: Random) -> None:
@@ -63,7 +65,7 @@ class EventRecorder:
         self._rng = rng
         self._book = SeriesBook(host=host)
         self._resource = EVENTS
-        self._waiting = 0
+        self.waiting = 0
         self._queues: list[asyncio.Queue[tuple[EventNote, int]]] = [
             asyncio.Queue() for _ in range(_WRITERS)
         ]
@@ -72,10 +74,10 @@ class EventRecorder:
 
     def record(self, note: EventNote) -> None:
         """Note that something happened now; never waits, never fails."""
-        if self._waiting >= _BUFFER_MAX:
+        if self.waiting >= _BUFFER_MAX:
             self._lose_for_want_of_room()
             return
-        self._waiting += 1
+        self.waiting += 1
         # Each object has one writer, so that its Events keep their order.
         identity = note.regarding.uid or f"{note.regarding.namespace}/{note.regarding.name}"
         writer = zlib.crc32(identity.encode()) % _WRITERS
@@ -126,7 +128,7 @@ class EventRecorder:
                 self.lost["error"] += 1
                 _log.exception("event %a about %r was not written", note.reason, note.regarding)
             finally:
-                self._waiting -= 1
+                self.waiting -= 1
                 queue.task_done()
 
     async def _maintain(self) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import msgspec
 
@@ -112,6 +114,7 @@ class _Course:
         self._breaches: list[Breach] = []
         self._bound = 0
         self._evicted = 0
+        self._failures_told = 0
         self._cluster = SimCluster(
             script.seed,
             clock,
@@ -127,6 +130,7 @@ class _Course:
         script, cluster = self._script, self._cluster
         cluster.undisturbed = self._undisturbed
         with watched_log(cluster.failures.append):
+            asyncio.get_running_loop().set_exception_handler(self._unheard)
             try:
                 await cluster.start(script.nodes, script.replicas)
                 for act in sorted(script.acts, key=lambda each: each.at):
@@ -134,9 +138,10 @@ class _Course:
                     await self._do(act)
                 await self._rest()
                 self._look()
-                return self._outcome()
+                outcome = self._outcome()
             finally:
                 await cluster.close()
+            return self._looked_behind(outcome)
 
     @property
     def _seconds(self) -> float:
@@ -201,8 +206,22 @@ class _Course:
                 self._breaches.append(Breach(invariant.name, self._seconds, text))
 
     def _look(self) -> None:
-        for name, text in (*self._cluster.noticed, *broken_at_rest(self._cluster)):
+        self._failures_told = len(self._cluster.failures)
+        for name, text in broken_at_rest(self._cluster):
             self._breaches.append(Breach(name, self._seconds, text))
+
+    def _looked_behind(self, outcome: Outcome) -> Outcome:
+        """Add the tasks that are left when every program has ended, and errors of its end."""
+        left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        texts = [f"task {task.get_name()} is left: {task.get_coro()}" for task in left]
+        texts += self._cluster.failures[self._failures_told :]
+        breaches = [Breach("no-failure", self._seconds, text) for text in sorted(texts)]
+        return msgspec.structs.replace(outcome, breaches=(*outcome.breaches, *breaches))
+
+    def _unheard(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Note what a loop tells of: a failure that nobody asked for, a task that was dropped."""
+        del loop
+        self._cluster.failures.append(f"{context['message']}: {context.get('exception')!r}")
 
     def _outcome(self) -> Outcome:
         cluster = self._cluster
@@ -259,7 +278,7 @@ class _Course:
         if left_ns is None or self._clock.monotonic_ns() - left_ns <= self._horizon_ns(by):
             return
         text = f"{by}: {name_of(pod)} is sent to a node, and it is being deleted"
-        self._breaches.append(Breach("leaving-tried", self._seconds, text))
+        self._cluster.noticed.append(("leaving-tried", text))
 
     def _horizon_ns(self, by: str) -> int:
         """Return the age from which a scheduler must know what others wrote."""

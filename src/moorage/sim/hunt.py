@@ -19,10 +19,6 @@ from moorage.sim.scenarios import Scenario
 # Scripts that led somewhere new, kept to be varied; a guess.
 _KEPT = 200
 
-# Scripts that one process plays. Records of attempts are hidden from Python's collector, and lead
-# back to their scheduler: 8 MB a script stay, as measured on 2026-11-24.
-_PLAYED_MOST = 50
-
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
     """A script that was played.
@@ -126,7 +122,6 @@ def hunt(
         jobs,
         mp_context=multiprocessing.get_context("spawn"),
         initializer=_begin,
-        max_tasks_per_child=_PLAYED_MOST,
     ) as pool:
         running: dict[Future[bytes], Script] = {}
         begun = 0

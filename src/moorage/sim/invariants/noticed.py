@@ -1,0 +1,51 @@
+"""Rules that are looked at while the schedulers run, each by who sees it first.
+
+`moorage.sim.probe` sees which pod is tried, `moorage.sim.turns` what is sent, the cluster itself
+what is left behind. They note breaches by these names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+
+from moorage.sim.cluster import SimCluster
+from moorage.sim.invariants.invariant import Invariant
+
+
+def noticed(name: str, cluster: SimCluster) -> Iterable[str]:
+    """Return how a rule was seen not to hold while the schedulers ran."""
+    return [text for seen, text in cluster.noticed if seen == name]
+
+
+def _rule(name: str, holds: str, incident: str) -> Invariant[SimCluster]:
+    return Invariant(name, holds, incident, partial(noticed, name))
+
+
+NOTICED: tuple[Invariant[SimCluster], ...] = (
+    _rule(
+        "in-turn",
+        "What is written about a pod or a volume goes out one after another.",
+        "two pods get one volume (kubernetes#65616), and an old status overwrites a new one",
+    ),
+    _rule(
+        "order",
+        "No pod is tried before a more important one.",
+        "the comparison of a queue is turned round",
+    ),
+    _rule(
+        "tries",
+        "A pod is not tried again and again.",
+        "a preemptor whose evictions failed was tried a thousand times a second",
+    ),
+    _rule(
+        "leaving-tried",
+        "No pod that is being deleted is sent to a node.",
+        "a pod that is being deleted is scheduled, and takes room until its node refuses it",
+    ),
+    _rule(
+        "lease-released",
+        "A leader that ends leaves its lease to the next one.",
+        "nobody schedules for fifteen seconds after each update",
+    ),
+)
