@@ -114,7 +114,6 @@ class _Course:
         self._breaches: list[Breach] = []
         self._bound = 0
         self._evicted = 0
-        self._failures_told = 0
         self._cluster = SimCluster(
             script.seed,
             clock,
@@ -206,15 +205,13 @@ class _Course:
                 self._breaches.append(Breach(invariant.name, self._seconds, text))
 
     def _look(self) -> None:
-        self._failures_told = len(self._cluster.failures)
         for name, text in broken_at_rest(self._cluster):
             self._breaches.append(Breach(name, self._seconds, text))
 
     def _looked_behind(self, outcome: Outcome) -> Outcome:
-        """Add the tasks that are left when every program has ended, and errors of its end."""
+        """Add the tasks that are left when every program has ended."""
         left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
         texts = [f"task {task.get_name()} is left: {task.get_coro()}" for task in left]
-        texts += self._cluster.failures[self._failures_told :]
         breaches = [Breach("no-failure", self._seconds, text) for text in sorted(texts)]
         return msgspec.structs.replace(outcome, breaches=(*outcome.breaches, *breaches))
 

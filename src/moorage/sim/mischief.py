@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import cast
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node
@@ -28,7 +28,7 @@ from moorage.snapshot.pod_info import PodInfo
 # Shares of calls; guesses. Pods that are tried five times come through half of the time.
 _OFTEN, _SELDOM = 0.15, 0.05
 
-_NONSENSE: Any = 42
+_NONSENSE = cast(Status, 42)
 """No Status, and nothing that can be read as one."""
 
 

@@ -18,9 +18,8 @@ def place_of(ran: Callable[..., object]) -> str:
     task = getattr(ran, "__self__", None)
     if not isinstance(task, asyncio.Task):
         return f"callback {_name(ran)}"
-    if task.done():
-        return f"end of {task.get_coro().__qualname__}"
-    return _chain(task.get_coro())
+    coroutine: Any = task.get_coro()
+    return f"end of {coroutine.__qualname__}" if task.done() else _chain(coroutine)
 
 
 def _name(ran: Callable[..., object]) -> str:

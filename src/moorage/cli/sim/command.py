@@ -276,8 +276,9 @@ def walk(
             report, broken = walked(name, act, seed=seed, each=each, jobs=jobs, clock=clock)
             show_note(report.line)
             reports.append(report)
-            for steps, script in broken.items() if keep is not None else ():
-                _write(script, _folder(keep) / f"{name}-{act}-{steps}.json")
+            if keep is not None:
+                for steps, script in broken.items():
+                    _write(script, _folder(keep) / f"{name}-{act}-{steps}.json")
     show(output, reports, text=lambda: text(reports))
     if any(report.broken for report in reports):
         sys.exit(1)
