@@ -144,3 +144,39 @@ def test_a_resource_that_appears_between_two_pods_counts_for_the_second():
         assert code == (0 if answer is None else answer.code_n[0])
         found.append(Code(code))
     assert found == [Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.SUCCESS, Code.UNSCHEDULABLE]
+
+
+@pytest.mark.parametrize("name", ["NodeResourcesFit", "NodeResourcesBalancedAllocation"])
+def test_a_score_of_one_row_follows_nodes_and_columns_that_change_between_two_pods(name):
+    specs = tuple(ResourceSpec(name=each, weight=1) for each in ("cpu", "memory", "a.b/c"))
+    args = (
+        NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(resources=specs))
+        if name == "NodeResourcesFit"
+        else NodeResourcesBalancedAllocationArgs(resources=specs)
+    )
+    snapshot = cluster(node("n", allocatable={"cpu": "4", "memory": "4Gi", "pods": "9"}))
+    plugin = make(name, snapshot, args=args)[0]
+    asked = PodInfo(pod(requests={"cpu": "1", "memory": "1Gi", "a.b/c": "1"}))
+    changes = {
+        "as it is": lambda: None,
+        "the node gets a resource": lambda: snapshot.table.update_node(
+            node("n", allocatable={"cpu": "8", "memory": "4Gi", "a.b/c": "4", "pods": "9"})
+        ),
+        "a pod comes": lambda: snapshot.table.add_pod(pod("held", requests={"a.b/c": "2"}), "n"),
+        "nodes come until the arrays grow": lambda: [
+            snapshot.table.add_node(node(f"more-{i}", allocatable={"cpu": "2", "a.b/c": "1"}))
+            for i in range(200)
+        ],
+        "an amount that needs arrays": lambda: snapshot.table.update_node(
+            node("n", allocatable={"cpu": "8", "memory": "100Ti", "a.b/c": "4", "pods": "9"})
+        ),
+    }
+    for told, change in changes.items():
+        change()
+        state = CycleState()
+        expected = plugin.score(state, asked, snapshot.all()).tolist()
+        found = [plugin.score_row(state, asked, row) for row in range(snapshot.num_nodes)]
+        agree = [e if f is None else f for e, f in zip(expected, found, strict=True)]
+        assert agree == expected, told
+        if told == "an amount that needs arrays" and name == "NodeResourcesFit":
+            assert found[0] is None

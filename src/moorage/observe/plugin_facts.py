@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from typing import Final, TypeAlias
 
@@ -171,17 +171,14 @@ class ProfileMeter:
 
     def sort_in(self) -> None:
         """Turn the times taken so far into durations; the last one still begins a point."""
-        marks, told = self._marks, dict[str, Durations]()
+        marks, taken = self._marks, defaultdict[tuple[str, Code], list[int]](list)
         last_ns = 0
         for point, code, at_ns in marks:
-            if point is not _BEGINS:
-                durations = told.get(point) if code is _SUCCESS else None
-                if durations is None:
-                    durations = self._facts.durations_of(point, code.text, self.profile)
-                    if code is _SUCCESS:
-                        told[point] = durations
-                durations.add(at_ns - last_ns)
+            taken[point, code].append(at_ns - last_ns)
             last_ns = at_ns
+        taken.pop((_BEGINS, _SUCCESS), None)
+        for (point, code), durations_ns in taken.items():
+            self._facts.durations_of(point, code.text, self.profile).extend(durations_ns)
         marks.clear()
         if last_ns:
             marks.append((_BEGINS, _SUCCESS, last_ns))

@@ -81,6 +81,12 @@ class Durations:
         if len(self._waiting) >= _WAITING_MOST:
             self._sort_in()
 
+    def extend(self, durations_ns: Sequence[int]) -> None:
+        """Count many durations, nanoseconds."""
+        self._waiting.extend(durations_ns)
+        if len(self._waiting) >= _WAITING_MOST:
+            self._sort_in()
+
     @property
     def histogram(self) -> Histogram:
         """Everything counted, in seconds."""

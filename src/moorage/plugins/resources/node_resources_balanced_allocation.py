@@ -26,13 +26,17 @@ from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
 from moorage.framework.status import SKIP, SUCCESS, Status
 from moorage.plugins.answers import memo_of
 from moorage.plugins.resources.device_totals import DeviceTotals
+from moorage.plugins.resources.kept_columns import KeptColumns
 from moorage.plugins.resources.scoring import FIRST_CLASS
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shape import RESOURCES, PodRequests
+from moorage.snapshot.shape import RESOURCES, Part, PodRequests
 from moorage.snapshot.view import NodeView
 
 Float64Array = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
+
+ScoredColumns = tuple[tuple[Float64Array, NDArray[np.int64], int], ...]
+"""(allocatable amounts, used amounts, request) of the scored resources."""
 
 _HALF = MAX_NODE_SCORE // 2
 
@@ -55,6 +59,7 @@ class NodeResourcesBalancedAllocation:
         self._resources = tuple(spec.name for spec in args.resources)
         self._snapshot = handle.snapshot
         self._totals = DeviceTotals(handle)
+        self._scored = KeptColumns(handle.snapshot.table, self._scored_columns)
 
     def capabilities(self) -> Capabilities:
         """Declare reuse by row, and the scalar form."""
@@ -110,23 +115,27 @@ class NodeResourcesBalancedAllocation:
     def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
         """Score one row with Python floats, in the same order; None if the row lacks a resource."""
         del state
-        snapshot = self._snapshot
         before: list[float] = []
         after: list[float] = []
-        for resource, request in memo_of(pod.part(RESOURCES), self, self._terms):
-            capacity = snapshot.allocatable_float(resource).item(row)
+        for capacity_n, used_n, request in self._scored.of(pod.part(RESOURCES)):
+            capacity = capacity_n.item(row)
             if capacity == 0.0:
                 return None
-            used = snapshot.requested(resource).item(row)
+            used = used_n.item(row)
             before.append(min(used / capacity, 1.0))
             after.append(min((used + request) / capacity, 1.0))
         if not after:
             return 0
-        with_pod, without = (
-            int((1.0 - _deviation_of_one(fractions)) * MAX_NODE_SCORE)
-            for fractions in (after, before)
-        )
+        with_pod = int((1.0 - _deviation_of_one(after)) * MAX_NODE_SCORE)
+        without = int((1.0 - _deviation_of_one(before)) * MAX_NODE_SCORE)
         return _HALF + (_HALF + with_pod - without) // 2
+
+    def _scored_columns(self, requests: Part[PodRequests]) -> ScoredColumns:
+        snapshot = self._snapshot
+        return tuple(
+            (snapshot.allocatable_float(resource), snapshot.requested(resource), request)
+            for resource, request in memo_of(requests, self, self._terms)
+        )
 
     def _terms(self, requests: PodRequests) -> tuple[tuple[str, int], ...]:
         """Return (resource, request) of the configured resources; () without a request."""

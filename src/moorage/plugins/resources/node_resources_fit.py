@@ -52,6 +52,7 @@ from moorage.plugins.resources.device_classes import (
     may_be_devices,
 )
 from moorage.plugins.resources.device_totals import DeviceTotals
+from moorage.plugins.resources.kept_columns import KeptColumns
 from moorage.plugins.resources.scoring import (
     SHARES,
     RequestedToCapacityRatio,
@@ -65,7 +66,7 @@ from moorage.plugins.resources.scoring import (
 )
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shape import RESOURCES, PodRequests
+from moorage.snapshot.shape import RESOURCES, Part, PodRequests
 from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
@@ -115,6 +116,9 @@ Column = NDArray[np.int64]
 CheckedColumns = tuple[tuple[_Check, Column, Column], ...]
 """Each amount with the columns of allocatable and of requested amounts."""
 
+ScoredColumns = tuple[tuple[Column, Column, int, int], ...]
+"""(allocatable amounts, used amounts, request, weight) of the scored resources."""
+
 Amount = TypeVar("Amount", int, NDArray[np.int64])
 
 Terms = tuple[tuple[str, int, int], ...]
@@ -157,6 +161,7 @@ class NodeResourcesFit:
         self._strategy = _strategy(args.scoring_strategy)
         self._share_of = SHARES.get(args.scoring_strategy.type)
         self._score_key = (self, "score")
+        self._scored = KeptColumns(handle.snapshot.table, self._scored_columns)
         self._checks_before: Checks | None = None
         self._generation_before = -1
         self._columns_before: CheckedColumns = ()
@@ -240,9 +245,11 @@ class NodeResourcesFit:
                 used += more.pods
             elif added:
                 used += added.get(check.resource, 0)
-            if left_of(check, capacity, used) < check.amount:
+            amount = check.amount
+            # Devices only add to the difference, so most rows need no second look.
+            if capacity - used < amount and left_of(check, capacity, used) < amount:
                 failures.append(check.reason)
-                if capacity < check.amount and check is not _ONE_POD:
+                if capacity < amount and check is not _ONE_POD:
                     code = _UNRESOLVABLE
         return (code, self._reasons.intern(*failures)) if failures else (0, 0)
 
@@ -335,19 +342,15 @@ class NodeResourcesFit:
     def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
         """Score one row with Python integers; None where strategy or amounts need arrays."""
         del state
-        share_of, snapshot, total, weights = self._share_of, self._snapshot, 0, 0
-        if share_of is None:
+        share_of, columns = self._share_of, self._scored.of(pod.part(RESOURCES))
+        if share_of is None or columns is None:
             return None
-        for resource, weight, request in memo_of(pod.part(RESOURCES), self._score_key, self._terms):
-            if not snapshot.exact_float(resource):
-                return None
-            capacity = snapshot.allocatable(resource).item(row)
-            if capacity == 0:
-                continue
-            known = resource in _WITH_DEFAULTS
-            used_n = snapshot.nonzero_requested(resource) if known else snapshot.requested(resource)
-            total += share_of(used_n.item(row) + request, capacity) * weight
-            weights += weight
+        total = weights = 0
+        for capacity_n, used_n, request, weight in columns:
+            capacity = capacity_n.item(row)
+            if capacity:
+                total += share_of(used_n.item(row) + request, capacity) * weight
+                weights += weight
         return total // weights if weights else 0
 
     def events_to_register(self) -> Sequence[EventRegistration]:
@@ -405,6 +408,17 @@ class NodeResourcesFit:
             or (is_scalar_resource(spec.name) and requests.score.get(spec.name, 0) != 0)
         )
 
+    def _scored_columns(self, requests: Part[PodRequests]) -> ScoredColumns | None:
+        """Return the columns of the scored resources; None where an amount needs arrays."""
+        snapshot = self._snapshot
+        terms = memo_of(requests, self._score_key, self._terms)
+        if not all(snapshot.exact_float(resource) for resource, _, _ in terms):
+            return None
+        return tuple(
+            (snapshot.allocatable(resource), self._used_column(resource), request, weight)
+            for resource, weight, request in terms
+        )
+
     def _use(self, view: NodeView, resource: str, weight: int, request: int) -> ResourceUse:
         used_n = self._used(view, resource)
         devices = self._totals.of(view, resource)
@@ -414,10 +428,11 @@ class NodeResourcesFit:
         return resource_use(self._snapshot, view, resource, used_n, request=request, weight=weight)
 
     def _used(self, view: NodeView, resource: str) -> NDArray[np.int64]:
-        snapshot = self._snapshot
-        known = resource in _WITH_DEFAULTS
-        used_n = snapshot.nonzero_requested(resource) if known else snapshot.requested(resource)
-        return view.take(used_n)
+        return view.take(self._used_column(resource))
+
+    def _used_column(self, resource: str) -> Column:
+        known, snapshot = resource in _WITH_DEFAULTS, self._snapshot
+        return snapshot.nonzero_requested(resource) if known else snapshot.requested(resource)
 
 
 class _FailurePatterns:
