@@ -109,12 +109,10 @@ class PodInfo:
         """Return a part that no pod with the same spec has asked for yet."""
         if not (kind.beside_volumes and self.pod.spec.volumes):
             return kind.of(self.pod)
-        beside = self._parts.get(SPEC_BESIDE_VOLUMES)
-        if beside is None:
-            beside = self._parts[SPEC_BESIDE_VOLUMES] = SPEC_BESIDE_VOLUMES.of(self.pod)
-        found: Part[T] | None = beside.value.get(kind)
+        beside: dict[PartKind[Any], Part[Any]] = self._parts[SPEC_BESIDE_VOLUMES].value
+        found: Part[T] | None = beside.get(kind)
         if found is None:
-            found = beside.value[kind] = kind.of(self.pod)
+            found = beside[kind] = kind.of(self.pod)
         return found
 
     def _part_of_its_own(self, kind: PartKind[T]) -> Part[T]:

@@ -318,9 +318,17 @@ def same_spec(pod: Pod, other: Pod) -> bool:
     return pod.status is other.status or _status_fields(pod) == _status_fields(other)
 
 
+def _known_parts(pod: Pod) -> dict[PartKind[Any], Part[Any]]:
+    """Return the parts that are known of a new spec: those of specs with other volumes."""
+    if not pod.spec.volumes:
+        return {}
+    beside = SPEC_BESIDE_VOLUMES.of(pod)
+    return {**beside.value, SPEC_BESIDE_VOLUMES: beside}
+
+
 # Replicas usually agree in everything below, so one lookup finds all their parts at once; pods
 # that differ in a claim or volume name only need one more to find the other parts.
-SPEC: PartKind[dict[PartKind[Any], Part[Any]]] = PartKind("spec", _spec, lambda pod: {})
+SPEC: PartKind[dict[PartKind[Any], Part[Any]]] = PartKind("spec", _spec, _known_parts)
 SPEC_BESIDE_VOLUMES: PartKind[dict[PartKind[Any], Part[Any]]] = PartKind(
     "spec beside volumes", lambda pod: _spec(pod, volumes=[]), lambda pod: {}
 )
