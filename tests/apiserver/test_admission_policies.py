@@ -6,10 +6,14 @@ Does not cover: the CEL runtime itself (`custom_rules`).
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
+from moorage.apiserver.audit import AuditLog
+from moorage.apiserver.policies.noting import FAILURES
+from moorage.base.rng import Streams
 from tests.apiserver.crd import DEFINITIONS, car, definition
 from tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map, namespace
 
@@ -174,6 +178,49 @@ async def test_an_evaluation_that_fails_denies_as_the_failure_policy_says(failur
     why = "expression 'object.data.b == ''' resulted in error: "
     found, message = await told(cluster, config_map(a="x"))
     assert (found, message.startswith(why)) == (status, status == 422)
+
+
+async def test_a_binding_that_warns_lets_the_write_through_with_a_warning():
+    wanted = policy("object.data.a == 'yes'", {"expression": "false", "message": "never"})
+    cluster = await cluster_with(wanted, binding(validationActions=["Warn"]))
+    reply = await cluster.reply("POST", CONFIG_MAPS, config_map("a", a="no"))
+    head = "299 - \"Validation failed for ValidatingAdmissionPolicy 'p' with binding 'b': "
+    assert reply.status == 201
+    assert reply.headers == (
+        ("Warning", f"{head}failed expression: object.data.a == 'yes'\""),
+        ("Warning", f'{head}never"'),
+    )
+    assert (await cluster.reply("GET", f"{CONFIG_MAPS}/a")).headers == ()
+    assert (await cluster.reply("DELETE", f"{CONFIG_MAPS}/a")).headers == ()
+
+
+@pytest.mark.parametrize(
+    ("actions", "code"), [(["Audit"], 201), (["Deny", "Audit"], 422), (["Warn", "Audit"], 201)]
+)
+async def test_a_binding_that_audits_adds_to_the_audit_event(actions, code, tmp_path):
+    wanted = policy(
+        "object.data.a == 'yes'",
+        "true",
+        {"expression": "1 == 2", "message": "never"},
+        auditAnnotations=[
+            {"key": "value", "valueExpression": "'a is ' + object.data.a"},
+            {"key": "none", "valueExpression": "''"},
+        ],
+    )
+    cluster = await cluster_with(wanted, binding(validationActions=actions))
+    path = tmp_path / "audit.log"
+    log = AuditLog(path, clock=cluster.clock, rng=Streams(1).stream("audit"))
+    cluster.server.audit_to(log)
+    status, _ = await cluster.call("POST", CONFIG_MAPS, config_map("a", a="no"))
+    log.close()
+    (event,) = map(json.loads, path.read_text().splitlines())
+    assert (status, event["annotations"]["p/value"]) == (code, "a is no")
+    common = {"policy": "p", "binding": "b", "validationActions": actions}
+    assert json.loads(event["annotations"].pop(FAILURES)) == [
+        {"message": "failed expression: object.data.a == 'yes'", "expressionIndex": 0, **common},
+        {"message": "never", "expressionIndex": 2, **common},
+    ]
+    assert list(event["annotations"]) == ["p/value"]
 
 
 async def test_a_policy_about_deletes_sees_the_object_that_goes():

@@ -156,6 +156,18 @@ VALIDATING_ADMISSION_POLICY_BINDINGS = _type(
     "validatingadmissionpolicybindings",
     scope="cluster",
 )
+MUTATING_ADMISSION_POLICIES = _type(
+    "admissionregistration.k8s.io/v1",
+    "MutatingAdmissionPolicy",
+    "mutatingadmissionpolicies",
+    scope="cluster",
+)
+MUTATING_ADMISSION_POLICY_BINDINGS = _type(
+    "admissionregistration.k8s.io/v1",
+    "MutatingAdmissionPolicyBinding",
+    "mutatingadmissionpolicybindings",
+    scope="cluster",
+)
 MUTATING_WEBHOOK_CONFIGURATIONS = _type(
     "admissionregistration.k8s.io/v1",
     "MutatingWebhookConfiguration",
@@ -218,6 +230,8 @@ RESOURCES: Final[tuple[ResourceType, ...]] = (
     VALIDATING_WEBHOOK_CONFIGURATIONS,
     VALIDATING_ADMISSION_POLICIES,
     VALIDATING_ADMISSION_POLICY_BINDINGS,
+    MUTATING_ADMISSION_POLICIES,
+    MUTATING_ADMISSION_POLICY_BINDINGS,
     MUTATING_WEBHOOK_CONFIGURATIONS,
     API_SERVICES,
 )

@@ -10,6 +10,7 @@ from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds.limit_range import limit_faults
 from moorage.apiserver.kinds.tree import text
 from moorage.apiserver.policies.denying import Policies
+from moorage.apiserver.policies.mutating import Mutations
 from moorage.apiserver.quota import Quotas
 from moorage.apiserver.rbac.escalation import Escalation
 from moorage.apiserver.record import Record
@@ -31,12 +32,20 @@ class Admission:
         Checks objects that grant rights.
     policies
         Checks objects against the policies that clients have stored.
+    mutations
+        Changes objects as the policies that clients have stored say.
     """
 
     def __init__(
-        self, world: World, quotas: Quotas, escalation: Escalation, policies: Policies
+        self,
+        world: World,
+        quotas: Quotas,
+        escalation: Escalation,
+        policies: Policies,
+        mutations: Mutations,
     ) -> None:
         self._world = world
+        self.mutations = mutations
         self._policies = policies
         self._quotas = quotas
         self._escalation = escalation

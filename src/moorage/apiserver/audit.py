@@ -112,9 +112,12 @@ class AuditLog:
             asked = asked_for(request.headers)
             if asked is not None:
                 event["impersonatedUser"] = _shown(asked)
+        annotations = dict(reply.annotations)
         parent = request.headers.get("traceparent")
         if parent:
-            event["annotations"] = {TRACEPARENT: parent}
+            annotations[TRACEPARENT] = parent
+        if annotations:
+            event["annotations"] = annotations
         if not wanted.path:
             named = {
                 "resource": wanted.resource,

@@ -38,8 +38,12 @@ def written_reply(
         body = record.data
     if not warnings:
         return Reply(status=status, body=body + b"\n")
-    headers = tuple(("Warning", f'299 - "{text}"') for text in _header_texts(warnings))
-    return Reply(status=status, body=body + b"\n", headers=headers)
+    return Reply(status=status, body=body + b"\n", headers=warning_headers(warnings))
+
+
+def warning_headers(warnings: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Return the headers of warnings for a client."""
+    return tuple(("Warning", f'299 - "{text}"') for text in _header_texts(warnings))
 
 
 def deleted_reply(renderer: Renderer, records: Sequence[Record], version: int) -> Reply:

@@ -80,12 +80,15 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
         Value of the header of this name.
     headers
         Further headers; a name may repeat.
+    annotations
+        Annotations of the audit event of the call.
     """
 
     status: int
     body: Body
     content_type: str = "application/json"
     headers: tuple[tuple[str, str], ...] = ()
+    annotations: Mapping[str, str] = {}
 
 
 class Query:

@@ -41,6 +41,7 @@ from moorage.apiserver.openapi_frame import (
 )
 from moorage.apiserver.persistence import Group, Persistence
 from moorage.apiserver.policies.denying import Policies
+from moorage.apiserver.policies.mutating import Mutations
 from moorage.apiserver.protobuf.calls import (
     call_from_protobuf,
     in_protobuf,
@@ -150,8 +151,10 @@ class ApiServer:
         self._authorizer = Authorizer(self._store)
         self._escalation = Escalation(self._authorizer)
         self._policies = Policies(self._world)
+        self._mutations = Mutations(self._world)
         self._namespaces = Namespaces(self._world, self._deleter)
-        admission = Admission(self._world, self._quotas, self._escalation, self._policies)
+        policies = (self._policies, self._mutations)
+        admission = Admission(self._world, self._quotas, self._escalation, *policies)
         self._writer = Writer(
             self._world,
             deleter=self._deleter,
@@ -238,7 +241,7 @@ class ApiServer:
         target = self._routes.find(request.path)
         if is_heavy(request, target, self._store):
             return await self._heavy(request)
-        if target is None or target.served.custom or self._policies.exist:
+        if target is None or target.served.custom or self._policies.exist or self._mutations.exist:
             # Only custom resources and policies have rules that may take long.
             try:
                 with evaluated_by(LATER):
@@ -279,8 +282,12 @@ class ApiServer:
             self._heavy_groups.append(group)
 
     def _reply(self, request: Request) -> Reply:
-        reply = reply_in_protobuf(request, self._reply_in_json(request))
-        return reply_accepted(request, reply)
+        if self._policies.exist and request.method not in _READS:
+            self._policies.notes.clear()
+            reply = self._policies.notes.added_to(self._reply_in_json(request))
+        else:
+            reply = self._reply_in_json(request)
+        return reply_accepted(request, reply_in_protobuf(request, reply))
 
     def _reply_in_json(self, request: Request) -> Reply:
         try:

@@ -157,6 +157,10 @@ class Writer:
             self._namespaces.check_open(target.namespace, kind.resource, meta.get("name") or "")
         if managed:
             meta["managedFields"] = managed
+        if self._admission.mutations.exist:
+            obj = self._admission.mutations.mutated(served, obj, None, dry_run=dry_run)
+            agree_with_path(obj, target)
+            meta = obj["metadata"]
         kind.prepare_create(obj, world)
         errors = kind.validate(obj, None, subresource=None)
         if errors:
@@ -305,6 +309,11 @@ class Writer:
         new = served.to_ruled(new, status=subresource == "status")
         keep_system_fields(new, old)
         new["metadata"]["resourceVersion"] = str(record.version)
+        if self._admission.mutations.exist and subresource in (None, "status"):
+            asked = self._admission.mutations.mutated
+            new = asked(served, new, old, subresource=subresource or "", dry_run=dry_run)
+            agree_with_path(new, target)
+            keep_system_fields(new, old)
         kind.prepare_update(new, old, subresource=subresource, ctx=self._world)
         errors = kind.validate(new, old, subresource=subresource)
         if errors:

@@ -102,6 +102,20 @@ def _merged_item(live: Any, config: Any, layout: Layout) -> Any:
     return config if layout.form == "set" else merged(live, config, layout.item())
 
 
+def atomics_of(value: Any, layout: Layout, path: str = "") -> list[str]:
+    """Return the paths of the objects and lists in a value that are owned as a whole."""
+    if not isinstance(value, dict | list):
+        return []
+    found = [path] if layout.form == "atomic" else []
+    if isinstance(value, dict):
+        for name, each in value.items():
+            found += atomics_of(each, layout.member(name), f"{path}.{name}")
+    else:
+        for index, each in enumerate(value):
+            found += atomics_of(each, layout.item(), f"{path}[{index}]")
+    return found
+
+
 def compare(old: Any, new: Any, layout: Layout) -> tuple[set[Path], set[Path]]:
     """Return the fields that were added or changed, and the fields that were removed."""
     changed: set[Path] = set()

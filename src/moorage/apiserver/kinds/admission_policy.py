@@ -1,4 +1,4 @@
-"""ValidatingAdmissionPolicies and their bindings: defaults and validation.
+"""Admission policies, validating and mutating, and their bindings: defaults and validation.
 
 `moorage.apiserver.policies` evaluates them. Mirrors kubernetes v1.36
 pkg/apis/admissionregistration/{v1/defaults.go,validation/validation.go}.
@@ -31,7 +31,7 @@ from moorage.apiserver.policies.expressions import compiled, missing, parts, rea
 _HERE: Final = frozenset({"CREATE", "UPDATE", "DELETE"})
 _NO_CEL: Final = "stored and not evaluated: this server has no CEL"
 _ONLY_WRITES: Final = "policies are not evaluated here for CONNECT"
-_ONLY_DENIALS: Final = "policies only deny here: the actions Warn and Audit do nothing"
+_PATCHES: Final = {"applyConfiguration": "ApplyConfiguration", "jsonPatch": "JSONPatch"}
 _REASONS: Final = ("Forbidden", "Invalid", "RequestEntityTooLarge", "Unauthorized")
 
 
@@ -79,9 +79,35 @@ def _expressions(obj: Any, where: str) -> list[FieldError]:
         program = compiled(policy.variables, expression, wanted) if is_installed() else None
         if isinstance(program, Refusal) and not program.missing:
             errors.append(invalid(field, expression, program.message))
-    if not policy.validations and not objects(spec, "auditAnnotations"):
-        detail = "validations or auditAnnotations must be non-empty; please set at least one"
-        errors.append(required("spec.validations", detail))
+    return errors
+
+
+def _any_validation(obj: Any, where: str) -> list[FieldError]:
+    spec = child(obj, "spec")
+    if objects(spec, "validations") or objects(spec, "auditAnnotations"):
+        return []
+    detail = "validations or auditAnnotations must be non-empty; please set at least one"
+    return [required("spec.validations", detail)]
+
+
+def _mutations(value: Any, where: str) -> list[FieldError]:
+    if not value:
+        return [required(where, "mutations must contain at least one item")]
+    return each(_mutation)(value, where)
+
+
+def _mutation(value: Json, where: str) -> list[FieldError]:
+    """Check that a mutation has the expression of its type, and no other."""
+    errors = one_of("ApplyConfiguration", "JSONPatch", empty="required")(
+        value.get("patchType"), f"{where}.patchType"
+    )
+    for name, kind in _PATCHES.items():
+        if value.get(name) is None and value.get("patchType") == kind:
+            detail = f"must be specified when patchType is {kind}"
+            errors.append(required(f"{where}.{name}", detail))
+        elif value.get(name) is not None and value.get("patchType") != kind:
+            detail = f"must not be specified when patchType is not {kind}"
+            errors.append(invalid(f"{where}.{name}", value[name], detail))
     return errors
 
 
@@ -124,25 +150,32 @@ def _param_ref(value: Json, where: str) -> list[FieldError]:
     return errors
 
 
-def _warn_of_binding(obj: Obj) -> list[str]:
-    wanted = strings(obj, "spec", "validationActions")
-    return [_ONLY_DENIALS] if set(wanted) - {"Deny"} else []
-
+_policy_defaults = defaults(
+    unset={"spec?.failurePolicy": "Fail", **_match_defaults("spec?.matchConstraints")}
+)
+_binding_defaults = defaults(unset=_match_defaults("spec?.matchResources"))
+_policy_rules = rules(
+    ("spec.failurePolicy", one_of("Fail", "Ignore")),
+    ("spec.matchConstraints", _constraints),
+    _expressions,
+)
+_binding_rules = rules(
+    ("spec.policyName", needed()),
+    ("spec.matchResources", given(_match)),
+    ("spec.paramRef", given(_param_ref)),
+)
 
 KINDS = (
     ServedKind(
         resource=resources.VALIDATING_ADMISSION_POLICIES,
         columns=(NAME, AGE),
-        defaults=defaults(
-            unset={"spec?.failurePolicy": "Fail", **_match_defaults("spec?.matchConstraints")}
-        ),
+        defaults=_policy_defaults,
         counts_generations=True,
         open_status=(),
         rules=rules(
-            ("spec.failurePolicy", one_of("Fail", "Ignore")),
-            ("spec.matchConstraints", _constraints),
+            _policy_rules,
+            _any_validation,
             ("spec.validations", each(rules(("reason", given(one_of(*_REASONS)))))),
-            _expressions,
         ),
         warn=_warn_of_policy,
         acted_on_by="admission",
@@ -150,15 +183,30 @@ KINDS = (
     ServedKind(
         resource=resources.VALIDATING_ADMISSION_POLICY_BINDINGS,
         columns=(NAME, AGE),
-        defaults=defaults(unset=_match_defaults("spec?.matchResources")),
+        defaults=_binding_defaults,
+        counts_generations=True,
+        rules=rules(_binding_rules, ("spec.validationActions", _actions)),
+        acted_on_by="admission",
+    ),
+    ServedKind(
+        resource=resources.MUTATING_ADMISSION_POLICIES,
+        columns=(NAME, AGE),
+        defaults=_policy_defaults,
         counts_generations=True,
         rules=rules(
-            ("spec.policyName", needed()),
-            ("spec.validationActions", _actions),
-            ("spec.matchResources", given(_match)),
-            ("spec.paramRef", given(_param_ref)),
+            _policy_rules,
+            ("spec.mutations", _mutations),
+            ("spec.reinvocationPolicy", one_of("IfNeeded", "Never", empty="required")),
         ),
-        warn=_warn_of_binding,
+        warn=_warn_of_policy,
+        acted_on_by="admission",
+    ),
+    ServedKind(
+        resource=resources.MUTATING_ADMISSION_POLICY_BINDINGS,
+        columns=(NAME, AGE),
+        defaults=_binding_defaults,
+        counts_generations=True,
+        rules=_binding_rules,
         acted_on_by="admission",
     ),
 )

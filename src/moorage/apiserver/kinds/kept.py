@@ -32,21 +32,10 @@ _CLOSED_STATUS = frozenset(
 )
 
 
-_NOT_EVALUATED = (
-    "admission policies are stored and not evaluated: objects are admitted without them"
-)
-
-
-def _warn_of_policies(obj: Obj) -> list[str]:
-    return [_NOT_EVALUATED]
-
-
 def kept_kind(resource: ResourceType) -> ServedKind:
     """Return the rules of a kind that only the facts describe."""
     plural = resource.plural
     extra: dict[str, Any] = {"name_rule": path_segment_name} if plural in _FREE_NAMES else {}
-    if plural.startswith("mutatingadmission"):
-        extra["warn"] = _warn_of_policies
     return ServedKind(
         resource=resource,
         columns=(NAME, AGE),

@@ -1,7 +1,9 @@
-"""ValidatingAdmissionPolicies: rules in CEL about every object that is written.
+"""Admission policies: rules in CEL about every object that is written, and changes of it.
 
-Place in the flow: `moorage.apiserver.admission` asks `denying` before an object is stored.
-`matching` finds the bindings of a write, and `expressions` evaluates their policies.
+Place in the flow: `moorage.apiserver.writing` has objects changed by `mutating` before they are
+validated, and `moorage.apiserver.admission` asks `denying` before they are stored. `asking` and
+`matching` find the policies that are about a write, and `expressions` evaluates them. `noting`
+keeps their warnings and audit annotations.
 
 What belongs here: the evaluation of policies. Their defaults and validation belong to
 `moorage.apiserver.kinds.admission_policy`, the CEL runtime to `moorage.apiserver.custom.rules`.

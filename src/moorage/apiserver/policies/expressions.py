@@ -24,11 +24,23 @@ from moorage.apiserver.custom.rules.runtime import (
     activation,
     compile_over,
     evaluate,
+    evaluate_json,
 )
 from moorage.apiserver.custom.rules.values import Size, cel_value
+from moorage.apiserver.policies.object_literals import with_maps
 
+APPLY_CONFIGURATION: Final = "ApplyConfiguration"
+"""The type of a mutation that is a configuration; the other type is ``JSONPatch``."""
 NAMES: Final = ("object", "oldObject", "request", "params", "namespaceObject")
 """The variables of policies, besides the policy's own."""
+_PATCHES: Final = ("map", "list")
+# Types of results in Python, by the type that an expression has to have.
+_RESULTS: Final[Mapping[str, Any]] = {
+    "bool": bool | Failure,
+    "string": str | Failure | None,
+    "map": dict | Failure,
+    "list": list | Failure,
+}
 _OWN: Final = re.compile(
     rf"{QUOTED.pattern}|(?<![\w.])variables\s*\.\s*(?P<name>[A-Za-z_]\w*)", re.S
 )
@@ -50,13 +62,53 @@ class Validation(msgspec.Struct, frozen=True, rename="camel"):
     reason: str = ""
 
 
+class AuditAnnotation(msgspec.Struct, frozen=True, rename="camel"):
+    """An annotation of the audit event."""
+
+    key: str = ""
+    value_expression: str = ""
+
+
+class Patch(msgspec.Struct, frozen=True):
+    """The expression of a patch."""
+
+    expression: str = ""
+
+
+class Mutation(msgspec.Struct, frozen=True, rename="camel"):
+    """One mutation of a policy."""
+
+    patch_type: str = ""
+    apply_configuration: Patch | None = None
+    json_patch: Patch | None = msgspec.field(default=None, name="jsonPatch")
+
+    @property
+    def expression(self) -> str:
+        """The expression of the patch."""
+        found = self.apply_configuration if self.is_configuration else self.json_patch
+        return "" if found is None else found.expression
+
+    @property
+    def is_configuration(self) -> bool:
+        """Whether the patch is a configuration; otherwise it is a JSON patch."""
+        return self.patch_type == APPLY_CONFIGURATION
+
+    @property
+    def wanted(self) -> str:
+        """The type of the patch."""
+        return "map" if self.is_configuration else "list"
+
+
 class Policy(msgspec.Struct, frozen=True, rename="camel"):
-    """The part of a policy's ``spec`` that is evaluated."""
+    """The part of a policy's ``spec`` that is evaluated, validating or mutating."""
 
     failure_policy: str = "Fail"
+    reinvocation_policy: str = "Never"
     match_conditions: tuple[Named, ...] = ()
     variables: tuple[Named, ...] = ()
     validations: tuple[Validation, ...] = ()
+    audit_annotations: tuple[AuditAnnotation, ...] = ()
+    mutations: tuple[Mutation, ...] = ()
 
 
 def read_policy(spec: Mapping[str, Any]) -> Policy:
@@ -65,16 +117,25 @@ def read_policy(spec: Mapping[str, Any]) -> Policy:
 
 
 class Failed(NamedTuple):
-    """A validation that does not hold: its message, and the reason of the refusal."""
+    """A validation that does not hold: its message, the reason of the refusal, and its place."""
 
     message: str
-    reason: str
+    reason: str = ""
+    place: int = 0
+
+
+class Judgement(NamedTuple):
+    """The validations that a write does not keep, and the (key, text) of audit annotations."""
+
+    failures: list[Failed]
+    annotations: tuple[tuple[str, str], ...] = ()
 
 
 @lru_cache(maxsize=1024)
 def compiled(own: tuple[Named, ...], expression: str, wanted: str) -> Program | Refusal:
     """Return an expression compiled; ``own`` are the variables of its policy."""
-    return compile_over(_with_variables(own, expression), wanted, NAMES)
+    text = _with_variables(own, expression)
+    return compile_over(with_maps(text) if wanted in _PATCHES else text, wanted, NAMES)
 
 
 def _with_variables(own: tuple[Named, ...], expression: str) -> str:
@@ -106,6 +167,12 @@ def parts(policy: Policy) -> Iterator[tuple[str, str, str]]:
         if each.message_expression:
             path = f"spec.validations[{index}].messageExpression"
             yield path, each.message_expression, "string"
+    for index, note in enumerate(policy.audit_annotations):
+        yield f"spec.auditAnnotations[{index}].valueExpression", note.value_expression, "string"
+    for index, mutation in enumerate(policy.mutations):
+        name = "applyConfiguration" if mutation.is_configuration else "jsonPatch"
+        path = f"spec.mutations[{index}].{name}.expression"
+        yield path, mutation.expression, mutation.wanted
 
 
 def missing(policy: Policy) -> list[str]:
@@ -118,10 +185,8 @@ def missing(policy: Policy) -> list[str]:
     return found
 
 
-def failures(
-    policy: Policy, values: Mapping[str, Any], *, only_quick: bool = False
-) -> list[Failed]:
-    """Return the validations of a policy that a write does not keep.
+def judgement(policy: Policy, values: Mapping[str, Any], *, only_quick: bool = False) -> Judgement:
+    """Return what a policy finds about a write.
 
     Parameters
     ----------
@@ -133,21 +198,35 @@ def failures(
         Raise `moorage.apiserver.custom.rules.evaluation.MayTakeLong` instead of taking long.
     """
     evaluation = _Evaluation(policy, values, only_quick=only_quick)
-    errors = []
-    for condition in policy.match_conditions:
-        answer = evaluation.answer(condition.expression, "bool")
-        if answer is False:
-            return []
-        if isinstance(answer, Failure):
-            errors.append(_error(condition.expression, answer))
-    if errors:
-        return errors if policy.failure_policy != "Ignore" else []
-    found = (evaluation.failed(each) for each in policy.validations)
-    return [each for each in found if each is not None]
+    applies_to = evaluation.applies()
+    if isinstance(applies_to, Failed):
+        return Judgement([applies_to] if policy.failure_policy != "Ignore" else [])
+    if not applies_to:
+        return Judgement([])
+    found = [evaluation.failed(*each) for each in enumerate(policy.validations)]
+    notes = [evaluation.annotation(each) for each in policy.audit_annotations]
+    failures = [each for each in (*found, *notes) if isinstance(each, Failed)]
+    return Judgement(failures, tuple(each for each in notes if each and len(each) == 2))
+
+
+def applies(
+    policy: Policy, values: Mapping[str, Any], *, only_quick: bool = False
+) -> bool | Failed:
+    """Return whether the match conditions of a policy hold, or why that is not known."""
+    return _Evaluation(policy, values, only_quick=only_quick).applies()
+
+
+def patch_of(
+    policy: Policy, mutation: Mutation, values: Mapping[str, Any], *, only_quick: bool = False
+) -> Any:
+    """Return the patch of a mutation as decoded JSON, or why it has none."""
+    evaluation = _Evaluation(policy, values, only_quick=only_quick)
+    found = evaluation.answer(mutation.expression, mutation.wanted)
+    return _error(mutation.expression, found) if isinstance(found, Failure) else found
 
 
 def _error(expression: str, failure: Failure) -> Failed:
-    return Failed(f"expression '{expression}' resulted in error: {failure.message}", "")
+    return Failed(f"expression '{expression}' resulted in error: {failure.message}")
 
 
 class _Evaluation:
@@ -172,18 +251,40 @@ class _Evaluation:
         if self._fault:
             return Failure(self._fault)
         self._work.add(program, self._size)
-        answer = evaluate(program, self._variables)
-        right = isinstance(answer, Failure | (bool if wanted == "bool" else str))
+        asked = evaluate_json if wanted in _PATCHES else evaluate
+        answer = asked(program, self._variables)
+        right = isinstance(answer, _RESULTS[wanted])
         return answer if right else Failure("no such overload")
 
-    def failed(self, validation: Validation) -> Failed | None:
+    def applies(self) -> bool | Failed:
+        """Return whether the match conditions hold; one that does not outweighs a failure."""
+        failed = None
+        for condition in self._policy.match_conditions:
+            answer = self.answer(condition.expression, "bool")
+            if answer is False:
+                return False
+            if isinstance(answer, Failure):
+                failed = failed or _error(condition.expression, answer)
+        return failed or True
+
+    def annotation(self, note: AuditAnnotation) -> tuple[str, str] | Failed | None:
+        """Return an audit annotation; None where its text is empty or null."""
+        answer = self.answer(note.value_expression, "string")
+        if isinstance(answer, Failure):
+            ignored = self._policy.failure_policy == "Ignore"
+            return None if ignored else _error(note.value_expression, answer)
+        return (note.key, answer.strip()) if answer and answer.strip() else None
+
+    def failed(self, index: int, validation: Validation) -> Failed | None:
         """Return the failure of a validation; None where it holds."""
         answer = self.answer(validation.expression, "bool")
         if answer is True:
             return None
         if isinstance(answer, Failure):
             ignored = self._policy.failure_policy == "Ignore"
-            return None if ignored else _error(validation.expression, answer)
+            if ignored:
+                return None
+            return _error(validation.expression, answer)._replace(place=index)
         message = (
             validation.message.strip() or f"failed expression: {validation.expression.strip()}"
         )
@@ -191,4 +292,4 @@ class _Evaluation:
             told = self.answer(validation.message_expression, "string")
             if isinstance(told, str) and told.strip() and "\n" not in told.strip():
                 message = told.strip()
-        return Failed(message, validation.reason)
+        return Failed(message, validation.reason, index)

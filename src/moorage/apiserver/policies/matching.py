@@ -1,6 +1,6 @@
 """Whether a policy, or a binding, is about a write.
 
-Place in the flow: `denying` asks here for each binding. Mirrors kubernetes v1.36 apiserver
+Place in the flow: `asking` asks here for each binding. Mirrors kubernetes v1.36 apiserver
 pkg/admission/plugin/policy/matching and pkg/admission/plugin/webhook/predicates.
 """
 
@@ -48,6 +48,10 @@ class Write(msgspec.Struct, frozen=True, kw_only=True):
     def obj(self) -> Obj:
         """The object after the write, or before it where it is deleted."""
         return self.new or self.old or {}
+
+    def with_new(self, new: Obj) -> Write:
+        """Return the write with another object."""
+        return msgspec.structs.replace(self, new=new)
 
 
 def matches(wanted: Json, write: Write) -> bool:

@@ -2,7 +2,7 @@
 
 Place in the flow: `runtime` hands these functions to the CEL runtime, together with those of
 `moorage.api.cel_functions`. Mirrors kubernetes v1.36 apiserver pkg/cel/library ``regex.go``,
-``ip.go`` and ``cidr.go``, and cel-go ext/sets.go.
+``ip.go``, ``cidr.go`` and ``jsonpatch.go``, and cel-go ext/sets.go.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from ipaddress import ip_address, ip_network
 from typing import Any, Final
 
+import jsonpointer
 import msgspec
 
 from moorage.api.cel_functions import CelFunction, cel_functions
@@ -32,6 +33,7 @@ def rule_functions() -> Iterator[CelFunction]:
     yield CelFunction(
         "sets.intersects", lists, "BOOL", False, lambda a, b: not _keys(a).isdisjoint(_keys(b))
     )
+    yield CelFunction("jsonpatch.escapeKey", text, "STRING", False, jsonpointer.escape)
     yield CelFunction("isIP", text, "BOOL", False, _is_ip)
     yield CelFunction("isCIDR", text, "BOOL", False, _is_cidr)
 

@@ -105,7 +105,7 @@ def compile_over(text: str, wanted: str, names: tuple[str, ...]) -> Program | Re
         expression = _environment(names).compile(text)
     except RuntimeError as error:
         return _refusal(text, _plain(str(error)))
-    if expression.return_type().name().lower() not in (wanted, "dyn"):
+    if expression.return_type().name().lower().partition("<")[0] not in (wanted, "dyn"):
         return Refusal(f"must evaluate to a {wanted}")
     return Program(expression, read_rule(text), uses_old=False)
 
@@ -151,6 +151,32 @@ def evaluate(program: Program, variables: Any) -> Any:
         is_error = answer.type() == _runtime().Type.ERROR
         return Failure(_plain(value)) if is_error else value
     return _NO_OVERLOAD
+
+
+def evaluate_json(program: Program, variables: Any) -> Any:
+    """Return the result of an expression, a map or a list, as decoded JSON; or a `Failure`."""
+    try:
+        answer = program.expression.eval(variables)
+        return _json_of(answer)
+    except RuntimeError:
+        return Failure("operation cancelled: actual cost limit exceeded", too_long=True)
+    except TypeError as error:
+        return Failure(str(error))
+
+
+def _json_of(value: Any) -> Any:
+    """Return a value, decoded or of the runtime, as decoded JSON."""
+    kinds = _runtime()
+    found = value.value() if isinstance(value, kinds.Value) else value
+    if isinstance(found, dict):
+        return {key: _json_of(each) for key, each in found.items()}
+    if isinstance(found, list):
+        return [_json_of(each) for each in found]
+    if isinstance(found, str) and found is not value and value.type() == kinds.Type.ERROR:
+        return Failure(_plain(found))
+    if isinstance(found, str | bool | int | float) or found is None:
+        return found
+    raise TypeError(f"a result with a {type(found).__name__} is not JSON")
 
 
 def _plain(text: str) -> str:

@@ -38,6 +38,15 @@ def escaped(name: str) -> str:
     return _SPECIAL.sub(lambda found: _ESCAPES[found[0]], name)
 
 
+def unescaped(name: str) -> str:
+    """Return the property that has a spelling in rules."""
+    for known, spelled in _ESCAPES.items():
+        if known != "__":
+            name = name.replace(spelled, known)
+    name = name.replace(_ESCAPES["__"], "__")
+    return name[2:-2] if name[2:-2] in _RESERVED and name == f"__{name[2:-2]}__" else name
+
+
 def cel_value(schema: Schema, value: Any, size: Size) -> Any:
     """Return a value converted for the CEL runtime.
 

@@ -1,0 +1,197 @@
+"""The policies that are about a write, with their bindings and their parameters.
+
+Place in the flow: `denying` and `mutating` ask here for each write. Mirrors kubernetes v1.36
+apiserver pkg/admission/plugin/policy/generic/policy_dispatcher.go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from moorage.api.meta import LabelSelector
+from moorage.api.selectors import compile_label_selector
+from moorage.apiserver.custom.rules.runtime import is_installed
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds.tree import Json, child, strings, text
+from moorage.apiserver.policies.expressions import Failed, Policy, missing, read_policy
+from moorage.apiserver.policies.matching import Write, matches
+from moorage.apiserver.status import StatusError, forbidden
+from moorage.apiserver.views import Served
+from moorage.apiserver.world import World
+
+_GROUP: Final = "admissionregistration.k8s.io"
+_CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
+
+
+class Asked(NamedTuple):
+    """A policy that is about a write, by one of its bindings.
+
+    Parameters
+    ----------
+    name
+        Name of the policy.
+    binding
+        The binding.
+    policy
+        The part of the policy that is evaluated.
+    params
+        An object with parameters; None where the policy has none, or the reason why there is none.
+    """
+
+    name: str
+    binding: Obj
+    policy: Policy
+    params: Obj | Failed | None
+
+    @property
+    def binding_name(self) -> str:
+        """Name of the binding."""
+        return text(self.binding, "metadata", "name")
+
+    @property
+    def actions(self) -> list[str]:
+        """The actions of the binding on a validation that fails."""
+        return strings(self.binding, "spec", "validationActions")
+
+
+class Bound:
+    """The stored policies of one kind, and their bindings.
+
+    Parameters
+    ----------
+    world
+        Holds them, and their parameters.
+    policies, bindings
+        The plurals of the two kinds.
+    """
+
+    def __init__(self, world: World, policies: str, bindings: str) -> None:
+        self._world = world
+        self._policies = policies
+        self._bindings = bindings
+        self._shelf = world.catalog.by_plural(bindings).shelf
+
+    @property
+    def exist(self) -> bool:
+        """Whether there are any bindings: policies without a binding do nothing."""
+        return len(self._world.store.shelf(self._shelf)) > 0
+
+    def write(
+        self, served: Served, new: Obj | None, old: Obj | None, subresource: str
+    ) -> Write | None:
+        """Return a write as policies see it; None for a write that no policy is about.
+
+        Parameters
+        ----------
+        served
+            The resource as it is called.
+        new, old
+            The object in the ruled form, None when it is deleted; and the object before, None when
+            it is new.
+        subresource
+            ``status``, or empty.
+        """
+        resource = served.kind.resource
+        if not self.exist or not is_installed() or resource.group == _GROUP:
+            # Otherwise a policy could keep its own removal from happening.
+            return None
+        namespace = text(new or old or {}, "metadata", "namespace")
+        versions = frozenset(
+            kind.resource.version
+            for kind in self._world.catalog.kinds
+            if (kind.resource.group, kind.resource.plural) == (resource.group, resource.plural)
+        )
+        return Write(
+            operation="CREATE" if old is None else "DELETE" if new is None else "UPDATE",
+            resource=resource,
+            versions=versions,
+            subresource=subresource,
+            new=None if new is None else served.served_from_ruled(new),
+            old=None if old is None else served.served_from_ruled(old),
+            namespace=self._world.lookup("namespaces", None, namespace) if namespace else None,
+        )
+
+    def asked(self, write: Write) -> Iterator[Asked]:
+        """Yield the policies that are about a write, once for each object with parameters."""
+        for binding in self._world.objects(self._bindings):
+            spec = binding["spec"]
+            policy = self._world.lookup(self._policies, None, text(spec, "policyName"))
+            if policy is None:
+                continue
+            rules = child(policy, "spec")
+            if not matches(child(rules, "matchConstraints"), write):
+                continue
+            read = read_policy(rules)
+            if not matches(child(spec, "matchResources"), write) or missing(read):
+                continue
+            for params in self._params(rules, spec, write):
+                yield Asked(policy["metadata"]["name"], binding, read, params)
+
+    def variables(self, asked: Asked, write: Write, *, dry_run: bool) -> Mapping[str, Any]:
+        """Return the variables that expressions of a policy see."""
+        return {
+            "object": write.new,
+            "oldObject": write.old,
+            "request": self._request(write, dry_run=dry_run),
+            "params": asked.params,
+            "namespaceObject": write.namespace,
+        }
+
+    def _request(self, write: Write, *, dry_run: bool) -> Json:
+        """Return the variable ``request``."""
+        resource, user = write.resource, self._world.caller
+        kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        called = {key: kind[key] for key in ("group", "version")} | {"resource": resource.plural}
+        return {
+            "kind": kind,
+            "resource": called,
+            "subResource": write.subresource,
+            "requestKind": kind,
+            "requestResource": called,
+            "requestSubResource": write.subresource,
+            "name": text(write.obj, "metadata", "name"),
+            "namespace": text(write.obj, "metadata", "namespace"),
+            "operation": write.operation,
+            "userInfo": {"username": user.name, "groups": list(user.groups)},
+            "dryRun": dry_run,
+        }
+
+    def _params(self, policy: Json, binding: Json, write: Write) -> Iterator[Obj | Failed | None]:
+        """Yield each object with parameters; None where the policy has none, or why it fails."""
+        kind, ref = child(policy, "paramKind"), child(binding, "paramRef")
+        if not kind or not ref:
+            yield None
+            return
+        served = self._world.catalog.by_kind(kind.get("apiVersion"), kind.get("kind"))
+        if served is None:
+            yield Failed(f"failed to find resource referenced by paramKind: '{text(kind, 'kind')}'")
+            return
+        namespace = ""
+        if served.kind.resource.namespaced:
+            namespace = text(ref, "namespace") or text(write.obj, "metadata", "namespace")
+        found = [
+            served.read(record)
+            for record in self._world.store.shelf(served.shelf).records(namespace)
+            if _refers(ref, record.name, record.labels)
+        ]
+        if not found and ref.get("parameterNotFoundAction") != "Allow":
+            yield Failed("no params found for policy binding with `Deny` parameterNotFoundAction")
+        yield from found
+
+
+def _refers(ref: Json, name: str, labels: Any) -> bool:
+    if text(ref, "name"):
+        return text(ref, "name") == name
+    selector = msgspec.convert(child(ref, "selector"), LabelSelector)
+    return compile_label_selector(selector).matches(labels)
+
+
+def refusal(write: Write, why: str, reason: str = "") -> StatusError:
+    """Return the refusal of a write by a policy; without a reason it is 422."""
+    name = text(write.obj, "metadata", "name")
+    error = forbidden(write.resource, name, why, causes=[{"message": why}])
+    reason = reason or "Invalid"
+    return StatusError(_CODES.get(reason, 422), reason, error.message, details=error.details)
