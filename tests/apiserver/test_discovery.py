@@ -33,19 +33,6 @@ async def test_health_is_open_to_everybody(path):
 
 
 @pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("/readyz", b"[+]ping ok\nreadyz check passed\n"),
-        ("/livez", b"[+]ping ok\nlivez check passed\n"),
-        ("/livez/ping", b"ok"),
-    ],
-)
-async def test_health_names_its_checks_when_asked(path, text):
-    reply = await Cluster().reply("GET", path, query={"verbose": ""}, user=None)
-    assert (reply.status, reply.body) == (200, text)
-
-
-@pytest.mark.parametrize(
     "path", ["/", "/version", "/api", "/apis", "/api/v1/pods", "/openapi/v2", "/nonsense"]
 )
 async def test_everything_else_needs_credentials(path):

@@ -47,3 +47,22 @@ def test_the_schedule_of_a_cron_job_is_checked(schedule: str, errors: list[str])
     job = {"spec": {"template": template(restartPolicy="Never")}}
     sent = named("cronjobs", spec={"schedule": schedule, "jobTemplate": job})
     assert create_errors("cronjobs", sent) == errors
+
+
+@pytest.mark.parametrize(
+    ("zone", "fault"),
+    [
+        pytest.param("Europe/Berlin", "", id="a zone"),
+        pytest.param("Moon/Base", "unknown time zone Moon/Base", id="no zone"),
+        pytest.param("../etc/passwd", "unknown time zone ../etc/passwd", id="a path"),
+        pytest.param(
+            "Local", "timeZone must be an explicit time zone as defined in IANA", id="local"
+        ),
+        pytest.param("", "timeZone must be an explicit time zone as defined in IANA", id="empty"),
+    ],
+)
+def test_the_time_zone_of_a_cron_job_is_checked(zone: str, fault: str) -> None:
+    job = {"spec": {"template": template(restartPolicy="Never")}}
+    spec = {"schedule": "@daily", "timeZone": zone, "jobTemplate": job}
+    found = create_errors("cronjobs", named("cronjobs", spec=spec))
+    assert found == ([f'spec.timeZone: Invalid value: "{zone}": {fault}'] if fault else [])

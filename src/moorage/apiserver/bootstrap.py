@@ -10,6 +10,7 @@ from importlib.resources import files
 
 import msgspec
 
+from moorage.apiserver.flow_schemas import mandatory_objects
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds.service import SERVICE_NETWORK
 from moorage.apiserver.namespaces import INITIAL
@@ -80,6 +81,7 @@ def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:
         "data": {"client-ca-file": authority_certificate.decode()},
     }
     yield _own_service()
+    yield from mandatory_objects()
 
 
 def _own_service() -> Obj:

@@ -18,7 +18,6 @@ from moorage.apiserver.built_in import subresource_body, version_rank
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.negotiate import AGGREGATED, JSON, accepts_aggregated
 from moorage.apiserver.openapi import GIT_VERSION, encoded_v3, openapi_v2, openapi_v3_index
-from moorage.apiserver.status import StatusError
 from moorage.apiserver.views import Catalog
 
 
@@ -266,31 +265,3 @@ def _version() -> dict[str, str]:
         "compiler": platform.python_implementation(),
         "platform": f"{platform.system().lower()}/{platform.machine()}",
     }
-
-
-HEALTH_PATHS = frozenset({"/healthz", "/livez", "/readyz"})
-
-
-def health(path: str, *, verbose: bool = False) -> bytes | None:
-    """Return the answer of a health path, None for other paths.
-
-    Parameters
-    ----------
-    path
-        The path as sent.
-    verbose
-        Name the checks, as ``kubectl get --raw='/readyz?verbose'`` asks for.
-
-    Raises
-    ------
-    StatusError
-        404: an unknown check below a health path.
-    """
-    head, _, check = path.strip("/").partition("/")
-    if f"/{head}" not in HEALTH_PATHS:
-        return None
-    if check not in {"", "ping"}:
-        raise StatusError(404, "NotFound", f"there is no health check named {check}", details={})
-    if verbose and not check:
-        return f"[+]ping ok\n{head} check passed\n".encode()
-    return b"ok"

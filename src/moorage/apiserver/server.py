@@ -23,8 +23,10 @@ from moorage.apiserver.custom.definitions import Definitions
 from moorage.apiserver.custom.kinds import DEFINITIONS
 from moorage.apiserver.custom.rules.judging import LATER, Judge, TooLongHere, evaluated_by
 from moorage.apiserver.deleting import Deleter
-from moorage.apiserver.discovery import Discovery, health
+from moorage.apiserver.discovery import Discovery
 from moorage.apiserver.expiry import EventExpiry
+from moorage.apiserver.flow_schemas import FlowSchemas
+from moorage.apiserver.health import health
 from moorage.apiserver.journal.kept import Journal
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds.kept import kept_kind
@@ -39,6 +41,8 @@ from moorage.apiserver.openapi_frame import (
     openapi_frame,
     takes_only_openapi_protobuf,
 )
+from moorage.apiserver.own_metrics import PATH as METRICS_PATH
+from moorage.apiserver.own_metrics import OwnMetrics
 from moorage.apiserver.persistence import Group, Persistence
 from moorage.apiserver.policies.denying import Policies
 from moorage.apiserver.policies.mutating import Mutations
@@ -142,6 +146,8 @@ class ApiServer:
         self._world = World(self._catalog, self._store, clock, rng)
         self._discovery = Discovery(self._catalog, [kept_kind(each) for each in _ASKED], METRICS)
         self._metrics = ResourceMetrics(self._world)
+        self._own_metrics = OwnMetrics(self._world)
+        self._flow_schemas = FlowSchemas(self._world)
         self._deleter = Deleter(self._world)
         self._definitions = Definitions(self._world, self._deleter)
         self._quotas = Quotas(self._world)
@@ -287,6 +293,9 @@ class ApiServer:
             reply = self._policies.notes.added_to(self._reply_in_json(request))
         else:
             reply = self._reply_in_json(request)
+        if self._flow_schemas.in_use:
+            headers = reply.headers + self._flow_schemas.headers(request)
+            reply = msgspec.structs.replace(reply, headers=headers)
         return reply_accepted(request, reply_in_protobuf(request, reply))
 
     def _reply_in_json(self, request: Request) -> Reply:
@@ -387,7 +396,7 @@ class ApiServer:
         check_timeout(request.query)
         target = self._routes.find(request.path)
         if target is None:
-            text = health(request.path, verbose="verbose" in Query(request.query))
+            text = health(request.path, Query(request.query))
             if text is not None:
                 return Reply(status=200, body=text, content_type="text/plain; charset=utf-8")
         if request.user is None:
@@ -425,7 +434,7 @@ class ApiServer:
         return self._resources.answer(request, target)
 
     def _beside_resources(self, request: Request, user: User) -> Reply | None:
-        """Answer a review, a call for measurements or for a document; None for other calls."""
+        """Answer a review, a call for measurements or a document; None for other calls."""
         accept = request.headers.get("accept", "")
         review = self._reviews.answer(request, user)
         if review is not None:
@@ -434,6 +443,8 @@ class ApiServer:
         metrics = self._metrics.answer(request)
         if metrics is not None:
             return metrics
+        if request.path == METRICS_PATH and request.method == "GET":
+            return self._own_metrics.reply()
         document = self._discovery.document(request.path, accept)
         if document is None:
             refusal = refuse_proxy(self._store, request)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
 from moorage.api import resources
 from moorage.api.cron_schedule import read_schedule
 from moorage.api.resources import ResourceType
@@ -224,6 +226,26 @@ def _schedule(schedule: str | None, where: str) -> list[FieldError]:
     return [invalid(where, schedule, fault)] if fault else []
 
 
+def _time_zone(value: str | None, where: str) -> list[FieldError]:
+    """Refuse a time zone that is not known; the local one has no meaning to a cluster."""
+    if value is None:
+        return []
+    if value.lower() == "local" or not value:
+        return [invalid(where, value, "timeZone must be an explicit time zone as defined in IANA")]
+    if _is_zone(value) or not _is_zone("Etc/UTC"):
+        # A machine without the database knows no zone at all.
+        return []
+    return [invalid(where, value, f"unknown time zone {value}")]
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return False
+    return True
+
+
 def _schedule_fault(schedule: str) -> str:
     """Return why a text is not a schedule, "" for a valid schedule."""
     if "TZ" in schedule:
@@ -318,6 +340,7 @@ CRON_JOB = ServedKind(
     counts_generations=True,
     rules=rules(
         ("spec.schedule", _schedule),
+        ("spec.timeZone", _time_zone),
         ("spec.concurrencyPolicy", one_of("Allow", "Forbid", "Replace")),
         (
             "spec.startingDeadlineSeconds spec.successfulJobsHistoryLimit "

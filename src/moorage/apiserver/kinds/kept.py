@@ -23,8 +23,6 @@ _FREE_NAMES = frozenset({"clustertrustbundles"})
 # Kinds whose status strategy keeps the metadata (ResetObjectMetaForStatus in v1.36 pkg/registry).
 _CLOSED_STATUS = frozenset(
     {
-        "flowschemas",
-        "prioritylevelconfigurations",
         "servicecidrs",
         "storageversions",
         "storageversionmigrations",
