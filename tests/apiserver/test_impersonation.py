@@ -11,6 +11,9 @@ import json
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
 
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.negotiate import PROTOBUF
@@ -190,6 +193,38 @@ async def test_a_token_authenticates_its_service_account_until_it_expires():
     assert owner(cluster, text) == ROBOT
     cluster.clock.advance(1)
     assert owner(cluster, text) is None
+
+
+async def test_others_can_verify_a_token_by_the_keys_of_the_server():
+    cluster = Cluster()
+    text = (await token(cluster))[1]["status"]["token"]
+    found = await cluster.ok("GET", "/.well-known/openid-configuration")
+    claims = json.loads(base64.urlsafe_b64decode(text.split(".")[1] + "=="))
+    assert (found["issuer"], found["id_token_signing_alg_values_supported"]) == (
+        claims["iss"],
+        ["ES256"],
+    )
+    reply = await cluster.reply("GET", found["jwks_uri"].removeprefix(found["issuer"]))
+    assert reply.content_type == "application/jwk-set+json"
+    assert isinstance(reply.body, bytes)
+    (key,) = json.loads(reply.body)["keys"]
+    head, body, signature = (part.encode() for part in text.split("."))
+    assert json.loads(base64.urlsafe_b64decode(head + b"==")) == {"alg": "ES256", "kid": key["kid"]}
+    x, y = (int.from_bytes(base64.urlsafe_b64decode(key[name] + "=="), "big") for name in "xy")
+    public = ec.EllipticCurvePublicNumbers(x, y, ec.SECP256R1()).public_key()
+    sent = base64.urlsafe_b64decode(signature + b"==")
+    numbers = (int.from_bytes(part, "big") for part in (sent[:32], sent[32:]))
+    public.verify(encode_dss_signature(*numbers), head + b"." + body, ec.ECDSA(SHA256()))
+
+
+@pytest.mark.parametrize("change", [lambda text: text + "x", lambda text: text[:-1], str.lower])
+async def test_a_token_with_another_signature_is_not_known(change):
+    cluster = Cluster()
+    signed, _, signature = (await token(cluster))[1]["status"]["token"].rpartition(".")
+    assert owner(cluster, f"{signed}.{signature}") == ROBOT
+    assert owner(cluster, f"{signed}.{change(signature)}") is None
+    assert owner(cluster, f"x{signed}.{signature}") is None
+    assert owner(cluster, f"{signed}.\udcff") is None
 
 
 async def test_a_token_is_invalid_once_its_account_is_deleted():

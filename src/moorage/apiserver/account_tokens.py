@@ -1,14 +1,11 @@
 """Tokens of service accounts: issued for ``serviceaccounts/NAME/token``, and verified.
 
 Place in the flow: `server` issues tokens here, `auth` verifies them. A token is a JSON Web Token as
-upstream's (kubernetes v1.36 pkg/serviceaccount). It is signed with a secret of the cluster (HS256),
-because only this server has to verify it.
+upstream's (kubernetes v1.36 pkg/serviceaccount), signed with a key of the cluster (`token_keys`).
 """
 
 from __future__ import annotations
 
-import base64
-import hmac
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,9 +22,9 @@ from moorage.apiserver.routes import Target
 from moorage.apiserver.status import bad_request
 from moorage.apiserver.status import invalid as invalid_status
 from moorage.apiserver.store import Store
+from moorage.apiserver.token_keys import ALGORITHM, ISSUER, TokenKeys, as_text, from_text
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339
 
-ISSUER = "https://kubernetes.default.svc.cluster.local"
 _KIND = "TokenRequest"
 _API_VERSION = "authentication.k8s.io/v1"
 _RESOURCE = ResourceType(
@@ -38,7 +35,6 @@ _RESOURCE = ResourceType(
     singular="tokenrequest",
     namespaced=True,
 )
-_HEADER = {"alg": "HS256", "typ": "JWT"}
 _SECONDS_MIN, _SECONDS, _SECONDS_MAX = 600, 3600, 1 << 32
 
 
@@ -48,7 +44,7 @@ class AccountTokens:
     Parameters
     ----------
     secret
-        Key of the signatures.
+        The key of the signatures is derived from it.
     store
         Holds the service accounts; a token becomes invalid when its account is deleted.
     clock
@@ -56,7 +52,7 @@ class AccountTokens:
     """
 
     def __init__(self, secret: bytes, store: Store, clock: Clock) -> None:
-        self._secret = secret
+        self.keys = TokenKeys(secret)
         self._store = store
         self._clock = clock
 
@@ -141,11 +137,9 @@ class AccountTokens:
     def _known(self, token: str) -> dict[str, Any] | None:
         """Return the claims of a token if this server issued it and it is still valid."""
         signed, _, signature = token.rpartition(".")
-        # As bytes: the comparison takes constant time, and a stranger's token may not be ASCII.
-        sent = signature.encode(errors="surrogateescape")
-        if not hmac.compare_digest(sent, self._signature(signed)):
+        if not self.keys.verify(signed, signature):
             return None
-        claims: dict[str, Any] = msgspec.json.decode(_from_text(signed.partition(".")[2]))
+        claims: dict[str, Any] = msgspec.json.decode(from_text(signed.partition(".")[2]))
         if claims["exp"] <= self._clock.now_ns() // NS_PER_SECOND:
             return None
         account = claims["kubernetes.io"]
@@ -156,12 +150,9 @@ class AccountTokens:
         return claims
 
     def _signed(self, claims: dict[str, Any]) -> str:
-        signed = ".".join(_as_text(msgspec.json.encode(part)) for part in (_HEADER, claims))
-        return f"{signed}.{self._signature(signed).decode()}"
-
-    def _signature(self, signed: str) -> bytes:
-        data = signed.encode(errors="surrogateescape")
-        return _as_text(hmac.digest(self._secret, data, "sha256")).encode()
+        header = {"alg": ALGORITHM, "kid": self.keys.name}
+        signed = ".".join(as_text(msgspec.json.encode(part)) for part in (header, claims))
+        return f"{signed}.{self.keys.sign(signed)}"
 
 
 def _quoted(words: Sequence[str]) -> str:
@@ -179,11 +170,3 @@ def _spec(request: Request) -> Obj:
     if not listed or not isinstance(seconds, int):
         raise bad_request(f"{_KIND}: audiences are texts, expirationSeconds is a number")
     return spec
-
-
-def _as_text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _from_text(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

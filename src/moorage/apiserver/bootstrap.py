@@ -14,7 +14,7 @@ from moorage.apiserver.flow_schemas import mandatory_objects
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds.service import SERVICE_NETWORK
 from moorage.apiserver.namespaces import INITIAL
-from moorage.apiserver.rbac.policy import bootstrap_roles
+from moorage.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
 from moorage.apiserver.server import ApiServer
 from moorage.apiserver.status import StatusError
 
@@ -82,6 +82,7 @@ def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:
     }
     yield _own_service()
     yield from mandatory_objects()
+    yield from issuer_discovery()
 
 
 def _own_service() -> Obj:

@@ -443,8 +443,10 @@ class ApiServer:
         metrics = self._metrics.answer(request)
         if metrics is not None:
             return metrics
-        if request.path == METRICS_PATH and request.method == "GET":
-            return self._own_metrics.reply()
+        if request.method == "GET":
+            own = self._own_document(request.path)
+            if own is not None:
+                return own
         document = self._discovery.document(request.path, accept)
         if document is None:
             refusal = refuse_proxy(self._store, request)
@@ -459,6 +461,12 @@ class ApiServer:
         if media_type == JSON:
             negotiate(accept)
         return document_reply(request, body, media_type)
+
+    def _own_document(self, path: str) -> Reply | None:
+        """Return the server's metrics, or its keys; None for other paths."""
+        if path == METRICS_PATH:
+            return self._own_metrics.reply()
+        return self.account_tokens.keys.document(path)
 
     def _kind_of_body(self, request: Request) -> tuple[str, str]:
         """Return (API version, kind) of the body that a call should have.

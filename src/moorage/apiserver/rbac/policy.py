@@ -19,6 +19,7 @@ import msgspec
 from moorage.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.rbac.rules import EVERYTHING
+from moorage.apiserver.token_keys import CONFIGURATION_PATH, KEYS_PATH
 
 SCHEDULER_USER = "system:kube-scheduler"
 CONTROLLER_USER = "system:kube-controller-manager"
@@ -76,6 +77,14 @@ def bootstrap_roles() -> Iterator[Obj]:
         yield _binding(name, name, kind, subject)
     yield _binding("moorage:controllers", "cluster-admin", "User", CONTROLLER_USER)
     yield from _authentication_reader()
+
+
+def issuer_discovery() -> Iterator[Obj]:
+    """Yield the role and binding by which service accounts learn how to verify tokens."""
+    name = "system:service-account-issuer-discovery"
+    paths = [CONFIGURATION_PATH, f"{CONFIGURATION_PATH}/", KEYS_PATH, f"{KEYS_PATH}/"]
+    yield _cluster_role(name, [{"nonResourceURLs": paths, "verbs": ["get"]}])
+    yield _binding(name, name, "Group", "system:serviceaccounts")
 
 
 def _authentication_reader() -> Iterator[Obj]:
