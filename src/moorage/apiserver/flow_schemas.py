@@ -8,6 +8,7 @@ kubernetes v1.36 apiserver pkg/util/flowcontrol: rule.go and apf_filter.go. Call
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, Final
 
 from moorage.apiserver.kind import Obj
@@ -17,6 +18,7 @@ from moorage.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage.apiserver.rbac.impersonation import ACCOUNT_PREFIX, asked_for
 from moorage.apiserver.rbac.rules import Attributes, allows
 from moorage.apiserver.requests import Request, User
+from moorage.apiserver.store import Shelf
 from moorage.apiserver.world import World
 
 SCHEMAS: Final = "flowschemas"
@@ -74,12 +76,16 @@ class FlowSchemas:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._shelf = world.catalog.by_plural(SCHEMAS).shelf
+
+    @cached_property
+    def _stored(self) -> Shelf:
+        # Every call asks for its length; the shelf of a kind is always the same.
+        return self._world.store.shelf(self._world.catalog.by_plural(SCHEMAS).shelf)
 
     @property
     def in_use(self) -> bool:
         """Whether clients have stored any: without them, answers have no such headers."""
-        return len(self._world.store.shelf(self._shelf)) > len(_MANDATORY)
+        return len(self._stored) > len(_MANDATORY)
 
     def headers(self, request: Request) -> tuple[tuple[str, str], ...]:
         """Return the headers with the class of a call; none where no schema matches it."""

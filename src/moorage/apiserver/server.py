@@ -288,7 +288,7 @@ class ApiServer:
             self._heavy_groups.append(group)
 
     def _reply(self, request: Request) -> Reply:
-        if self._policies.exist and request.method not in _READS:
+        if request.method not in _READS and self._policies.exist:
             self._policies.notes.clear()
             reply = self._policies.notes.added_to(self._reply_in_json(request))
         else:

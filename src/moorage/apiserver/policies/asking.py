@@ -7,6 +7,7 @@ apiserver pkg/admission/plugin/policy/generic/policy_dispatcher.go.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -19,6 +20,7 @@ from moorage.apiserver.kinds.tree import Json, child, strings, text
 from moorage.apiserver.policies.expressions import Failed, Policy, missing, read_policy
 from moorage.apiserver.policies.matching import Write, matches
 from moorage.apiserver.status import StatusError, forbidden
+from moorage.apiserver.store import Shelf
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 
@@ -72,12 +74,16 @@ class Bound:
         self._world = world
         self._policies = policies
         self._bindings = bindings
-        self._shelf = world.catalog.by_plural(bindings).shelf
+
+    @cached_property
+    def _stored(self) -> Shelf:
+        # Every call asks for its length; the shelf of a kind is always the same.
+        return self._world.store.shelf(self._world.catalog.by_plural(self._bindings).shelf)
 
     @property
     def exist(self) -> bool:
         """Whether there are any bindings: policies without a binding do nothing."""
-        return len(self._world.store.shelf(self._shelf)) > 0
+        return len(self._stored) > 0
 
     def write(
         self, served: Served, new: Obj | None, old: Obj | None, subresource: str
