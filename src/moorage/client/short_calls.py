@@ -37,9 +37,9 @@ _BODYLESS: Final = b"Content-Length: 0\r\n\r\n"
 
 # Pipelined calls that share a connection at most: as many as the pump decides in one turn.
 _TOGETHER_MAX: Final = 16
-# Calls share connections while the last of those that shared one is answered this fast. A guess: a
-# pod among many waits no longer for its binding, and the limit of a call is far away.
-_QUICK_SECONDS: Final = 0.2
+# Calls share connections while the last of those that shared one is answered this fast: Kubernetes'
+# objective for a call that changes an object.
+_QUICK_SECONDS: Final = 1.0
 # While they do, calls wait for one of so many connections instead of opening another: each costs
 # milliseconds on both sides. A guess: a server that needs 10 ms for a call is kept busy.
 _CONNECTIONS_FEW: Final = 32
