@@ -1,8 +1,9 @@
 """A Kubernetes API server in memory: a cluster as its clients see it.
 
-A call passes `http` (or, if it is a small write, `connection` alone), `server`, `auth`, `rbac`, `routes` and then one verb: `reading`, `writing`,
-`applying`, `deleting` or `watching`, or a subresource: `binding`, `eviction`, `scaling`. A verb
-applies the rules of the kind (`kind`, `kinds`, `custom`) and of `admission`, and writes to `store`.
+A call passes `http`, `server`, `auth`, `rbac`, `routes` and then one verb: `reading`, `writing`,
+`applying`, `deleting` or `watching`, or a subresource: `binding`, `eviction`, `scaling`. A small
+write passes `connection` instead of `http`. A verb applies the rules of the kind (`kind`, `kinds`,
+`custom`) and of `admission`, and writes to `store`.
 `watch_log` feeds the watch streams. `facts` and `schema` describe the Kubernetes API; `journal`
 keeps the cluster on disk. Objects are plain dictionaries, as on the wire. Only `api` and `base` are
 shared with the scheduler, so no knowledge of the scheduler can hide a bug here.
