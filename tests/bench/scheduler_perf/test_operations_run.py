@@ -10,9 +10,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
-from moorage.api.resources import NODES, ResourceType
+from moorage.api.resources import NODES, PODS, ResourceType
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.bench.scheduler_perf import nodes as nodes_module
@@ -31,8 +32,13 @@ MEASURED = "{opcode: startCollectingMetrics, namespaces: [a]}, {opcode: stopColl
 MISSPELT = "apiVersion: v1\nkind: Node\nmetadata: {name: a}\nspec: {Unschedulable: true}\n"
 
 
-def run(folder: Path, operations: str, *kinds: ResourceType) -> tuple[WorkloadReport, list[Listed]]:
-    """Run a workload of some operations; return its report and the objects of some kinds."""
+def run(
+    folder: Path, operations: str, *kinds: ResourceType, shared: bool = False
+) -> tuple[WorkloadReport, list[Listed]]:
+    """Run a workload of some operations; return its report and the objects of some kinds.
+
+    A shared cluster is read after the workload's objects were removed.
+    """
     (folder / "performance-config.yaml").write_text(
         f"- name: Case\n  workloadTemplate: [{operations}]\n  workloads: [{{name: w}}]\n"
     )
@@ -44,7 +50,7 @@ def run(folder: Path, operations: str, *kinds: ResourceType) -> tuple[WorkloadRe
     ) -> AsyncIterator[Cluster]:
         settings = Settings(config=planned.config, registry=in_tree_registry(), clock=clock, seed=1)
         async with in_process(settings, failed) as cluster:
-            yield cluster
+            yield msgspec.structs.replace(cluster, shared=shared)
             for kind in kinds:
                 listed: Any = await cluster.client.list(kind, Selection())
                 found.append(list(listed["items"]))
@@ -126,3 +132,19 @@ def test_a_field_in_another_case_fails_where_the_suite_asks_for_strictness(
         "failed",
         (f'op 0 ({opcode}): {tmp_path}/node.yaml: unknown field "spec.Unschedulable"',),
     )
+
+
+def test_pods_whose_finalizers_nobody_removes_are_removed_from_a_shared_cluster(
+    tmp_path: Path,
+) -> None:
+    """As those of SchedulingDeletedPodsWithFinalizers, deleted before the workload ends or not."""
+    text = "apiVersion: v1\nkind: Pod\nmetadata: {generateName: p-, finalizers: [a.b/c]}\n"
+    (tmp_path / "pod.yaml").write_text(f"{text}spec: {{containers: [{{name: c, image: i}}]}}\n")
+    operations = (
+        "{opcode: createNodes, count: 1}, "
+        "{opcode: createPods, count: 2, namespace: a, podTemplatePath: pod.yaml}, "
+        "{opcode: deletePods, namespace: a}, "
+        f"{{opcode: createPods, count: 2, namespace: a, podTemplatePath: pod.yaml}}, {MEASURED}"
+    )
+    report, [pods, nodes] = run(tmp_path, operations, PODS, NODES, shared=True)
+    assert (report.outcome, report.messages, pods, nodes) == ("done", (), [], [])

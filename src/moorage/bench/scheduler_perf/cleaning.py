@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from typing import Any, Final
 
 from moorage.api.meta import ObjectReference
-from moorage.api.resources import NAMESPACES, ResourceType
+from moorage.api.resources import NAMESPACES, PODS, ResourceType
 from moorage.base import aio
 from moorage.base.errors import MoorageError, NotFoundError
 from moorage.bench.scheduler_perf.objects import Objects, several
-from moorage.bench.scheduler_perf.pods_seen import PodsSeen, SeenPod
+from moorage.client.requests import MERGE_PATCH, Selection, patch_body
 
 _GONE_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.2
 
 
-async def remove_all(objects: Objects, seen: PodsSeen) -> list[str]:
+async def remove_all(objects: Objects) -> list[str]:
     """Delete pods, then everything that belongs to no namespace, namespaces last.
 
-    Objects in a namespace go with it. Objects with finalizers may stay for a while.
+    Objects in a namespace go with it. Finalizers that a workload gave its pods are removed, for
+    nothing else would; other objects with finalizers may stay for a while.
 
     Returns
     -------
@@ -29,14 +30,29 @@ async def remove_all(objects: Objects, seen: PodsSeen) -> list[str]:
     left: list[str] = []
     client = objects.client
     namespaces = [name for resource, name in objects.made if resource == NAMESPACES]
-    pods = [pod for namespace in namespaces for pod in seen.pods(namespace, {})]
+    pods: list[dict[str, Any]] = []
+    for namespace in namespaces:
+        # Asked of the server: the watch may not have told of the last pods yet.
+        listed: Any = await client.list(PODS, Selection(namespace))
+        pods += (each["metadata"] for each in listed["items"])
 
-    async def delete_pod(pod: SeenPod) -> None:
-        key = ObjectReference(namespace=pod.namespace, name=pod.name)
+    async def delete_pod(pod: dict[str, Any]) -> None:
+        name, namespace = pod["name"], pod["namespace"]
         try:
+            if pod.get("finalizers"):
+                await client.patch(
+                    PODS,
+                    name,
+                    patch_body({"metadata": {"finalizers": None}}),
+                    namespace=namespace,
+                    content_type=MERGE_PATCH,
+                )
+            key = ObjectReference(namespace=namespace, name=name)
             await client.delete_pod(key, grace_seconds=0)
+        except NotFoundError:
+            return
         except MoorageError as error:
-            left.append(f"pod {pod.namespace}/{pod.name} is still there: {error}")
+            left.append(f"pod {namespace}/{name} is still there: {error}")
 
     async def delete(made: tuple[ResourceType, str]) -> None:
         resource, name = made

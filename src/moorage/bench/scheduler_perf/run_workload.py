@@ -169,7 +169,7 @@ class Running:
             items += executor.items
             messages += scene.complaints
             if cluster.shared:
-                messages += await remove_all(scene.objects, seen)
+                messages += await remove_all(scene.objects)
             await watching.cancel_all()
 
     def _scene(self, cluster: Cluster, seen: PodsSeen) -> Scene:
