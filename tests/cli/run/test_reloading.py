@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -135,9 +135,11 @@ async def test_files_are_watched_from_before_they_are_read(
         assert files.loaded == files.now() != [None]
         raise ConfigError(["enough is known"])
 
-    monkeypatch.setattr(
-        scheduling, "watched_files", lambda *of: taken.append(watched_files(*of)) or taken[0]
-    )
+    def watched(config: Path | None, plugins: Sequence[str]) -> WatchedFiles:
+        taken.append(watched_files(config, plugins))
+        return taken[-1]
+
+    monkeypatch.setattr(scheduling, "watched_files", watched)
     monkeypatch.setattr(scheduling, "configured", read)
     with pytest.raises(ConfigError, match="enough is known"):
         await scheduling.schedule(SchedulerOptions(config=config), ManualClock())
