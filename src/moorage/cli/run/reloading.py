@@ -59,6 +59,10 @@ class WatchedFiles:
         """Return the signatures of the files."""
         return [_signature(path) for path in self._files]
 
+    def read_again(self) -> None:
+        """Note that the files are about to be read."""
+        self.loaded = self.now()
+
 
 class Reloading:
     """Reloads a running scheduler.
@@ -105,7 +109,7 @@ class Reloading:
 
     def reload(self) -> None:
         """Read everything anew, and have it taken over or refused."""
-        self._files.loaded = self._files.now()
+        self._files.read_again()
         try:
             read = self._read()
             prepared = self._reload.prepare(read.config, read.registry)

@@ -71,8 +71,7 @@ async def schedule(
     ApiError, TransportError
         The server cannot be reached or refuses our credentials.
     """
-    # Before they are read: a file may change while the server is waited for.
-    files = watched_files(options.config, options.plugins)
+    files = watched_files(options.config, options.plugins)  # seen before they are read
     config, streams = configured(options), Streams(options.seed)
     recording = Recording(options, config.own.tracing, clock)
     port = port_of(options.flags, clock=clock, streams=streams, free_port=options.free_port)
