@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.errors import TransportError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
 from moorage.sim.history import History, Placed, Write
@@ -171,6 +173,7 @@ LIMITED = {
     "metadata": {"name": "n1"},
     "spec": {"drivers": [{"name": "csi", "allocatable": {"count": 1}}]},
 }
+DISK = {"name": "d", "gcePersistentDisk": {"pdName": "d"}}
 DEVICE = [{"name": "gpu", "resourceClaimName": "c"}]
 APART = {
     "podAntiAffinity": {
@@ -225,6 +228,8 @@ BROKEN = {
         a_pod("p", "n2", affinity=NEAR), history(a_pod("q", "n1", labels={"app": "db"}))
     ),
     "volumes": binding(a_pod("p", "n2", volumes=using("a")), with_volumes()),
+    "disks": binding(a_pod("p", "n1", volumes=[DISK]), history(a_pod("q", "n1", volumes=[DISK]))),
+    "features": binding(a_pod("p", "n1", hostNetwork=True, hostUsers=False), history()),
     "single-user": binding(
         a_pod("p", "n1", volumes=using("a")),
         with_volumes(a_pod("q", "n1", volumes=using("a")), mode="ReadWriteOncePod"),
@@ -339,6 +344,53 @@ async def test_a_write_overtakes_a_status_that_has_no_answer() -> None:
         asked.set()
     assert len(told) == 1
     assert "pods/p/status" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("answers", "failed"),
+    [([200], False), ([500], True), ([200, 500], True), ([None], True), ([404], True)],
+)
+async def test_a_status_that_may_not_be_written_is_noted(
+    answers: list[int | None], failed: bool
+) -> None:
+    """None stands for an answer that never came."""
+    past, left = history(a_pod("p")), list(answers)
+
+    class Faulty:
+        async def request(self, call: Call) -> Answer:
+            status = left.pop(0)
+            if status is None:
+                raise TransportError("lost")
+            return Answer(status, {}, b"")
+
+        def stream(self, call: Call) -> Any:
+            raise NotImplementedError
+
+        async def close(self) -> None:
+            """Do nothing."""
+
+    calls = InTurn(Faulty(), list[str]().append, past.reused, past.note_unreported)
+    for _ in answers:
+        with contextlib.suppress(TransportError):
+            await calls.request(Call("PATCH", "/api/v1/namespaces/default/pods/p/status"))
+    assert ("default/p" in past.unreported_ns) == failed
+
+
+@pytest.mark.parametrize(
+    ("tried", "failed", "told"),
+    [(5, None, True), (5, 4, True), (5, 5, False), (5, 6, False), (None, 6, True)],
+)
+def test_a_pod_says_why_it_waits_unless_its_last_report_failed(
+    tried: int | None, failed: int | None, told: bool
+) -> None:
+    past = history(a_pod("p"))
+    if tried is not None:
+        past.popped_ns["p"] = tried
+    if failed is not None:
+        past.unreported_ns["default/p"] = failed
+    (explained,) = [each for each in WAITING if each.name == "explained"]
+    cluster: Any = SimpleNamespace(history=past, replicas={})
+    assert bool(list(explained.broken(cluster))) == told
 
 
 ALLOWED = {

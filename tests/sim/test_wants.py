@@ -7,7 +7,7 @@ import pytest
 from moorage.sim import acts
 from moorage.sim.course import Outcome, play
 from moorage.sim.scenarios import ONE_BY_ONE, scenario
-from moorage.sim.users.neighbours import _apart
+from moorage.sim.users.neighbours import apart
 from moorage.sim.users.plot import ZONE, Maker, Plot
 from moorage.sim.users.wants import Want, holder_pod, own_node, own_pod
 from tests.sim.one_want import one_want
@@ -50,7 +50,7 @@ def test_a_pod_waits_for_its_thing(setup: str, want: Want) -> None:
 def _choosy_moves_away(plot: Plot, tag: str) -> Maker:
     """Let a pod wait for the anti-affinity of another one, and its own node leave the zone."""
     own_node(plot, f"{tag}-far", labels={ZONE: tag})
-    holder_pod(plot, f"{tag}-far", cpu="100m", affinity=_apart(tag, ZONE))
+    holder_pod(plot, f"{tag}-far", cpu="100m", affinity=apart(tag, ZONE))
     own = own_node(plot, tag)
     own_pod(plot, tag, cpu="100m", labels={"app": tag})
     return lambda later: later.patch(

@@ -107,6 +107,9 @@ class History:
         When each pod was made, by uid, nanoseconds.
     first_popped_ns
         When a scheduler first took each pod out of its queue, by uid, nanoseconds.
+    unreported_ns
+        When a scheduler last failed to write the status of a pod, by ``namespace/name``,
+        nanoseconds.
     """
 
     def __init__(self, served: Served, clock: Clock) -> None:
@@ -130,6 +133,7 @@ class History:
         self.created_ns: dict[str, int] = {}
         self._pods_named: dict[str, int] = {}
         self.first_popped_ns: dict[str, int] = {}
+        self.unreported_ns: dict[str, int] = {}
         self.member_gone_ns: dict[str, int] = {}
         self.excused_groups: set[str] = set()
         self.writes_of_others = 0
@@ -150,8 +154,11 @@ class History:
 
     def reused(self, path: str) -> bool:
         """Return whether several pods have had this path in the API, one after another."""
-        *_, namespace, _, name = path.split("/")
-        return self._pods_named.get(f"{namespace}/{name}", 0) > 1
+        return self._pods_named.get(_name_in(path), 0) > 1
+
+    def note_unreported(self, path: str) -> None:
+        """Note that a status of the pod at this path was not written, or may not have been."""
+        self.unreported_ns[_name_in(path)] = self.now_ns
 
     def note_try(self, by: str, path: str) -> Obj | None:
         """Note that a binding is sent, which may fail or be lost; return its pod."""
@@ -275,6 +282,12 @@ class History:
     def on_node(self, name: str) -> list[Obj]:
         """Return the pods that take room on a node."""
         return [pod for pod in self.pods.values() if node_of(pod) == name and not is_finished(pod)]
+
+
+def _name_in(path: str) -> str:
+    """Return ``namespace/name`` of the pod at a path of the API."""
+    *_, namespace, _, name = path.split("/")
+    return f"{namespace}/{name}"
 
 
 def node_of(pod: Obj) -> str:

@@ -12,16 +12,18 @@ from moorage.base.rng import Random, Streams
 from moorage.sim.acts import Script
 from moorage.sim.users.groups import GROUP_WANTS, GROUPS, TEAM_WANTS, TEAMS
 from moorage.sim.users.neighbours import NEIGHBOURS
+from moorage.sim.users.newcomers import NEWCOMERS
 from moorage.sim.users.nodes import NODES
 from moorage.sim.users.operations import OPERATIONS
 from moorage.sim.users.plot import Maker, Mix, Plot
 from moorage.sim.users.pods import PODS
+from moorage.sim.users.provided import PROVIDED
 from moorage.sim.users.quotas import QUOTA_WANTS, QUOTAS, found_namespaces
 from moorage.sim.users.ranks import RANKS
 from moorage.sim.users.sets import SETS
 from moorage.sim.users.stored import STORED, STORED_ERRANDS
 from moorage.sim.users.strikes import FAULT_KINDS
-from moorage.sim.users.trouble import ERRANDS, TROUBLE
+from moorage.sim.users.trouble import ERRANDS, RELOADS, TROUBLE
 from moorage.sim.users.wants import ALONE, WANTS, Want
 
 _PLAIN = (*PODS, *SETS, *NODES)
@@ -39,12 +41,12 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
 )
 """The doings of users, by the configuration of the schedulers."""
 
-_WAITS = (*WANTS, *NEIGHBOURS, *RANKS)
+_WAITS = (*WANTS, *NEIGHBOURS, *NEWCOMERS, *RANKS)
 _ALL_ERRANDS = (*ERRANDS, *STORED_ERRANDS)
 
 ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
     {
-        "default": (*_WAITS, *STORED, *GROUP_WANTS, *TROUBLE),
+        "default": (*_WAITS, *STORED, *PROVIDED, *GROUP_WANTS, *TROUBLE),
         "coscheduling": (*_WAITS, *TEAM_WANTS, *TROUBLE),
         "errand": (*_WAITS, *TROUBLE, *_ALL_ERRANDS, *_ALL_ERRANDS),
         "quotas": (*_WAITS, *QUOTA_WANTS),
@@ -60,6 +62,7 @@ ONE_BY_ONE: tuple[tuple[str, Want], ...] = (
     *(("coscheduling", want) for want in TEAM_WANTS),
     *(("errand", want) for want in _ALL_ERRANDS),
     *(("quotas", want) for want in QUOTA_WANTS),
+    *RELOADS,
 )
 """Every thing that a pod can wait for, once, with a configuration in which it can."""
 
@@ -68,7 +71,7 @@ FOUNDERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType({"quotas": (found_n
 """The makers that act once, at the start, by the configuration of the schedulers."""
 
 
-_DISTURBING = frozenset({*ALONE, *TROUBLE, *_ALL_ERRANDS})
+_DISTURBING = frozenset({*ALONE, *TROUBLE, *_ALL_ERRANDS, *(want for _, want in RELOADS)})
 """Things that come with a fault, or hold a scheduler up."""
 
 

@@ -9,6 +9,7 @@ from moorage.api.codec import decode_untyped
 from moorage.client.transport import Answer, Call, Transport
 
 _READS = frozenset({"GET", "HEAD"})
+_REFUSED = 400  # the first status of an answer that says no
 _VOLUMES = "/api/v1/persistentvolumes/"
 
 
@@ -27,6 +28,8 @@ class InTurn:
     reused
         Returns whether several pods have had this path, one after another. Writes about the
         earlier ones may still be under way, because the scheduler has not heard of their end.
+    on_unreported
+        Told of the path of a pod whose status was not written, or may not have been.
     """
 
     def __init__(
@@ -34,8 +37,10 @@ class InTurn:
         inner: Transport,
         on_overtaking: Callable[[str], None],
         reused: Callable[[str], bool],
+        on_unreported: Callable[[str], None] = lambda path: None,
     ) -> None:
         self._inner = inner
+        self._on_unreported = on_unreported
         self._on_overtaking = on_overtaking
         self._reused = reused
         self._given: dict[str, str] = {}
@@ -56,10 +61,15 @@ class InTurn:
         if not call.path.endswith("/status"):
             return await self._inner.request(call)
         self._under_way[pod] = None
+        written = False
         try:
-            return await self._inner.request(call)
+            answer = await self._inner.request(call)
+            written = answer.status < _REFUSED
+            return answer
         finally:
             self._under_way.pop(pod, None)
+            if not written:
+                self._on_unreported(pod)
 
     async def _give_volume(self, call: Call) -> Answer:
         """Send the write that gives a volume to a claim; no other claim may have it meanwhile."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from moorage.api.quantity import parse_quantity
-from moorage.sim.history import Obj, name_of, node_of
+from moorage.sim.history import History, Obj, name_of, node_of
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.on_node import any_term_selects
 from moorage.sim.invariants.seen import Seen
@@ -38,9 +38,11 @@ def _volumes(seen: Seen) -> Iterable[str]:
             volume = volumes.get(("", volume_name))
             if volume is None:
                 yield f"{where} is bound to {volume_name}, which does not exist"
-            elif not _reaches(volume, node):
+            elif not _reaches(volume, node) or not _in_zone(volume, node):
                 yield f"{where} is bound to {volume_name}, which the node does not reach"
-        elif not _can_be_bound(claim, classes, volumes, node):
+        elif not _can_be_bound(claim, classes, volumes, node) and not _can_be_made(
+            claim, classes, node, seen.history
+        ):
             yield f"{where} is not bound, and no volume can be bound to it"
 
 
@@ -57,8 +59,6 @@ def _can_be_bound(
     found = classes.get(("", claim["spec"].get("storageClassName") or ""))
     if found is None or found.get("volumeBindingMode") != "WaitForFirstConsumer":
         return False  # the volume controller binds it, before any pod may go on
-    if found["provisioner"] != _NO_PROVISIONER:
-        return True
     wanted = parse_quantity(claim["spec"]["resources"]["requests"]["storage"])
     return any(
         volume["spec"].get("storageClassName") == found["metadata"]["name"]
@@ -68,6 +68,65 @@ def _can_be_bound(
         and _reaches(volume, node)
         for volume in volumes.values()
     )
+
+
+def _in_zone(volume: Obj, node: Obj) -> bool:
+    """Return whether a node with a zone or region is in one of those of the volume's labels."""
+    has = node["metadata"].get("labels", {})
+    wanted = volume["metadata"].get("labels", {})
+    if not any(key in has for key in _ZONES):
+        return True
+    return all(has.get(key) in wanted[key].split("__") for key in _ZONES if key in wanted)
+
+
+_ZONES = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
+
+
+def _can_be_made(
+    claim: Obj, classes: dict[tuple[str, str], Obj], node: Obj, history: History
+) -> bool:
+    """Return whether a driver can make a volume for a claim that waits for its first pod."""
+    found = classes.get(("", claim["spec"].get("storageClassName") or ""))
+    if found is None or found.get("volumeBindingMode") != "WaitForFirstConsumer":
+        return False
+    if found["provisioner"] == _NO_PROVISIONER:
+        return False
+    labels = node["metadata"].get("labels", {})
+    allowed = found.get("allowedTopologies")
+    if allowed and not any(_all_in(term, labels) for term in allowed):
+        return False
+    drivers = history.objects("csidrivers.storage.k8s.io")
+    if not drivers.get(("", found["provisioner"]), {}).get("spec", {}).get("storageCapacity"):
+        return True
+    wanted = parse_quantity(claim["spec"]["resources"]["requests"]["storage"])
+    return any(
+        each["storageClassName"] == found["metadata"]["name"]
+        and each["nodeTopology"]["matchLabels"].items() <= labels.items()
+        and parse_quantity(each["capacity"]) >= wanted
+        for each in history.objects("csistoragecapacities.storage.k8s.io").values()
+    )
+
+
+def _all_in(term: Obj, labels: dict[str, str]) -> bool:
+    return all(labels.get(each["key"]) in each["values"] for each in term["matchLabelExpressions"])
+
+
+def _disks(seen: Seen) -> Iterable[str]:
+    """Look for two pods of a node with one disk; only readers may share it."""
+    mine = dict(_disks_of(seen.pod))
+    for other in seen.others() if mine else ():
+        if node_of(other) != node_of(seen.pod):
+            continue
+        for disk, reads in _disks_of(other):
+            if disk in mine and not (reads and mine[disk]):
+                yield f"{name_of(seen.pod)} and {name_of(other)} have disk {disk}"
+
+
+def _disks_of(pod: Obj) -> Iterator[tuple[str, bool]]:
+    """Yield each disk of a pod, and whether the pod only reads it."""
+    for each in pod["spec"].get("volumes") or ():
+        if found := each.get("gcePersistentDisk"):
+            yield found["pdName"], bool(found.get("readOnly"))
 
 
 def _single_user(seen: Seen) -> Iterable[str]:
@@ -96,7 +155,7 @@ def _volume_limit(seen: Seen) -> Iterable[str]:
         limit = (driver.get("allocatable") or {}).get("count")
         if limit is None:
             continue
-        attached: dict[str, None] = {}
+        attached = dict.fromkeys(_left_attached(seen, node, driver["name"]))
         users = [pod for pod in seen.others() if node_of(pod) == node["metadata"]["name"]]
         for pod in (*users, seen.pod):
             for name in claims_of(pod):
@@ -107,6 +166,17 @@ def _volume_limit(seen: Seen) -> Iterable[str]:
                     attached[source["volumeHandle"]] = None
         if len(attached) > limit:
             yield f"{node['metadata']['name']}: {len(attached)} volumes of {limit} are attached"
+
+
+def _left_attached(seen: Seen, node: Obj, driver: str) -> Iterator[str]:
+    """Yield the volumes that are attached to a node, whether a pod uses them or not."""
+    volumes = seen.history.objects("persistentvolumes")
+    for each in seen.history.objects("volumeattachments.storage.k8s.io").values():
+        spec = each["spec"]
+        if (spec["nodeName"], spec["attacher"]) == (node["metadata"]["name"], driver):
+            name = spec["source"].get("persistentVolumeName", "")
+            source = volumes.get(("", name), {}).get("spec", {}).get("csi", {})
+            yield str(source.get("volumeHandle", name))
 
 
 def _device_once(seen: Seen) -> Iterable[str]:
@@ -151,6 +221,7 @@ ATTACHED: tuple[Invariant[Seen], ...] = (
         "a pod is bound before its claim (kubernetes#70180)",
         _volumes,
     ),
+    Invariant("disks", "A disk has one writer on a node.", "two pods write", _disks),
     Invariant(
         "single-user", "A ReadWriteOncePod claim has one pod.", "two pods write", _single_user
     ),

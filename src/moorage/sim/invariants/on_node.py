@@ -42,7 +42,11 @@ def _room(seen: Seen) -> Iterable[str]:
                 f"{name_of(seen.pod)} asks {asked} of {resource} on {node['metadata']['name']}, "
                 f"where {used} of {room} are used by {', '.join(map(name_of, there))}"
             )
-    for resource in _asked_resources(seen.pod):
+    by_devices = {
+        each["spec"].get("extendedResourceName")
+        for each in seen.history.objects("deviceclasses.resource.k8s.io").values()
+    }
+    for resource in _asked_resources(seen.pod) - by_devices:
         if resource not in node["status"]["allocatable"]:
             yield f"{name_of(seen.pod)} asks {resource}, and {node['metadata']['name']} has none"
 
@@ -140,12 +144,17 @@ def ports(pod: Obj) -> Iterator[int]:
 
 
 def _taints(seen: Seen) -> Iterable[str]:
-    node = seen.node
-    spec = (node or {}).get("spec", {})
-    cordon = [_CORDONED] if spec.get("unschedulable") else []
-    for taint in [*(spec.get("taints") or ()), *cordon]:
-        if taint["effect"] != "PreferNoSchedule" and not tolerated(seen.pod, taint):
+    node = seen.node or {}
+    cordon = [_CORDONED] if node.get("spec", {}).get("unschedulable") else []
+    for taint in [*hard_taints(node), *cordon]:
+        if not tolerated(seen.pod, taint):
             yield f"{name_of(seen.pod)} does not tolerate {taint['key']} of {node_of(seen.pod)}"
+
+
+def hard_taints(node: Obj) -> list[Mapping[str, Any]]:
+    """Return the taints of a node that keep pods away."""
+    taints = node.get("spec", {}).get("taints") or ()
+    return [taint for taint in taints if taint["effect"] != "PreferNoSchedule"]
 
 
 def tolerated(pod: Obj, taint: Mapping[str, Any]) -> bool:
@@ -205,6 +214,16 @@ _OPERATORS: dict[str, Callable[[str | None, list[str]], bool]] = {
 }
 
 
+def _features(seen: Seen) -> Iterable[str]:
+    """Look for a pod in a namespace of users, with the network of a node that cannot do this."""
+    spec, node = seen.pod["spec"], seen.node
+    if node is None or not spec.get("hostNetwork") or spec.get("hostUsers") is not False:
+        return
+    declared = node["status"].get("declaredFeatures") or ()
+    if "UserNamespacesHostNetworkSupport" not in declared:
+        yield f"{name_of(seen.pod)} needs a feature that {node_of(seen.pod)} does not declare"
+
+
 def _gates(seen: Seen) -> Iterable[str]:
     if seen.pod["spec"].get("schedulingGates"):
         yield f"{name_of(seen.pod)} is bound and has scheduling gates"
@@ -244,6 +263,7 @@ ON_NODE: tuple[Invariant[Seen], ...] = (
     Invariant("ports", "Two pods of a node have no host port in common.", "stale node", _ports),
     Invariant("taints", "A bound pod tolerates the taints of its node.", "stale node", _taints),
     Invariant("selector", "A node has the labels that its pods select.", "stale node", _selector),
+    Invariant("features", "A node has the features that its pods need.", "old node", _features),
     Invariant("gates", "A pod with scheduling gates is not bound.", "a gate is passed", _gates),
     Invariant("own-pods", "Only own pods are bound.", "two schedulers, one pod", _own_pods),
     Invariant("not-leaving", "A pod that ends is not bound.", "late deletion", _not_leaving),

@@ -7,7 +7,7 @@ from typing import Any
 
 from moorage.sim.history import Obj, is_finished, name_of, node_of
 from moorage.sim.invariants.invariant import Invariant
-from moorage.sim.invariants.on_node import selects_node
+from moorage.sim.invariants.on_node import hard_taints, selects_node, tolerated
 from moorage.sim.invariants.seen import Seen, is_leaving
 
 
@@ -85,11 +85,17 @@ def _same_domain(key: str, one: Obj, two: Obj) -> bool:
 
 
 def selects(term: Mapping[str, Any], pod: Obj, *, of: Obj) -> bool:
-    """Return whether a term of a pod selects another pod, which is in the same namespace."""
+    """Return whether a term of a pod selects another pod.
+
+    The other pod is in the same namespace. Where the term selects namespaces by labels, it may be
+    in any: the namespaces of users have no labels in common.
+    """
     labels = pod["metadata"].get("labels", {})
     wanted = term["labelSelector"]["matchLabels"]
     same = pod["metadata"]["namespace"] == of["metadata"]["namespace"]
-    return same and all(labels.get(key) == value for key, value in wanted.items())
+    return (same or "namespaceSelector" in term) and all(
+        labels.get(key) == value for key, value in wanted.items()
+    )
 
 
 def _spread(seen: Seen) -> Iterable[str]:
@@ -107,7 +113,7 @@ def _uneven(seen: Seen, node: Obj, constraint: Mapping[str, Any]) -> Iterable[st
     least: dict[str, int] = {}
     for each in nodes.values():
         labels = each["metadata"].get("labels", {})
-        if key in labels and selects_node(seen.pod, each):
+        if key in labels and _counts(constraint, seen.pod, each):
             counts.setdefault(labels[key], 0)
             least.setdefault(labels[key], 0)
     own = seen.pod["metadata"]["uid"]
@@ -118,7 +124,7 @@ def _uneven(seen: Seen, node: Obj, constraint: Mapping[str, Any]) -> Iterable[st
             continue
         at = nodes.get(node_of(other))
         there = at["metadata"].get("labels", {}).get(key) if at is not None else None
-        if at is not None and there in counts and selects_node(seen.pod, at):
+        if at is not None and there in counts and _counts(constraint, seen.pod, at):
             counts[there] += not is_leaving(other) and not is_finished(other)
             least[there] += seen.known(other) and not is_leaving(other) and not is_finished(other)
     mine = node["metadata"]["labels"].get(key)
@@ -129,6 +135,13 @@ def _uneven(seen: Seen, node: Obj, constraint: Mapping[str, Any]) -> Iterable[st
         own_share = int(selects(constraint, seen.pod, of=seen.pod))
         if least[mine] + own_share - min(counts.values()) > constraint["maxSkew"]:
             yield f"{name_of(seen.pod)} on {node_of(seen.pod)}: {key} {counts}, known {least}"
+
+
+def _counts(constraint: Mapping[str, Any], pod: Obj, node: Obj) -> bool:
+    """Return whether the pods of a node count for a constraint of a pod."""
+    honors = constraint.get("nodeTaintsPolicy") == "Honor"
+    open_to = not honors or all(tolerated(pod, taint) for taint in hard_taints(node))
+    return open_to and selects_node(pod, node)
 
 
 TOGETHER: tuple[Invariant[Seen], ...] = (

@@ -15,6 +15,7 @@ from moorage.api.resources import (
 )
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.rng import Streams
+from moorage.config.own import LoadedConfiguration
 from moorage.sim.cluster import SimCluster
 from moorage.sim.errand import LABEL as ERRAND
 from moorage.sim.history import (
@@ -63,8 +64,19 @@ def _explained(cluster: SimCluster) -> Iterable[str]:
             if each["type"] == "PodScheduled" and each.get("status") == "False"
         ]
         told = found and found[0].get("message") and found[0].get("reason")
-        if not told and not _group_says(cluster, pod):
+        if not told and not _group_says(cluster, pod) and not _unreported(cluster, pod):
             yield f"{name_of(pod)} waits, and nothing says why: {pod.get('status')}"
+
+
+def _unreported(cluster: SimCluster, pod: Obj) -> bool:
+    """Return whether the status that the last attempt led to could not be written.
+
+    As upstream, the next attempt writes it, and a pod that waits may have none.
+    """
+    history = cluster.history
+    tried_ns = history.popped_ns.get(pod["metadata"]["uid"])
+    failed_ns = history.unreported_ns.get(name_of(pod))
+    return tried_ns is not None and failed_ns is not None and failed_ns >= tried_ns
 
 
 def _held_back(cluster: SimCluster) -> set[str]:
@@ -109,7 +121,7 @@ def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
         World(
             objects=objects,
             registry=registry(),
-            config=without_extenders(configuration(cluster.setup)),
+            config=without_extenders(_in_force(cluster)),
             draws=Streams(cluster.seed),
             now_ns=cluster.clock.now_ns(),
         )
@@ -123,6 +135,13 @@ def _no_lost_wakeup(cluster: SimCluster) -> Iterable[str]:
     for uid in pending:
         if uid in rehearsal.bound and not _unheard(cluster, cluster.history.pods[uid]):
             yield f"{names[uid]} waits, and a scheduler that has just been started places it"
+
+
+def _in_force(cluster: SimCluster) -> LoadedConfiguration:
+    """Return the configuration of the leader, which may have been given another one."""
+    for scheduler in leaders(cluster):
+        return scheduler.parts.reload.config
+    return configuration(cluster.setup)
 
 
 def _fits_nowhere(cluster: SimCluster) -> Iterable[str]:

@@ -10,7 +10,7 @@ from moorage.sim import acts
 from moorage.sim.users.plot import CLASSES, Maker, Plot
 from moorage.sim.users.pods import a_pod
 from moorage.sim.users.wants import Want, own_node, own_pod
-from moorage.testing.builders import Manifest
+from moorage.testing.builders import Manifest, pod_manifest
 
 
 def gang(name: str, least: int) -> Manifest:
@@ -99,7 +99,30 @@ def _room_for_all(plot: Plot, tag: str) -> Maker:
     return lambda later: later.delete("Pod", holder)
 
 
-GROUP_WANTS: tuple[Want, ...] = (_group_comes, _member_comes, _room_for_all)
+def _room_without_leaver(plot: Plot, tag: str) -> Maker:
+    """Let room come for a gang whose first member is being deleted, and held by a finalizer."""
+    own_node(plot, tag)
+    plot.create(gang(tag, 2))
+    holder = own_pod(plot, tag, f"{tag}-h", cpu="500m")
+    plot.now += 1.0
+    for number in range(3):
+        pod = pod_manifest(f"{tag}-{number}", cpu="1", memory="64Mi", node_selector={"want": tag})
+        pod["spec"] |= _member(tag)
+        if number == 0:
+            pod["metadata"]["finalizers"] = ["example.com/slow"]
+        plot.create(pod)
+        plot.now += 0.3
+    plot.now += 1.0
+    plot.delete("Pod", f"{tag}-0")
+    return lambda later: later.delete("Pod", holder)
+
+
+GROUP_WANTS: tuple[Want, ...] = (
+    _group_comes,
+    _member_comes,
+    _room_for_all,
+    _room_without_leaver,
+)
 """The things that groups of Kubernetes can wait for."""
 
 
@@ -156,5 +179,15 @@ def _teammate_comes(plot: Plot, tag: str) -> Maker:
     return gift
 
 
-TEAM_WANTS: tuple[Want, ...] = (_team_comes, _teammate_comes)
+def _room_for_team(plot: Plot, tag: str) -> Maker:
+    own_node(plot, tag)
+    plot.create(labelled(tag, 2))
+    holder = own_pod(plot, tag, f"{tag}-h", cpu="1500m")
+    plot.now += 1.0
+    for number in range(2):
+        own_pod(plot, tag, f"{tag}-{number}", **_teammate(tag))
+    return lambda later: later.delete("Pod", holder)
+
+
+TEAM_WANTS: tuple[Want, ...] = (_team_comes, _teammate_comes, _room_for_team)
 """The things that groups of coscheduling can wait for."""

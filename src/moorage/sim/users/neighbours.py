@@ -12,12 +12,14 @@ def _term(tag: str, key: str = HOST) -> dict[str, Any]:
     return {"labelSelector": {"matchLabels": {"app": tag}}, "topologyKey": key}
 
 
-def _apart(tag: str, key: str = HOST) -> dict[str, Any]:
+def apart(tag: str, key: str = HOST) -> dict[str, Any]:
+    """Return the affinity of a pod that keeps away from the pods of a want."""
     term = _term(tag, key)
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
 
-def _near(tag: str) -> dict[str, Any]:
+def near(tag: str) -> dict[str, Any]:
+    """Return the affinity of a pod that goes where a pod of a want is."""
     term = _term(tag, ZONE)
     return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
 
@@ -26,14 +28,14 @@ def _rival_goes(plot: Plot, tag: str) -> Maker:
     """Anti-affinity of the waiting pod."""
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="100m", labels={"app": tag})
-    own_pod(plot, tag, cpu="100m", affinity=_apart(tag))
+    own_pod(plot, tag, cpu="100m", affinity=apart(tag))
     return lambda later: later.delete("Pod", holder)
 
 
 def _choosy_goes(plot: Plot, tag: str) -> Maker:
     """Anti-affinity of the pod that is there."""
     own_node(plot, tag)
-    holder = holder_pod(plot, tag, cpu="100m", affinity=_apart(tag))
+    holder = holder_pod(plot, tag, cpu="100m", affinity=apart(tag))
     own_pod(plot, tag, cpu="100m", labels={"app": tag})
     return lambda later: later.delete("Pod", holder)
 
@@ -44,7 +46,7 @@ def _rival_moves_away(plot: Plot, tag: str) -> Maker:
     far = own_node(plot, f"{tag}-far", labels={ZONE: tag})
     own_pod(plot, f"{tag}-far", cpu="100m", labels={"app": tag})
     plot.now += 1.0
-    own_pod(plot, tag, cpu="100m", affinity=_apart(tag, ZONE))
+    own_pod(plot, tag, cpu="100m", affinity=apart(tag, ZONE))
     return lambda later: later.patch(
         "Node", far, {"metadata": {"labels": {ZONE: f"{tag}-far"}}}, namespace=""
     )
@@ -53,13 +55,13 @@ def _rival_moves_away(plot: Plot, tag: str) -> Maker:
 def _rival_relabelled(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="100m", labels={"app": tag})
-    own_pod(plot, tag, cpu="100m", affinity=_apart(tag))
+    own_pod(plot, tag, cpu="100m", affinity=apart(tag))
     return lambda later: later.patch("Pod", holder, {"metadata": {"labels": {"app": "no-more"}}})
 
 
 def _friend_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
-    own_pod(plot, tag, cpu="100m", affinity=_near(tag))
+    own_pod(plot, tag, cpu="100m", affinity=near(tag))
     return lambda later: _friend(later, tag)
 
 
@@ -70,7 +72,7 @@ def _friend(plot: Plot, tag: str) -> None:
 def _friend_relabelled(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="100m", labels={"app": "not-yet"})
-    own_pod(plot, tag, cpu="100m", affinity=_near(tag))
+    own_pod(plot, tag, cpu="100m", affinity=near(tag))
     return lambda later: later.patch("Pod", holder, {"metadata": {"labels": {"app": tag}}})
 
 
@@ -80,7 +82,7 @@ def _friend_gets_zone(plot: Plot, tag: str) -> Maker:
     far = own_node(plot, f"{tag}-far")
     own_pod(plot, f"{tag}-far", cpu="100m", labels={"app": tag})
     plot.now += 1.0
-    own_pod(plot, tag, cpu="100m", affinity=_near(tag))
+    own_pod(plot, tag, cpu="100m", affinity=near(tag))
     return lambda later: later.patch(
         "Node", far, {"metadata": {"labels": {ZONE: tag}}}, namespace=""
     )
@@ -115,6 +117,20 @@ def _surplus_goes(plot: Plot, tag: str) -> Maker:
 def _surplus_relabelled(plot: Plot, tag: str) -> Maker:
     holder, _ = _uneven(plot, tag)
     return lambda later: later.patch("Pod", holder, {"metadata": {"labels": {"app": "other"}}})
+
+
+def _zone_is_tainted(plot: Plot, tag: str) -> Maker:
+    """Take the zone without a pod out of the count, by a taint that the constraint honours."""
+    for zone in (f"{tag}-a", f"{tag}-b"):
+        own_node(plot, tag, name=zone, labels={ZONE: zone})
+    own_pod(plot, tag, f"{tag}-full", node_name=f"{tag}-b", schedulerName="other")
+    asked: dict[str, Any] = {"labels": {"app": tag}}
+    on_a = {"kubernetes.io/hostname": f"{tag}-a"}
+    holder_pod(plot, tag, cpu="100m", node_selector=on_a, **asked)
+    spread = [{**_evenly(tag)[0], "nodeTaintsPolicy": "Honor"}]
+    own_pod(plot, tag, cpu="1", topologySpreadConstraints=spread, **asked)
+    taints = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+    return lambda later: later.patch("Node", f"{tag}-b", {"spec": {"taints": taints}}, namespace="")
 
 
 def _balance_comes(plot: Plot, tag: str) -> Maker:
@@ -170,6 +186,7 @@ NEIGHBOURS: tuple[Want, ...] = (
     _surplus_goes,
     _surplus_relabelled,
     _balance_comes,
+    _zone_is_tainted,
     _zone_goes,
     _zone_merges,
     _zone_comes,

@@ -189,5 +189,20 @@ def _minimum_comes(plot: Plot, tag: str) -> Maker:
     return gift
 
 
-QUOTA_WANTS: tuple[Want, ...] = (_bound_is_raised, _namesake_goes, _minimum_comes)
+def _bound_goes(plot: Plot, tag: str) -> Maker:
+    """Let the quota itself be deleted."""
+    own_node(plot, tag)
+    own_pod(plot, tag, **_alone(plot, tag, "0", "500m"))
+    return lambda later: later.made.append(
+        acts.Delete(
+            at=later.now,
+            kind=ELASTIC_QUOTAS.kind,
+            name=tag,
+            namespace=tag,
+            api_version=ELASTIC_QUOTAS.api_version,
+        )
+    )
+
+
+QUOTA_WANTS: tuple[Want, ...] = (_bound_is_raised, _bound_goes, _namesake_goes, _minimum_comes)
 """The things of quotas that a pod can wait for."""

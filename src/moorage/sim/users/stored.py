@@ -9,10 +9,14 @@ from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want, own_node, own_pod
 from moorage.testing.builders import Manifest
 
-_DRIVER = "csi.example.com"
+DRIVER = "csi.example.com"
+NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
-def _class(tag: str, *, waits: bool = True, provisioner: str = "moorage.dev/none") -> Manifest:
+def storage_class(
+    tag: str, *, waits: bool = True, provisioner: str = "moorage.dev/none"
+) -> Manifest:
+    """Return a class whose claims wait for their first pod, or not."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -22,7 +26,8 @@ def _class(tag: str, *, waits: bool = True, provisioner: str = "moorage.dev/none
     }
 
 
-def _claim(name: str, storage_class: str, **spec: Any) -> Manifest:
+def volume_claim(name: str, storage_class: str, **spec: Any) -> Manifest:
+    """Return a claim of 1Gi of a class."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -36,7 +41,7 @@ def _claim(name: str, storage_class: str, **spec: Any) -> Manifest:
     }
 
 
-def _volume(name: str, tag: str, storage_class: str, *, modes: str = "ReadWriteOnce") -> Manifest:
+def volume(name: str, tag: str, storage_class: str, *, modes: str = "ReadWriteOnce") -> Manifest:
     """Return a volume that only the nodes of a want reach."""
     expression = {"key": "want", "operator": "In", "values": [tag]}
     required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
@@ -49,13 +54,14 @@ def _volume(name: str, tag: str, storage_class: str, *, modes: str = "ReadWriteO
             "accessModes": [modes],
             "storageClassName": storage_class,
             "persistentVolumeReclaimPolicy": "Retain",
-            "csi": {"driver": _DRIVER, "volumeHandle": name},
+            "csi": {"driver": DRIVER, "volumeHandle": name},
             "nodeAffinity": {"required": required},
         },
     }
 
 
-def _mounting(*claims: str) -> list[Manifest]:
+def mounting(*claims: str) -> list[Manifest]:
+    """Return the volumes of a pod that has claims."""
     return [
         {"name": f"v{number}", "persistentVolumeClaim": {"claimName": each}}
         for number, each in enumerate(claims)
@@ -64,41 +70,36 @@ def _mounting(*claims: str) -> list[Manifest]:
 
 def _claim_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
-    plot.create(_class(tag))
-    plot.create(_volume(f"{tag}-v", tag, tag))
-    own_pod(plot, tag, volumes=_mounting(f"{tag}-c"))
-    return lambda later: later.create(_claim(f"{tag}-c", tag))
+    plot.create(storage_class(tag))
+    plot.create(volume(f"{tag}-v", tag, tag))
+    own_pod(plot, tag, volumes=mounting(f"{tag}-c"))
+    return lambda later: later.create(volume_claim(f"{tag}-c", tag))
 
 
 def _volume_comes(plot: Plot, tag: str) -> Maker:
     """Wait for a volume, with a claim that is bound at once or for its first consumer."""
     own_node(plot, tag)
-    plot.create(_class(tag, waits=plot.rng.random() < 0.5, provisioner=_NONE))
-    plot.create(_claim(f"{tag}-c", tag))
-    own_pod(plot, tag, volumes=_mounting(f"{tag}-c"))
-    return lambda later: later.create(_volume(f"{tag}-v", tag, tag))
-
-
-_NONE = "kubernetes.io/no-provisioner"
+    plot.create(storage_class(tag, waits=plot.rng.random() < 0.5, provisioner=NO_PROVISIONER))
+    plot.create(volume_claim(f"{tag}-c", tag))
+    own_pod(plot, tag, volumes=mounting(f"{tag}-c"))
+    return lambda later: later.create(volume(f"{tag}-v", tag, tag))
 
 
 def _class_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
-    plot.create(_claim(f"{tag}-c", tag))
-    own_pod(plot, tag, volumes=_mounting(f"{tag}-c"))
-    return lambda later: later.create(_class(tag))
+    plot.create(volume_claim(f"{tag}-c", tag))
+    own_pod(plot, tag, volumes=mounting(f"{tag}-c"))
+    return lambda later: later.create(storage_class(tag))
 
 
 def _reach_comes(plot: Plot, tag: str) -> Maker:
     """Wait until the node gets the label that the volume asks for."""
     node = own_node(plot, tag)
-    plot.create(_class(tag, waits=False, provisioner=_NONE))
-    plot.create(_volume(f"{tag}-v", f"{tag}-reach", tag))
-    plot.create(_claim(f"{tag}-c", tag))
+    plot.create(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
+    plot.create(volume(f"{tag}-v", f"{tag}-reach", tag))
+    plot.create(volume_claim(f"{tag}-c", tag))
     plot.now += 1.0
-    own_pod(
-        plot, tag, node_selector={"kubernetes.io/hostname": node}, volumes=_mounting(f"{tag}-c")
-    )
+    own_pod(plot, tag, node_selector={"kubernetes.io/hostname": node}, volumes=mounting(f"{tag}-c"))
     changes = {"metadata": {"labels": {"want": f"{tag}-reach"}}}
     return lambda later: later.patch("Node", node, changes, namespace="")
 
@@ -106,13 +107,13 @@ def _reach_comes(plot: Plot, tag: str) -> Maker:
 def _only_user_goes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     mode = "ReadWriteOncePod"
-    plot.create(_class(tag, waits=False, provisioner=_NONE))
-    plot.create(_volume(f"{tag}-v", tag, tag, modes=mode))
-    plot.create(_claim(f"{tag}-c", tag, accessModes=[mode]))
+    plot.create(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
+    plot.create(volume(f"{tag}-v", tag, tag, modes=mode))
+    plot.create(volume_claim(f"{tag}-c", tag, accessModes=[mode]))
     plot.now += 1.0
-    holder = own_pod(plot, tag, f"{tag}-h", cpu="100m", volumes=_mounting(f"{tag}-c"))
+    holder = own_pod(plot, tag, f"{tag}-h", cpu="100m", volumes=mounting(f"{tag}-c"))
     plot.now += 1.0
-    own_pod(plot, tag, cpu="100m", volumes=_mounting(f"{tag}-c"))
+    own_pod(plot, tag, cpu="100m", volumes=mounting(f"{tag}-c"))
     return lambda later: later.delete("Pod", holder)
 
 
@@ -122,15 +123,15 @@ def _attached(plot: Plot, tag: str) -> tuple[str, str]:
     Returns the node, and the pod that has the volume.
     """
     node = own_node(plot, tag)
-    plot.create(_class(tag, waits=False, provisioner=_NONE))
+    plot.create(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
     for each in "ab":
-        plot.create(_volume(f"{tag}-v{each}", tag, tag))
-        plot.create(_claim(f"{tag}-c{each}", tag, volumeName=f"{tag}-v{each}"))
-    plot.create(_csi_node(node, 1))
+        plot.create(volume(f"{tag}-v{each}", tag, tag))
+        plot.create(volume_claim(f"{tag}-c{each}", tag, volumeName=f"{tag}-v{each}"))
+    plot.create(csi_node(node, 1))
     plot.now += 1.0
-    holder = own_pod(plot, tag, f"{tag}-h", cpu="100m", volumes=_mounting(f"{tag}-ca"))
+    holder = own_pod(plot, tag, f"{tag}-h", cpu="100m", volumes=mounting(f"{tag}-ca"))
     plot.now += 2.0
-    own_pod(plot, tag, cpu="100m", volumes=_mounting(f"{tag}-cb"))
+    own_pod(plot, tag, cpu="100m", volumes=mounting(f"{tag}-cb"))
     return node, holder
 
 
@@ -141,56 +142,58 @@ def _attachment_goes(plot: Plot, tag: str) -> Maker:
 
 def _limit_is_raised(plot: Plot, tag: str) -> Maker:
     node, _ = _attached(plot, tag)
-    more = {"spec": _csi_node(node, 2)["spec"]}
+    more = {"spec": csi_node(node, 2)["spec"]}
     return lambda later: later.patch("CSINode", node, more, namespace="")
 
 
 def _two_claims(plot: Plot, tag: str) -> None:
     """Create a node, and two claims that wait for their first consumer."""
     own_node(plot, tag)
-    plot.create(_class(tag, provisioner=_NONE))
+    plot.create(storage_class(tag, provisioner=NO_PROVISIONER))
     for each in "ab":
-        plot.create(_claim(f"{tag}-c{each}", tag))
+        plot.create(volume_claim(f"{tag}-c{each}", tag))
 
 
 def _two_for_one_volume(plot: Plot, tag: str) -> Maker:
     """Let two pods with a claim each find one volume at the same time; a second one comes later."""
     _two_claims(plot, tag)
-    plot.create(_volume(f"{tag}-va", tag, tag))
+    plot.create(volume(f"{tag}-va", tag, tag))
     plot.now += 1.0
     for each in "ab":
-        own_pod(plot, tag, f"{tag}-{each}", cpu="100m", volumes=_mounting(f"{tag}-c{each}"))
+        own_pod(plot, tag, f"{tag}-{each}", cpu="100m", volumes=mounting(f"{tag}-c{each}"))
         plot.now -= 0.3
     plot.now += 0.3
-    return lambda later: later.create(_volume(f"{tag}-vb", tag, tag))
+    return lambda later: later.create(volume(f"{tag}-vb", tag, tag))
 
 
 def _volume_held_in_vain(plot: Plot, tag: str) -> Maker:
     """Let the errand of a pod with a claim fail, which leaves its volume to another claim."""
     _two_claims(plot, tag)
-    plot.create(_volume(f"{tag}-v", tag, tag))
+    plot.create(volume(f"{tag}-v", tag, tag))
 
     def gift(later: Plot) -> None:
         fields: dict[str, Any] = {"cpu": "100m"}
-        mounts = _mounting(f"{tag}-ca")
+        mounts = mounting(f"{tag}-ca")
         own_pod(later, tag, f"{tag}-h", labels={LABEL: tag}, volumes=mounts, **fields)
         later.now += 3.0
-        own_pod(later, tag, volumes=_mounting(f"{tag}-cb"), **fields)
+        own_pod(later, tag, volumes=mounting(f"{tag}-cb"), **fields)
 
     return gift
 
 
-def _csi_node(node: str, count: int) -> Manifest:
+def csi_node(node: str, count: int) -> Manifest:
+    """Return the CSINode of a node that can attach so many volumes."""
     return {
         "apiVersion": "storage.k8s.io/v1",
         "kind": "CSINode",
         "metadata": {"name": node},
-        "spec": {"drivers": [{"name": _DRIVER, "nodeID": node, "allocatable": {"count": count}}]},
+        "spec": {"drivers": [{"name": DRIVER, "nodeID": node, "allocatable": {"count": count}}]},
     }
 
 
-def _device_class(tag: str) -> Manifest:
-    selector = {"cel": {"expression": f'device.driver == "{tag}.example.com"'}}
+def device_class(tag: str, *, of: str = "") -> Manifest:
+    """Return a class of the devices of a want."""
+    selector = {"cel": {"expression": f'device.driver == "{of or tag}.example.com"'}}
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "DeviceClass",
@@ -199,7 +202,8 @@ def _device_class(tag: str) -> Manifest:
     }
 
 
-def _slice(tag: str, node: str, devices: int = 1) -> Manifest:
+def device_slice(tag: str, node: str, devices: int = 1) -> Manifest:
+    """Return a slice with devices of a want on a node."""
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",
@@ -213,7 +217,8 @@ def _slice(tag: str, node: str, devices: int = 1) -> Manifest:
     }
 
 
-def _resource_claim(tag: str, name: str) -> Manifest:
+def resource_claim(tag: str, name: str) -> Manifest:
+    """Return a claim of one device of a want."""
     request = {"name": "one", "exactly": {"deviceClassName": tag}}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -223,19 +228,20 @@ def _resource_claim(tag: str, name: str) -> Manifest:
     }
 
 
-def _claiming(name: str) -> dict[str, Any]:
+def claiming(name: str) -> dict[str, Any]:
+    """Return the fields of a pod that has a claim of devices."""
     return {"cpu": "100m", "resourceClaims": [{"name": "one", "resourceClaimName": name}]}
 
 
 def _lacks(plot: Plot, tag: str, part: int) -> Maker:
     """Wait for one of three parts: the class of devices, the devices, or the claim."""
     node = own_node(plot, tag)
-    parts = [_device_class(tag), _slice(tag, node), _resource_claim(tag, f"{tag}-c")]
+    parts = [device_class(tag), device_slice(tag, node), resource_claim(tag, f"{tag}-c")]
     missing = parts.pop(part)
     for each in parts:
         plot.create(each)
     plot.now += 0.5
-    own_pod(plot, tag, **_claiming(f"{tag}-c"))
+    own_pod(plot, tag, **claiming(f"{tag}-c"))
     return lambda later: later.create(missing)
 
 
@@ -254,14 +260,14 @@ def _resource_claim_comes(plot: Plot, tag: str) -> Maker:
 def _two_for_one_device(plot: Plot, tag: str) -> str:
     """Let one pod have the device that another one waits for; return the first."""
     node = own_node(plot, tag)
-    plot.create(_device_class(tag))
-    plot.create(_slice(tag, node))
+    plot.create(device_class(tag))
+    plot.create(device_slice(tag, node))
     for each in "ab":
-        plot.create(_resource_claim(tag, f"{tag}-{each}"))
+        plot.create(resource_claim(tag, f"{tag}-{each}"))
     plot.now += 0.5
-    holder = own_pod(plot, tag, f"{tag}-h", **_claiming(f"{tag}-a"))
+    holder = own_pod(plot, tag, f"{tag}-h", **claiming(f"{tag}-a"))
     plot.now += 1.0
-    own_pod(plot, tag, **_claiming(f"{tag}-b"))
+    own_pod(plot, tag, **claiming(f"{tag}-b"))
     return holder
 
 
@@ -273,7 +279,7 @@ def _device_goes_free(plot: Plot, tag: str) -> Maker:
 def _slice_grows(plot: Plot, tag: str) -> Maker:
     """Wait for a second device in the slice that is known."""
     _two_for_one_device(plot, tag)
-    more = {"spec": {"devices": _slice(tag, "", 2)["spec"]["devices"]}}
+    more = {"spec": {"devices": device_slice(tag, "", 2)["spec"]["devices"]}}
     return lambda later: later.patch("ResourceSlice", tag, more, namespace="")
 
 

@@ -136,6 +136,40 @@ def _slow_reports(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _reload_helps(plot: Plot, tag: str) -> Maker:
+    """Let a plugin that turned a pod away be gone with the next configuration."""
+    own_node(plot, tag)
+    own_pod(plot, tag, labels={LABEL: tag})
+    plot.now += 3.0
+    return lambda later: _reload(later, "default")
+
+
+def _reload(plot: Plot, setup: str) -> None:
+    plot.made += [
+        acts.Reload(at=plot.now, process=f"scheduler-{number}", setup=setup)
+        for number in range(plot.replicas)
+    ]
+
+
+def _reload_adds_plugin(plot: Plot, tag: str) -> Maker:
+    """Wait for an event that only a plugin of the next configuration hears."""
+    node = own_node(plot, tag)
+    plot.patch("Node", node, {"metadata": {"labels": {"any": "label"}}}, namespace="")
+    plot.now += 1.0
+    _reload(plot, "errand")
+    plot.now += 1.0
+    own_pod(plot, tag, labels={LABEL: tag})
+    plot.now += 3.0
+    done = {"metadata": {"labels": {LABEL: tag}}}
+    return lambda later: later.patch("Node", node, done, namespace="")
+
+
+RELOADS: tuple[tuple[str, Want], ...] = (
+    ("errand", _reload_helps),
+    ("default", _reload_adds_plugin),
+)
+"""The reloads that a pod can wait for, each with the configuration before it."""
+
 TROUBLE: tuple[Want, ...] = (
     _stubborn_victim,
     _deaf_binding,

@@ -12,6 +12,7 @@ from typing import Any
 
 from moorage.sim import acts
 from moorage.sim.users.plot import ZONE, Maker, Plot
+from moorage.snapshot.shape import USER_NAMESPACES_HOST_NETWORK
 from moorage.testing.builders import node_manifest, pod_manifest
 
 Want = Callable[[Plot, str], Maker]
@@ -87,6 +88,13 @@ def _cordon_goes(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag, unschedulable=True)
     own_pod(plot, tag)
     return lambda later: later.patch("Node", node, {"spec": {"unschedulable": None}}, namespace="")
+
+
+def _cordon_is_tolerated(plot: Plot, tag: str) -> Maker:
+    own_node(plot, tag, unschedulable=True)
+    pod = own_pod(plot, tag)
+    cordon = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
+    return lambda later: later.patch("Pod", pod, {"spec": {"tolerations": [cordon]}})
 
 
 def _cordon_goes_alone(plot: Plot, tag: str) -> Maker:
@@ -199,6 +207,24 @@ def _holder_shrinks(plot: Plot, tag: str) -> Maker:
     )
 
 
+def _asks_less(plot: Plot, tag: str) -> Maker:
+    """Let the waiting pod itself ask for less."""
+    own_node(plot, tag)
+    pod = own_pod(plot, tag, cpu="3")
+    less = [{"name": "main", "resources": {"requests": {"cpu": "1", "memory": "64Mi"}}}]
+    return lambda later: later.patch(
+        "Pod", pod, {"spec": {"containers": less}}, subresource="resize"
+    )
+
+
+def _feature_comes(plot: Plot, tag: str) -> Maker:
+    """Wait until the node says that it can run the pod in a namespace of users."""
+    node = own_node(plot, tag)
+    own_pod(plot, tag, hostNetwork=True, hostUsers=False)
+    status = {"status": {"declaredFeatures": [USER_NAMESPACES_HOST_NETWORK]}}
+    return lambda later: later.patch("Node", node, status, namespace="", subresource="status")
+
+
 def _pods_before_node(plot: Plot, tag: str) -> Maker:
     """Let a node come whose room is taken by a pod that has been bound to it before."""
     own_pod(plot, tag, f"{tag}-h", node_name=f"{tag}-n", schedulerName="other")
@@ -240,12 +266,15 @@ WANTS: tuple[Want, ...] = (
     _taint_changes,
     _toleration_comes,
     _cordon_goes,
+    _cordon_is_tolerated,
     _label_comes,
     _label_goes,
     _node_comes,
     _room_comes,
     _holder_ends,
     _holder_shrinks,
+    _asks_less,
+    _feature_comes,
     _slot_comes,
     _resource_comes,
     _resource_grows,
@@ -256,5 +285,29 @@ WANTS: tuple[Want, ...] = (
 )
 """The things of a pod and its node that the pod can wait for."""
 
-ALONE: tuple[Want, ...] = (_cordon_goes_alone,)
+
+def _friend_in_labelled_namespace(plot: Plot, tag: str) -> Maker:
+    """Let a friend come of whom no hint tells; after five minutes each pod is tried again."""
+    own_node(plot, tag)
+    space = {"apiVersion": "v1", "kind": "Namespace"}
+    plot.create({**space, "metadata": {"name": tag, "labels": {"of": tag}}})
+    term = {
+        "labelSelector": {"matchLabels": {"app": tag}},
+        "topologyKey": ZONE,
+        "namespaceSelector": {"matchLabels": {"of": tag}},
+    }
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    own_pod(plot, tag, cpu="100m", affinity={"podAffinity": required})
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-f", namespace=tag, cpu="100m", labels={"app": tag})
+        later.now += FLUSH_SECONDS
+
+    return gift
+
+
+FLUSH_SECONDS = 340.0
+"""Longer than a pod waits before it is tried again without an event, with the round of the look."""
+
+ALONE: tuple[Want, ...] = (_cordon_goes_alone, _friend_in_labelled_namespace)
 """Things whose making disturbs other pods that wait."""
