@@ -16,15 +16,19 @@ from moorage.base.errors import TransportError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
 from moorage.sim.history import History, Placed, Write
+from moorage.sim.invariants.at_rest import AT_REST
 from moorage.sim.invariants.at_writes import BINDING, broken_by, broken_by_server
 from moorage.sim.invariants.evictions import EVICTION
+from moorage.sim.invariants.inside import AT_END
 from moorage.sim.invariants.kept import KEPT
 from moorage.sim.invariants.on_node import REPORTED
 from moorage.sim.invariants.seen import Seen
 from moorage.sim.invariants.waiting import WAITING
 from moorage.sim.served import Served
 from moorage.sim.turns import InTurn
+from moorage.snapshot.pod_groups import GroupKey, GroupMembers
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from moorage.testing.builders import pod as typed_pod
 
 LATER = 1000 * NS_PER_SECOND
 
@@ -79,7 +83,9 @@ def binding(now: Manifest, past: History, *, before: Manifest | None = None) -> 
     return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
 
 
-def eviction(before: Manifest, past: History) -> Seen:
+def eviction(before: Manifest, past: History, *, told: bool = True) -> Seen:
+    if told:
+        before["status"] = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
     write = by_scheduler("", before, None)
     return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
 
@@ -259,6 +265,7 @@ BROKEN = {
         with_budget(history(a_pod("p", priority=5, cpu="2"), a_pod("q", "n2")), "web"),
     ),
     "victim-priority": eviction(a_pod("v", "n1", priority=5), history(a_pod("p", priority=5))),
+    "victim-told": eviction(a_pod("v", "n1"), history(a_pod("p", priority=5)), told=False),
     "victim-placed": eviction(a_pod("v"), history(a_pod("p", priority=5))),
     "lesser-promise": report(
         a_pod("p"), claimed_by=a_pod("q", priority=5), claimed_ns=LATER - 9 * NS_PER_SECOND
@@ -456,6 +463,67 @@ def test_a_gang_may_lack_a_member_whose_place_was_taken_before_it_was_bound(
     broken = [] if called_off else ["group default/g: 1 of 2 pods have a node"]
     cluster: Any = SimpleNamespace(history=past)
     assert list(gangs.broken(cluster)) == broken
+
+
+class Groups(dict[GroupKey, GroupMembers]):
+    """The groups of a scheduler."""
+
+    def all(self) -> Groups:
+        return self
+
+
+def members_of(*, counted: list[str], placed: list[str], there: list[str]) -> Any:
+    """Return a cluster whose scheduler counts members of a group as placed."""
+    members = GroupMembers()
+    for uid in {*counted, *placed, *there}:
+        members.pods[uid] = typed_pod(uid)
+    members.assigned = dict.fromkeys(counted)
+    core = SimpleNamespace(snapshot=SimpleNamespace(groups=Groups({GroupKey("n", "g"): members})))
+    replica = SimpleNamespace(
+        scheduler=SimpleNamespace(core=core, synced=True), process=SimpleNamespace(dead=False)
+    )
+    past = history(*(a_pod(uid, "n1" if uid in placed else "") for uid in there))
+    return SimpleNamespace(history=past, replicas={"scheduler-0": replica})
+
+
+@pytest.mark.parametrize(
+    ("counted", "placed", "there", "broken"),
+    [
+        (["p"], ["p"], ["p", "q"], False),
+        ([], ["p"], ["p", "q"], True),
+        (["p", "q"], ["p"], ["p", "q"], True),
+        (["p"], ["p"], [], True),
+    ],
+)
+def test_a_scheduler_counts_the_members_that_have_a_node(
+    counted: list[str], placed: list[str], there: list[str], broken: bool
+) -> None:
+    (rule,) = [each for each in AT_END if each.name == "members"]
+    cluster = members_of(counted=counted, placed=placed, there=there)
+    assert bool(list(rule.broken(cluster))) == broken
+
+
+@pytest.mark.parametrize(
+    ("told", "undisturbed", "missing"),
+    [
+        ([("Scheduled", "p"), ("Preempted", "v")], True, 0),
+        ([("Scheduled", "p")], True, 1),
+        ([("Preempted", "v")], True, 1),
+        ([], True, 2),
+        ([], False, 0),
+    ],
+)
+def test_events_tell_of_bindings_and_evictions(
+    told: list[tuple[str, str]], undisturbed: bool, missing: int
+) -> None:
+    past = history(a_pod("p", "n1"))
+    past.evicted.add("v")
+    for number, (reason, uid) in enumerate(told):
+        note = of_default(f"e{number}", reason=reason, involvedObject={"uid": uid})
+        stored(past, "events", note)
+    (rule,) = [each for each in AT_REST if each.name == "events"]
+    cluster: Any = SimpleNamespace(history=past, undisturbed=undisturbed)
+    assert len(list(rule.broken(cluster))) == missing
 
 
 def test_room_that_is_kept_for_a_pod_held_back_since_proves_no_lost_wakeup() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from moorage.sim import acts
 from moorage.sim.course import Outcome, play
-from moorage.sim.scenarios import ONE_BY_ONE, scenario
+from moorage.sim.scenarios import ONE_BY_ONE, few_in_turn, scenario
 from moorage.sim.users.neighbours import apart
 from moorage.sim.users.plot import ZONE, Maker, Plot
 from moorage.sim.users.wants import Want, holder_pod, own_node, own_pod
@@ -68,6 +70,21 @@ def test_a_seed_of_few_has_things_with_their_configuration() -> None:
     assert {script.setup for script in scripts} == {setup for setup, _ in ONE_BY_ONE}
     looks = [sum(isinstance(act, acts.Look) for act in script.acts) for script in scripts]
     assert {1, 6} <= set(looks)
+
+
+@pytest.mark.parametrize("turn", [0, 1, 7])
+def test_each_thing_is_in_one_of_the_sets_of_a_turn(turn: int) -> None:
+    sets = few_in_turn(turn, 6)
+    found = [(setup, want) for setup, wants in sets for want in wants]
+    assert Counter(found) == Counter(ONE_BY_ONE)
+
+
+def test_seeds_one_after_another_have_all_things() -> None:
+    few, count = scenario("few"), len(few_in_turn(0, 6))
+    looks = [
+        isinstance(act, acts.Look) for seed in range(count) for act in few.script(2 * seed).acts
+    ]
+    assert sum(looks) == len(ONE_BY_ONE)
 
 
 @pytest.mark.parametrize(("given", "placed"), [(False, "k0-top"), (True, "k0-p")])

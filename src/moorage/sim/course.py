@@ -261,7 +261,9 @@ class _Course:
         gone_ns = cluster.history.member_gone_ns.get(group) if group else None
         if gone_ns is not None and not seen.settled(gone_ns):
             cluster.history.excused_groups.add(group)
-        self._evicted += seen.evicts
+        if seen.evicts:
+            self._evicted += 1
+            cluster.history.evicted.add((write.before or {})["metadata"]["uid"])
         for broken, text in broken_by(seen):
             self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
         if len(self._breaches) < _BREACHES_MOST:

@@ -107,6 +107,8 @@ class History:
         When each pod was made, by uid, nanoseconds.
     first_popped_ns
         When a scheduler first took each pod out of its queue, by uid, nanoseconds.
+    evicted
+        Uids of the pods that schedulers evicted.
     unreported_ns
         When a scheduler last failed to write the status of a pod, by ``namespace/name``,
         nanoseconds.
@@ -133,6 +135,7 @@ class History:
         self.created_ns: dict[str, int] = {}
         self._pods_named: dict[str, int] = {}
         self.first_popped_ns: dict[str, int] = {}
+        self.evicted: set[str] = set()
         self.unreported_ns: dict[str, int] = {}
         self.member_gone_ns: dict[str, int] = {}
         self.excused_groups: set[str] = set()

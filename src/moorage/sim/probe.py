@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.service.scheduler import Scheduler
 from moorage.sim.history import History
@@ -16,7 +17,9 @@ OnBreach = Callable[[str, str], None]
 # back. The users of a simulation cause some fifty events in this time, a loop causes thousands. A
 # garbage collector and a controller that sees late can cause as many, so their writes are counted.
 _TRIES_MOST = 200
-_WITHIN_NS = 10 * 10**9
+_SECOND_NS = 10**9
+_WITHIN_NS = 10 * _SECOND_NS
+_BACKOFF_MOST_NS = 10 * _SECOND_NS
 # In half a minute; groups that do not fit come back by backoff, each ten seconds, and wake others.
 _TRIES_AT_REST = 10
 
@@ -54,8 +57,16 @@ class Probe:
         self._on_breach = on_breach
         # Of each pod, by uid: when it was tried, and how many writes there had been.
         self._tries: dict[str, list[tuple[int, int]]] = {}
+        # Of each pod whose last attempts met errors, by uid: how many, and when the last one ended.
+        self._errors: dict[str, tuple[int, int]] = {}
         self._pop = self._queue.pop
-        vars(self._queue)["pop"] = self.pop
+        self._give_back = self._queue.add_unschedulable_if_not_present
+        self._activate = self._queue.activate
+        vars(self._queue).update(
+            pop=self.pop,
+            add_unschedulable_if_not_present=self.give_back,
+            activate=self.activate,
+        )
 
     def pop(self) -> QueuedPod | None:
         """Take the next pod out, as the queue does, and judge the choice."""
@@ -69,7 +80,36 @@ class Probe:
                     f"of {max(active)}",
                 )
             self._count(queued)
+            self._look_at_backoff(queued)
         return queued
+
+    def give_back(self, queued: QueuedPod) -> None:
+        """Take a pod back whose attempt failed, as the queue does, and note whether by an error."""
+        if queued.rejectors:
+            self._errors.pop(queued.uid, None)
+        else:
+            errors, _ = self._errors.get(queued.uid, (0, 0))
+            self._errors[queued.uid] = errors + 1, self._clock.monotonic_ns()
+        self._give_back(queued)
+
+    def activate(self, pods: Iterable[Pod]) -> None:
+        """Activate pods, as the queue does; these need not wait out their backoff."""
+        pods = list(pods)
+        for pod in pods:
+            self._errors.pop(pod.uid, None)
+        self._activate(pods)
+
+    def _look_at_backoff(self, queued: QueuedPod) -> None:
+        """Judge when a pod is tried again after errors: each wait is twice the last one."""
+        errors, since_ns = self._errors.get(queued.uid, (0, 0))
+        least_ns = min(_SECOND_NS << max(errors - 1, 0), _BACKOFF_MOST_NS) - _SECOND_NS
+        waited_ns = self._clock.monotonic_ns() - since_ns
+        if errors and waited_ns < least_ns:
+            self._on_breach(
+                "backoff",
+                f"{queued.pod.full_name} is tried {waited_ns / _SECOND_NS:.3f} s after error "
+                f"{errors} in a row",
+            )
 
     def _count(self, queued: QueuedPod) -> None:
         now_ns, writes = self._clock.monotonic_ns(), self._history.writes_of_others

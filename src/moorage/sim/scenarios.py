@@ -8,7 +8,7 @@ from types import MappingProxyType
 import msgspec
 
 from moorage.base.errors import UsageError
-from moorage.base.rng import Random, Streams
+from moorage.base.rng import Streams
 from moorage.sim.acts import Script
 from moorage.sim.users.groups import GROUP_WANTS, GROUPS, TEAM_WANTS, TEAMS
 from moorage.sim.users.neighbours import NEIGHBOURS
@@ -75,17 +75,32 @@ _DISTURBING = frozenset({*ALONE, *TROUBLE, *_ALL_ERRANDS, *(want for _, want in 
 """Things that come with a fault, or hold a scheduler up."""
 
 
-def _few(rng: Random, count: int) -> tuple[str, tuple[Want, ...]]:
-    """Draw a thing, its configuration, and others that do not disturb it."""
-    setup, first = rng.choice(ONE_BY_ONE)
-    if first in _DISTURBING:
-        return setup, (first,)
-    others = [
-        want
-        for name, want in ONE_BY_ONE
-        if name == setup and want is not first and want not in _DISTURBING
-    ]
-    return setup, (first, *rng.sample(others, min(count - 1, len(others))))
+def _few(seed: int, count: int) -> tuple[str, tuple[Want, ...]]:
+    """Return the things of a seed, and their configuration: seeds one after another have all."""
+    # A hunt plays this scenario every second time.
+    turn, number = divmod(seed // 2, len(few_in_turn(0, count)))
+    return few_in_turn(turn, count)[number]
+
+
+def few_in_turn(turn: int, count: int) -> list[tuple[str, tuple[Want, ...]]]:
+    """Draw sets of at most so many things that have one configuration.
+
+    Each thing is in one set. One that disturbs others is alone.
+
+    Parameters
+    ----------
+    turn
+        Decides which things are together.
+    count
+        Number of things in a set.
+    """
+    rng = Streams(turn).stream("few")
+    sets = [(setup, (want,)) for setup, want in ONE_BY_ONE if want in _DISTURBING]
+    for setup in dict.fromkeys(setup for setup, _ in ONE_BY_ONE):
+        quiet = [want for name, want in ONE_BY_ONE if name == setup and want not in _DISTURBING]
+        drawn = rng.sample(quiet, len(quiet))
+        sets += [(setup, tuple(drawn[at : at + count])) for at in range(0, len(drawn), count)]
+    return rng.sample(sets, len(sets))
 
 
 class Scenario(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,7 +148,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True):
         setup = self.setups[seed % len(self.setups)]
         wants = ALL_WANTS[setup]
         if self.few:
-            setup, wants = _few(Streams(seed).stream("few"), self.wants)
+            setup, wants = _few(seed, self.wants)
         mix = Mix(
             nodes=self.nodes,
             steps=self.steps,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from moorage.api.quantity import parse_quantity
+from moorage.api.resources import CORE_EVENTS
 from moorage.base.clock import NS_PER_SECOND
 from moorage.sim.cluster import SimCluster
 from moorage.sim.history import name_of
@@ -92,6 +93,21 @@ def _ready(cluster: SimCluster) -> Iterable[str]:
                 yield f"node {name} is not ready: {each}"
 
 
+def _events(cluster: SimCluster) -> Iterable[str]:
+    """Look for the Events of bindings and evictions; with faults an Event may be lost."""
+    history = cluster.history
+    told = {
+        (each.get("reason"), each["involvedObject"].get("uid"))
+        for each in history.objects(CORE_EVENTS.qualified).values()
+    }
+    for uid, placed in history.placed.items() if cluster.undisturbed else ():
+        if placed.by.startswith("scheduler") and ("Scheduled", uid) not in told:
+            yield f"no Event tells that {name_of(history.pods[uid])} is scheduled"
+    for uid in history.evicted if cluster.undisturbed else ():
+        if ("Preempted", uid) not in told:
+            yield f"no Event tells that pod {uid} was evicted"
+
+
 AT_REST: tuple[Invariant[SimCluster], ...] = (
     Invariant(
         "no-failure",
@@ -110,6 +126,12 @@ AT_REST: tuple[Invariant[SimCluster], ...] = (
         "Without faults a new pod is tried at once.",
         "a pod that comes while the loop falls asleep waits for the next event",
         _prompt,
+    ),
+    Invariant(
+        "events",
+        "Without faults an Event tells of each binding and eviction.",
+        "nobody can tell who took a pod away",
+        _events,
     ),
     Invariant("one-leader", "One scheduler leads.", "nobody takes over", _one_leader),
     *AT_END,

@@ -138,6 +138,16 @@ def _spent(budget: Obj) -> bool:
     return int(allowed) <= 0
 
 
+def _told(seen: Seen) -> Iterable[str]:
+    """Look for a victim whose status does not say that it is to end, and why."""
+    victim = seen.write.before or {}
+    conditions = victim.get("status", {}).get("conditions") or ()
+    if not any(
+        each["type"] == "DisruptionTarget" and each["status"] == "True" for each in conditions
+    ):
+        yield f"{name_of(victim)} was evicted, and nothing in its status says so"
+
+
 EVICTION: tuple[Invariant[Seen], ...] = (
     Invariant(
         "victim-priority",
@@ -150,6 +160,12 @@ EVICTION: tuple[Invariant[Seen], ...] = (
         "A pod with preemptionPolicy Never evicts nobody.",
         "non-preempting pods preempt (kubernetes#67671)",
         _polite,
+    ),
+    Invariant(
+        "victim-told",
+        "The status of a victim says that it is evicted.",
+        "a controller takes an evicted pod for one that failed (KEP-3329)",
+        _told,
     ),
     Invariant("victim-placed", "A victim has a node.", "a waiting pod is deleted", _placed_victim),
     Invariant(

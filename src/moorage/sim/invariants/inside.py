@@ -16,7 +16,7 @@ from moorage.service.kinds import CUSTOM, WATCHED, WatchedKind
 from moorage.service.pod_store import PodStore
 from moorage.service.scheduler import Scheduler
 from moorage.sim.cluster import SimCluster
-from moorage.sim.history import name_of
+from moorage.sim.history import name_of, node_of
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.on_node import asks
 from moorage.snapshot.snapshot import Snapshot
@@ -193,6 +193,19 @@ def _reported(status: PodStatus) -> tuple[list[Condition], str]:
     return scheduled, status.nominated_node_name
 
 
+def _groups_agree(cluster: SimCluster) -> Iterable[str]:
+    """Compare the members of each group, and which of them have a node, with the server."""
+    pods = cluster.history.pods
+    for scheduler in synced(cluster):
+        for key, members in scheduler.core.snapshot.groups.all().items():
+            known = [pods[uid] for uid in members.pods if uid in pods]
+            gone = [uid for uid in members.pods if uid not in pods]
+            placed = {pod["metadata"]["uid"] for pod in known if node_of(pod)}
+            if gone or set(members.assigned) != placed or members.assumed:
+                counted = [*members.assigned, *members.assumed]
+                yield f"group {key.full_name}: {gone} are gone, {placed} placed, {counted} counted"
+
+
 INSIDE: tuple[Invariant[SimCluster], ...] = (
     Invariant("valid", "Cache and queue obey their own rules.", "states drift apart", _valid),
     Invariant(
@@ -213,6 +226,12 @@ AT_END: tuple[Invariant[SimCluster], ...] = (
     *INSIDE,
     Invariant("belief", "Every cache equals the server.", "a lost watch event", _agrees),
     Invariant("other-kinds", "Every lister equals the server.", "a lost watch event", _other_kinds),
+    Invariant(
+        "members",
+        "A group has the members that the server has, and they have a node or none.",
+        "a member that is gone counts for its gang",
+        _groups_agree,
+    ),
     Invariant(
         "statuses",
         "Every status that a scheduler goes by is the server's.",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.sim import acts
+from moorage.sim.users.neighbours import apart
 from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want, holder_pod, own_node, own_pod, stops_within
 from moorage.testing.builders import pod_manifest
@@ -65,13 +66,19 @@ def _claimed_by_another(plot: Plot, tag: str) -> Maker:
     return gift
 
 
-def _promised(plot: Plot, tag: str) -> str:
-    """Promise a node's room to a pod that waits for a label; return the pod's name."""
-    node = own_node(plot, tag)
+def _promised(
+    plot: Plot, tag: str, *, node_made: bool = False, promised_cpu: str = "1500m", **fields: Any
+) -> str:
+    """Promise a node's room to a pod that waits for a label; return the pod's name.
+
+    Another pod, of these fields, comes for the room.
+    """
+    node = f"{tag}-n" if node_made else own_node(plot, tag)
     pod = own_pod(
         plot,
         tag,
         f"{tag}-first",
+        cpu=promised_cpu,
         priorityClassName="polite",
         node_selector={"want": tag, "ready-for": tag},
     )
@@ -83,8 +90,8 @@ def _promised(plot: Plot, tag: str) -> str:
     required = {"nodeSelectorTerms": [{"matchFields": by_name}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
     # A scheduler asks its Filters in another way where a pod names its nodes.
-    fields: dict[str, Any] = plot.rng.choice(({}, {"affinity": affinity}))
-    own_pod(plot, tag, **fields)
+    drawn: dict[str, Any] = plot.rng.choice(({}, {"affinity": affinity}))
+    own_pod(plot, tag, **(fields or drawn))
     return pod
 
 
@@ -99,6 +106,42 @@ def _promise_ends(plot: Plot, tag: str) -> Maker:
     first = _promised(plot, tag)
     status = {"status": {"nominatedNodeName": None}}
     return lambda later: later.patch("Pod", first, status, subresource="status")
+
+
+def _room_beside_promised(plot: Plot, tag: str) -> Maker:
+    """Wait for room on a node of which a part is promised, and stays so."""
+    own_node(plot, tag)
+    holder = holder_pod(plot, tag, cpu="500m")
+    _promised(plot, tag, node_made=True, cpu="700m", promised_cpu="1")
+    return lambda later: later.delete("Pod", holder)
+
+
+def _promised_to_equal(plot: Plot, tag: str) -> Maker:
+    """Promise the room to a pod that is as important as the one that waits for it."""
+    first = _promised(
+        plot, tag, priorityClassName="polite", labels={"app": tag}, affinity=apart(f"{tag}-nobody")
+    )
+    return lambda later: later.delete("Pod", first)
+
+
+def _replica_may_preempt(plot: Plot, tag: str) -> Maker:
+    """Let a second pod evict others where the first one of its kind could not."""
+    node = own_node(plot, tag)
+    by_other: dict[str, Any] = {"node_name": node, "schedulerName": "other"}
+    own_pod(plot, tag, f"{tag}-top", priorityClassName="top", **by_other)
+    plot.now += 1.0
+    first = own_pod(plot, tag, f"{tag}-first", priorityClassName="high")
+    plot.now += 3.0
+    plot.delete("Pod", first)
+    plot.now += 2.0
+    plot.delete("Pod", f"{tag}-top")
+    own_pod(plot, tag, f"{tag}-low", priorityClassName="low", **by_other)
+    plot.now += 3.0
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, priorityClassName="high")
+
+    return gift
 
 
 def _leaves_slowly(plot: Plot, tag: str) -> Maker:
@@ -135,6 +178,9 @@ RANKS: tuple[Want, ...] = (
     _polite_pod_waits,
     _promised_pod_goes,
     _promise_ends,
+    _room_beside_promised,
+    _promised_to_equal,
+    _replica_may_preempt,
     _leaves_slowly,
     _bound_again,
 )

@@ -98,8 +98,11 @@ def _cordon_is_tolerated(plot: Plot, tag: str) -> Maker:
 
 
 def _cordon_goes_alone(plot: Plot, tag: str) -> Maker:
-    """Take a cordon back before the node controller has put its taint on the node."""
-    seconds = plot.rng.uniform(20, 30)
+    """Take a cordon back before the node controller has put its taint on the node.
+
+    The pod comes when every scheduler must know of the cordon.
+    """
+    seconds = plot.rng.uniform(30, 40)
     for fault in ("refused", "watch-silent"):
         strike = acts.Disturb(
             at=plot.now, process="controllers", fault=fault, rate=1.0, seconds=seconds
@@ -108,7 +111,7 @@ def _cordon_goes_alone(plot: Plot, tag: str) -> Maker:
     plot.now += 1.0
     node = node_manifest(f"{tag}-n", cpu="2", labels={"want": tag}, unschedulable=True)
     plot.made.append(acts.Join(at=plot.now, node=node))
-    plot.now += 1.0
+    plot.now += 10.0
     own_pod(plot, tag)
     plot.now += 3.0
     plot.patch("Node", f"{tag}-n", {"spec": {"unschedulable": None}}, namespace="")
