@@ -79,7 +79,8 @@ def test_events_before_the_pop_are_not_replayed():
     assert world.places() == {"a": "backoff", "b": "unschedulable"}
 
 
-def test_the_pods_own_update_in_flight_is_replayed():
+@pytest.mark.parametrize("assumed", [False, True])
+def test_the_pods_own_update_in_flight_is_replayed(assumed):
     update = ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL)
     seen = []
 
@@ -90,7 +91,8 @@ def test_the_pods_own_update_in_flight_is_replayed():
     world = World(hints=[hint("Fit", update, ask)])
     world.add(pod())
     queued = world.pop()
-    world.queue.update(pod(), pod(labels={"x": "y"}))
+    told = world.queue.update_assumed if assumed else world.queue.update
+    told(pod(), pod(labels={"x": "y"}))
     world.fail(queued, "Fit")
     assert world.places() == {"a": "backoff"}
     assert seen == [({}, {"x": "y"})]

@@ -334,6 +334,8 @@ class PodIngest(_Changing):
         if self._cache.is_assumed(new.metadata.uid):
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._assumed_deleted(new)
+            else:
+                self._queue.update_assumed(old, new)
             return
         self._queue.update(old, new)
         before = old.status.nominated_node_name

@@ -16,7 +16,8 @@ from moorage.base import aio
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
-from moorage.framework.status import SUCCESS, Code, Status, error
+from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable
+from moorage.plugins.pod_hints import own_update_hint
 from moorage.snapshot.pod_info import PodInfo
 
 LABEL = "errand"
@@ -27,8 +28,12 @@ SECONDS = 2.0
 """Time for which the answer is under way, seconds."""
 
 
+GATED = "errand-gated"
+"""Label of a pod that is not tried at all while the plugin is there."""
+
+
 class Errand:
-    """Permit and PreBind plugin."""
+    """PreEnqueue, Permit and PreBind plugin."""
 
     name = "Errand"
 
@@ -38,9 +43,18 @@ class Errand:
         self._broke: dict[str, None] = {}
         # The uids of the pods whose errand broke once.
 
+    def pre_enqueue(self, pod: Pod) -> Status:
+        """Keep pods with the label `GATED` out."""
+        return unresolvable("held back") if GATED in pod.metadata.labels else SUCCESS
+
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
-        """Let the pod go where the node has its label; else hold it until the refusal comes."""
+        """Let the pod go where the node has its label, or where it tolerates that it has not.
+
+        Else hold it until the refusal comes.
+        """
         del state
+        if any(each.key == LABEL for each in pod.pod.spec.tolerations):
+            return SUCCESS, 0.0
         wanted = pod.pod.metadata.labels.get(LABEL)
         row = self._snapshot.row_of(node_name)
         if wanted is None or row is None or _label(self._snapshot.node(row)) == wanted:
@@ -57,9 +71,10 @@ class Errand:
         return error("the errand broke")
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register new labels of nodes; only the pod's own label helps."""
+        """Register new labels of nodes, of which the pod's own helps, and its new tolerations."""
         labels = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-        return (EventRegistration(labels, _helps),)
+        own = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
+        return (EventRegistration(labels, _helps), EventRegistration(own, own_update_hint))
 
 
 def _label(node: Node) -> str | None:

@@ -17,7 +17,7 @@ from moorage.sim.users.nodes import NODES
 from moorage.sim.users.operations import OPERATIONS
 from moorage.sim.users.plot import Maker, Mix, Plot
 from moorage.sim.users.pods import PODS
-from moorage.sim.users.provided import PROVIDED
+from moorage.sim.users.provided import PROVIDED, PROVIDED_ERRANDS
 from moorage.sim.users.quotas import QUOTA_WANTS, QUOTAS, found_namespaces
 from moorage.sim.users.ranks import RANKS
 from moorage.sim.users.sets import SETS
@@ -42,7 +42,7 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
 """The doings of users, by the configuration of the schedulers."""
 
 _WAITS = (*WANTS, *NEIGHBOURS, *NEWCOMERS, *RANKS)
-_ALL_ERRANDS = (*ERRANDS, *STORED_ERRANDS)
+_ALL_ERRANDS = (*ERRANDS, *STORED_ERRANDS, *PROVIDED_ERRANDS)
 
 ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
     {

@@ -179,10 +179,7 @@ class SchedulingQueue:
             self.add(new)
             return
         events = pod_changes(old, new) if old is not None else [POD_UPDATE]
-        if uid in self._in_flight and self._wakeups.keeps_events:
-            for event in events:
-                self._in_flight.record(event, old, new)
-            self.lifecycle.note(new, "updated in flight", cause=events[0].label)
+        if self._updated_in_flight(old, new, events):
             return
         queued = self._sub_queues.find(new.key)
         if queued is None or queued.uid != uid:
@@ -193,6 +190,22 @@ class SchedulingQueue:
             self._enter(new, POD_UPDATE)
         else:
             self._update_in_place(queued, old, new, cause=events[0].label)
+
+    def update_assumed(self, old: Pod, new: Pod) -> None:
+        """Keep the change of an assumed pod, in case that Permit turns the pod away.
+
+        A pod that is no longer in flight comes back by an error, for which no event is needed.
+        """
+        self._updated_in_flight(old, new, pod_changes(old, new))
+
+    def _updated_in_flight(self, old: Pod | None, new: Pod, events: list[ClusterEvent]) -> bool:
+        """Keep the change of a pod in flight until it comes back; False for any other pod."""
+        if new.metadata.uid not in self._in_flight or not self._wakeups.keeps_events:
+            return False
+        for event in events:
+            self._in_flight.record(event, old, new)
+        self.lifecycle.note(new, "updated in flight", cause=events[0].label)
+        return True
 
     def delete(self, pod: Pod) -> None:
         """Drop a pod that was deleted or got a node; does not touch it while it is in flight."""

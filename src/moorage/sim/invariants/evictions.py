@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator
 
-from moorage.sim.history import Obj, name_of, node_of, priority_of
+from moorage.sim.history import Obj, name_of, node_of, nominated_of, priority_of
 from moorage.sim.invariants.attached import ATTACHED
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.on_node import ON_NODE
 from moorage.sim.invariants.quotas import GIVEN_BACK, quotas_of
-from moorage.sim.invariants.seen import Seen, placed
+from moorage.sim.invariants.seen import Seen, is_leaving, placed
 from moorage.sim.invariants.together import TOGETHER
 
 _RULES = (*ON_NODE, *TOGETHER, *ATTACHED)
@@ -84,6 +85,39 @@ def _makes_room_for(pod: Obj, victim: Obj, node: Obj, seen: Seen) -> bool:
 def fits_without(seen: Seen, pod: Obj, node: str, gone: Iterable[str]) -> bool:
     """Return whether a pod fits on a node when some pods are gone."""
     trial = placed(pod, node, seen.history, without=gone)
+    return not any(True for rule in _RULES for _ in rule.broken(trial))
+
+
+def _spared(seen: Seen) -> Iterable[str]:
+    """Look for the one pod that waits, for which enough pods are ending already."""
+    history, victim = seen.history, seen.write.before or {}
+    if not seen.undisturbed or quotas_of(seen):
+        return
+    calm = seen.settled(history.waiting_left_ns) and seen.settled(history.pod_gone_ns)
+    if not calm or not all(seen.known(pod) for pod in history.pods.values()):
+        return
+    higher = [pod for pod in _waiting(seen) if priority_of(pod) > priority_of(victim)]
+    if len(higher) != 1 or higher[0]["spec"].get("schedulingGroup"):
+        return
+    ending = [
+        uid
+        for uid, pod in history.pods.items()
+        if is_leaving(pod) and uid != victim["metadata"]["uid"]
+    ]
+    for name in {node_of(victim), nominated_of(higher[0])} & history.nodes.keys():
+        lesser = [uid for uid in ending if priority_of(history.pods[uid]) < priority_of(higher[0])]
+        there = {**history.pods, victim["metadata"]["uid"]: victim}
+        if seen.steady(history.nodes[name]) and _fits_beside(seen, higher[0], name, lesser, there):
+            yield f"{name_of(victim)} was evicted, and {name_of(higher[0])} has room on {name}"
+
+
+def _fits_beside(
+    seen: Seen, pod: Obj, node: str, gone: Iterable[str], there: dict[str, Obj]
+) -> bool:
+    """Return whether a pod fits on a node beside these pods, when some of them are gone."""
+    past = copy.copy(seen.history)
+    past.pods = there
+    trial = placed(pod, node, past, without=gone)
     return not any(True for rule in _RULES for _ in rule.broken(trial))
 
 
@@ -173,6 +207,12 @@ EVICTION: tuple[Invariant[Seen], ...] = (
         "A victim's room lets a waiting pod in.",
         "pods are evicted and the preemptor fits nowhere (kubernetes#86449)",
         _needed,
+    ),
+    Invariant(
+        "victim-spared",
+        "Nobody is evicted for a pod that has enough room once the ending pods are gone.",
+        "a preemptor evicts more while its victims are ending (kubernetes#72259)",
+        _spared,
     ),
     Invariant(
         "victim-budget",

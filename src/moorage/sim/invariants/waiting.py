@@ -17,6 +17,7 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.sim.cluster import SimCluster
+from moorage.sim.errand import GATED
 from moorage.sim.errand import LABEL as ERRAND
 from moorage.sim.history import (
     Obj,
@@ -208,9 +209,32 @@ def _alone(pod: Obj) -> bool:
         spec.get("schedulingGates")
         or spec.get("schedulingGroup")
         or spec.get("resourceClaims")
-        or any("pod-group" in key or key == ERRAND for key in labels)
+        or any("pod-group" in key or key in (ERRAND, GATED) for key in labels)
         or pod["metadata"]["namespace"] != "default"
     )
+
+
+def _promises(cluster: SimCluster) -> Iterable[str]:
+    """Compare the node that a pod's status promises with the one that the leader keeps for it."""
+    for scheduler in leaders(cluster):
+        kept = scheduler.core.queue.nominator
+        for pod in waiting(cluster):
+            node = kept.node_of(pod["metadata"]["uid"]) or ""
+            if nominated_of(pod) != node and not _unreported(cluster, pod):
+                told = nominated_of(pod) or "no node"
+                yield f"{name_of(pod)} is promised {told}, and {node or 'none'} is kept for it"
+
+
+def _gang_says(cluster: SimCluster) -> Iterable[str]:
+    """Look for gangs whose status does not say that they wait; with faults it may be lost."""
+    for (namespace, name), group in cluster.history.objects(POD_GROUPS.qualified).items():
+        key = f"{namespace}/{name}"
+        tried = any(
+            group_of(pod) == key and pod["metadata"]["uid"] in cluster.history.popped_ns
+            for pod in waiting(cluster)
+        )
+        if cluster.undisturbed and tried and not group.get("status", {}).get("conditions"):
+            yield f"group {key} waits, and its status does not say why"
 
 
 def _gangs(cluster: SimCluster) -> Iterable[str]:
@@ -260,6 +284,15 @@ WAITING: tuple[Invariant[SimCluster], ...] = (
         _explained,
     ),
     *PLACED,
+    Invariant(
+        "promises",
+        "The leader keeps the nodes that the statuses of pods promise.",
+        "a promise that was taken back comes to life with the next leader",
+        _promises,
+    ),
+    Invariant(
+        "gang-says", "A gang that waits says why.", "nobody can tell what is missing", _gang_says
+    ),
     Invariant(
         "preempts",
         "No pod waits that may have the room of less important pods.",

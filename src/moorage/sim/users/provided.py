@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage.sim.errand import LABEL
 from moorage.sim.users.plot import ZONE, Maker, Plot
 from moorage.sim.users.stored import (
     DRIVER,
@@ -190,6 +191,41 @@ def _resource_of_devices_comes(plot: Plot, tag: str) -> Maker:
     return lambda later: later.create(made)
 
 
+def _two_for_one_device_at_once(plot: Plot, tag: str) -> Maker:
+    """Let two pods with a claim each find one device at the same time; a second one comes later."""
+    node = own_node(plot, tag)
+    plot.create(device_class(tag))
+    plot.create(device_slice(tag, node))
+    for each in "ab":
+        plot.create(resource_claim(tag, f"{tag}-{each}"))
+    plot.now += 1.0
+    for each in "ab":
+        own_pod(plot, tag, f"{tag}-p{each}", **claiming(f"{tag}-{each}"))
+        plot.now -= 0.3
+    plot.now += 0.3
+    more = {"spec": {"devices": device_slice(tag, "", 2)["spec"]["devices"]}}
+    return lambda later: later.patch("ResourceSlice", tag, more, namespace="")
+
+
+def _device_held_in_vain(plot: Plot, tag: str) -> Maker:
+    """Let the errand of a pod with a device be refused, which leaves the device to others."""
+    node = own_node(plot, tag)
+    plot.create(device_class(tag))
+    plot.create(device_slice(tag, node))
+    for each in "ab":
+        plot.create(resource_claim(tag, f"{tag}-{each}"))
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-h", labels={LABEL: tag}, **claiming(f"{tag}-a"))
+        later.now += 3.0
+        own_pod(later, tag, **claiming(f"{tag}-b"))
+
+    return gift
+
+
+PROVIDED_ERRANDS: tuple[Want, ...] = (_device_held_in_vain,)
+"""The devices that go free when the plugin Errand turns a pod away."""
+
 PROVIDED: tuple[Want, ...] = (
     _disk_goes_free,
     _topology_is_allowed,
@@ -200,6 +236,7 @@ PROVIDED: tuple[Want, ...] = (
     _volume_is_given_up,
     _volume_is_detached,
     _device_class_changes,
+    _two_for_one_device_at_once,
     _template_comes,
     _resource_of_devices_comes,
 )

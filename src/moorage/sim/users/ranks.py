@@ -8,7 +8,7 @@ from moorage.sim import acts
 from moorage.sim.users.neighbours import apart
 from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want, holder_pod, own_node, own_pod, stops_within
-from moorage.testing.builders import pod_manifest
+from moorage.testing.builders import node_manifest, pod_manifest
 
 
 def _victim(plot: Plot, tag: str) -> Maker:
@@ -17,6 +17,43 @@ def _victim(plot: Plot, tag: str) -> Maker:
     holder_pod(plot, tag, priorityClassName="low")
     own_pod(plot, tag, priorityClassName=plot.rng.choice(("high", "top")))
     return lambda later: None
+
+
+def _victim_with_port(plot: Plot, tag: str) -> Maker:
+    """Let one of two lesser pods make room: the one that has the port."""
+    own_node(plot, tag)
+    holder_pod(plot, tag, cpu="100m", priorityClassName="low", host_ports=[7070])
+    own_pod(plot, tag, f"{tag}-other", cpu="100m", priorityClassName="low")
+    plot.now += 1.0
+    own_pod(plot, tag, cpu="100m", priorityClassName="high", host_ports=[7070])
+    return lambda later: None
+
+
+def _equal_keeps_port(plot: Plot, tag: str) -> Maker:
+    """Let a pod wait for the port of one that is as important, beside a lesser one."""
+    own_node(plot, tag)
+    holder = holder_pod(plot, tag, cpu="100m", priorityClassName="high", host_ports=[7070])
+    own_pod(plot, tag, f"{tag}-low", cpu="100m", priorityClassName="low")
+    plot.now += 1.0
+    own_pod(plot, tag, cpu="100m", priorityClassName="high", host_ports=[7070])
+    return lambda later: later.delete("Pod", holder)
+
+
+def _second_choice(plot: Plot, tag: str) -> Maker:
+    """Let a node with a lesser pod come while the victims of a preemptor are ending."""
+    own_node(plot, tag)
+    holder_pod(plot, tag, priorityClassName="low", **stops_within(25))
+    plot.now += 2.0
+    own_pod(plot, tag, priorityClassName="top")
+    fields = {"priorityClassName": "low", "node_name": f"{tag}-n2", "schedulerName": "other"}
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-far", **fields)
+        later.now += 3.0
+        node = node_manifest(f"{tag}-n2", cpu="2", labels={"want": tag})
+        later.made.append(acts.Join(at=later.now, node=node))
+
+    return gift
 
 
 def _nominated_goes(plot: Plot, tag: str) -> Maker:
@@ -172,6 +209,9 @@ def _bound_again(plot: Plot, tag: str) -> Maker:
 
 RANKS: tuple[Want, ...] = (
     _victim,
+    _victim_with_port,
+    _equal_keeps_port,
+    _second_choice,
     _nominated_goes,
     _claimed_by_another,
     _never_preempts,

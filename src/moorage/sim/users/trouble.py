@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.sim import acts
-from moorage.sim.errand import BREAKS, LABEL
+from moorage.sim.errand import BREAKS, GATED, LABEL
 from moorage.sim.faults import WireFault
 from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want, own_node, own_pod, stops_within
@@ -34,10 +34,70 @@ def _errand_fails(plot: Plot, tag: str) -> Maker:
     def gift(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-h", labels={later.rng.choice((LABEL, BREAKS)): tag})
         later.now += 0.7
-        own_pod(later, tag)
+        # That the node is no longer promised to the first pod wakes no more important one.
+        own_pod(later, tag, priorityClassName="polite")
         # The errand has failed, and the pod is not tried again yet.
         later.now += 1.2
         later.delete("Pod", f"{tag}-h")
+
+    return gift
+
+
+def _errand_refused(plot: Plot, tag: str) -> Maker:
+    """Let an errand be refused, which gives the room to a pod that is more important."""
+    own_node(plot, tag)
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-h", labels={LABEL: tag})
+        later.now += 0.7
+        own_pod(later, tag, priorityClassName="polite")
+
+    return gift
+
+
+def _changed_on_errand(plot: Plot, tag: str) -> Maker:
+    """Change a pod while the refusal is under way: its label, or what helps it, or both."""
+    node = own_node(plot, tag)
+    mine = {"key": LABEL, "operator": "Exists"}
+    change = plot.rng.choice(
+        ({"spec": {"tolerations": [mine]}}, _relabelled(tag) | {"spec": {"tolerations": [mine]}})
+    )
+
+    def gift(later: Plot) -> None:
+        pod = own_pod(later, tag, labels={LABEL: tag})
+        later.now += 0.5
+        later.patch("Pod", pod, change)
+        later.now += 1.0
+        later.patch("Node", node, {"metadata": {"labels": {"any": "label"}}}, namespace="")
+
+    return gift
+
+
+def _relabelled(tag: str) -> dict[str, Any]:
+    return {"metadata": {"labels": {LABEL: f"{tag}-other"}}}
+
+
+def _relabelled_on_errand(plot: Plot, tag: str) -> Maker:
+    """Give the node the label that the pod got while the refusal was under way."""
+    node = own_node(plot, tag)
+    pod = own_pod(plot, tag, labels={LABEL: tag})
+    plot.now += 0.5
+    plot.patch("Pod", pod, _relabelled(tag))
+    plot.now += 3.0
+    return lambda later: later.patch("Node", node, _relabelled(tag), namespace="")
+
+
+def _tolerates_in_backoff(plot: Plot, tag: str) -> Maker:
+    """Let a pod that waits out its backoff after an error tolerate what keeps it away since."""
+    node = own_node(plot, tag)
+    taint = {"key": "k", "value": "v", "effect": "NoSchedule"}
+
+    def gift(later: Plot) -> None:
+        pod = own_pod(later, tag, labels={BREAKS: tag})
+        later.now += 2.0
+        later.patch("Node", node, {"spec": {"taints": [taint]}}, namespace="")
+        both = [{"key": "k", "operator": "Exists"}]
+        later.patch("Pod", pod, {"spec": {"tolerations": both}})
 
     return gift
 
@@ -87,6 +147,50 @@ def _deaf_binding(plot: Plot, tag: str) -> Maker:
         _disturb(later, ("answer-lost", 0.5), ("watch-slow", 1.0), seconds=3.0)
         for each in ("", "-other", "-third"):
             own_pod(later, tag, f"{tag}{each}")
+
+    return gift
+
+
+def _deaf_for_long(plot: Plot, tag: str) -> Maker:
+    """Bind pods while the watch says nothing more, until their bindings are looked up."""
+    own_node(plot, tag)
+
+    def gift(later: Plot) -> None:
+        _disturb(later, ("watch-silent", 0.3), seconds=2.0)
+        for each in ("", "-other", "-third"):
+            own_pod(later, tag, f"{tag}{each}", cpu="100m")
+        later.now += 60.0
+
+    return gift
+
+
+def _first_victim_slow(plot: Plot, tag: str) -> Maker:
+    """Let the last victim go by itself while the eviction of the first one takes seconds."""
+    own_node(plot, tag)
+    fields: dict[str, Any] = {"cpu": "1", "priorityClassName": "low"}
+    for number in range(2):
+        own_pod(plot, tag, f"{tag}-h{number}", terminationGracePeriodSeconds=0, **fields)
+        plot.now += 1.5
+    plot.now += 1.0
+
+    def gift(later: Plot) -> None:
+        _disturb(later, ("slow", 1.0), seconds=4.0)
+        own_pod(later, tag, cpu="2", priorityClassName="top")
+        later.now += later.rng.uniform(0.0, 1.0)
+        later.delete("Pod", f"{tag}-h1")
+
+    return gift
+
+
+def _victim_at_once(plot: Plot, tag: str) -> Maker:
+    """Let a victim be gone before the answer to its eviction comes."""
+    own_node(plot, tag)
+    own_pod(plot, tag, f"{tag}-h", priorityClassName="low", terminationGracePeriodSeconds=0)
+    plot.now += 2.0
+
+    def gift(later: Plot) -> None:
+        _disturb(later, ("slow", 1.0), seconds=4.0)
+        own_pod(later, tag, priorityClassName="top")
 
     return gift
 
@@ -151,6 +255,14 @@ def _reload(plot: Plot, setup: str) -> None:
     ]
 
 
+def _reload_opens_gate(plot: Plot, tag: str) -> Maker:
+    """Let a plugin that keeps a pod out of the queue be gone with the next configuration."""
+    own_node(plot, tag)
+    own_pod(plot, tag, labels={GATED: tag})
+    plot.now += 3.0
+    return lambda later: _reload(later, "default")
+
+
 def _reload_adds_plugin(plot: Plot, tag: str) -> Maker:
     """Wait for an event that only a plugin of the next configuration hears."""
     node = own_node(plot, tag)
@@ -166,18 +278,29 @@ def _reload_adds_plugin(plot: Plot, tag: str) -> Maker:
 
 RELOADS: tuple[tuple[str, Want], ...] = (
     ("errand", _reload_helps),
+    ("errand", _reload_opens_gate),
     ("default", _reload_adds_plugin),
 )
 """The reloads that a pod can wait for, each with the configuration before it."""
 
 TROUBLE: tuple[Want, ...] = (
     _stubborn_victim,
+    _first_victim_slow,
+    _victim_at_once,
     _deaf_binding,
+    _deaf_for_long,
     _binding_in_vain,
     _nominated_in_turn,
     _slow_reports,
 )
 """The ways that fail late for every configuration."""
 
-ERRANDS: tuple[Want, ...] = (_errand_done, _errand_fails)
+ERRANDS: tuple[Want, ...] = (
+    _errand_done,
+    _errand_fails,
+    _errand_refused,
+    _changed_on_errand,
+    _relabelled_on_errand,
+    _tolerates_in_backoff,
+)
 """The ways that fail late by the plugin Errand."""

@@ -84,6 +84,17 @@ def _toleration_comes(plot: Plot, tag: str) -> Maker:
     return lambda later: later.patch("Pod", pod, {"spec": {"tolerations": both}})
 
 
+def _tolerates_under_other_label(plot: Plot, tag: str) -> Maker:
+    """Let one update change several parts of the pod, one of which helps."""
+    own_node(plot, tag, taints=[_taint()])
+    pod = own_pod(plot, tag, labels={"app": tag})
+    change = {
+        "metadata": {"labels": {"app": f"{tag}-other"}},
+        "spec": {"tolerations": [{"key": "k", "operator": "Exists"}]},
+    }
+    return lambda later: later.patch("Pod", pod, change)
+
+
 def _cordon_goes(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag, unschedulable=True)
     own_pod(plot, tag)
@@ -181,6 +192,21 @@ def _resource_comes(plot: Plot, tag: str) -> Maker:
     return lambda later: later.patch("Node", node, status, namespace="", subresource="status")
 
 
+def _resource_comes_back(plot: Plot, tag: str) -> Maker:
+    """Take a resource from the node before the pod comes, and give it back."""
+    node = own_node(plot, tag, **{"example.com/thing": "1"})
+    for part in ("capacity", "allocatable"):
+        gone = {"status": {part: {"example.com/thing": None}}}
+        plot.patch("Node", node, gone, namespace="", subresource="status")
+    plot.now += 3.0
+    amounts = {"example.com/thing": "1"}
+    pod = pod_manifest(f"{tag}-p", cpu="100m", node_selector={"want": tag})
+    pod["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+    plot.create(pod)
+    status = {"status": {"capacity": amounts, "allocatable": amounts}}
+    return lambda later: later.patch("Node", node, status, namespace="", subresource="status")
+
+
 def _resource_grows(plot: Plot, tag: str) -> Maker:
     """Wait for more of one resource that the node has, the others staying as they are."""
     resource, much = plot.rng.choice((("cpu", "6"), ("memory", "64Gi"), ("pods", "5")))
@@ -268,6 +294,7 @@ WANTS: tuple[Want, ...] = (
     _taint_softens,
     _taint_changes,
     _toleration_comes,
+    _tolerates_under_other_label,
     _cordon_goes,
     _cordon_is_tolerated,
     _label_comes,
@@ -280,6 +307,7 @@ WANTS: tuple[Want, ...] = (
     _feature_comes,
     _slot_comes,
     _resource_comes,
+    _resource_comes_back,
     _resource_grows,
     _pods_before_node,
     _port_comes,
