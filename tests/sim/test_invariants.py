@@ -205,9 +205,14 @@ def named(node: str) -> Manifest:
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
+def ending(pod: Manifest) -> Manifest:
+    """Return a pod that is being deleted."""
+    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return pod
+
+
 TAINT = [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
-LEAVING = a_pod("p")
-LEAVING["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+LEAVING = ending(a_pod("p"))
 
 BROKEN = {
     "bound-once": binding(a_pod("p", "n1"), history(), before=a_pod("p", "n2")),
@@ -265,6 +270,10 @@ BROKEN = {
         with_budget(history(a_pod("p", priority=5, cpu="2"), a_pod("q", "n2")), "web"),
     ),
     "victim-priority": eviction(a_pod("v", "n1", priority=5), history(a_pod("p", priority=5))),
+    "victim-spared": msgspec.structs.replace(
+        eviction(a_pod("v", "n1"), history(a_pod("p", priority=5), ending(a_pod("q", "n1")))),
+        undisturbed=True,
+    ),
     "victim-told": eviction(a_pod("v", "n1"), history(a_pod("p", priority=5)), told=False),
     "victim-placed": eviction(a_pod("v"), history(a_pod("p", priority=5))),
     "lesser-promise": report(
