@@ -4,6 +4,9 @@
 hunts there, and tells what was found, after how many seeds and seconds. The results are kept in
 ``planted_found.json``, and told as a table in ``planted.md``. A mistake that was not found says in
 ``planted.toml`` what would be needed.
+
+With ``--alone`` no hunt begins: the things that a pod can wait for are played one after another,
+each alone (`tests.sim.alone`). A mistake may name the thing that is played.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
 
+from moorage.sim.scenarios import SCENARIOS, few_in_turn
+
 HERE = Path(__file__).parent
 FOUND = HERE / "planted_found.json"
 TABLE = HERE / "planted.md"
@@ -39,14 +44,19 @@ class Planted(NamedTuple):
     old: str
     new: str
     needs: str = ""
+    thing: str = ""
 
 
 class Result(NamedTuple):
-    """The end of a hunt: the invariant that told, "" for none, and what it took."""
+    """The end of a search: the invariant that told, "" for none, and what it took.
+
+    The thing is what a pod waited for in the script, where each was played alone; "" in a hunt.
+    """
 
     invariant: str
     seeds: int
     seconds: float
+    thing: str = ""
 
 
 def _read() -> tuple[Planted, ...]:
@@ -97,6 +107,26 @@ def hunt(each: Planted, copy: Path, runs: int, seconds: float) -> Result:
     return Result(broken[0]["invariant"] if broken else "", report["runs"], took)
 
 
+def play_alone(each: Planted, copy: Path) -> Result:
+    """Play things alone in a copy of the source that has a mistake, until one tells it."""
+    names = [each.thing] if each.thing else []
+    with planted(each, copy):
+        began = time.monotonic()
+        done = subprocess.run(
+            [sys.executable, "-m", "tests.sim.alone", *names],
+            env={**os.environ, "PYTHONPATH": str(copy)},
+            cwd=SOURCE.parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        took = time.monotonic() - began
+    if not done.stdout:
+        return Result(f"ends: {done.stderr.strip().splitlines()[-1][:60]}", 0, took)
+    invariant, thing, scripts = json.loads(done.stdout)
+    return Result(invariant, scripts, took, thing)
+
+
 def _say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
@@ -107,6 +137,7 @@ def table(results: Mapping[str, Sequence[Any]]) -> str:
     known = {name: Result(*found) for name, found in results.items()}
     rows = [_row(each, known.get(each.name)) for each in PLANTED]
     found = sum(bool(each.invariant) for each in known.values())
+    turn = 2 * len(few_in_turn(0, SCENARIOS["few"].wants))
     return "\n".join(
         [
             "# Mistakes that were planted, and how the simulation found them",
@@ -114,6 +145,11 @@ def table(results: Mapping[str, Sequence[Any]]) -> str:
             "Written by `python -m tests.sim.planted`. Each mistake was planted alone into a copy",
             "of the source; a hunt over every scenario began at seed 1 and ended at the first",
             "broken invariant. The seconds include the start of Python.",
+            "",
+            "Where a thing is named, things that a pod can wait for were played alone instead",
+            "of a hunt, and the count is of scripts. A mistake may name the thing to be played.",
+            f"A hunt comes to each thing in {turn} seeds, and plays a variation of an older",
+            "script instead every second time.",
             "",
             f"{found} of {len(PLANTED)} were found.",
             "",
@@ -129,6 +165,8 @@ def _row(each: Planted, found: Result | None) -> str:
     if found is None:
         return f"| {each.name} | {each.origin} | not looked for yet | | |"
     told = found.invariant or f"not found{each.needs and f'; {each.needs}'}"
+    if found.thing:
+        told += f", by the thing {found.thing}"
     return f"| {each.name} | {each.origin} | {told} | {found.seeds} | {found.seconds:.0f} |"
 
 
@@ -139,6 +177,7 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--alone", action="store_true", help="play things alone, hunt nothing")
     parser.add_argument("--missing", action="store_true", help="only those without a result")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(asked.jobs) as pool:
@@ -154,6 +193,8 @@ def _hunt_all(asked: argparse.Namespace, folder: Path, pool: ThreadPoolExecutor)
     def one(each: Planted) -> tuple[Planted, Result]:
         copy = copies.get()
         try:
+            if asked.alone:
+                return each, play_alone(each, copy)
             return each, hunt(each, copy, asked.runs, asked.seconds)
         finally:
             copies.put(copy)
@@ -166,6 +207,8 @@ def _hunt_all(asked: argparse.Namespace, folder: Path, pool: ThreadPoolExecutor)
         told = result.invariant or "NOT FOUND"
         _say(f"{each.name:<30} {told:<20} {result.seeds:>5} {result.seconds:>7.1f} s")
         results[each.name] = [result.invariant, result.seeds, round(result.seconds, 1)]
+        if result.thing:
+            results[each.name].append(result.thing)
         kept = {one.name: results[one.name] for one in PLANTED if one.name in results}
         FOUND.write_text(json.dumps(kept, indent=1) + "\n")
         TABLE.write_text(table(kept))

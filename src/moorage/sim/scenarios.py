@@ -10,7 +10,7 @@ import msgspec
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.sim.acts import Script
-from moorage.sim.users.groups import GROUP_WANTS, GROUPS, TEAM_WANTS, TEAMS
+from moorage.sim.users.groups import GROUP_TROUBLE, GROUP_WANTS, GROUPS, TEAM_WANTS, TEAMS
 from moorage.sim.users.neighbours import NEIGHBOURS
 from moorage.sim.users.newcomers import NEWCOMERS
 from moorage.sim.users.nodes import NODES
@@ -46,7 +46,7 @@ _ALL_ERRANDS = (*ERRANDS, *STORED_ERRANDS, *PROVIDED_ERRANDS)
 
 ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
     {
-        "default": (*_WAITS, *STORED, *PROVIDED, *GROUP_WANTS, *TROUBLE),
+        "default": (*_WAITS, *STORED, *PROVIDED, *GROUP_WANTS, *TROUBLE, *GROUP_TROUBLE),
         "coscheduling": (*_WAITS, *TEAM_WANTS, *TROUBLE),
         "errand": (*_WAITS, *TROUBLE, *_ALL_ERRANDS, *_ALL_ERRANDS),
         "quotas": (*_WAITS, *QUOTA_WANTS),
@@ -71,7 +71,9 @@ FOUNDERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType({"quotas": (found_n
 """The makers that act once, at the start, by the configuration of the schedulers."""
 
 
-_DISTURBING = frozenset({*ALONE, *TROUBLE, *_ALL_ERRANDS, *(want for _, want in RELOADS)})
+_DISTURBING = frozenset(
+    {*ALONE, *TROUBLE, *GROUP_TROUBLE, *_ALL_ERRANDS, *(want for _, want in RELOADS)}
+)
 """Things that come with a fault, or hold a scheduler up."""
 
 

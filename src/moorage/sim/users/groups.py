@@ -117,6 +117,34 @@ def _room_without_leaver(plot: Plot, tag: str) -> Maker:
     return lambda later: later.delete("Pod", holder)
 
 
+def _member_fails(plot: Plot, tag: str) -> Maker:
+    """Let bindings of some members fail, while another pod comes for their room."""
+    own_node(plot, tag)
+    plot.create(gang(tag, 3))
+
+    def gift(later: Plot) -> None:
+        later.made += [
+            acts.Disturb(
+                at=later.now,
+                process=f"scheduler-{number}",
+                fault="error-500",
+                rate=0.5,
+                seconds=1.0,
+            )
+            for number in range(later.replicas)
+        ]
+        for number in range(3):
+            own_pod(later, tag, f"{tag}-{number}", cpu="600m", **_member(tag))
+            later.now -= 0.3
+        later.now += 0.1
+        own_pod(later, tag, f"{tag}-other", cpu="600m")
+
+    return gift
+
+
+GROUP_TROUBLE: tuple[Want, ...] = (_member_fails,)
+"""The ways of groups that fail late."""
+
 GROUP_WANTS: tuple[Want, ...] = (
     _group_comes,
     _member_comes,

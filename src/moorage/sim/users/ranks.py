@@ -161,6 +161,36 @@ def _promised_to_equal(plot: Plot, tag: str) -> Maker:
     return lambda later: later.delete("Pod", first)
 
 
+def _promised_to_two(plot: Plot, tag: str) -> Maker:
+    """Promise the room to the pod that waits for it, too, which is less important."""
+    first = _promised(plot, tag)
+    plot.now += 1.0
+    status = {"status": {"nominatedNodeName": f"{tag}-n"}}
+    plot.patch("Pod", f"{tag}-p", status, subresource="status")
+    plot.now += 2.0
+    return lambda later: later.delete("Pod", first)
+
+
+def _unprotected_victim(plot: Plot, tag: str) -> Maker:
+    """Let one of two lesser pods make room: the older one, because a budget protects the other."""
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": tag, "namespace": "default"},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": tag}}},
+    }
+    plot.create(budget)
+    for number, labels in enumerate(({}, {"app": tag})):
+        own_node(plot, tag, name=f"{tag}-n{number}", labels={"number": str(number)})
+        select = {"want": tag, "number": str(number)}
+        fields = {"priorityClassName": "low", "node_selector": select, "labels": labels}
+        own_pod(plot, tag, f"{tag}-h{number}", **fields)
+        plot.now += 5.0
+    plot.now += 5.0
+    own_pod(plot, tag, priorityClassName="top")
+    return lambda later: None
+
+
 def _replica_may_preempt(plot: Plot, tag: str) -> Maker:
     """Let a second pod evict others where the first one of its kind could not."""
     node = own_node(plot, tag)
@@ -220,6 +250,8 @@ RANKS: tuple[Want, ...] = (
     _promise_ends,
     _room_beside_promised,
     _promised_to_equal,
+    _promised_to_two,
+    _unprotected_victim,
     _replica_may_preempt,
     _leaves_slowly,
     _bound_again,

@@ -1,0 +1,51 @@
+"""Plays things that a pod can wait for, each alone, until an invariant is broken.
+
+``python -m tests.sim.alone [NAME ...]`` plays the named things, or all, and prints as JSON the
+invariant, the thing and the number of scripts, with "" for nothing broken. A hunt plays every thing
+within some hundred seeds; this finds in seconds what one thing tells.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+
+from moorage.sim.course import play
+from moorage.sim.scenarios import ONE_BY_ONE
+from moorage.sim.users.wants import Want
+from tests.sim.one_want import one_want
+
+_SEEDS = (1, 2)
+
+
+def name_of(want: Want) -> str:
+    """Return the name of a thing."""
+    return want.__name__.strip("_")
+
+
+def broken_by(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Play things alone; yield of each script the thing, and the first invariant broken."""
+    for seed in _SEEDS:
+        for setup, want in ONE_BY_ONE:
+            if not names or name_of(want) in names:
+                outcome = play(
+                    one_want(want, seed=seed, setup=setup, rest_seconds=40.0, looks=True)
+                )
+                broken = outcome.breaches[0].invariant if outcome.breaches else ""
+                yield name_of(want), broken
+
+
+def main() -> None:
+    """Play, and print the first thing that broke something."""
+    found, played = ("", ""), 0
+    for thing, broken in broken_by(sys.argv[1:]):
+        played += 1
+        if broken:
+            found = broken, thing
+            break
+    sys.stdout.write(json.dumps([*found, played]) + "\n")
+
+
+if __name__ == "__main__":
+    main()
