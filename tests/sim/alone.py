@@ -1,7 +1,7 @@
 """Plays things that a pod can wait for, each alone, until an invariant is broken.
 
 ``python -m tests.sim.alone [NAME ...]`` plays the named things, or all, and prints as JSON the
-invariant, the thing and the number of scripts, with "" for nothing broken. A hunt plays every thing
+invariant, the thing, the number of scripts and the processor's seconds, with "" for nothing broken. A hunt plays every thing
 within some hundred seeds; this finds in seconds what one thing tells.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Iterator, Sequence
 
 from moorage.sim.course import play
@@ -38,13 +39,13 @@ def broken_by(names: Sequence[str]) -> Iterator[tuple[str, str]]:
 
 def main() -> None:
     """Play, and print the first thing that broke something."""
-    found, played = ("", ""), 0
+    found, played, began = ("", ""), 0, time.process_time()
     for thing, broken in broken_by(sys.argv[1:]):
         played += 1
         if broken:
             found = broken, thing
             break
-    sys.stdout.write(json.dumps([*found, played]) + "\n")
+    sys.stdout.write(json.dumps([*found, played, time.process_time() - began]) + "\n")
 
 
 if __name__ == "__main__":

@@ -111,7 +111,6 @@ def play_alone(each: Planted, copy: Path) -> Result:
     """Play things alone in a copy of the source that has a mistake, until one tells it."""
     names = [each.thing] if each.thing else []
     with planted(each, copy):
-        began = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "tests.sim.alone", *names],
             env={**os.environ, "PYTHONPATH": str(copy)},
@@ -120,11 +119,10 @@ def play_alone(each: Planted, copy: Path) -> Result:
             text=True,
             check=False,
         )
-        took = time.monotonic() - began
     if not done.stdout:
-        return Result(f"ends: {done.stderr.strip().splitlines()[-1][:60]}", 0, took)
-    invariant, thing, scripts = json.loads(done.stdout)
-    return Result(invariant, scripts, took, thing)
+        return Result(f"ends: {done.stderr.strip().splitlines()[-1][:60]}", 0, 0.0)
+    invariant, thing, scripts, seconds = json.loads(done.stdout)
+    return Result(invariant, scripts, seconds, thing)
 
 
 def _say(line: str) -> None:
@@ -147,7 +145,8 @@ def table(results: Mapping[str, Sequence[Any]]) -> str:
             "broken invariant. The seconds include the start of Python.",
             "",
             "Where a thing is named, things that a pod can wait for were played alone instead",
-            "of a hunt, and the count is of scripts. A mistake may name the thing to be played.",
+            "of a hunt. The counts are of scripts, and of the processor's seconds without the start",
+            "of Python. A mistake may name the thing to be played.",
             f"A hunt comes to each thing in {turn} seeds, and plays a variation of an older",
             "script instead every second time.",
             "",

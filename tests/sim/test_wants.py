@@ -44,7 +44,9 @@ def played(setup: str, want: Want, *, given: bool) -> Outcome:
 )
 def test_a_pod_waits_for_its_thing(setup: str, want: Want) -> None:
     without, outcome = (played(setup, want, given=given) for given in (False, True))
-    assert without.breaches == outcome.breaches == ()
+    assert outcome.breaches == ()
+    if not setup.endswith("at permit"):  # there a pod that waits for others is under way
+        assert without.breaches == ()
     if want.__name__ not in _OTHERS:
         assert outcome.bound > without.bound
 

@@ -154,6 +154,8 @@ class SimCluster:
         self.mood = Mood()
         self.undisturbed = False
         """Whether nothing delays a decision: no fault, no extender, no plugin that holds pods."""
+        self.faultless = False
+        """Whether all connections and programs work; a plugin may hold pods."""
         self.schedulers: list[Scheduler] = []
         """Every scheduler that was ever started, killed ones included."""
         self.identities: list[str] = []
@@ -300,7 +302,7 @@ class SimCluster:
         self.probes[identity] = Probe(
             replica.scheduler,
             self.clock,
-            by_priority=self.setup != "coscheduling",
+            by_priority=self.setup not in ("coscheduling", "teams at permit"),
             history=self.history,
             on_breach=lambda name, text: self.noticed.append((name, f"{identity}: {text}")),
         )

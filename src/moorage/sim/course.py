@@ -44,6 +44,9 @@ _BY_USERS = acts.Create | acts.Delete | acts.Patch | acts.Bind | acts.Join | act
 # The set-ups in which a decision is carried out at once.
 _PROMPT = frozenset({"default", "coscheduling", "quotas"})
 
+# The set-ups with plugins that hold pods, and do nothing wrong.
+_HOLDING = frozenset({"errand", "gangs at permit", "teams at permit"})
+
 # The set-ups with something that misbehaves.
 _MOODY = frozenset({"mischief", "extender", "extenders"})
 
@@ -128,6 +131,7 @@ class _Course:
     async def run(self) -> Outcome:
         script, cluster = self._script, self._cluster
         cluster.undisturbed = self._undisturbed
+        cluster.faultless = self._faultless
         with watched_log(cluster.failures.append):
             asyncio.get_running_loop().set_exception_handler(self._unheard)
             try:
@@ -169,8 +173,13 @@ class _Course:
     @property
     def _undisturbed(self) -> bool:
         """Whether nothing of this script delays, breaks or misbehaves."""
+        return self._faultless and self._script.setup in _PROMPT
+
+    @property
+    def _faultless(self) -> bool:
+        """Whether all connections and programs of this script work, but for plugins that wait."""
         calm = all(isinstance(act, _BY_USERS) for act in self._script.acts)
-        return calm and self._script.setup in _PROMPT
+        return calm and self._script.setup in _PROMPT | _HOLDING
 
     @property
     def _moody(self) -> bool:
@@ -255,6 +264,7 @@ class _Course:
             history=cluster.history,
             horizon_ns=self._horizon_ns(write.by),
             undisturbed=self._undisturbed,
+            faultless=self._faultless,
         )
         self._bound += seen.binds
         group = group_of(seen.pod) if seen.binds else ""

@@ -16,13 +16,16 @@ from moorage.base import aio
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
-from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable
+from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.plugins.pod_hints import own_update_hint
 from moorage.snapshot.pod_info import PodInfo
 
 LABEL = "errand"
 BREAKS = "errand-breaks"
 """Label of a pod whose first errand ends by an error."""
+
+CALLED, CALLS = "errand-called", "errand-calls"
+"""Labels of pods that go once a pod with the same value of the second label is placed."""
 
 SECONDS = 2.0
 """Time for which the answer is under way, seconds."""
@@ -40,6 +43,9 @@ class Errand:
     def __init__(self, args: object, handle: Handle) -> None:
         del args
         self._snapshot = handle.snapshot
+        self._effects = handle.effects
+        self._called: dict[str, dict[str, Pod]] = {}
+        # The pods that wait to be called, by the value of their label and by uid.
         self._broke: dict[str, None] = {}
         # The uids of the pods whose errand broke once.
 
@@ -53,6 +59,10 @@ class Errand:
         Else hold it until the refusal comes.
         """
         del state
+        called = pod.pod.metadata.labels.get(CALLED)
+        if called is not None and not self._is_called(called):
+            self._called.setdefault(called, {})[pod.uid] = pod.pod
+            return unschedulable("nobody has called"), 0.0
         if any(each.key == LABEL for each in pod.pod.spec.tolerations):
             return SUCCESS, 0.0
         wanted = pod.pod.metadata.labels.get(LABEL)
@@ -62,13 +72,21 @@ class Errand:
         return Status(Code.WAIT, ("the errand takes its time",)), SECONDS
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Break once, after a while, for a pod with the label `BREAKS`."""
+        """Call the pods that wait for this one; break once for a pod with the label `BREAKS`."""
         del state, node_name
+        calls = pod.pod.metadata.labels.get(CALLS)
+        if calls is not None:
+            self._effects.activate(self._called.pop(calls, {}).values())
         if BREAKS not in pod.pod.metadata.labels or pod.uid in self._broke:
             return SUCCESS
         self._broke[pod.uid] = None
         await aio.sleep(SECONDS)
         return error("the errand broke")
+
+    def _is_called(self, name: str) -> bool:
+        rows = range(self._snapshot.num_nodes)
+        pods = (each.pod for row in rows for each in self._snapshot.pods(row))
+        return any(pod.metadata.labels.get(CALLS) == name for pod in pods)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register new labels of nodes, of which the pod's own helps, and its new tolerations."""

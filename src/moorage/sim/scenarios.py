@@ -60,6 +60,8 @@ ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
 ONE_BY_ONE: tuple[tuple[str, Want], ...] = (
     *(("default", want) for want in (*ALL_WANTS["default"], *ALONE)),
     *(("coscheduling", want) for want in TEAM_WANTS),
+    *(("gangs at permit", want) for want in GROUP_WANTS),
+    *(("teams at permit", want) for want in TEAM_WANTS),
     *(("errand", want) for want in _ALL_ERRANDS),
     *(("quotas", want) for want in QUOTA_WANTS),
     *RELOADS,

@@ -12,7 +12,7 @@ import msgspec
 from moorage.base.errors import UsageError
 from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, feature_gates
 from moorage.config.load import parse_config
-from moorage.config.own import LoadedConfiguration
+from moorage.config.own import LoadedConfiguration, OwnProfile
 
 _GROUPS: Final = {GENERIC_WORKLOAD: True, GANG_SCHEDULING: True}
 _KUBERNETES: Final = """
@@ -89,9 +89,15 @@ SETUPS: Final[Mapping[str, str]] = MappingProxyType(
         "extender": _EXTENDER,
         "extenders": _EXTENDERS,
         "scores": _SCORES,
+        "gangs at permit": "",
+        "teams at permit": _COSCHEDULING,
     }
 )
 """The text that each set-up adds to the default configuration, as in a configuration file."""
+
+
+_AT_PERMIT: Final = OwnProfile(scheduler_name="default-scheduler", group_mode="permit")
+"""The members of a group are placed one by one, and wait for each other at Permit."""
 
 
 @cache
@@ -106,7 +112,10 @@ def configuration(setup: str) -> LoadedConfiguration:
     if setup not in SETUPS:
         raise UsageError(f"no set-up {setup!r}; there are {', '.join(SETUPS)}")
     loaded = parse_config(_KUBERNETES + SETUPS[setup], source=f"set-up {setup}")
-    return msgspec.structs.replace(loaded, gates=feature_gates(_GROUPS))
+    own = loaded.own
+    if setup.endswith("at permit"):
+        own = msgspec.structs.replace(own, profiles=[_AT_PERMIT])
+    return msgspec.structs.replace(loaded, own=own, gates=feature_gates(_GROUPS))
 
 
 def without_extenders(loaded: LoadedConfiguration) -> LoadedConfiguration:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from moorage.api.quantity import parse_quantity
-from moorage.sim.history import Obj, name_of, node_of, nominated_of, priority_of
+from moorage.base.clock import NS_PER_SECOND
+from moorage.sim.history import Obj, group_of, name_of, node_of, nominated_of, priority_of
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.seen import LONG_AGO_NS, Seen, is_leaving
 
@@ -105,6 +106,23 @@ def _lesser_promise(seen: Seen) -> Iterable[str]:
             and seen.settled(claimed_ns)
         ):
             yield f"{name_of(other)} claimed {node}, which is still promised to {name_of(pod)}"
+
+
+def _announced(seen: Seen) -> Iterable[str]:
+    """Look for a pod that was held for long, and whose status did not tell its node meanwhile."""
+    now, before = seen.write.now or {}, seen.write.before or {}
+    popped_ns = seen.history.popped_ns.get(now.get("metadata", {}).get("uid", ""))
+    if not seen.faultless or popped_ns is None or node_of(now) or group_of(now):
+        return
+    held_ns = seen.write.at_ns - popped_ns
+    turned_away = _unscheduled(now) and _unscheduled(now) != _unscheduled(before)
+    if turned_away and held_ns > NS_PER_SECOND and not nominated_of(before):
+        yield f"{name_of(now)} was held for {held_ns / NS_PER_SECOND:.1f} s and did not say where"
+
+
+def _unscheduled(pod: Obj) -> list[Obj]:
+    conditions = pod.get("status", {}).get("conditions") or ()
+    return [each for each in conditions if each["type"] == "PodScheduled"]
 
 
 def _asked_resources(pod: Obj) -> set[str]:
@@ -275,6 +293,12 @@ REPORTED: tuple[Invariant[Seen], ...] = (
         "A node that a pod claims is promised no more to less important pods.",
         "a lower pod stays nominated, and keeps its room from others",
         _lesser_promise,
+    ),
+    Invariant(
+        "announced",
+        "The status of a pod that is held after its decision tells the node.",
+        "an autoscaler takes the room of a pod that is on its way (KEP-5278)",
+        _announced,
     ),
 )
 """Rules about what a scheduler writes of a pod that waits."""

@@ -33,12 +33,15 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         Age from which the writer must have seen what others wrote, nanoseconds.
     undisturbed
         Whether nothing delays, breaks or misbehaves.
+    faultless
+        Whether all connections and programs work; a plugin may hold pods.
     """
 
     write: Write
     history: History
     horizon_ns: int
     undisturbed: bool = False
+    faultless: bool = False
 
     @property
     def pod(self) -> Obj:

@@ -11,13 +11,14 @@ from moorage.api.resources import (
     EVENTS,
     LEASES,
     POD_GROUPS,
+    RESOURCE_CLAIMS,
     RESOURCES,
 )
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.sim.cluster import SimCluster
-from moorage.sim.errand import GATED
+from moorage.sim.errand import CALLED, GATED
 from moorage.sim.errand import LABEL as ERRAND
 from moorage.sim.history import (
     Obj,
@@ -209,7 +210,7 @@ def _alone(pod: Obj) -> bool:
         spec.get("schedulingGates")
         or spec.get("schedulingGroup")
         or spec.get("resourceClaims")
-        or any("pod-group" in key or key in (ERRAND, GATED) for key in labels)
+        or any("pod-group" in key or key in (ERRAND, GATED, CALLED) for key in labels)
         or pod["metadata"]["namespace"] != "default"
     )
 
@@ -223,6 +224,17 @@ def _promises(cluster: SimCluster) -> Iterable[str]:
             if nominated_of(pod) != node and not _unreported(cluster, pod):
                 told = nominated_of(pod) or "no node"
                 yield f"{name_of(pod)} is promised {told}, and {node or 'none'} is kept for it"
+
+
+def _reserved_in_vain(cluster: SimCluster) -> Iterable[str]:
+    """Look for claims that are reserved for a pod that waits; a fault may leave a reservation."""
+    if not cluster.faultless:
+        return
+    names = {pod["metadata"]["uid"]: name_of(pod) for pod in waiting(cluster)}
+    for (_, name), claim in cluster.history.objects(RESOURCE_CLAIMS.qualified).items():
+        for user in claim.get("status", {}).get("reservedFor") or ():
+            if user["uid"] in names:
+                yield f"claim {name} is reserved for {names[user['uid']]}, which waits"
 
 
 def _gang_says(cluster: SimCluster) -> Iterable[str]:
@@ -289,6 +301,12 @@ WAITING: tuple[Invariant[SimCluster], ...] = (
         "The leader keeps the nodes that the statuses of pods promise.",
         "a promise that was taken back comes to life with the next leader",
         _promises,
+    ),
+    Invariant(
+        "reserved-in-vain",
+        "No claim is reserved for a pod that waits.",
+        "a claim that nobody uses cannot be taken back",
+        _reserved_in_vain,
     ),
     Invariant(
         "gang-says", "A gang that waits says why.", "nobody can tell what is missing", _gang_says

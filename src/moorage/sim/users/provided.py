@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.sim.errand import LABEL
+from moorage.sim.errand import BREAKS, LABEL
 from moorage.sim.users.plot import ZONE, Maker, Plot
 from moorage.sim.users.stored import (
     DRIVER,
@@ -223,7 +223,22 @@ def _device_held_in_vain(plot: Plot, tag: str) -> Maker:
     return gift
 
 
-PROVIDED_ERRANDS: tuple[Want, ...] = (_device_held_in_vain,)
+def _claim_reserved_in_vain(plot: Plot, tag: str) -> Maker:
+    """Let a binding break after its claim was reserved, and another pod have the room since."""
+    node = own_node(plot, tag)
+    plot.create(device_class(tag))
+    plot.create(device_slice(tag, node))
+    plot.create(resource_claim(tag, f"{tag}-c"))
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-h", labels={BREAKS: tag}, **claiming(f"{tag}-c", cpu="1500m"))
+        later.now += 0.7
+        own_pod(later, tag, priorityClassName="polite")
+
+    return gift
+
+
+PROVIDED_ERRANDS: tuple[Want, ...] = (_device_held_in_vain, _claim_reserved_in_vain)
 """The devices that go free when the plugin Errand turns a pod away."""
 
 PROVIDED: tuple[Want, ...] = (

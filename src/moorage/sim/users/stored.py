@@ -228,9 +228,9 @@ def resource_claim(tag: str, name: str) -> Manifest:
     }
 
 
-def claiming(name: str) -> dict[str, Any]:
+def claiming(name: str, cpu: str = "100m") -> dict[str, Any]:
     """Return the fields of a pod that has a claim of devices."""
-    return {"cpu": "100m", "resourceClaims": [{"name": "one", "resourceClaimName": name}]}
+    return {"cpu": cpu, "resourceClaims": [{"name": "one", "resourceClaimName": name}]}
 
 
 def _lacks(plot: Plot, tag: str, part: int) -> Maker:

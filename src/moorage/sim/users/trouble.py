@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.sim import acts
-from moorage.sim.errand import BREAKS, GATED, LABEL
+from moorage.sim.errand import BREAKS, CALLED, CALLS, GATED, LABEL
 from moorage.sim.faults import WireFault
 from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want, own_node, own_pod, stops_within
@@ -85,6 +85,18 @@ def _relabelled_on_errand(plot: Plot, tag: str) -> Maker:
     plot.patch("Pod", pod, _relabelled(tag))
     plot.now += 3.0
     return lambda later: later.patch("Node", node, _relabelled(tag), namespace="")
+
+
+def _called_by_another(plot: Plot, tag: str) -> Maker:
+    """Let two pods wait for a third one, whose plugin has them tried."""
+    own_node(plot, tag)
+    for number in range(2):
+        own_pod(plot, tag, f"{tag}-{number}", cpu="100m", labels={CALLED: tag})
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-calls", cpu="100m", labels={CALLS: tag})
+
+    return gift
 
 
 def _tolerates_in_backoff(plot: Plot, tag: str) -> Maker:
@@ -301,6 +313,7 @@ ERRANDS: tuple[Want, ...] = (
     _errand_refused,
     _changed_on_errand,
     _relabelled_on_errand,
+    _called_by_another,
     _tolerates_in_backoff,
 )
 """The ways that fail late by the plugin Errand."""
