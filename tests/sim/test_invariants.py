@@ -116,6 +116,17 @@ def report(pod: Manifest, *, claimed_by: Manifest, claimed_ns: int, node: str = 
     return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, undisturbed=True)
 
 
+def refusal(promised: str, *, held: float = 2.0) -> Seen:
+    """Return the report about a pod that a plugin held, with the node that its status told."""
+    before, now = a_pod("p"), a_pod("p")
+    before["status"] = {"nominatedNodeName": promised}
+    now["status"] = {"conditions": [{"type": "PodScheduled", "status": "False"}]}
+    past = history(now)
+    past.popped_ns["p"] = LATER - round(held * NS_PER_SECOND)
+    write = by_scheduler("/status", before, now)
+    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, faultless=True)
+
+
 def of_default(name: str, **fields: Any) -> Manifest:
     return {"metadata": {"name": name, "namespace": "default"}, **fields}
 
@@ -276,6 +287,7 @@ BROKEN = {
     ),
     "victim-told": eviction(a_pod("v", "n1"), history(a_pod("p", priority=5)), told=False),
     "victim-placed": eviction(a_pod("v"), history(a_pod("p", priority=5))),
+    "announced": refusal(""),
     "lesser-promise": report(
         a_pod("p"), claimed_by=a_pod("q", priority=5), claimed_ns=LATER - 9 * NS_PER_SECOND
     ),
@@ -439,6 +451,8 @@ ALLOWED = {
         claimed_ns=LATER - 9 * NS_PER_SECOND,
         node="n2",
     ),
+    "a node that was told": refusal("n1"),
+    "a refusal at once": refusal("", held=0.5),
     "a node by its name": binding(a_pod("p", "n1", affinity=named("n1")), history()),
 }
 
@@ -533,6 +547,42 @@ def test_events_tell_of_bindings_and_evictions(
     (rule,) = [each for each in AT_REST if each.name == "events"]
     cluster: Any = SimpleNamespace(history=past, undisturbed=undisturbed)
     assert len(list(rule.broken(cluster))) == missing
+
+
+@pytest.mark.parametrize(
+    ("told", "kept", "broken"), [("n1", "n1", 0), ("", None, 0), ("n1", None, 1), ("", "n1", 1)]
+)
+def test_a_leader_keeps_the_nodes_that_statuses_promise(
+    told: str, kept: str | None, broken: int
+) -> None:
+    waits = a_pod("p")
+    waits["status"] = {"nominatedNodeName": told}
+    nominator = SimpleNamespace(node_of={"p": kept}.get)
+    core = SimpleNamespace(queue=SimpleNamespace(nominator=nominator))
+    leader = SimpleNamespace(leading=True, scheduler=SimpleNamespace(core=core))
+    cluster: Any = SimpleNamespace(history=history(waits), replicas={"scheduler-0": leader})
+    (rule,) = [each for each in WAITING if each.name == "promises"]
+    assert len(list(rule.broken(cluster))) == broken
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_gang_that_waits_says_why(told: bool) -> None:
+    past = history(a_pod("p", schedulingGroup={"podGroupName": "g"}))
+    past.popped_ns["p"] = 1
+    status = {"conditions": [{"type": "PodGroupScheduled", "status": "False"}]} if told else {}
+    stored(past, "podgroups.scheduling.k8s.io", of_default("g", status=status))
+    cluster: Any = SimpleNamespace(history=past, undisturbed=True)
+    (rule,) = [each for each in WAITING if each.name == "gang-says"]
+    assert bool(list(rule.broken(cluster))) != told
+
+
+@pytest.mark.parametrize(("node", "broken"), [("", 1), ("n1", 0)])
+def test_no_claim_is_reserved_for_a_pod_that_waits(node: str, broken: int) -> None:
+    past = with_claims(c=["p"])
+    past.pods["p"] = a_pod("p", node)
+    cluster: Any = SimpleNamespace(history=past, faultless=True)
+    (rule,) = [each for each in WAITING if each.name == "reserved-in-vain"]
+    assert len(list(rule.broken(cluster))) == broken
 
 
 def test_room_that_is_kept_for_a_pod_held_back_since_proves_no_lost_wakeup() -> None:
