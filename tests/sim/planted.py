@@ -36,7 +36,10 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 
 class Planted(NamedTuple):
-    """One mistake: a place in the source, what stands there, and what is put there instead."""
+    """One mistake: a place in the source, what stands there, and what is put there instead.
+
+    One that was not found says what it needs, or why nothing that can be observed is wrong.
+    """
 
     name: str
     origin: str
@@ -44,6 +47,7 @@ class Planted(NamedTuple):
     old: str
     new: str
     needs: str = ""
+    equal: str = ""
     thing: str = ""
 
 
@@ -135,6 +139,7 @@ def table(results: Mapping[str, Sequence[Any]]) -> str:
     known = {name: Result(*found) for name, found in results.items()}
     rows = [_row(each, known.get(each.name)) for each in PLANTED]
     found = sum(bool(each.invariant) for each in known.values())
+    equal = sum(bool(each.equal) for each in PLANTED)
     turn = 2 * len(few_in_turn(0, SCENARIOS["few"].wants))
     return "\n".join(
         [
@@ -150,7 +155,8 @@ def table(results: Mapping[str, Sequence[Any]]) -> str:
             f"A hunt comes to each thing in {turn} seeds, and plays a variation of an older",
             "script instead every second time.",
             "",
-            f"{found} of {len(PLANTED)} were found.",
+            f"{found} of {len(PLANTED)} were found. Of the others, {equal} change nothing that can",
+            f"be observed: {found} of {len(PLANTED) - equal} that do.",
             "",
             "| Mistake | Source | Told by | Seeds | Seconds |",
             "|---|---|---|---:|---:|",
@@ -161,9 +167,16 @@ def table(results: Mapping[str, Sequence[Any]]) -> str:
 
 
 def _row(each: Planted, found: Result | None) -> str:
+    if found is None and each.equal:
+        found = Result("", 0, 0.0)
     if found is None:
         return f"| {each.name} | {each.origin} | not looked for yet | | |"
-    told = found.invariant or f"not found{each.needs and f'; {each.needs}'}"
+    if found.invariant:
+        told = found.invariant
+    elif each.equal:
+        told = f"nothing to find: {each.equal}"
+    else:
+        told = f"not found{each.needs and f'; {each.needs}'}"
     if found.thing:
         told += f", by the thing {found.thing}"
     return f"| {each.name} | {each.origin} | {told} | {found.seeds} | {found.seconds:.0f} |"

@@ -149,6 +149,9 @@ def _nothing_under_way(cluster: SimCluster) -> Iterable[str]:
                 f"in flight {pending.in_flight}, active {len(pending.active)}, "
                 f"bindings {scheduler.bindings}"
             )
+        for each in pending.gated:
+            if any("waiting for the preemption" in reason for reason in each.gating_reasons):
+                yield f"{each.pod.full_name} is held for evictions, and none is under way"
         if assumed := core.cache.dump().assumed:
             yield f"assumed pods are left: {sorted(assumed)}"
 
@@ -240,7 +243,7 @@ AT_END: tuple[Invariant[SimCluster], ...] = (
     ),
     Invariant(
         "under-way",
-        "No attempt, binding or assumed pod is left.",
+        "No attempt, binding, eviction or assumed pod is left.",
         "an assumed pod holds room for ever (kubernetes#106361)",
         _nothing_under_way,
     ),

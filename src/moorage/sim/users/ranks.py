@@ -42,7 +42,9 @@ def _equal_keeps_port(plot: Plot, tag: str) -> Maker:
 def _second_choice(plot: Plot, tag: str) -> Maker:
     """Let a node with a lesser pod come while the victims of a preemptor are ending."""
     own_node(plot, tag)
-    holder_pod(plot, tag, priorityClassName="low", **stops_within(25))
+    for number in range(2):  # fewer victims are better, and the second node has one
+        slow = stops_within(25)
+        own_pod(plot, tag, f"{tag}-h{number}", cpu="800m", priorityClassName="low", **slow)
     plot.now += 2.0
     own_pod(plot, tag, priorityClassName="top")
     fields = {"priorityClassName": "low", "node_name": f"{tag}-n2", "schedulerName": "other"}
@@ -163,11 +165,15 @@ def _promised_to_equal(plot: Plot, tag: str) -> Maker:
 
 def _promised_to_two(plot: Plot, tag: str) -> Maker:
     """Promise the room to the pod that waits for it, too, which is less important."""
-    first = _promised(plot, tag)
+    own_node(plot, tag)
+    small = holder_pod(plot, tag, cpu="100m")
+    first = _promised(plot, tag, node_made=True, priorityClassName="low")
     plot.now += 1.0
     status = {"status": {"nominatedNodeName": f"{tag}-n"}}
     plot.patch("Pod", f"{tag}-p", status, subresource="status")
-    plot.now += 2.0
+    plot.now += 1.0
+    plot.delete("Pod", small)  # which has the pod tried
+    plot.now += 3.0
     return lambda later: later.delete("Pod", first)
 
 

@@ -163,14 +163,26 @@ def _deaf_binding(plot: Plot, tag: str) -> Maker:
     return gift
 
 
-def _deaf_for_long(plot: Plot, tag: str) -> Maker:
-    """Bind pods while the watch says nothing more, until their bindings are looked up."""
+def _refused_again_and_again(plot: Plot, tag: str) -> Maker:
+    """Let the binding of a pod fail by errors of the server, one after another."""
     own_node(plot, tag)
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("watch-silent", 0.3), seconds=2.0)
-        for each in ("", "-other", "-third"):
-            own_pod(later, tag, f"{tag}{each}", cpu="100m")
+        _disturb(later, ("error-500", 1.0), seconds=6.0)
+        own_pod(later, tag)
+
+    return gift
+
+
+def _deaf_for_long(plot: Plot, tag: str) -> Maker:
+    """Let the watch say nothing more since a pod was told, until its binding is looked up."""
+    own_node(plot, tag)
+
+    def gift(later: Plot) -> None:
+        began = later.now
+        own_pod(later, tag, cpu="100m")
+        later.now = began + later.rng.uniform(0.003, 0.007)
+        _disturb(later, ("watch-silent", 1.0), seconds=1.0)
         later.now += 60.0
 
     return gift
@@ -301,6 +313,7 @@ TROUBLE: tuple[Want, ...] = (
     _victim_at_once,
     _deaf_binding,
     _deaf_for_long,
+    _refused_again_and_again,
     _binding_in_vain,
     _nominated_in_turn,
     _slow_reports,
