@@ -17,6 +17,11 @@ from tests.sim.one_want import one_want
 # Wants that show something else; there the gift places no further pod.
 _OTHERS = {
     "_victim",
+    "_victim_with_port",
+    "_victim_rival",
+    "_unprotected_victim",
+    "_second_choice",
+    "_promise_in_vain",
     "_nominated_goes",
     "_cordon_goes_alone",
     "_polite_pod_waits",

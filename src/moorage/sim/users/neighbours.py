@@ -52,6 +52,17 @@ def _rival_moves_away(plot: Plot, tag: str) -> Maker:
     )
 
 
+def _choosy_moves_in(plot: Plot, tag: str) -> Maker:
+    """Let the node of a pod that keeps others away come into the zone, before the pod comes."""
+    own_node(plot, tag)
+    far = own_node(plot, f"{tag}-far")
+    holder = holder_pod(plot, f"{tag}-far", cpu="100m", affinity=apart(tag, ZONE))
+    plot.patch("Node", far, {"metadata": {"labels": {ZONE: tag}}}, namespace="")
+    plot.now += 3.0
+    own_pod(plot, tag, cpu="100m", labels={"app": tag})
+    return lambda later: later.delete("Pod", holder)
+
+
 def _rival_relabelled(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="100m", labels={"app": tag})
@@ -178,6 +189,7 @@ def _forced(plot: Plot, tag: str, node: str) -> None:
 NEIGHBOURS: tuple[Want, ...] = (
     _rival_goes,
     _choosy_goes,
+    _choosy_moves_in,
     _rival_relabelled,
     _rival_moves_away,
     _friend_comes,

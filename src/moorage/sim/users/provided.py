@@ -217,7 +217,8 @@ def _device_held_in_vain(plot: Plot, tag: str) -> Maker:
 
     def gift(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-h", labels={LABEL: tag}, **claiming(f"{tag}-a"))
-        later.now += 3.0
+        later.now += 2.7
+        later.delete("Pod", f"{tag}-h")
         own_pod(later, tag, **claiming(f"{tag}-b"))
 
     return gift

@@ -189,6 +189,16 @@ def _minimum_comes(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _bound_is_reached(plot: Plot, tag: str) -> Maker:
+    """Wait for a pod of the namespace to go, where less is allowed than guaranteed."""
+    own_node(plot, tag)
+    fields = _alone(plot, tag, "4", "1")
+    own_pod(plot, tag, f"{tag}-h", **fields)
+    plot.now += 1.0
+    own_pod(plot, tag, **fields)
+    return lambda later: later.delete("Pod", f"{tag}-h", namespace=tag)
+
+
 def _bound_goes(plot: Plot, tag: str) -> Maker:
     """Let the quota itself be deleted."""
     own_node(plot, tag)
@@ -204,5 +214,11 @@ def _bound_goes(plot: Plot, tag: str) -> Maker:
     )
 
 
-QUOTA_WANTS: tuple[Want, ...] = (_bound_is_raised, _bound_goes, _namesake_goes, _minimum_comes)
+QUOTA_WANTS: tuple[Want, ...] = (
+    _bound_is_raised,
+    _bound_is_reached,
+    _bound_goes,
+    _namesake_goes,
+    _minimum_comes,
+)
 """The things of quotas that a pod can wait for."""

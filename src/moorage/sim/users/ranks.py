@@ -39,12 +39,49 @@ def _equal_keeps_port(plot: Plot, tag: str) -> Maker:
     return lambda later: later.delete("Pod", holder)
 
 
+def _victim_rival(plot: Plot, tag: str) -> Maker:
+    """Let one of two lesser pods make room: the one that the preemptor keeps away from."""
+    own_node(plot, tag)
+    fields: dict[str, Any] = {"cpu": "100m", "priorityClassName": "low"}
+    holder_pod(plot, tag, labels={"app": tag}, **fields)
+    own_pod(plot, tag, f"{tag}-other", **fields)
+    plot.now += 1.0
+    own_pod(plot, tag, cpu="100m", priorityClassName="high", affinity=apart(tag))
+    return lambda later: None
+
+
+def _equal_rival(plot: Plot, tag: str) -> Maker:
+    """Let a pod keep away from one that is as important, beside a lesser one."""
+    own_node(plot, tag)
+    fields: dict[str, Any] = {"cpu": "100m", "priorityClassName": "high"}
+    holder = holder_pod(plot, tag, labels={"app": tag}, **fields)
+    own_pod(plot, tag, f"{tag}-low", cpu="100m", priorityClassName="low")
+    plot.now += 1.0
+    own_pod(plot, tag, affinity=apart(tag), **fields)
+    return lambda later: later.delete("Pod", holder)
+
+
+def _promise_in_vain(plot: Plot, tag: str) -> Maker:
+    """Let a node turn away the preemptor to which it was promised."""
+    node = own_node(plot, tag)
+    small = holder_pod(plot, tag, cpu="100m", priorityClassName="top")
+    own_pod(plot, tag, f"{tag}-low", priorityClassName="low", **stops_within(25))
+    plot.now += 2.0
+    own_pod(plot, tag, priorityClassName="top")
+    plot.now += 1.0
+    taints = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+    plot.patch("Node", node, {"spec": {"taints": taints}}, namespace="")
+    plot.now += 1.0
+    return lambda later: later.delete("Pod", small)  # which has the preemptor tried
+
+
 def _second_choice(plot: Plot, tag: str) -> Maker:
     """Let a node with a lesser pod come while the victims of a preemptor are ending."""
     own_node(plot, tag)
     for number in range(2):  # fewer victims are better, and the second node has one
         slow = stops_within(25)
         own_pod(plot, tag, f"{tag}-h{number}", cpu="800m", priorityClassName="low", **slow)
+    small = own_pod(plot, tag, f"{tag}-small", cpu="100m", priorityClassName="top")
     plot.now += 2.0
     own_pod(plot, tag, priorityClassName="top")
     fields = {"priorityClassName": "low", "node_name": f"{tag}-n2", "schedulerName": "other"}
@@ -54,6 +91,8 @@ def _second_choice(plot: Plot, tag: str) -> Maker:
         later.now += 3.0
         node = node_manifest(f"{tag}-n2", cpu="2", labels={"want": tag})
         later.made.append(acts.Join(at=later.now, node=node))
+        later.now += 3.0
+        later.delete("Pod", small)  # which has the preemptor tried
 
     return gift
 
@@ -198,20 +237,19 @@ def _unprotected_victim(plot: Plot, tag: str) -> Maker:
 
 
 def _replica_may_preempt(plot: Plot, tag: str) -> Maker:
-    """Let a second pod evict others where the first one of its kind could not."""
+    """Let a second pod evict others where the first one of its kind could not, a moment before."""
     node = own_node(plot, tag)
     by_other: dict[str, Any] = {"node_name": node, "schedulerName": "other"}
-    own_pod(plot, tag, f"{tag}-top", priorityClassName="top", **by_other)
-    plot.now += 1.0
-    first = own_pod(plot, tag, f"{tag}-first", priorityClassName="high")
-    plot.now += 3.0
-    plot.delete("Pod", first)
-    plot.now += 2.0
-    plot.delete("Pod", f"{tag}-top")
-    own_pod(plot, tag, f"{tag}-low", priorityClassName="low", **by_other)
-    plot.now += 3.0
 
     def gift(later: Plot) -> None:
+        fields = {**by_other, "terminationGracePeriodSeconds": 0}
+        own_pod(later, tag, f"{tag}-top", priorityClassName="top", **fields)
+        first = own_pod(later, tag, f"{tag}-first", priorityClassName="high")
+        later.delete("Pod", first)
+        later.now += 0.1
+        later.delete("Pod", f"{tag}-top")
+        later.now += 0.1
+        own_pod(later, tag, f"{tag}-low", priorityClassName="low", **by_other)
         own_pod(later, tag, priorityClassName="high")
 
     return gift
@@ -247,6 +285,9 @@ RANKS: tuple[Want, ...] = (
     _victim,
     _victim_with_port,
     _equal_keeps_port,
+    _victim_rival,
+    _equal_rival,
+    _promise_in_vain,
     _second_choice,
     _nominated_goes,
     _claimed_by_another,
