@@ -376,7 +376,14 @@ async def test_a_write_overtakes_a_status_that_has_no_answer() -> None:
 
 @pytest.mark.parametrize(
     ("answers", "failed"),
-    [([200], False), ([500], True), ([200, 500], True), ([None], True), ([404], True)],
+    [
+        ([200], False),
+        ([500], True),
+        ([200, 500], True),
+        ([500, 200], False),
+        ([None], True),
+        ([404], True),
+    ],
 )
 async def test_a_status_that_may_not_be_written_is_noted(
     answers: list[int | None], failed: bool
@@ -397,10 +404,12 @@ async def test_a_status_that_may_not_be_written_is_noted(
         async def close(self) -> None:
             """Do nothing."""
 
-    calls = InTurn(Faulty(), list[str]().append, past.reused, past.note_unreported)
+    calls = InTurn(Faulty(), list[str]().append, past.reused, past.note_report)
     for _ in answers:
         with contextlib.suppress(TransportError):
-            await calls.request(Call("PATCH", "/api/v1/namespaces/default/pods/p/status"))
+            body = b'{"status": {"conditions": []}}'
+            path = "/api/v1/namespaces/default/pods/p/status"
+            await calls.request(Call("PATCH", path, body=body))
     assert ("default/p" in past.unreported_ns) == failed
 
 
@@ -562,6 +571,17 @@ def test_a_leader_keeps_the_nodes_that_statuses_promise(
     leader = SimpleNamespace(leading=True, scheduler=SimpleNamespace(core=core))
     cluster: Any = SimpleNamespace(history=history(waits), replicas={"scheduler-0": leader})
     (rule,) = [each for each in WAITING if each.name == "promises"]
+    assert len(list(rule.broken(cluster))) == broken
+
+
+@pytest.mark.parametrize(("cpu", "broken"), [("1", 0), ("3", 1)])
+def test_no_pod_keeps_the_promise_of_a_node_that_is_too_small(cpu: str, broken: int) -> None:
+    waits = a_pod("p", cpu=cpu)
+    waits["status"] = {"nominatedNodeName": "n1"}
+    past = history(waits)
+    past.popped_ns["p"] = LATER
+    cluster: Any = SimpleNamespace(history=past, undisturbed=True)
+    (rule,) = [each for each in WAITING if each.name == "promised-in-vain"]
     assert len(list(rule.broken(cluster))) == broken
 
 

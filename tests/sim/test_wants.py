@@ -21,6 +21,8 @@ _OTHERS = {
     "_victim_rival",
     "_unprotected_victim",
     "_second_choice",
+    "_gang_in_vain",
+    "_deleted_on_its_way",
     "_promise_in_vain",
     "_nominated_goes",
     "_cordon_goes_alone",

@@ -290,7 +290,7 @@ class SimCluster:
                 self._wire(identity, replica.weather, replica),
                 lambda text: self.noticed.append(("in-turn", f"{identity}: {text}")),
                 self.history.reused,
-                self.history.note_unreported,
+                self.history.note_report,
             ),
             configuration(self.setup),
             registry(self.mood),

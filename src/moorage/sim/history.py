@@ -99,6 +99,8 @@ class History:
         When a scheduler last took each pod out of its queue, by uid, nanoseconds.
     nominated_ns
         When each pod was last nominated to another node than before, by uid, nanoseconds.
+    promised_before
+        The node that was promised to each pod before the one of now, "" for none, by uid.
     left_ns
         When each pod began to end, by uid, nanoseconds.
     tried_binding
@@ -110,8 +112,8 @@ class History:
     evicted
         Uids of the pods that schedulers evicted.
     unreported_ns
-        When a scheduler last failed to write the status of a pod, by ``namespace/name``,
-        nanoseconds.
+        When a scheduler failed to write a condition of a pod, by ``namespace/name``, nanoseconds;
+        nothing where a later one was written.
     """
 
     def __init__(self, served: Served, clock: Clock) -> None:
@@ -130,6 +132,7 @@ class History:
         self.quota_changed_ns = 0
         self.popped_ns: dict[str, int] = {}
         self.nominated_ns: dict[str, int] = {}
+        self.promised_before: dict[str, str] = {}
         self.left_ns: dict[str, int] = {}
         self.tried_binding: dict[str, set[str]] = {}
         self.created_ns: dict[str, int] = {}
@@ -159,9 +162,12 @@ class History:
         """Return whether several pods have had this path in the API, one after another."""
         return self._pods_named.get(_name_in(path), 0) > 1
 
-    def note_unreported(self, path: str) -> None:
-        """Note that a status of the pod at this path was not written, or may not have been."""
-        self.unreported_ns[_name_in(path)] = self.now_ns
+    def note_report(self, path: str, written: bool) -> None:
+        """Note that a condition of the pod at this path was written, or may not have been."""
+        if written:
+            self.unreported_ns.pop(_name_in(path), None)
+        else:
+            self.unreported_ns[_name_in(path)] = self.now_ns
 
     def note_try(self, by: str, path: str) -> Obj | None:
         """Note that a binding is sent, which may fail or be lost; return its pod."""
@@ -242,6 +248,7 @@ class History:
             self.left_ns[uid] = write.at_ns
         if nominated_of(write.now or {}) not in ("", nominated_of(write.before or {})):
             self.nominated_ns[uid] = write.at_ns
+            self.promised_before[uid] = nominated_of(write.before or {})
         if write.before is None:
             self.created_ns[uid] = write.at_ns
             self._pods_named[name_of(obj)] = self._pods_named.get(name_of(obj), 0) + 1

@@ -10,7 +10,14 @@ import msgspec
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.sim.acts import Script
-from moorage.sim.users.groups import GROUP_TROUBLE, GROUP_WANTS, GROUPS, TEAM_WANTS, TEAMS
+from moorage.sim.users.groups import (
+    GANGS_IN_VAIN,
+    GROUP_TROUBLE,
+    GROUP_WANTS,
+    GROUPS,
+    TEAM_WANTS,
+    TEAMS,
+)
 from moorage.sim.users.neighbours import NEIGHBOURS
 from moorage.sim.users.newcomers import NEWCOMERS
 from moorage.sim.users.nodes import NODES
@@ -46,7 +53,15 @@ _ALL_ERRANDS = (*ERRANDS, *STORED_ERRANDS, *PROVIDED_ERRANDS)
 
 ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
     {
-        "default": (*_WAITS, *STORED, *PROVIDED, *GROUP_WANTS, *TROUBLE, *GROUP_TROUBLE),
+        "default": (
+            *_WAITS,
+            *STORED,
+            *PROVIDED,
+            *GROUP_WANTS,
+            *GANGS_IN_VAIN,
+            *TROUBLE,
+            *GROUP_TROUBLE,
+        ),
         "coscheduling": (*_WAITS, *TEAM_WANTS, *TROUBLE),
         "errand": (*_WAITS, *TROUBLE, *_ALL_ERRANDS, *_ALL_ERRANDS),
         "quotas": (*_WAITS, *QUOTA_WANTS),

@@ -9,6 +9,7 @@ from moorage.api.codec import decode_untyped
 from moorage.client.transport import Answer, Call, Transport
 
 _READS = frozenset({"GET", "HEAD"})
+_CONDITIONS = b'"conditions"'
 _REFUSED = 400  # the first status of an answer that says no
 _VOLUMES = "/api/v1/persistentvolumes/"
 
@@ -28,8 +29,9 @@ class InTurn:
     reused
         Returns whether several pods have had this path, one after another. Writes about the
         earlier ones may still be under way, because the scheduler has not heard of their end.
-    on_unreported
-        Told of the path of a pod whose status was not written, or may not have been.
+    on_report
+        Told of the path of a pod that gets a condition, and whether the condition was written;
+        after a lost answer it may have been.
     """
 
     def __init__(
@@ -37,10 +39,10 @@ class InTurn:
         inner: Transport,
         on_overtaking: Callable[[str], None],
         reused: Callable[[str], bool],
-        on_unreported: Callable[[str], None] = lambda path: None,
+        on_report: Callable[[str, bool], None] = lambda path, written: None,
     ) -> None:
         self._inner = inner
-        self._on_unreported = on_unreported
+        self._on_report = on_report
         self._on_overtaking = on_overtaking
         self._reused = reused
         self._given: dict[str, str] = {}
@@ -68,8 +70,8 @@ class InTurn:
             return answer
         finally:
             self._under_way.pop(pod, None)
-            if not written:
-                self._on_unreported(pod)
+            if _CONDITIONS in call.whole_body:
+                self._on_report(pod, written)
 
     async def _give_volume(self, call: Call) -> Answer:
         """Send the write that gives a volume to a claim; no other claim may have it meanwhile."""

@@ -10,7 +10,7 @@ from moorage.sim.invariants.attached import ATTACHED
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.on_node import ON_NODE
 from moorage.sim.invariants.quotas import GIVEN_BACK, quotas_of
-from moorage.sim.invariants.seen import Seen, is_leaving, placed
+from moorage.sim.invariants.seen import LONG_AGO_NS, Seen, is_leaving, placed
 from moorage.sim.invariants.together import TOGETHER
 
 _RULES = (*ON_NODE, *TOGETHER, *ATTACHED)
@@ -104,7 +104,11 @@ def _spared(seen: Seen) -> Iterable[str]:
         for uid, pod in history.pods.items()
         if is_leaving(pod) and uid != victim["metadata"]["uid"]
     ]
-    for name in {node_of(victim), nominated_of(higher[0])} & history.nodes.keys():
+    uid = higher[0]["metadata"]["uid"]
+    promised = {nominated_of(higher[0])}
+    if not seen.settled(history.nominated_ns.get(uid, LONG_AGO_NS)):
+        promised.add(history.promised_before[uid])  # the promise of now may be of this attempt
+    for name in sorted({node_of(victim), *promised} & history.nodes.keys()):
         lesser = [uid for uid in ending if priority_of(history.pods[uid]) < priority_of(higher[0])]
         there = {**history.pods, victim["metadata"]["uid"]: victim}
         if seen.steady(history.nodes[name]) and _fits_beside(seen, higher[0], name, lesser, there):

@@ -164,6 +164,11 @@ def _nothing_left(cluster: SimCluster) -> Iterable[str]:
         strangers = [uid for uid, _ in core.queue.nominator if uid not in pods]
         if strangers:
             yield f"pods that are gone are nominated: {strangers}"
+        tried = [
+            uid for uid in core.cache.lifecycle.in_state(PodState.IN_FLIGHT) if uid not in pods
+        ]
+        if tried:
+            yield f"pods that are gone are still tried: {tried}"
         stored = {pod.uid for pod in core.store.all()}
         if stored - set(pods):
             yield f"pods that are gone are kept: {sorted(stored - set(pods))}"

@@ -226,6 +226,24 @@ def _promises(cluster: SimCluster) -> Iterable[str]:
                 yield f"{name_of(pod)} is promised {told}, and {node or 'none'} is kept for it"
 
 
+def _promised_in_vain(cluster: SimCluster) -> Iterable[str]:
+    """Look for a promise that the last attempt must have taken back: nothing makes the pod fit."""
+    for pod in waiting(cluster):
+        node = nominated_of(pod)
+        polite = pod["spec"].get("preemptionPolicy") == "Never"
+        if node not in cluster.history.nodes or polite or not _alone(pod):
+            continue
+        if _nodes_changed_since(cluster, pod) or _unreported(cluster, pod):
+            continue
+        lower = [
+            each["metadata"]["uid"]
+            for each in cluster.history.on_node(node)
+            if priority_of(each) < priority_of(pod)
+        ]
+        if not fits(placed(pod, node, cluster.history, without=lower)):
+            yield f"{name_of(pod)} is promised {node}, and cannot go there"
+
+
 def _reserved_in_vain(cluster: SimCluster) -> Iterable[str]:
     """Look for claims that are reserved for a pod that waits; a fault may leave a reservation."""
     if not cluster.faultless:
@@ -301,6 +319,12 @@ WAITING: tuple[Invariant[SimCluster], ...] = (
         "The leader keeps the nodes that the statuses of pods promise.",
         "a promise that was taken back comes to life with the next leader",
         _promises,
+    ),
+    Invariant(
+        "promised-in-vain",
+        "No pod keeps the promise of a node that nothing makes fit.",
+        "room is kept for a pod that never comes",
+        _promised_in_vain,
     ),
     Invariant(
         "reserved-in-vain",

@@ -117,6 +117,20 @@ def _room_without_leaver(plot: Plot, tag: str) -> Maker:
     return lambda later: later.delete("Pod", holder)
 
 
+def _gang_in_vain(plot: Plot, tag: str) -> Maker:
+    """Let a gang wait for room that never comes; a member that waited is deleted."""
+    own_node(plot, tag)
+    plot.create(gang(tag, 2))
+    for number in range(3):
+        own_pod(plot, tag, f"{tag}-{number}", **_member(tag))
+    plot.now += 1.0
+    return lambda later: later.delete("Pod", f"{tag}-0")
+
+
+GANGS_IN_VAIN: tuple[Want, ...] = (_gang_in_vain,)
+"""The groups that wait until the end."""
+
+
 def _member_fails(plot: Plot, tag: str) -> Maker:
     """Let bindings of some members fail, while another pod comes for their room."""
     own_node(plot, tag)

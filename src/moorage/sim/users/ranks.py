@@ -10,6 +10,9 @@ from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want, holder_pod, own_node, own_pod, stops_within
 from moorage.testing.builders import node_manifest, pod_manifest
 
+SETTLED_SECONDS = 3.0
+"""After this time every scheduler of a script without faults must know of all that is there."""
+
 
 def _victim(plot: Plot, tag: str) -> Maker:
     """Let a more important pod make room for itself."""
@@ -24,7 +27,7 @@ def _victim_with_port(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder_pod(plot, tag, cpu="100m", priorityClassName="low", host_ports=[7070])
     own_pod(plot, tag, f"{tag}-other", cpu="100m", priorityClassName="low")
-    plot.now += 1.0
+    plot.now += SETTLED_SECONDS
     own_pod(plot, tag, cpu="100m", priorityClassName="high", host_ports=[7070])
     return lambda later: None
 
@@ -34,7 +37,7 @@ def _equal_keeps_port(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="100m", priorityClassName="high", host_ports=[7070])
     own_pod(plot, tag, f"{tag}-low", cpu="100m", priorityClassName="low")
-    plot.now += 1.0
+    plot.now += SETTLED_SECONDS
     own_pod(plot, tag, cpu="100m", priorityClassName="high", host_ports=[7070])
     return lambda later: later.delete("Pod", holder)
 
@@ -45,7 +48,7 @@ def _victim_rival(plot: Plot, tag: str) -> Maker:
     fields: dict[str, Any] = {"cpu": "100m", "priorityClassName": "low"}
     holder_pod(plot, tag, labels={"app": tag}, **fields)
     own_pod(plot, tag, f"{tag}-other", **fields)
-    plot.now += 1.0
+    plot.now += SETTLED_SECONDS
     own_pod(plot, tag, cpu="100m", priorityClassName="high", affinity=apart(tag))
     return lambda later: None
 
@@ -56,7 +59,7 @@ def _equal_rival(plot: Plot, tag: str) -> Maker:
     fields: dict[str, Any] = {"cpu": "100m", "priorityClassName": "high"}
     holder = holder_pod(plot, tag, labels={"app": tag}, **fields)
     own_pod(plot, tag, f"{tag}-low", cpu="100m", priorityClassName="low")
-    plot.now += 1.0
+    plot.now += SETTLED_SECONDS
     own_pod(plot, tag, affinity=apart(tag), **fields)
     return lambda later: later.delete("Pod", holder)
 

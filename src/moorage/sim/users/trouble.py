@@ -174,6 +174,33 @@ def _refused_again_and_again(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _placed_in_haste(plot: Plot, tag: str) -> Maker:
+    """Let a node take a pod while the report that it does not is under way."""
+    node = own_node(plot, tag, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
+
+    def gift(later: Plot) -> None:
+        _disturb(later, ("slow", 1.0), seconds=8.0)
+        own_pod(later, tag)
+        later.patch("Node", node, {"spec": {"taints": None}}, namespace="")
+
+    return gift
+
+
+def _deleted_on_its_way(plot: Plot, tag: str) -> Maker:
+    """Delete pods while the answers to their bindings are under way."""
+    own_node(plot, tag)
+
+    def gift(later: Plot) -> None:
+        _disturb(later, ("slow", 1.0), seconds=8.0)
+        for number in range(4):
+            own_pod(later, tag, f"{tag}-{number}", cpu="100m", terminationGracePeriodSeconds=0)
+        for number in range(4):
+            later.now += 0.4
+            later.delete("Pod", f"{tag}-{number}")
+
+    return gift
+
+
 def _deaf_for_long(plot: Plot, tag: str) -> Maker:
     """Let the watch say nothing more since a pod was told, until its binding is looked up."""
     own_node(plot, tag)
@@ -313,6 +340,8 @@ TROUBLE: tuple[Want, ...] = (
     _victim_at_once,
     _deaf_binding,
     _deaf_for_long,
+    _placed_in_haste,
+    _deleted_on_its_way,
     _refused_again_and_again,
     _binding_in_vain,
     _nominated_in_turn,
