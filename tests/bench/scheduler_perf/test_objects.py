@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -9,7 +11,13 @@ import pytest
 from moorage.api.resources import ResourceType
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ApiError
+from moorage.base.rng import Streams
+from moorage.bench.scheduler_perf.nodes import create_nodes
 from moorage.bench.scheduler_perf.objects import Objects
+from moorage.bench.scheduler_perf.operations import CreateNodes
+from moorage.bench.scheduler_perf.pods_seen import PodsSeen
+from moorage.bench.scheduler_perf.scene import Scene
+from moorage.bench.scheduler_perf.templates import Templates
 from moorage.client.writes import Client
 from moorage.testing.virtual_loop import run_virtual
 
@@ -56,3 +64,61 @@ def test_a_refusal_that_lasts_is_told(message: str, left: int) -> None:
     with pytest.raises(ApiError, match="forbidden"):
         run_virtual(Objects(cast("Client", server)).create(dict(POD), "a"), ManualClock())
     assert server.left == left
+
+
+class Tainting:
+    """A server whose admission gives every new node a taint; keeps the patches."""
+
+    def __init__(self) -> None:
+        self.patches: list[tuple[str, Any]] = []
+
+    async def create(
+        self, resource: ResourceType, obj: dict[str, Any], *, namespace: str = ""
+    ) -> dict[str, Any]:
+        """Create an object, with one more taint."""
+        spec = obj.get("spec", {})
+        taint = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
+        return {**obj, "spec": {**spec, "taints": [*spec.get("taints", []), taint]}}
+
+    async def patch(
+        self, resource: ResourceType, name: str, body: bytes, *, content_type: str
+    ) -> None:
+        """Keep a patch."""
+        self.patches.append((name, json.loads(body)))
+
+
+@pytest.mark.parametrize(
+    ("taints", "patches"),
+    [
+        pytest.param("[]", [("a", {"spec": {"taints": None}})], id="a node without taints"),
+        pytest.param(
+            "[{key: b, effect: NoSchedule}]",
+            [("a", {"spec": {"taints": [{"key": "b", "effect": "NoSchedule"}]}})],
+            id="a node with its own taint",
+        ),
+        pytest.param(
+            "[{key: node.kubernetes.io/not-ready, effect: NoSchedule}]",
+            [],
+            id="a node that wants that taint",
+        ),
+    ],
+)
+def test_the_taint_that_admission_gives_to_new_nodes_is_taken_back(
+    taints: str, patches: list[tuple[str, Any]], tmp_path: Path
+) -> None:
+    (tmp_path / "node.yaml").write_text(
+        f"apiVersion: v1\nkind: Node\nmetadata: {{name: a}}\nspec: {{taints: {taints}}}\n"
+    )
+    clock, server = ManualClock(), Tainting()
+    scene = Scene(
+        Objects(cast("Client", server)),
+        PodsSeen(),
+        Templates(tmp_path),
+        default_pod="",
+        clock=clock,
+        rng=Streams(1).stream("test"),
+        wait_seconds=1,
+    )
+    op = CreateNodes(opcode="createNodes", count=1, node_template_path="node.yaml")
+    run_virtual(create_nodes(scene, op, 0), clock)
+    assert server.patches == patches

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from moorage.api.resources import NODES
 from moorage.base.errors import ConflictError
 from moorage.base.ids import name_suffix, new_uid
 from moorage.base.rng import Random
@@ -21,8 +22,10 @@ from moorage.bench.scheduler_perf.objects import several
 from moorage.bench.scheduler_perf.operations import CreateNodes, NodeAllocatableStrategy
 from moorage.bench.scheduler_perf.scene import Scene
 from moorage.bench.scheduler_perf.templates import Manifest
+from moorage.client.requests import MERGE_PATCH, patch_body
 
 _ROOM: Final = {"pods": "110", "cpu": "4", "memory": "32Gi"}
+_NOT_READY: Final = "node.kubernetes.io/not-ready"
 _MIGRATED: Final = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
@@ -59,12 +62,30 @@ async def _create(scene: Scene, node: Manifest) -> None:
             metadata["name"] = f"{prefix}{name_suffix(scene.rng)}"
         _label(node, HOSTNAME, metadata.get("name", ""))
         try:
-            await scene.objects.create(node)
+            made = await scene.objects.create(node)
         except ConflictError:
             if not prefix:
                 raise
         else:
+            await _untaint(scene, node, made)
             return
+
+
+async def _untaint(scene: Scene, node: Manifest, made: Manifest) -> None:
+    """Take back the taint that admission gives to new nodes.
+
+    A controller of a whole cluster would do it. The suite's own server runs without that plugin
+    (``TaintNodesByCondition``).
+    """
+    wanted, found = (each.get("spec", {}).get("taints") or [] for each in (node, made))
+    if _NOT_READY not in {taint["key"] for taint in found} - {taint["key"] for taint in wanted}:
+        return
+    await scene.objects.client.patch(
+        NODES,
+        made["metadata"]["name"],
+        patch_body({"spec": {"taints": wanted or None}}),
+        content_type=MERGE_PATCH,
+    )
 
 
 def _default(prefix: str) -> Manifest:
