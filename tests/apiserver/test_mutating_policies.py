@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 from moorage.apiserver.policies.object_literals import with_maps
+from moorage.apiserver.requests import Request
 from tests.apiserver.crd import DEFINITIONS, car, definition
-from tests.apiserver.harness import CONFIG_MAPS, MERGE, PODS, Cluster, config_map, pod
+from tests.apiserver.harness import ADMIN, CONFIG_MAPS, MERGE, PODS, Cluster, config_map, pod
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 POLICIES = f"{GROUP}/mutatingadmissionpolicies"
@@ -262,6 +263,12 @@ async def test_a_mutation_that_fails_refuses_the_write_unless_failures_are_ignor
     assert answer["message"] == f'deployments.apps "d" is forbidden: {message}'
     wanted["spec"]["failurePolicy"] = "Ignore"
     await (await cluster_with(wanted)).ok("POST", DEPLOYMENTS, deployment())
+
+
+async def test_writes_may_wait_once_there_are_policies():
+    call = Request(method="POST", path=CONFIG_MAPS, user=ADMIN)
+    assert Cluster().server.answers_at_once(call)
+    assert not (await cluster_with(policy(ANNOTATED))).server.answers_at_once(call)
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ class ApiServer:
         if self._persistence is not None or self._aside.busy or request.user is None:
             return False
         target = self._routes.find(request.path)
-        if target is None or target.served.custom or self._policies.exist:
+        if target is None or self._may_take_long(target):
             return False
         return not is_heavy(request, target, self._store)
 
@@ -247,14 +247,17 @@ class ApiServer:
         target = self._routes.find(request.path)
         if is_heavy(request, target, self._store):
             return await self._heavy(request)
-        if target is None or target.served.custom or self._policies.exist or self._mutations.exist:
-            # Only custom resources and policies have rules that may take long.
+        if target is None or self._may_take_long(target):
             try:
                 with evaluated_by(LATER):
                     return await self._light(request)
             except TooLongHere:
                 return await self._heavy(request)
         return await self._light(request)
+
+    def _may_take_long(self, target: Target) -> bool:
+        """Whether a call may be about rules: those of a custom resource, or of policies."""
+        return target.served.custom or self._policies.exist or self._mutations.exist
 
     async def _light(self, request: Request) -> Reply:
         """Answer a call in the loop, a write not before the heavy call under way."""
