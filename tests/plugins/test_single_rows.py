@@ -155,28 +155,25 @@ def test_a_score_of_one_row_follows_nodes_and_columns_that_change_between_two_po
         else NodeResourcesBalancedAllocationArgs(resources=specs)
     )
     snapshot = cluster(node("n", allocatable={"cpu": "4", "memory": "4Gi", "pods": "9"}))
-    plugin = make(name, snapshot, args=args)[0]
+    plugin, table = make(name, snapshot, args=args)[0], snapshot.table
     asked = PodInfo(pod(requests={"cpu": "1", "memory": "1Gi", "a.b/c": "1"}))
-    changes = {
-        "as it is": lambda: None,
-        "the node gets a resource": lambda: snapshot.table.update_node(
-            node("n", allocatable={"cpu": "8", "memory": "4Gi", "a.b/c": "4", "pods": "9"})
-        ),
-        "a pod comes": lambda: snapshot.table.add_pod(pod("held", requests={"a.b/c": "2"}), "n"),
-        "nodes come until the arrays grow": lambda: [
-            snapshot.table.add_node(node(f"more-{i}", allocatable={"cpu": "2", "a.b/c": "1"}))
-            for i in range(200)
-        ],
-        "an amount that needs arrays": lambda: snapshot.table.update_node(
-            node("n", allocatable={"cpu": "8", "memory": "100Ti", "a.b/c": "4", "pods": "9"})
-        ),
-    }
-    for told, change in changes.items():
-        change()
+
+    def agree() -> list[int | None]:
         state = CycleState()
         expected = plugin.score(state, asked, snapshot.all()).tolist()
         found = [plugin.score_row(state, asked, row) for row in range(snapshot.num_nodes)]
-        agree = [e if f is None else f for e, f in zip(expected, found, strict=True)]
-        assert agree == expected, told
-        if told == "an amount that needs arrays" and name == "NodeResourcesFit":
-            assert found[0] is None
+        assert [e if f is None else f for e, f in zip(expected, found, strict=True)] == expected
+        return found
+
+    agree()
+    larger = {"cpu": "8", "memory": "4Gi", "a.b/c": "4", "pods": "9"}
+    table.update_node(node("n", allocatable=larger))
+    agree()
+    table.add_pod(pod("held", requests={"a.b/c": "2"}), "n")
+    agree()
+    for i in range(200):  # until the arrays grow
+        table.add_node(node(f"more-{i}", allocatable={"cpu": "2", "a.b/c": "1"}))
+    agree()
+    table.update_node(node("n", allocatable={**larger, "memory": "100Ti"}))
+    needs_arrays = agree()[0] is None
+    assert needs_arrays == (name == "NodeResourcesFit")
