@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from asyncio import selector_events
 
 import pytest
 
@@ -124,7 +125,7 @@ async def test_more_writes_than_the_library_takes_in_at_once_are_all_answered_in
 
 async def test_answers_to_writes_that_came_together_are_sent_together(monkeypatch):
     pieces: list[bytes] = []
-    transport = asyncio.selector_events._SelectorSocketTransport
+    transport = selector_events._SelectorSocketTransport  # type: ignore[attr-defined]
     write = transport.write
 
     def noted(self, data):
