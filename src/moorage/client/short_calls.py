@@ -147,8 +147,8 @@ class ShortCalls:
         try:
             if self._guard is not None:
                 self._guard.check_write()
-        except Exception as refusal:
-            connection.refuse(refusal)
+        except Exception as problem:
+            connection.end_unsent(problem)
         else:
             connection.send()
 
@@ -386,12 +386,12 @@ class _Connection(BaseProtocol):
         transport.write(b"".join([each.message for each in wanted]))
         self._limit_time(min(each.ends_at for each in wanted))
 
-    def refuse(self, refusal: Exception) -> None:
+    def end_unsent(self, problem: Exception) -> None:
         """End the calls unsent."""
         calls, self._calls = self._calls, deque()
         for each in calls:
             if not each.answer.done():
-                each.answer.set_exception(refusal)
+                each.answer.set_exception(problem)
         self._give_back()
 
     def _give_back(self) -> None:
