@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from moorage.apiserver import fairness, http
+from moorage.apiserver import connection, fairness
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map
 from tests.attack.wire import OTHER, SECRET, listening, read_answer
@@ -163,7 +163,7 @@ async def test_an_unauthenticated_call_is_refused_before_its_body_arrives(tmp_pa
 def test_a_connection_with_incomplete_headers_is_closed(
     sent: bytes, make_loop: Any, tmp_path: Path, monkeypatch: Any
 ):
-    monkeypatch.setattr(http, "_HEADERS_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "_HEADERS_SECONDS", 0.05)
 
     async def main() -> None:
         async with listening(tmp_path) as wire:
@@ -179,7 +179,7 @@ def test_a_connection_with_incomplete_headers_is_closed(
 
 
 async def test_a_call_with_an_incomplete_body_is_ended(tmp_path: Path, monkeypatch: Any):
-    monkeypatch.setattr(http, "_CALL_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "_CALL_SECONDS", 0.05)
     async with listening(tmp_path) as wire:
         head = b"POST " + CONFIG_MAPS.encode()
         async with asyncio.timeout(5):
@@ -189,7 +189,7 @@ async def test_a_call_with_an_incomplete_body_is_ended(tmp_path: Path, monkeypat
 
 
 async def test_every_call_of_a_connection_has_a_time_limit(tmp_path: Path, monkeypatch: Any):
-    monkeypatch.setattr(http, "_CALL_SECONDS", 0.3)
+    monkeypatch.setattr(connection, "_CALL_SECONDS", 0.3)
     head = b"POST " + CONFIG_MAPS.encode() + b" HTTP/1.1\r\nHost: x\r\n" + SECRET + b"\r\n"
     async with listening(tmp_path) as wire, asyncio.timeout(5):
         reader, writer = await wire.connect()
