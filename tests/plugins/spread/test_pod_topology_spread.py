@@ -573,35 +573,3 @@ def test_hints_use_default_constraints():
     of_pods: Any = plugin.events_to_register()[0].hint
     assert of_pods(a_pod("p", WEB), None, BOUND) is True
     assert of_pods(a_pod("p", {"app": "db"}), None, BOUND) is False
-
-
-def _filter(plugin: Any, snapshot: Any, asked: Pod) -> Any:
-    state, info = CycleState(), PodInfo(asked)
-    plugin.pre_filter(state, info, snapshot)
-    return plugin.filter(state, info, snapshot.all())
-
-
-def test_the_answer_for_the_same_domains_is_given_again():
-    snapshot = cluster(*(a_node(f"n{i}", f"z{i % 2}") for i in range(4)))
-    plugin, _ = make(NAME, snapshot)
-    snapshot.table.add_pod(a_pod("a", WEB), "n0")
-    first = _filter(plugin, snapshot, a_pod("p", WEB, rule()))
-    assert first.failed_n.tolist() == [True, False, True, False]
-    snapshot.table.add_pod(a_pod("b", WEB), "n1")
-    assert _filter(plugin, snapshot, a_pod("p", WEB, rule())) is None
-    snapshot.table.add_pod(a_pod("c", WEB), "n1")
-    other = _filter(plugin, snapshot, a_pod("p", WEB, rule()))
-    assert other.failed_n.tolist() == [False, True, False, True]
-    snapshot.table.add_pod(a_pod("d", WEB), "n0")
-    snapshot.table.add_pod(a_pod("e", WEB), "n2")
-    assert _filter(plugin, snapshot, a_pod("q", WEB, rule())) is first
-
-
-def test_the_kept_answer_ends_with_a_change_of_nodes():
-    snapshot = cluster(*(a_node(f"n{i}", f"z{i % 2}") for i in range(4)))
-    plugin, _ = make(NAME, snapshot)
-    snapshot.table.add_pod(a_pod("a", WEB), "n0")
-    _filter(plugin, snapshot, a_pod("p", WEB, rule()))
-    snapshot.table.update_node(a_node("n3", "z0"))
-    found = _filter(plugin, snapshot, a_pod("p", WEB, rule()))
-    assert found.failed_n.tolist() == [True, False, True, True]
