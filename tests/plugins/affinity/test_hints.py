@@ -176,13 +176,6 @@ def test_node_hint(waiting, old, new, expected):
     assert node_hint(waiting, old, new) is expected
 
 
-def test_hints_raise_for_invalid_terms():
-    broken = {"topologyKey": "zone", "labelSelector": {"matchExpressions": [{"key": "a"}]}}
-    for hint, event in ((pod_hint, X), (node_hint, labelled())):
-        with pytest.raises(ValueError, match="not a valid label selector operator"):
-            hint(pod(near=[broken]), None, event)
-
-
 def test_the_events_that_may_help():
     plugin, _ = make("InterPodAffinity")
     assert [(one.event, one.hint) for one in plugin.events_to_register()] == [
@@ -192,3 +185,29 @@ def test_the_events_that_may_help():
         ),
         (ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL), node_hint),
     ]
+
+
+MALFORMED = {
+    "topologyKey": "zone",
+    "labelSelector": {"matchExpressions": [{"key": "", "operator": "Exists"}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("waiting", "old", "new"),
+    [
+        pytest.param(pod(near=[MALFORMED]), None, X, id="an affinity term of the waiting pod"),
+        pytest.param(pod(away=[MALFORMED]), X, None, id="an anti-affinity term of the waiting pod"),
+        pytest.param(
+            AWAY, pod("gone", app="z", away=[MALFORMED], on="n"), None, id="a term of a deleted pod"
+        ),
+    ],
+)
+def test_a_malformed_term_is_no_failure_and_the_pod_is_tried_again(
+    waiting: Pod, old: Pod | None, new: Pod | None
+) -> None:
+    assert pod_hint(waiting, old, new)
+
+
+def test_a_malformed_term_is_no_failure_when_a_node_comes() -> None:
+    assert node_hint(pod(away=[MALFORMED]), None, labelled(zone="1"))

@@ -26,13 +26,22 @@ def registrations() -> Sequence[EventRegistration]:
 
 
 def pod_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Whether a new, deleted or relabelled pod may help.
+    """Whether a new, deleted or relabelled pod may help; a malformed term counts as "retry"."""
+    try:
+        return _pod_may_help(waiting, old, new)
+    except ValueError:
+        return True
 
-    Raises
-    ------
-    ValueError
-        A term is malformed, which counts as "retry".
-    """
+
+def node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Whether a new or relabelled node may help; a malformed term counts as "retry"."""
+    try:
+        return _node_may_help(waiting, old, new)
+    except ValueError:
+        return True
+
+
+def _pod_may_help(waiting: Pod, old: object | None, new: object | None) -> bool:
     before = old if isinstance(old, Pod) else None
     after = new if isinstance(new, Pod) else None
     if after is not None and after.uid == waiting.uid:
@@ -51,14 +60,7 @@ def pod_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
     return comes or (_mean_all(away, before) and not _mean_all(away, after))
 
 
-def node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Whether a new or relabelled node may help.
-
-    Raises
-    ------
-    ValueError
-        A term is malformed, which counts as "retry".
-    """
+def _node_may_help(waiting: Pod, old: object | None, new: object | None) -> bool:
     assert isinstance(new, Node)
     near, away, labels = _near(waiting), _away(waiting), new.metadata.labels
     if not isinstance(old, Node):
