@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from moorage.cli.sim import hunting
+from moorage.cli.sim import hunting, walking
 from moorage.sim.acts import AnyAct, Create, Script
 from moorage.sim.course import play
 from moorage.sim.hunt import Found
 from moorage.sim.invariants.invariant import Breach
 from moorage.sim.scenarios import SCENARIOS
 from moorage.sim.users.strikes import FAULT_KINDS
+from moorage.sim.walk import SCENES, WALK_ACTS, Walk, scene
 from moorage.testing.builders import node_manifest, pod_manifest
 from tests.cli.conftest import Type
 
@@ -70,6 +72,33 @@ def test_the_help_names_every_scenario_and_fault(bare: Type, command: str) -> No
     assert f"with commas: {', '.join(FAULT_KINDS)}; none" in text
 
 
+def test_the_help_names_every_scene_and_act_of_a_walk(bare: Type) -> None:
+    text = " ".join(bare("sim", "walk", "--help").stdout.split())
+    for names in (SCENES, WALK_ACTS):
+        *first, last = names
+        assert f"{', '.join(first)} or {last}" in text
+
+
+def test_a_walk_tells_its_steps_and_keeps_what_breaks(
+    bare: Type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = scene("binding", 1)
+    outcome = msgspec.structs.replace(play(whole), breaches=(Breach("room", 1.0, "too full"),))
+
+    def strike(walk: Walk, **options: object) -> Iterator[Found]:
+        yield Found(script=walk.struck(walk.stops[6]), outcome=outcome, new=0)
+
+    monkeypatch.setattr(walking, "hunt", strike)
+    words = ("--scene", "binding", "--act", "kill", "--keep", "found")
+    result = bare("sim", "walk", *words)
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    assert lines[0] == "binding, kill, after 7 steps: room: too full"
+    assert lines[1].endswith("steps walked; 1 breaches")
+    kept = json.loads(Path("found/binding-kill-7.json").read_text())
+    assert (kept["acts"][0]["act"], kept["acts"][0]["steps"]) == ("kill", 7)
+
+
 def test_a_script_is_kept_at_once_and_then_made_shorter(
     bare: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -113,6 +142,15 @@ def test_a_script_is_kept_at_once_and_then_made_shorter(
             ["run", "--faults", "wire,rain"],
             "error: no fault 'rain'; there are wire, stop, kill, jump, lease, outage, blind, "
             "agents, stale, moods, disk, and none",
+        ),
+        (
+            ["walk", "--scene", "opera"],
+            "error: no scene 'opera'; there are binding, volumes, devices, preemption, gang, team, "
+            "quota, errand",
+        ),
+        (
+            ["walk", "--act", "fly"],
+            "error: no act 'fly'; there are kill, end, stop, depose, delete, and all",
         ),
         (["replay", "gone.json"], "error: gone.json cannot be read: No such file or directory"),
         (
