@@ -39,6 +39,8 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
     {
         "default": (*_PLAIN, *GROUPS),
         "coscheduling": (*_PLAIN, *TEAMS),
+        "gangs at permit": (*_PLAIN, *GROUPS),
+        "teams at permit": (*_PLAIN, *TEAMS),
         "quotas": (*_PLAIN, *QUOTAS),
         "mischief": (*_PLAIN, *GROUPS),
         "errand": (*_PLAIN, *GROUPS),
@@ -114,6 +116,7 @@ def few_in_turn(turn: int, count: int) -> list[tuple[str, tuple[Want, ...]]]:
         Number of things in a set.
     """
     rng = Streams(turn).stream("few")
+    sets: list[tuple[str, tuple[Want, ...]]]
     sets = [(setup, (want,)) for setup, want in ONE_BY_ONE if want in _DISTURBING]
     for setup in dict.fromkeys(setup for setup, _ in ONE_BY_ONE):
         quiet = [want for name, want in ONE_BY_ONE if name == setup and want not in _DISTURBING]
