@@ -177,7 +177,9 @@ def _row(each: Planted, found: Result | None) -> str:
         told = f"nothing to find: {each.equal}"
     else:
         told = f"not found{each.needs and f'; {each.needs}'}"
-    if found.thing:
+    if found.thing.startswith("scenario"):
+        told += f", in the {found.thing} alone"
+    elif found.thing:
         told += f", by the thing {found.thing}"
     return f"| {each.name} | {each.origin} | {told} | {found.seeds} | {found.seconds:.0f} |"
 
