@@ -222,3 +222,26 @@ def test_nothing_misbehaves_while_a_script_says_so() -> None:
     outcome = play(script)
     assert outcome.bound == 1
     assert not [kind for kind in outcome.struck if kind.startswith("plugin-")]
+
+
+def test_a_pod_that_a_plugin_held_is_judged_by_when_its_node_was_chosen() -> None:
+    """A node is cordoned while PreBind hangs, of every pod that comes (found by seed 51041)."""
+    cordon = acts.Patch(
+        at=20.0, kind="Node", name="n", namespace="", changes={"spec": {"unschedulable": True}}
+    )
+    pods: list[AnyAct] = [
+        acts.Create(at=5.0 + number / 4, object=pod_manifest(f"p{number}", cpu="10m"))
+        for number in range(60)
+    ]
+    nothing = acts.Look(at=60.0)
+    script = Script(
+        seed=1,
+        nodes=[node_manifest("n", cpu="4")],
+        acts=[*pods, cordon, nothing],
+        rest_seconds=60.0,
+        setup="mischief",
+    )
+    outcome = play(script)
+    assert outcome.struck["plugin-hangs"] > 0
+    assert outcome.bound > 0
+    assert outcome.breaches == ()

@@ -262,7 +262,7 @@ class _Course:
         seen = Seen(
             write=write,
             history=cluster.history,
-            horizon_ns=self._horizon_ns(write.by),
+            horizon_ns=self._horizon_ns(write.by) + self._held_ns(write),
             undisturbed=self._undisturbed,
             faultless=self._faultless,
         )
@@ -288,6 +288,12 @@ class _Course:
             return
         text = f"{by}: {name_of(pod)} is sent to a node, and it is being deleted"
         self._cluster.noticed.append(("leaving-tried", text))
+
+    def _held_ns(self, write: Write) -> int:
+        """Return how long a plugin that hangs may have held a pod since its node was chosen."""
+        uid = (write.now or write.before or {})["metadata"].get("uid", "")
+        popped_ns = self._cluster.history.popped_ns.get(uid) if self._moody else None
+        return 0 if popped_ns is None else write.at_ns - popped_ns
 
     def _horizon_ns(self, by: str) -> int:
         """Return the age from which a scheduler must know what others wrote."""
