@@ -182,9 +182,10 @@ class World:
     def _spy(self, target: object, name: str, line: Callable[[str, tuple[Any, ...]], str]) -> None:
         real = getattr(target, name)
 
-        def spy(*args: Any) -> Any:
-            self.log.append(line(name, args))
-            return real(*args)
+        def spy(*args: Any, **switches: bool) -> Any:
+            on = "".join(f" {switch}" for switch, value in switches.items() if value)
+            self.log.append(line(name, args) + on)
+            return real(*args, **switches)
 
         setattr(target, name, spy)
 

@@ -37,7 +37,7 @@ class Handlers:
             "add_node", "update_node", "remove_node", "add_pod", "update_pod", "remove_pod"
         )
         world.watch_cache("forget_pod")
-        world.watch_queue("add", "update", "update_assumed", "delete")
+        world.watch_queue("add", "update", "delete")
         low, same, high = (pod(name, priority=value) for name, value in _PRIORITIES)
         world.onlookers = (low, same, high)
 
@@ -147,7 +147,7 @@ N1 = ("node add", node())
         ),
         pytest.param(
             [("pod add", pod()), ("assume", pod()), ("pod update", pod(), pod(version="2"))],
-            ["queue.update_assumed p"],
+            ["queue.update p assumed"],
             id="an assumed pod changes",
         ),
         pytest.param(

@@ -148,7 +148,7 @@ TAMPERED: dict[str, Tamper] = {
 ELSEWHERE = frozenset(
     {"events", "members", "promises", "promised-in-vain", "reserved-in-vain", "gang-says"}
 )
-"""The rules that ``test_invariants`` breaks, each in a history made for it."""
+"""The rules that ``test_waiting_rules`` breaks, each in a history made for it."""
 
 
 def broken(monkeypatch: pytest.MonkeyPatch, tamper: Tamper) -> set[str]:

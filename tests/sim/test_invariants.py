@@ -11,219 +11,45 @@ import msgspec
 import pytest
 
 from moorage.base import aio
-from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import TransportError
-from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
-from moorage.sim.history import History, Placed, Write
-from moorage.sim.invariants.at_rest import AT_REST
+from moorage.sim.history import Placed, Write
 from moorage.sim.invariants.at_writes import BINDING, broken_by, broken_by_server
 from moorage.sim.invariants.evictions import EVICTION
-from moorage.sim.invariants.inside import AT_END
 from moorage.sim.invariants.kept import KEPT
 from moorage.sim.invariants.on_node import REPORTED
 from moorage.sim.invariants.seen import Seen
 from moorage.sim.invariants.waiting import WAITING
-from moorage.sim.served import Served
 from moorage.sim.turns import InTurn
-from moorage.snapshot.pod_groups import GroupKey, GroupMembers
-from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.builders import pod as typed_pod
-
-LATER = 1000 * NS_PER_SECOND
-
-
-def a_pod(name: str, node: str = "", **fields: Any) -> Manifest:
-    fields.setdefault("cpu", "1")
-    made = pod_manifest(name, node_name=node, schedulerName="default-scheduler", **fields)
-    made["metadata"]["uid"] = name
-    return made
-
-
-class Past(History):
-    """A history whose objects besides pods and nodes are given."""
-
-    def __init__(self) -> None:
-        clock = ManualClock()
-        served = Served(clock, Streams(1), on_disk=False, on_death=lambda: None)
-        super().__init__(served, clock)
-        self.kept: dict[str, dict[tuple[str, str], Manifest]] = {}
-
-    def objects(self, qualified: str) -> dict[tuple[str, str], Manifest]:
-        return self.kept.get(qualified, {})
-
-
-def history(*pods: Manifest, nodes: int = 2, **node: Any) -> Past:
-    """Return a history with nodes of 2 cpu, each a zone, and pods that were bound long ago."""
-    found = Past()
-    found.waiting_left_ns = found.pod_gone_ns = found.leaving_before_ns = 0
-    for number in range(1, nodes + 1):
-        made = node_manifest(f"n{number}", cpu="2", labels={"zone": str(number)}, **node)
-        found.nodes[f"n{number}"] = made
-    for pod in pods:
-        found.pods[pod["metadata"]["uid"]] = pod
-        if pod["spec"].get("nodeName"):
-            found.placed[pod["metadata"]["uid"]] = Placed(0, "scheduler-0.1")
-    return found
-
-
-def by_scheduler(call: str, before: Manifest, now: Manifest | None) -> Write:
-    """Return a write that a scheduler made just now to a path of a pod."""
-    path = f"/api/v1/namespaces/default/pods/{before['metadata']['name']}{call}"
-    return Write(
-        at_ns=LATER, by="scheduler-1.1", path=path, resource="pods", now=now, before=before
-    )
-
-
-def binding(now: Manifest, past: History, *, before: Manifest | None = None) -> Seen:
-    """Return the binding of a pod that was written just now."""
-    past.pods[now["metadata"]["uid"]] = now
-    before = before or a_pod(now["metadata"]["name"])
-    write = by_scheduler("/binding", before, now)
-    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
-
-
-def eviction(before: Manifest, past: History, *, told: bool = True) -> Seen:
-    if told:
-        before["status"] = {"conditions": [{"type": "DisruptionTarget", "status": "True"}]}
-    write = by_scheduler("", before, None)
-    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND)
-
-
-def stored(past: Past, kind: str, *objects: Manifest) -> Past:
-    """Add objects of a kind to a history."""
-    for obj in objects:
-        meta = obj["metadata"]
-        past.kept.setdefault(kind, {})[meta.get("namespace", ""), meta["name"]] = obj
-    return past
-
-
-def promised(pod: Manifest) -> Past:
-    """Return a history in which a node was promised to a pod long ago."""
-    pod["status"] = {"nominatedNodeName": "n1"}
-    past = history(pod)
-    past.nominated_ns[pod["metadata"]["uid"]] = 0
-    return past
-
-
-def report(pod: Manifest, *, claimed_by: Manifest, claimed_ns: int, node: str = "n1") -> Seen:
-    """Return a write about a pod to which node n1 was promised long ago, and which it keeps."""
-    past = promised(pod)
-    claimed_by["status"] = {"nominatedNodeName": node}
-    uid = claimed_by["metadata"]["uid"]
-    past.pods[uid], past.nominated_ns[uid] = claimed_by, claimed_ns
-    write = by_scheduler("/status", pod, pod)
-    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, undisturbed=True)
-
-
-def refusal(promised: str, *, held: float = 2.0) -> Seen:
-    """Return the report about a pod that a plugin held, with the node that its status told."""
-    before, now = a_pod("p"), a_pod("p")
-    before["status"] = {"nominatedNodeName": promised}
-    now["status"] = {"conditions": [{"type": "PodScheduled", "status": "False"}]}
-    past = history(now)
-    past.popped_ns["p"] = LATER - round(held * NS_PER_SECOND)
-    write = by_scheduler("/status", before, now)
-    return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, faultless=True)
-
-
-def of_default(name: str, **fields: Any) -> Manifest:
-    return {"metadata": {"name": name, "namespace": "default"}, **fields}
-
-
-def with_volumes(*pods: Manifest, mode: str = "ReadWriteOnce", zone: str = "1") -> Past:
-    """Return a history with claims a and b, bound to volumes of one driver in a zone."""
-    past = history(*pods)
-    expression = {"key": "zone", "operator": "In", "values": [zone]}
-    required = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-    for name in ("a", "b"):
-        claim = {"accessModes": [mode], "volumeName": f"pv-{name}"}
-        stored(past, "persistentvolumeclaims", of_default(name, spec=claim))
-        source = {"driver": "csi", "volumeHandle": name}
-        volume = {"csi": source, "nodeAffinity": {"required": required}}
-        stored(past, "persistentvolumes", {"metadata": {"name": f"pv-{name}"}, "spec": volume})
-    return past
-
-
-def using(*claims: str) -> list[Manifest]:
-    return [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims]
-
-
-def with_claims(**reserved: list[str]) -> Past:
-    """Return a history with resource claims on one device, by the pods they are reserved for."""
-    past = history()
-    results = [{"driver": "d", "pool": "p", "device": "0"}]
-    for name, uids in reserved.items():
-        users = [{"uid": uid} for uid in uids]
-        status = {"allocation": {"devices": {"results": results}}, "reservedFor": users}
-        stored(past, "resourceclaims.resource.k8s.io", of_default(name, status=status))
-    return past
-
-
-def with_budget(past: Past, app: str) -> Past:
-    """Add a budget that allows no more disruptions."""
-    spec = {"selector": {"matchLabels": {"app": app}}}
-    budget = of_default("b", spec=spec, status={"disruptionsAllowed": 0})
-    return stored(past, "poddisruptionbudgets.policy", budget)
-
-
-def with_quotas(*pods: Manifest, **bounds: tuple[str, str]) -> Past:
-    """Return a history with elastic quotas: the least and the most cpu of each namespace."""
-    past = history(*pods)
-    past.quota_changed_ns = 0
-    for name, (least, most) in bounds.items():
-        meta = {"name": name, "namespace": name}
-        quota = {"metadata": meta, "spec": {"min": {"cpu": least}, "max": {"cpu": most}}}
-        stored(past, "elasticquotas.scheduling.x-k8s.io", quota)
-    return past
-
-
-WEB = {"app": "web"}
-NEAR = {
-    "podAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"labelSelector": {"matchLabels": {"app": "db"}}, "topologyKey": "zone"}
-        ]
-    }
-}
-LIMITED = {
-    "metadata": {"name": "n1"},
-    "spec": {"drivers": [{"name": "csi", "allocatable": {"count": 1}}]},
-}
-DISK = {"name": "d", "gcePersistentDisk": {"pdName": "d"}}
-DEVICE = [{"name": "gpu", "resourceClaimName": "c"}]
-APART = {
-    "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"labelSelector": {"matchLabels": WEB}, "topologyKey": "kubernetes.io/hostname"}
-        ]
-    }
-}
-EVENLY = [
-    {
-        "maxSkew": 1,
-        "topologyKey": "zone",
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": WEB},
-    }
-]
-
-
-def named(node: str) -> Manifest:
-    """Return an affinity to the node of this name."""
-    field = {"key": "metadata.name", "operator": "In", "values": [node]}
-    terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-
-
-def ending(pod: Manifest) -> Manifest:
-    """Return a pod that is being deleted."""
-    pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    return pod
-
-
-TAINT = [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
-LEAVING = ending(a_pod("p"))
+from moorage.testing.builders import Manifest
+from tests.sim.pasts import (
+    APART,
+    DEVICE,
+    DISK,
+    EVENLY,
+    LATER,
+    LEAVING,
+    LIMITED,
+    NEAR,
+    TAINT,
+    WEB,
+    a_pod,
+    binding,
+    ending,
+    eviction,
+    history,
+    named,
+    promised,
+    refusal,
+    report,
+    stored,
+    using,
+    with_budget,
+    with_claims,
+    with_quotas,
+    with_volumes,
+)
 
 BROKEN = {
     "bound-once": binding(a_pod("p", "n1"), history(), before=a_pod("p", "n2")),
@@ -477,158 +303,3 @@ def test_a_scheduler_is_not_blamed_for_what_it_could_not_know() -> None:
     assert list(broken_by(binding(a_pod("p", "n1", cpu="2"), past))) == []
     past.placed["q"] = Placed(LATER - NS_PER_SECOND, "scheduler-1.1")
     assert [name for name, _ in broken_by(binding(a_pod("p", "n1", cpu="2"), past))] == ["room"]
-
-
-@pytest.mark.parametrize("called_off", [False, True])
-def test_a_gang_may_lack_a_member_whose_place_was_taken_before_it_was_bound(
-    called_off: bool,
-) -> None:
-    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
-    past = history(a_pod("p", "n1", **member), a_pod("q", **member))
-    past.excused_groups = set()
-    group = of_default("g", spec={"schedulingPolicy": {"gang": {"minCount": 2}}})
-    stored(past, "podgroups.scheduling.k8s.io", group)
-    if called_off:
-        told = {"reason": "Preempted", "involvedObject": {"uid": "q"}}
-        stored(past, "events", of_default("e", **told))
-    (gangs,) = [each for each in WAITING if each.name == "gangs"]
-    broken = [] if called_off else ["group default/g: 1 of 2 pods have a node"]
-    cluster: Any = SimpleNamespace(history=past)
-    assert list(gangs.broken(cluster)) == broken
-
-
-class Groups(dict[GroupKey, GroupMembers]):
-    """The groups of a scheduler."""
-
-    def all(self) -> Groups:
-        return self
-
-
-def members_of(*, counted: list[str], placed: list[str], there: list[str]) -> Any:
-    """Return a cluster whose scheduler counts members of a group as placed."""
-    members = GroupMembers()
-    for uid in {*counted, *placed, *there}:
-        members.pods[uid] = typed_pod(uid)
-    members.assigned = dict.fromkeys(counted)
-    core = SimpleNamespace(snapshot=SimpleNamespace(groups=Groups({GroupKey("n", "g"): members})))
-    replica = SimpleNamespace(
-        scheduler=SimpleNamespace(core=core, synced=True), process=SimpleNamespace(dead=False)
-    )
-    past = history(*(a_pod(uid, "n1" if uid in placed else "") for uid in there))
-    return SimpleNamespace(history=past, replicas={"scheduler-0": replica})
-
-
-@pytest.mark.parametrize(
-    ("counted", "placed", "there", "broken"),
-    [
-        (["p"], ["p"], ["p", "q"], False),
-        ([], ["p"], ["p", "q"], True),
-        (["p", "q"], ["p"], ["p", "q"], True),
-        (["p"], ["p"], [], True),
-    ],
-)
-def test_a_scheduler_counts_the_members_that_have_a_node(
-    counted: list[str], placed: list[str], there: list[str], broken: bool
-) -> None:
-    (rule,) = [each for each in AT_END if each.name == "members"]
-    cluster = members_of(counted=counted, placed=placed, there=there)
-    assert bool(list(rule.broken(cluster))) == broken
-
-
-@pytest.mark.parametrize(
-    ("told", "undisturbed", "missing"),
-    [
-        ([("Scheduled", "p"), ("Preempted", "v")], True, 0),
-        ([("Scheduled", "p")], True, 1),
-        ([("Preempted", "v")], True, 1),
-        ([], True, 2),
-        ([], False, 0),
-    ],
-)
-def test_events_tell_of_bindings_and_evictions(
-    told: list[tuple[str, str]], undisturbed: bool, missing: int
-) -> None:
-    past = history(a_pod("p", "n1"))
-    past.evicted.add("v")
-    for number, (reason, uid) in enumerate(told):
-        note = of_default(f"e{number}", reason=reason, involvedObject={"uid": uid})
-        stored(past, "events", note)
-    (rule,) = [each for each in AT_REST if each.name == "events"]
-    cluster: Any = SimpleNamespace(history=past, undisturbed=undisturbed)
-    assert len(list(rule.broken(cluster))) == missing
-
-
-@pytest.mark.parametrize(
-    ("told", "kept", "broken"), [("n1", "n1", 0), ("", None, 0), ("n1", None, 1), ("", "n1", 1)]
-)
-def test_a_leader_keeps_the_nodes_that_statuses_promise(
-    told: str, kept: str | None, broken: int
-) -> None:
-    waits = a_pod("p")
-    waits["status"] = {"nominatedNodeName": told}
-    nominator = SimpleNamespace(node_of={"p": kept}.get)
-    core = SimpleNamespace(queue=SimpleNamespace(nominator=nominator))
-    leader = SimpleNamespace(leading=True, scheduler=SimpleNamespace(core=core))
-    cluster: Any = SimpleNamespace(history=history(waits), replicas={"scheduler-0": leader})
-    (rule,) = [each for each in WAITING if each.name == "promises"]
-    assert len(list(rule.broken(cluster))) == broken
-
-
-@pytest.mark.parametrize(("cpu", "broken"), [("1", 0), ("3", 1)])
-def test_no_pod_keeps_the_promise_of_a_node_that_is_too_small(cpu: str, broken: int) -> None:
-    waits = a_pod("p", cpu=cpu)
-    waits["status"] = {"nominatedNodeName": "n1"}
-    past = history(waits)
-    past.popped_ns["p"] = LATER
-    cluster: Any = SimpleNamespace(history=past, undisturbed=True)
-    (rule,) = [each for each in WAITING if each.name == "promised-in-vain"]
-    assert len(list(rule.broken(cluster))) == broken
-
-
-@pytest.mark.parametrize("told", [False, True])
-def test_a_gang_that_waits_says_why(told: bool) -> None:
-    past = history(a_pod("p", schedulingGroup={"podGroupName": "g"}))
-    past.popped_ns["p"] = 1
-    status = {"conditions": [{"type": "PodGroupScheduled", "status": "False"}]} if told else {}
-    stored(past, "podgroups.scheduling.k8s.io", of_default("g", status=status))
-    cluster: Any = SimpleNamespace(history=past, undisturbed=True)
-    (rule,) = [each for each in WAITING if each.name == "gang-says"]
-    assert bool(list(rule.broken(cluster))) != told
-
-
-@pytest.mark.parametrize(("node", "broken"), [("", 1), ("n1", 0)])
-def test_no_claim_is_reserved_for_a_pod_that_waits(node: str, broken: int) -> None:
-    past = with_claims(c=["p"])
-    past.pods["p"] = a_pod("p", node)
-    cluster: Any = SimpleNamespace(history=past, faultless=True)
-    (rule,) = [each for each in WAITING if each.name == "reserved-in-vain"]
-    assert len(list(rule.broken(cluster))) == broken
-
-
-def test_room_that_is_kept_for_a_pod_held_back_since_proves_no_lost_wakeup() -> None:
-    """A scheduler that has just been started does not know the promise."""
-    promised = a_pod("p")
-    promised["status"] = {"nominatedNodeName": "n1"}
-    held_back = SimpleNamespace(pod=SimpleNamespace(uid="p"), gating_reasons=("gang",))
-    pending = SimpleNamespace(gated=[held_back])
-    core = SimpleNamespace(queue=SimpleNamespace(pending=lambda: pending))
-    leader = SimpleNamespace(leading=True, scheduler=SimpleNamespace(core=core))
-    cluster: Any = SimpleNamespace(
-        history=history(promised, a_pod("q")),
-        replicas={"scheduler-0": leader},
-    )
-    (lost,) = [each for each in WAITING if each.name == "no-lost-wakeup"]
-    assert list(lost.broken(cluster)) == []
-
-
-@pytest.mark.parametrize("undisturbed", [False, True])
-def test_a_faulty_connection_may_hide_the_change_of_a_node(undisturbed: bool) -> None:
-    """A change of a node wakes no pod that another's anti-affinity keeps away, as upstream."""
-    apart = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "zone"}
-    rules = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [apart]}}
-    past = history(a_pod("q", "n1", affinity=rules), a_pod("p", labels={"app": "a"}))
-    past.node_changed_ns["n2"], past.popped_ns["p"] = NS_PER_SECOND, 6 * NS_PER_SECOND
-    (fits_nowhere,) = [each for each in WAITING if each.name == "fits-nowhere"]
-    cluster: Any = SimpleNamespace(history=past, undisturbed=undisturbed)
-    broken = ["default/p waits, and n2 has room for it"] if undisturbed else []
-    assert list(fits_nowhere.broken(cluster)) == broken

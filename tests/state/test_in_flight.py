@@ -91,8 +91,7 @@ def test_the_pods_own_update_in_flight_is_replayed(assumed):
     world = World(hints=[hint("Fit", update, ask)])
     world.add(pod())
     queued = world.pop()
-    told = world.queue.update_assumed if assumed else world.queue.update
-    told(pod(), pod(labels={"x": "y"}))
+    world.queue.update(pod(), pod(labels={"x": "y"}), assumed=assumed)
     world.fail(queued, "Fit")
     assert world.places() == {"a": "backoff"}
     assert seen == [({}, {"x": "y"})]

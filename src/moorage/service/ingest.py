@@ -335,7 +335,7 @@ class PodIngest(_Changing):
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._assumed_deleted(new)
             else:
-                self._queue.update_assumed(old, new)
+                self._queue.update(old, new, assumed=True)
             return
         self._queue.update(old, new)
         before = old.status.nominated_node_name

@@ -164,22 +164,25 @@ class SchedulingQueue:
         """Queue a pod the API showed as new; replaces a queued one of the same name."""
         self._enter(pod, POD_ADD)
 
-    def update(self, old: Pod | None, new: Pod) -> None:
+    def update(self, old: Pod | None, new: Pod, *, assumed: bool = False) -> None:
         """Take over a new version of a pod that has no node.
 
         A pod that is active or in backoff stays there. A waiting pod moves if a hint says that the
         change may help. The change of a pod in flight is looked at when the pod comes back. An
         unknown pod is queued. In v1.20 a pod in backoff becomes active, and a second copy of a pod
         in flight is queued.
+
+        The change of an assumed pod counts only if Permit turns the pod away: it is kept while the
+        pod is in flight. After that, the pod comes back by an error, for which no event is needed.
         """
         uid = new.metadata.uid
-        if old is not None and old.metadata.uid != uid:
+        if not assumed and old is not None and old.metadata.uid != uid:
             # A delete was missed. kube-scheduler would carry the attempts over to the new pod.
             self.delete(old)
             self.add(new)
             return
         events = pod_changes(old, new) if old is not None else [POD_UPDATE]
-        if self._updated_in_flight(old, new, events):
+        if self._updated_in_flight(old, new, events) or assumed:
             return
         queued = self._sub_queues.find(new.key)
         if queued is None or queued.uid != uid:
@@ -190,13 +193,6 @@ class SchedulingQueue:
             self._enter(new, POD_UPDATE)
         else:
             self._update_in_place(queued, old, new, cause=events[0].label)
-
-    def update_assumed(self, old: Pod, new: Pod) -> None:
-        """Keep the change of an assumed pod, in case that Permit turns the pod away.
-
-        A pod that is no longer in flight comes back by an error, for which no event is needed.
-        """
-        self._updated_in_flight(old, new, pod_changes(old, new))
 
     def _updated_in_flight(self, old: Pod | None, new: Pod, events: list[ClusterEvent]) -> bool:
         """Keep the change of a pod in flight until it comes back; False for any other pod."""
