@@ -169,6 +169,12 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="the only plugins there are have weight 1",
     ),
     Deviation(
+        subject="A pod that is changed while Permit holds it, and then turned away",
+        upstream="the change is ignored: it waits for another event, or the leftover flush",
+        here="the hints of its rejectors are asked about the change when it comes back",
+        why="the change may be what it waits for",
+    ),
+    Deviation(
         subject="A pod turned away from Permit because it is being deleted, and still there",
         upstream=(
             "waits for events of a plugin without a name: none comes before the leftover flush"
