@@ -134,6 +134,12 @@ PROMISED = [
     "validatingadmissionpolicybindings.admissionregistration.k8s.io "
     "ValidatingAdmissionPolicyBinding False",
     "admissionregistration.k8s.io/v1 "
+    "mutatingadmissionpolicies.admissionregistration.k8s.io "
+    "MutatingAdmissionPolicy False",
+    "admissionregistration.k8s.io/v1 "
+    "mutatingadmissionpolicybindings.admissionregistration.k8s.io "
+    "MutatingAdmissionPolicyBinding False",
+    "admissionregistration.k8s.io/v1 "
     "mutatingwebhookconfigurations.admissionregistration.k8s.io "
     "MutatingWebhookConfiguration False",
     "apiregistration.k8s.io/v1 apiservices.apiregistration.k8s.io APIService False",

@@ -38,6 +38,7 @@ def test_a_short_run_holds_every_invariant_and_can_be_repeated() -> None:
     assert first.bound > 0
     again = play(msgspec.json.decode(msgspec.json.encode(script), type=Script))
     assert again.lines == first.lines
+    assert again.steps == first.steps
 
 
 def test_nothing_of_a_run_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -307,7 +307,11 @@ class _Refused:
 
 
 class _Lines:
-    """The lines of a stream as they arrive."""
+    """The lines of a stream as they arrive.
+
+    No generator: a generator that is left is closed by a task of its own once the memory is looked
+    through, and nothing of a run may depend on when that is.
+    """
 
     def __init__(
         self,
@@ -324,26 +328,39 @@ class _Lines:
         self._weather = weather
         self._clock = clock
         self._idle = idle
+        self._over = False
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        while True:
-            piece = await self._next()
-            if piece.error is not None:
-                raise piece.error
-            if piece.ended:
-                return
-            wait = piece.due - self._clock.monotonic_ns() / NS_PER_SECOND
-            if wait > 0:
-                await aio.sleep(wait)
-            now_ns = self._clock.monotonic_ns()
-            if self._weather.strikes("watch-cut", now_ns):
-                raise TransportError("the connection was reset")
-            if self._weather.strikes("watch-gone", now_ns):
-                yield msgspec.json.encode({"type": "ERROR", "object": _status(410)})
-                return
-            if self._weather.strikes("watch-silent", now_ns):
-                await self._silence()
-            yield piece.line
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._over:
+            raise StopAsyncIteration
+        try:
+            line, self._over = await self._line()
+        except BaseException:
+            self._over = True
+            raise
+        return line
+
+    async def _line(self) -> tuple[bytes, bool]:
+        """Return the next line, and whether it is the last one."""
+        piece = await self._next()
+        if piece.error is not None:
+            raise piece.error
+        if piece.ended:
+            raise StopAsyncIteration
+        wait = piece.due - self._clock.monotonic_ns() / NS_PER_SECOND
+        if wait > 0:
+            await aio.sleep(wait)
+        now_ns = self._clock.monotonic_ns()
+        if self._weather.strikes("watch-cut", now_ns):
+            raise TransportError("the connection was reset")
+        if self._weather.strikes("watch-gone", now_ns):
+            return msgspec.json.encode({"type": "ERROR", "object": _status(410)}), True
+        if self._weather.strikes("watch-silent", now_ns):
+            await self._silence()
+        return piece.line, False
 
     async def _next(self) -> _Piece:
         try:
