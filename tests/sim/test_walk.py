@@ -69,15 +69,20 @@ def test_a_scene_that_is_not_there_is_refused() -> None:
         scene("opera", 1)
 
 
+_WALKS = [(name, act) for name in SCENES for act in WALK_ACTS]
+_PARTS = 4
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("act", WALK_ACTS)
-@pytest.mark.parametrize("name", SCENES)
-def test_every_invariant_holds_after_a_step_at_each_await(name: str, act: WalkAct) -> None:
+@pytest.mark.parametrize("number", range(len(_WALKS)), ids=["-".join(each) for each in _WALKS])
+def test_every_invariant_holds_after_a_step_at_each_await(number: int) -> None:
+    """Each walk plays a quarter of its awaits, another one than the next; `sim walk` plays all."""
+    name, act = _WALKS[number]
     walk = Walk(scene(name, 1), act, each=1)
     told = {
         stop: [(each.invariant, each.text) for each in outcome.breaches]
-        for stop in walk.stops
+        for stop in walk.stops[number % _PARTS :: _PARTS]
         if (outcome := play(walk.struck(stop))).breaches
     }
     assert told == {}
