@@ -9,6 +9,7 @@ import pytest
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import MoorageError, NotFoundError, NotLeadingError, TransportError
 from moorage.service.confirmations import Confirmations
+from moorage.state.lifecycle import PodState
 from tests.client.fakes import _real_sleep, instant_sleep
 from tests.service.test_binding_cycle import UNDONE, Binding
 
@@ -114,6 +115,17 @@ async def test_confirmed_bindings_are_not_kept():
     world.confirm()
     confirmations._drop_confirmed()
     assert not confirmations._expected
+
+
+async def test_a_pod_that_is_gone_before_its_binding_was_told_has_no_attempt_under_way():
+    """A list after an outage shows the pod no more: it was bound and deleted meanwhile."""
+    world, server, confirmations = await _bound(_pod("n1"))
+    world.cache.forget_pod(world.cache.get_pod("uid-p"))
+    assert world.cache.lifecycle.state("uid-p") is PodState.IN_FLIGHT
+    await confirmations.look()
+    assert world.cache.lifecycle.state("uid-p") is PodState.GONE
+    assert (server.looks, confirmations._expected) == (0, {})
+    world.validate()
 
 
 async def test_bindings_held_back_by_a_lost_lease_leave_no_tracebacks(caplog):

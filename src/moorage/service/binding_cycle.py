@@ -332,8 +332,12 @@ class BindingCycles:
             self._queue.done(queued.uid)  # deleted meanwhile: no other part ends its lifecycle
         self._scheduled(queued, decision.node_name)
         if self._confirmations is not None:
-            take_back = partial(self._take_back, binding)
-            self._confirmations.expect(queued.pod, decision.node_name, take_back)
+            self._confirmations.expect(
+                queued.pod,
+                decision.node_name,
+                take_back=partial(self._take_back, binding),
+                gone=self._queue.done,
+            )
         began_ns = self._facts.points.now_ns()
         await run_post_bind(binding.profile, decision.state, decision.pod, decision.node_name)
         self._ran("PostBind", SUCCESS, binding.profile, began_ns)

@@ -26,6 +26,7 @@ from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import MoorageError, NotFoundError
 from moorage.client.writes import Client
 from moorage.state.cache import Cache
+from moorage.state.lifecycle import PodState
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class _Expected(msgspec.Struct, frozen=True):
     node_name: str
     since_ns: int
     take_back: Callable[[str], None]
+    gone: Callable[[str], None]
 
 
 class Confirmations:
@@ -68,7 +70,14 @@ class Confirmations:
         self._tasks = tasks
         self._looking = False
 
-    def expect(self, pod: Pod, node_name: str, take_back: Callable[[str], None]) -> None:
+    def expect(
+        self,
+        pod: Pod,
+        node_name: str,
+        *,
+        take_back: Callable[[str], None],
+        gone: Callable[[str], None],
+    ) -> None:
         """Note a binding that was answered with success.
 
         Parameters
@@ -77,13 +86,16 @@ class Confirmations:
             The pod that was bound, and its node.
         take_back
             Called with the reason if the binding turns out not to have happened.
+        gone
+            Called with the uid if the watch tells that the pod is gone, and never told of its
+            binding: no other part ends the lifecycle of such a pod.
         """
         self._drop_confirmed()
         uid = pod.metadata.uid
         if not self._cache.is_assumed(uid):
             return
         now_ns = self._clock.monotonic_ns()
-        self._expected[uid] = _Expected(pod, node_name, now_ns, take_back)
+        self._expected[uid] = _Expected(pod, node_name, now_ns, take_back, gone)
         if not self._looking:
             self._looking = True
             self._tasks.spawn(self._look_on(), name="confirmations")
@@ -101,7 +113,7 @@ class Confirmations:
         """Look up each pod that has waited for too long."""
         for uid, expected in list(self._expected.items()):
             if not self._cache.is_assumed(uid):
-                self._expected.pop(uid, None)
+                self._end(uid)
                 continue
             waited_ns = self._clock.monotonic_ns() - expected.since_ns
             if waited_ns >= _PATIENCE_SECONDS * NS_PER_SECOND:
@@ -152,4 +164,10 @@ class Confirmations:
             uid = next(iter(self._expected))
             if self._cache.is_assumed(uid):
                 return
-            del self._expected[uid]
+            self._end(uid)
+
+    def _end(self, uid: str) -> None:
+        """Forget a binding whose pod is no longer assumed."""
+        expected = self._expected.pop(uid, None)
+        if expected is not None and self._cache.lifecycle.state(uid) is PodState.IN_FLIGHT:
+            expected.gone(uid)
