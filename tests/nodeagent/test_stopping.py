@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
-from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
-from moorage.nodeagent.stopping import stopping_of, stopping_seconds
+from moorage.nodeagent.stopping import stopping_seconds
 
 
 def pod(*hooks: dict[str, Any] | None, stop: str = "", sidecar: int = 0) -> Pod:
@@ -60,21 +58,3 @@ def sleep(seconds: int) -> dict[str, Any]:
 )
 def test_a_deleted_pod_stops_after_the_time_its_grace_allows(deleted, grace, seconds):
     assert stopping_seconds(deleted, grace)[0] == seconds
-
-
-@pytest.mark.parametrize(
-    ("seen", "seconds"),
-    [
-        pytest.param(0.0, 80.0, id="deleted and seen on the second"),
-        pytest.param(0.7, 80.7, id="seen at once, at a fraction of a second"),
-        pytest.param(5.0, 81.0, id="seen late"),
-        pytest.param(-0.2, 80.0, id="seen by a clock that is behind"),
-    ],
-)
-def test_a_pod_never_stops_before_its_time_for_the_seconds_of_its_timestamp(seen, seconds):
-    deleted = pod(sleep(79))
-    asked_ns = parse_rfc3339("2026-01-01T00:00:00Z")
-    meta = {"deletionTimestamp": "2026-01-01T00:01:20Z", "deletionGracePeriodSeconds": 80}
-    deleted = msgspec.structs.replace(deleted, metadata=from_dict(Pod, {"metadata": meta}).metadata)
-    found = stopping_of(deleted, asked_ns + round(seen * NS_PER_SECOND))
-    assert (found.ended_ns - asked_ns) / NS_PER_SECOND == pytest.approx(seconds)

@@ -331,14 +331,14 @@ class PodLife:
         if record.stage is _Stage.STOPPING:
             due_ns = self._timers.due_ns(pod.uid)
             if due_ns is not None:
-                self._timers.set(pod.uid, min(due_ns, stopping_of(pod, now_ns).ended_ns))
+                self._timers.set(pod.uid, min(due_ns, stopping_of(pod).ended_ns))
             return []
         was_running = record.stage is _Stage.RUNNING
         record.stage = _Stage.STOPPING
         if not was_running:
             self._timers.cancel(pod.uid)
             return [RemovePod(reference(pod))]
-        due_ns = stopping_of(pod, now_ns).ended_ns
+        due_ns = stopping_of(pod).ended_ns
         if due_ns <= now_ns:
             return self._remove(record, now_ns)
         self._timers.set(pod.uid, due_ns)
@@ -350,7 +350,7 @@ class PodLife:
         # The scheduler counts a pod that has ended no longer, so the node must not either.
         self._loads[pod.spec.node_name].remove(pod.uid)
         self._timers.cancel(pod.uid)
-        code = _KILLED_CODE if stopping_of(pod, now_ns).killed else STOPPED_CODE
+        code = _KILLED_CODE if stopping_of(pod).killed else STOPPED_CODE
         record.containers.stop(pod, now_ns, code)
         phase = record.containers.phase_when_stopped(pod)
         return [_report(record, now_ns, phase=phase), RemovePod(reference(pod))]

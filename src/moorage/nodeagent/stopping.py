@@ -34,16 +34,14 @@ class Stopping(msgspec.Struct, frozen=True):
     killed: bool
 
 
-def stopping_of(pod: Pod, now_ns: int) -> Stopping:
-    """Return how a pod that is being deleted stops; ``now_ns`` is the present time.
+def stopping_of(pod: Pod) -> Stopping:
+    """Return how a pod that is being deleted stops.
 
     The deletion timestamp is the end of the grace period; the deletion was requested a grace period
-    earlier. The timestamp has whole seconds: the request came up to a second later, and not after
-    the present.
+    earlier.
     """
     grace = pod.metadata.deletion_grace_period_seconds or 0
     asked_ns = parse_rfc3339(pod.metadata.deletion_timestamp or "") - grace * NS_PER_SECOND
-    asked_ns += min(max(now_ns - asked_ns, 0), NS_PER_SECOND - 1)
     seconds, killed = stopping_seconds(pod, grace)
     return Stopping(asked_ns + round(seconds * NS_PER_SECOND), killed)
 

@@ -340,8 +340,7 @@ class Rehearsal(LiveObjects):
         """Return how long a deleted pod stays; without a container there is nothing to stop."""
         if pod.status.phase == "Pending" and not pod.status.pod_ip:
             return CALL_SECONDS
-        now_ns = self._clock.now_ns()
-        left_ns = stopping_of(pod, now_ns).ended_ns - now_ns
+        left_ns = stopping_of(pod).ended_ns - self._clock.now_ns()
         return max(0.0, left_ns / NS_PER_SECOND)
 
     def _replace(self, pod: Pod, owner: OwnerReference, *, at_once: bool) -> None:
