@@ -22,6 +22,8 @@ _RESERVED: Final = frozenset(
 )
 _SPECIAL: Final = re.compile(r"__|[-./]")
 _ESCAPES: Final = {"__": "__underscores__", ".": "__dot__", "-": "__dash__", "/": "__slash__"}
+_UNESCAPES: Final = {spelled: special for special, spelled in _ESCAPES.items()}
+_SPELLED: Final = re.compile("|".join(_UNESCAPES))
 
 
 class Size(msgspec.Struct):
@@ -40,11 +42,9 @@ def escaped(name: str) -> str:
 
 def unescaped(name: str) -> str:
     """Return the property that has a spelling in rules."""
-    for known, spelled in _ESCAPES.items():
-        if known != "__":
-            name = name.replace(spelled, known)
-    name = name.replace(_ESCAPES["__"], "__")
-    return name[2:-2] if name[2:-2] in _RESERVED and name == f"__{name[2:-2]}__" else name
+    if name[2:-2] in _RESERVED and name == f"__{name[2:-2]}__":
+        return name[2:-2]
+    return _SPELLED.sub(lambda found: _UNESCAPES[found[0]], name)
 
 
 def cel_value(schema: Schema, value: Any, size: Size) -> Any:
