@@ -79,8 +79,8 @@ class FlowSchemas:
 
     @cached_property
     def _stored(self) -> Shelf:
-        # Every call asks for its length; the shelf of a kind is always the same.
-        return self._world.store.shelf(self._world.catalog.by_plural(SCHEMAS).shelf)
+        # Looked up once, because every call asks for its length.
+        return self._world.shelf(SCHEMAS)
 
     @property
     def in_use(self) -> bool:

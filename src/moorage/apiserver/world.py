@@ -16,7 +16,7 @@ import msgspec
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.record import Record
 from moorage.apiserver.requests import User
-from moorage.apiserver.store import Key, Store
+from moorage.apiserver.store import Key, Shelf, Store
 from moorage.apiserver.views import Catalog, Served
 from moorage.base.clock import Clock
 from moorage.base.rng import Random
@@ -101,14 +101,16 @@ class World:
 
     def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
         """Return a stored object, None when there is none; read-only and perhaps shared."""
-        shelf = self.store.shelf(self.catalog.by_plural(plural).shelf)
-        record = shelf.get((namespace or "", name))
+        record = self.shelf(plural).get((namespace or "", name))
         return _read_only(record.data) if record else None
+
+    def shelf(self, plural: str) -> Shelf:
+        """Return where the objects of a resource are kept; it is always the same shelf."""
+        return self.store.shelf(self.catalog.by_plural(plural).shelf)
 
     def objects(self, plural: str, namespace: str | None = None) -> Iterator[Obj]:
         """Yield all stored objects of a resource in key order; read-only and perhaps shared."""
-        shelf = self.store.shelf(self.catalog.by_plural(plural).shelf)
-        for record in shelf.records(namespace or ""):
+        for record in self.shelf(plural).records(namespace or ""):
             yield _read_only(record.data)
 
     def put(self, served: Served, stored: Obj) -> Record:

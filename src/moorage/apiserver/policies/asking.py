@@ -77,8 +77,8 @@ class Bound:
 
     @cached_property
     def _stored(self) -> Shelf:
-        # Every call asks for its length; the shelf of a kind is always the same.
-        return self._world.store.shelf(self._world.catalog.by_plural(self._bindings).shelf)
+        # Looked up once, because every call asks for its length.
+        return self._world.shelf(self._bindings)
 
     @property
     def exist(self) -> bool:

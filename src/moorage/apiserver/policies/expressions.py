@@ -206,7 +206,9 @@ def judgement(policy: Policy, values: Mapping[str, Any], *, only_quick: bool = F
     found = [evaluation.failed(*each) for each in enumerate(policy.validations)]
     notes = [evaluation.annotation(each) for each in policy.audit_annotations]
     failures = [each for each in (*found, *notes) if isinstance(each, Failed)]
-    return Judgement(failures, tuple(each for each in notes if each and len(each) == 2))
+    return Judgement(
+        failures, tuple(each for each in notes if each and not isinstance(each, Failed))
+    )
 
 
 def applies(

@@ -95,10 +95,11 @@ class Mutations:
         """Return a write with the mutations of a policy, one after the other."""
         try:
             _usable(asked.params or {})
-            for index, mutation in enumerate(asked.policy.mutations):
+            values = self._bound.variables(asked, write, dry_run=dry_run)
+            if not _usable(judged(applies, asked.policy, values)):
+                return write
+            for mutation in asked.policy.mutations:
                 values = self._bound.variables(asked, write, dry_run=dry_run)
-                if index == 0 and not _usable(judged(applies, asked.policy, values)):
-                    return write
                 patch = _usable(judged(patch_of, asked.policy, mutation, values))
                 assert write.new is not None, "only an object that is stored is changed"
                 write = write.with_new(_patched(write.new, patch, mutation, kind))
