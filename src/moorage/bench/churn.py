@@ -24,6 +24,7 @@ from moorage.base.rng import Streams
 from moorage.bench.processes import Child, server_flags, wait_for
 from moorage.bench.server_run import create_all
 from moorage.bench.workload import NAMESPACE, CreateNodes, default_node, default_pod
+from moorage.client.follow import Follower
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
 from moorage.client.reflector import Reflector
@@ -154,36 +155,24 @@ async def measure_churn(
             await server.stop()
 
 
-class Bound:
+class Bound(Follower[Pod]):
     """Wakes those who wait until a pod has a node; a handler of watched pods."""
 
     def __init__(self) -> None:
+        super().__init__(self._take_in, lambda pod: None)
         self._waits: dict[str, asyncio.Event] = {}
 
     def wait_for(self, name: str) -> asyncio.Event:
         """Return what is set when the pod has a node; to be called before the pod is created."""
         return self._waits.setdefault(name, asyncio.Event())
 
-    def on_add(self, pod: Pod) -> None:
-        """Take a pod in."""
-        if pod.spec.node_name and (wait := self._waits.pop(pod.name, None)):
-            wait.set()
-
-    def on_update(self, old: Pod, new: Pod) -> None:
-        """Take a change in."""
-        del old
-        self.on_add(new)
-
-    def on_delete(self, pod: Pod, *, missed: bool) -> None:
-        """Take a deletion in."""
-        del pod, missed
-
-    def on_synced(self) -> None:
-        """Hear that the first list is there."""
-
     def on_undecodable(self, key: tuple[str, str], error: DecodeError) -> None:
         """Fail for a pod that cannot be read."""
         raise MoorageError(f"pod {key[1]} cannot be read: {error}")
+
+    def _take_in(self, pod: Pod) -> None:
+        if pod.spec.node_name and (wait := self._waits.pop(pod.name, None)):
+            wait.set()
 
 
 class _Run:
