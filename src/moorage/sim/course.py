@@ -29,6 +29,7 @@ from moorage.sim.loop import run_simulated
 from moorage.sim.striker import Striker
 from moorage.sim.user_calls import UserAct, call
 from moorage.snapshot.pod_info import forget_lately
+from moorage.snapshot.shape import forget_memos
 from moorage.testing.builders import pod_manifest
 
 # Within this time a watch without faults tells everything.
@@ -103,9 +104,11 @@ def play(script: Script, *, on_step: OnStep | None = None) -> Outcome:
     try:
         return run_simulated(_Course(script, clock, on_step).run(), clock)
     finally:
-        # A scheduler that starts freezes what it finds; what was compiled of pods leads back to it.
+        # A scheduler that starts freezes what it finds. What plugins compiled of pods leads back to
+        # the scheduler, also where a pod of somebody else shares it.
         gc.unfreeze()
         forget_lately()
+        forget_memos()
 
 
 class _Course:
