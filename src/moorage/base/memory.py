@@ -44,6 +44,11 @@ def settle_memory(*, collect: bool = True) -> None:
     _keep_freed_memory()
 
 
+def unsettle_memory() -> None:
+    """Let the garbage collector look at all objects again; the other settings stay."""
+    gc.unfreeze()
+
+
 def _keep_freed_memory() -> None:
     """Let glibc keep freed arrays; other C libraries have no such limits."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
@@ -13,6 +12,7 @@ import msgspec
 
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.base.memory import unsettle_memory
 from moorage.sim import acts
 from moorage.sim.acts import AnyAct, Script
 from moorage.sim.administrator import Autoscaler, drain
@@ -106,7 +106,7 @@ def play(script: Script, *, on_step: OnStep | None = None) -> Outcome:
     finally:
         # A scheduler that starts freezes what it finds. What plugins compiled of pods leads back to
         # the scheduler, also where a pod of somebody else shares it.
-        gc.unfreeze()
+        unsettle_memory()
         forget_lately()
         forget_memos()
 
