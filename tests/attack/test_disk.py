@@ -184,10 +184,12 @@ def test_a_disk_without_faults_keeps_every_write():
     ("kind", "error"),
     [
         pytest.param("kill", 0, id="the process dies"),
-        pytest.param("fail", errno.EIO, id="the disk fails"),
-        pytest.param("fail", errno.ENOSPC, id="the disk is full"),
+        pytest.param("fail", errno.EIO, id="the disk fails", marks=pytest.mark.slow),
+        pytest.param("fail", errno.ENOSPC, id="the disk is full", marks=pytest.mark.slow),
         pytest.param("short", errno.ENOSPC, id="the disk is full in the midst of a write"),
-        pytest.param("short", errno.EIO, id="the disk fails in the midst of a write"),
+        pytest.param(
+            "short", errno.EIO, id="the disk fails in the midst of a write", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_no_acknowledged_write_is_lost_when_a_disk_call_fails(kind, error, caplog):

@@ -156,7 +156,12 @@ WAYS = [
 ]
 
 
-@pytest.mark.parametrize("seed", [1, 5, 6, 15, 31])
+def _slow(*seeds: int) -> list[object]:
+    """Return seeds that are played with the slow tests only; a seed takes a second."""
+    return [pytest.param(seed, marks=pytest.mark.slow) for seed in seeds]
+
+
+@pytest.mark.parametrize("seed", [1, *_slow(5, 6, 15), 31])
 @pytest.mark.parametrize(("source", "mode"), WAYS)
 def test_no_group_that_fits_waits_longer_than_its_backoff(source: str, mode: str, seed: int):
     come_and_go(source, mode, seed)
@@ -170,7 +175,7 @@ def test_the_same_with_two_hundred_seeds(source: str, mode: str):
         come_and_go(source, mode, seed)
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", [1, 2, *_slow(3, 4)])
 @pytest.mark.parametrize("source", ["coscheduling", "labels"])
 def test_the_same_at_permit_with_groups_of_up_to_twelve(source: str, seed: int):
     """By default a group of twelve that misses one member keeps its room until the timeout."""
@@ -198,7 +203,7 @@ def come_and_go(source: str, mode: str, seed: int, *, largest: int = 4, percent:
         raise
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", [1, 2, *_slow(3, 4)])
 @pytest.mark.parametrize("source", ["coscheduling", "labels"])
 def test_at_permit_a_group_that_is_left_alone_starts_within_its_backoff(source: str, seed: int):
     async def scenario(live: Cluster) -> None:
