@@ -16,6 +16,7 @@ from moorage.base.errors import AnswerTooLargeError, DecodeError, RefusedError, 
 from moorage.base.rng import Streams
 from moorage.client.objects import Key
 from moorage.client.reflector import Reflector
+from moorage.client.transport import Answer, Call
 from tests.client.fakes import ScriptedTransport, Stream, answer, failure, instant_sleep
 
 
@@ -89,6 +90,7 @@ async def play(
     optional: bool = False,
     heard: Heard | None = None,
     each_turn: Callable[[], None] = lambda: None,
+    trim: Callable[[Node], None] | None = None,
 ) -> tuple[Heard, list[str], Reflector[Node], list[float]]:
     """Run a reflector until the script is used up; return what was heard and asked."""
     transport = ScriptedTransport(*script)
@@ -102,6 +104,7 @@ async def play(
         rng=Streams(1).stream("reflector"),
         field_selector="metadata.name!=x",
         optional=optional,
+        trim=trim,
     )
     tasks = TaskOwner()
     with instant_sleep(clock) as slept:
@@ -439,6 +442,23 @@ async def test_the_store_holds_what_the_handler_was_told():
     *_, reflector, _ = await play(Stream(*BEGIN, deleted("a", 6), added("c", 7)))
     assert sorted(reflector.objects) == [("", "b"), ("", "c")]
     assert reflector.last_resource_version == "7"
+
+
+async def test_a_page_is_asked_for_while_the_one_before_it_is_decoded():
+    told: list[str] = []
+
+    def second_page(call: Call) -> Answer:
+        told.append(_short(call.target))
+        return answer(node_list(5, node("b", 200)))
+
+    first_page = answer(node_list(5, *LONG, token="t1"))
+    heard, *_ = await play(
+        NO_STREAMING_LIST, first_page, second_page, trim=lambda node: told.append(node.name)
+    )
+    assert told[0] == "n0000"
+    assert told[-2:] == ["n0999", "b"]
+    assert "list limit 500 after t1" in told[1:-2]
+    assert heard.log[-2:] == ["add b@200", "synced"]
 
 
 async def test_changes_wait_while_they_are_held_back():

@@ -55,7 +55,7 @@ from moorage.client.status import (
     refuse_failed,
     too_large_resource_version,
 )
-from moorage.client.transport import Transport
+from moorage.client.transport import Answer, Transport
 from moorage.client.whole import WholeObjects
 
 _log = logging.getLogger(__name__)
@@ -250,18 +250,36 @@ class Reflector(Generic[ObjectT]):
 
     async def _pages(self, version: str, limit: int) -> _Found[ObjectT]:
         """Read all pages; after an expired continue token the list is read in one piece."""
+        asked = aio.TaskOwner(on_failure=_told_where_awaited)
+        try:
+            return await self._pages_asked(asked, version, limit)
+        finally:
+            await asked.cancel_all()
+
+    async def _pages_asked(self, asked: aio.TaskOwner, version: str, limit: int) -> _Found[ObjectT]:
+        """Read all pages; each is on its way while the one before it is decoded."""
+
+        def ask(page: requests.ListPage) -> asyncio.Task[Answer]:
+            call = requests.list_objects(self._resource, self._selection, page=page)
+            return asked.spawn(self._transport.request(call), name="page")
+
         found: _Found[ObjectT] = _Found()
         page = requests.ListPage(resource_version=version, limit=limit)
+        coming = ask(page)
         while True:
-            call = requests.list_objects(self._resource, self._selection, page=page)
-            answer = await self._transport.request(call)
+            answer = await coming
             if answer.status >= 400:
                 error = error_from_answer(answer)
                 if isinstance(error, GoneError) and page.continue_token:
                     found, page = _Found(), requests.ListPage()
+                    coming = ask(page)
                     continue
                 raise error
             listed = self._reader.split_list(answer.body)
+            token = listed.metadata.continue_
+            if token:
+                page = requests.ListPage(limit=limit, continue_token=token)
+                coming = ask(page)
             async for raw in aio.in_turns(listed.items or (), most=_BATCH):
                 item = self._reader.read_listed(raw)
                 if isinstance(item, Unreadable):
@@ -269,10 +287,8 @@ class Reflector(Generic[ObjectT]):
                 else:
                     found.objects[key_of(item)] = item
             found.resource_version = listed.metadata.resource_version
-            if not listed.metadata.continue_:
+            if not token:
                 return found
-            page = requests.ListPage(limit=limit, continue_token=listed.metadata.continue_)
-            await aio.sleep(0)
 
     # --- one stream -------------------------------------------------------------------------
 
@@ -453,6 +469,10 @@ class _Found(Generic[ObjectT]):
         self.objects: dict[Key, ObjectT] = {}
         self.unreadable: dict[Key, DecodeError] = {}
         self.resource_version = ""
+
+
+def _told_where_awaited(_name: str, _error: BaseException) -> None:
+    """Leave the failure of a page to whoever waits for it."""
 
 
 def _is_older(version: str, known: str) -> bool:
