@@ -73,17 +73,8 @@ class Outcome(msgspec.Struct, frozen=True):
         return self.before != self.happened
 
 
-def agreement(seed: int, *, drained: bool = False) -> Outcome:
-    """Play the scenario of a seed.
-
-    Parameters
-    ----------
-    seed
-        Chooses the cluster and the changes.
-    drained
-        Whether a node is drained before it is removed, unless it has one pod at most. Otherwise it
-        is removed with its pods on it.
-    """
+def agreement(seed: int) -> Outcome:
+    """Play the scenario of a seed, which chooses the cluster and the changes."""
     rng = Streams(seed).stream("scenario")
     nodes = [random_node(rng, f"n{number}") for number in range(rng.randint(2, 5))]
     clock = ManualClock()
@@ -96,7 +87,7 @@ def agreement(seed: int, *, drained: bool = False) -> Outcome:
                 made = WorkloadControllers(cluster.client, clock=clock, streams=Streams(seed))
                 tasks.spawn(made.run(), name="workloads")
                 await made.ready.wait()
-                return await _play(cluster, rng, drained=drained)
+                return await _play(cluster, rng)
             finally:
                 await tasks.cancel_all()
                 if broken:
@@ -105,7 +96,7 @@ def agreement(seed: int, *, drained: bool = False) -> Outcome:
     return run_virtual(main(), clock)
 
 
-async def _play(cluster: VirtualCluster, rng: Random, *, drained: bool) -> Outcome:
+async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     for name, value in CLASSES.items():
         await cluster.create(priority_class(name, value))
     for obj in _objects(rng):
@@ -120,7 +111,7 @@ async def _play(cluster: VirtualCluster, rng: Random, *, drained: bool) -> Outco
         order={uid: rank for rank, uid in enumerate(_known_order(cluster))},
         now_ns=cluster.clock.now_ns(),
     )
-    steps, rehearsal = _rehearsed(rng, world, drained=drained)
+    steps, rehearsal = _rehearsed(rng, world)
     for number, step in enumerate(steps, start=1):
         await _happen(cluster, step)
         await aio.sleep(_seconds_after(step, steps[number] if number < len(steps) else None))
@@ -129,10 +120,10 @@ async def _play(cluster: VirtualCluster, rng: Random, *, drained: bool) -> Outco
     )
 
 
-def _rehearsed(rng: Random, world: World, *, drained: bool) -> tuple[tuple[Change, ...], Rehearsal]:
+def _rehearsed(rng: Random, world: World) -> tuple[tuple[Change, ...], Rehearsal]:
     """Return changes and their rehearsal; other changes if an earlier one takes their object."""
     while True:
-        steps = tuple(_steps(rng, world.objects, drained=drained))
+        steps = tuple(_steps(rng, world.objects))
         scene = scene_of(Rehearsal(world))
         scene.rehearsal.settle()
         assert not scene.rehearsal.bound, "the cluster was quiet"
@@ -242,15 +233,12 @@ def random_pod(rng: Random, name: str) -> Manifest:
 # --- changes --------------------------------------------------------------------------------------
 
 
-def _steps(rng: Random, objects: Objects, *, drained: bool) -> list[Change]:
+def _steps(rng: Random, objects: Objects) -> list[Change]:
     makers = [_add, _remove, _cordon, _drain, _taint, _apply, _scale, _delete]
     found: list[Change] = []
     left = objects.copy()
     for number in range(rng.choice((1, 1, 1, 2, 3))):
-        made = rng.choice(makers)(rng, left, number)
-        if not drained and made and isinstance(made[-1], RemoveNode):
-            made = made[-1:]
-        found += made
+        found += rng.choice(makers)(rng, left, number)
     return found
 
 
@@ -264,11 +252,12 @@ def _add(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
 
 
 def _remove(rng: Random, objects: Objects, number: int) -> Sequence[Change]:
+    del number
     if len(objects.nodes) < 2:
         return []
     name = _any_node(rng, objects)
     del objects.nodes[name]
-    return [*_emptied(objects, name, number), RemoveNode(name)]
+    return [RemoveNode(name)]
 
 
 def _cordon(rng: Random, objects: Objects, number: int) -> Sequence[Change]:

@@ -219,7 +219,7 @@ class Rehearsal(LiveObjects):
         self._agenda.at(due_ns, act)
 
     def soon(self, act: Callable[[], None]) -> None:
-        """Let a controller act, a moment later."""
+        """Let happen what a controller has decided, a call later."""
         self._agenda.after(CALL_SECONDS, act)
 
     @property

@@ -7,7 +7,7 @@ from moorage.api.pod import Pod
 from moorage.base.errors import UsageError
 from moorage.controllers.pods import is_active
 from moorage.controllers.revisions import History, Revision
-from moorage.controllers.stateful_steps import REVISION_LABEL, ordinal_of, plan
+from moorage.controllers.stateful_steps import REVISION_LABEL, Plan, ordinal_of, plan
 from moorage.controllers.views import Whole
 from moorage.what_if.admission import Admission
 from moorage.what_if.lists import Key, checked_pod
@@ -17,6 +17,9 @@ from moorage.what_if.rehearsal import Rehearsal
 
 class StatefulSets:
     """Makes and deletes pods whenever a pod of a set has changed.
+
+    Like its controller, it decides by the pods that it sees when it looks at a set. What it decides
+    is there a call later, and until then it does not look at that set again.
 
     Parameters
     ----------
@@ -29,25 +32,35 @@ class StatefulSets:
     def __init__(self, rehearsal: Rehearsal, admission: Admission) -> None:
         self._rehearsal = rehearsal
         self._admission = admission
-        self._due: dict[Key, None] = {}
+        # Sets that have changed since the last look, and sets that are being worked on.
+        self._changed: set[Key] = set()
+        self._at_work: set[Key] = set()
         rehearsal.listeners.append(self._pod_changed)
 
     def sync_soon(self, key: Key) -> None:
-        """Look at a set a moment later, once."""
-        if key not in self._due:
-            self._due[key] = None
-            self._rehearsal.soon(lambda: self._sync(key))
+        """Look at a set when everything of this moment has happened, or when its work is done."""
+        self._changed.add(key)
+        if key not in self._at_work:
+            self._at_work.add(key)
+            self._rehearsal.at(self._rehearsal.now_ns, lambda: self._look(key))
 
     def _pod_changed(self, pod: Pod) -> None:
         owner = controller_of(pod)
         if owner is not None and owner.kind == "StatefulSet":
             self.sync_soon((pod.namespace, owner.name))
 
-    def _sync(self, key: Key) -> None:
-        self._due.pop(key, None)
-        text = self._rehearsal.objects.manifests.get(("apps", "StatefulSet"), {}).get(key)
+    def _look(self, key: Key) -> None:
+        self._changed.discard(key)
+        due = self._due(key)
+        if due.delete or due.create:
+            self._rehearsal.soon(lambda: self._carry_out(key, due))
+        else:
+            self._at_work.discard(key)
+
+    def _due(self, key: Key) -> Plan:
+        text = self._text(key)
         if text is None:
-            return
+            return Plan()
         found = decode(Whole, text)
         pods = self._pods(found)
         due = plan(found, pods, _history(found, pods), self._rehearsal.now_ns)
@@ -56,10 +69,20 @@ class StatefulSets:
                 f"StatefulSet {found.name} makes a volume claim for each pod, and volumes are "
                 "not made here"
             )
+        return due
+
+    def _carry_out(self, key: Key, due: Plan) -> None:
         for pod in due.delete:
             self._rehearsal.leave(pod, returns=False)
-        for body in due.create:
+        # The pods of a set that is gone by now would be collected at once.
+        for body in () if self._text(key) is None else due.create:
             self._rehearsal.add_pod(checked_pod(from_dict(Pod, self._admission.stored(body))))
+        self._at_work.discard(key)
+        if key in self._changed:
+            self.sync_soon(key)
+
+    def _text(self, key: Key) -> bytes | None:
+        return self._rehearsal.objects.manifests.get(("apps", "StatefulSet"), {}).get(key)
 
     def _pods(self, found: Whole) -> dict[int, Pod]:
         uid, by_ordinal = found.metadata.uid, {}
