@@ -99,3 +99,13 @@ def test_a_pod_is_made_again_a_call_after_its_set_was_looked_at(
     """
     world = world_of(_stateful_set(2), _pod(0), _pod(1))
     assert _course(scene_of(Rehearsal(world)), gone_ms) == made_ms
+
+
+def test_a_set_that_is_deleted_during_its_call_gets_no_pod() -> None:
+    """A pod that came after all would be collected with its owner."""
+    scene = scene_of(Rehearsal(world_of(_stateful_set(1), _pod(0))))
+    rehearsal = scene.rehearsal
+    deletes = partial(scene.workloads.delete, "StatefulSet", ("default", "db"))
+    rehearsal.at(rehearsal.now_ns + 10**6, deletes)
+    assert _course(scene, {0: 0}) == {}
+    assert rehearsal.objects.pods == {}
