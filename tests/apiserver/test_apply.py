@@ -396,6 +396,18 @@ async def test_a_client_may_rewrite_and_clear_managed_fields():
     assert "managedFields" not in found["metadata"]
 
 
+@pytest.mark.parametrize("odd", [7, 0.5, True, "x", ["f:y"], None, {"f:y": 7}])
+async def test_fields_that_are_no_set_leave_the_managers_as_they_are(odd: Any):
+    cluster = Cluster()
+    path = f"{CONFIG_MAPS}/a"
+    found = await applied_ok(cluster, path, config_map(x="1"), "me")
+    entries = found["metadata"]["managedFields"]
+    entries[0] |= {"manager": "you", "fieldsV1": {"f:data": {"f:x": odd}}}
+    patch = {"metadata": {"managedFields": entries}}
+    found = await cluster.ok("PATCH", path, patch, content_type=MERGE)
+    assert managers(found) == {("me", "Apply"): {"f:data": {"f:x": {}}}}
+
+
 async def test_custom_resources_merge_as_their_schema_says():
     cluster = Cluster()
     await cluster.ok("POST", DEFINITIONS, definition())

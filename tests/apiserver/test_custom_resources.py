@@ -524,3 +524,22 @@ async def test_definitions_are_taken_up_again_after_a_restart():
     await cluster.ok("POST", CARS, car())
     cluster.server.reload()
     assert await cluster.names(CARS) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [None, {}, {"conditions": None}, {"conditions": [{}]}, {"conditions": [None]},
+     {"conditions": [{"type": "Established"}]}, {"conditions": [{"status": "True"}]}],
+)  # fmt: skip
+async def test_a_definition_of_an_odd_status_goes_with_its_last_object(
+    odd: Any, caplog: pytest.LogCaptureFixture
+):
+    cluster = await cluster_with()
+    kept = car()
+    kept["metadata"]["finalizers"] = ["example.com/wait"]
+    await cluster.ok("POST", CARS, kept)
+    path = f"{DEFINITIONS}/cars.example.com"
+    found = await cluster.ok("GET", path)
+    await cluster.ok("PUT", f"{path}/status", found | {"status": odd})
+    await cluster.ok("DELETE", path)
+    assert [each.getMessage() for each in caplog.records if each.exc_info] == []

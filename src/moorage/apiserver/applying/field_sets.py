@@ -95,9 +95,9 @@ def _collect(tree: Any, prefix: Path, found: set[Path]) -> None:
         if element == _MEMBER:
             continue
         path = (*prefix, _canonical(element))
+        _collect(rest, path, found)
         if not rest or _MEMBER in rest:
             found.add(path)
-        _collect(rest, path, found)
 
 
 def _canonical(element: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from moorage.apiserver.custom.kinds import DEFINITIONS, custom_kind
 from moorage.apiserver.deleting import DeleteOptions, Deleter
 from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds.cells import is_true
 from moorage.apiserver.kinds.definition import CLEANUP
 from moorage.apiserver.kinds.tree import put_condition
 from moorage.apiserver.record import Record
@@ -64,8 +65,7 @@ class Definitions:
     def _serve(self, definition: Obj) -> None:
         """Put the definition's kinds into the catalog, if it is established."""
         name = definition["metadata"]["name"]
-        conditions = definition.get("status", {}).get("conditions") or ()
-        if not any(c["type"] == "Established" and c["status"] == "True" for c in conditions):
+        if not is_true(definition, "Established"):
             self._drop(name)
             return
         versions = definition["spec"]["versions"]
