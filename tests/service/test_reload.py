@@ -5,7 +5,6 @@ The reading of files and the signal are in tests/cli/run/test_reloading.py.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -16,6 +15,7 @@ from moorage.api.yaml_text import write_yaml
 from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError
+from moorage.base.verbosity import V0
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
@@ -182,7 +182,7 @@ def test_unchanged_plugins_keep_their_instance_and_reused_answers_are_dropped() 
 
 
 def test_a_reload_is_told_in_log_count_and_event(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(V0)  # what is shown without -v
 
     async def steps(cluster: VirtualCluster) -> None:
         reload(cluster.scheduler, config(percentageOfNodesToScore=50))

@@ -19,6 +19,7 @@ import msgspec
 
 from moorage.api.meta import ObjectReference
 from moorage.base.errors import ConfigError
+from moorage.base.verbosity import V0
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
 from moorage.client.extender import HttpExtender
@@ -168,7 +169,7 @@ class Reload:
         self.config = config
         self._facts.reloads[TAKEN_OVER] += 1
         names = ", ".join(prepared.deciding.profiles)
-        _log.info("reload: a new configuration is in force; it serves %s", names)
+        _log.log(V0, "reload: a new configuration is in force; it serves %s", names)
         self._tell("Normal", "Reloaded", f"A new configuration is in force; it serves {names}")
 
     def _tell(self, type_: str, reason: str, note: str) -> None:

@@ -14,6 +14,7 @@ import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from moorage.base.errors import UsageError
+from moorage.base.verbosity import V0
 from moorage.observe.traces.otlp import Exporter, url_of
 from moorage.observe.traces.span import Span
 
@@ -99,7 +100,7 @@ def test_a_collector_gets_the_span_with_ids_times_kind_and_status() -> None:
 
 
 def test_the_first_failure_is_told_and_the_next_success(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(V0)  # what is shown without -v
     with collecting(400) as collector:
         exporter = Exporter(collector.endpoint)
         assert [exporter([CALL]), exporter([CALL])] == [False, False]

@@ -9,6 +9,7 @@ from urllib.parse import urlunsplit
 
 from moorage.base.errors import UsageError
 from moorage.base.version import __version__
+from moorage.base.verbosity import V0
 from moorage.config.own import endpoint_parts
 from moorage.observe.traces.span import Span
 
@@ -61,7 +62,7 @@ class Exporter:
         told = self._inner.export([self._readable(span) for span in spans])
         taken = bool(told is SpanExportResult.SUCCESS)
         if taken and self._fails:
-            _log.info("the trace collector takes spans again")
+            _log.log(V0, "the trace collector takes spans again")
         if not taken and not self._fails:
             _log.warning(
                 "the trace collector takes no spans: they are dropped, and counted in "
