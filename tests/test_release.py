@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from docs import release
 from docs.release import ReleaseError, cut, with_version
+from moorage.base.version import __version__
 
 CHART = 'name: moorage\nversion: 0.1.0\nappVersion: "0.1.0"\n'
 MODULE = '__version__ = "0.1.0"\n'
@@ -83,3 +85,9 @@ def test_a_checkout_with_changes_is_not_released(checkout: Path) -> None:
 def test_only_the_lines_of_the_project_version_change() -> None:
     text = CHART + "kubeVersion: 0.1.0\n"
     assert with_version(text, "1.0.0").endswith('appVersion: "1.0.0"\nkubeVersion: 0.1.0\n')
+
+
+def test_no_how_to_names_the_version_because_a_release_would_leave_it_behind() -> None:
+    pages = sorted((release.ROOT / "docs/how-to").glob("*.md"))
+    assert pages
+    assert [page.name for page in pages if re.search(rf"\b{__version__}\b", page.read_text())] == []

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 from urllib.parse import urlunsplit
 
 from moorage.base.errors import UsageError
-from moorage.base.version import __version__
 from moorage.base.verbosity import V0
+from moorage.base.version import __version__
 from moorage.config.own import endpoint_parts
 from moorage.observe.traces.span import Span
 
