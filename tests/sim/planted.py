@@ -6,7 +6,8 @@ hunts there, and tells what was found, after how many seeds and seconds. The res
 ``planted.toml`` what would be needed.
 
 With ``--alone`` no hunt begins: the things that a pod can wait for are played one after another,
-each alone (`tests.sim.alone`). A mistake may name the thing that is played.
+each alone (`tests.sim.alone`). A mistake may name the thing that is played. With ``--scenario`` the
+hunt plays one scenario only.
 """
 
 from __future__ import annotations
@@ -90,9 +91,11 @@ def planted(each: Planted, copy: Path) -> Iterator[None]:
         path.write_text(right)
 
 
-def hunt(each: Planted, copy: Path, runs: int, seconds: float) -> Result:
+def hunt(each: Planted, copy: Path, runs: int, seconds: float, scenario: str) -> Result:
     """Hunt in a copy of the source that has a mistake, until an invariant is broken."""
     words = ["sim", "hunt", "--first", "--runs", str(runs), "--seconds", str(seconds)]
+    words += ["--scenario", scenario]
+    alone = "" if scenario == "all" else f"scenario {scenario}"
     with planted(each, copy):
         began = time.monotonic()
         done = subprocess.run(
@@ -105,10 +108,11 @@ def hunt(each: Planted, copy: Path, runs: int, seconds: float) -> Result:
         took = time.monotonic() - began
     if not done.stdout:
         # The simulation itself ended, which tells as well as an invariant.
-        return Result(f"ends: {done.stderr.strip().splitlines()[-1][:60]}", 0, took)
+        return Result(f"ends: {done.stderr.strip().splitlines()[-1][:60]}", 0, took, alone)
     report = json.loads(done.stdout)
     broken = report["broken"]
-    return Result(broken[0]["invariant"] if broken else "", report["runs"], took)
+    invariant = broken[0]["invariant"] if broken else ""
+    return Result(invariant, report["runs"], took, alone)
 
 
 def play_alone(each: Planted, copy: Path) -> Result:
@@ -190,6 +194,7 @@ def main() -> None:
     parser.add_argument("names", nargs="*")
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--scenario", default="all", help="the only scenario that is hunted")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--alone", action="store_true", help="play things alone, hunt nothing")
     parser.add_argument("--missing", action="store_true", help="only those without a result")
@@ -209,7 +214,7 @@ def _hunt_all(asked: argparse.Namespace, folder: Path, pool: ThreadPoolExecutor)
         try:
             if asked.alone:
                 return each, play_alone(each, copy)
-            return each, hunt(each, copy, asked.runs, asked.seconds)
+            return each, hunt(each, copy, asked.runs, asked.seconds, asked.scenario)
         finally:
             copies.put(copy)
 

@@ -7,6 +7,7 @@ node included, must not be lost for the pod. And the room that a pod held in vai
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from moorage.api.changes import Action, ClusterEvent, Resource
@@ -14,6 +15,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base import aio
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
@@ -31,12 +33,23 @@ SECONDS = 2.0
 """Time for which the answer is under way, seconds."""
 
 
+SLOW = "errand-slow"
+"""Label of a pod whose refusal takes minutes."""
+
+SLOW_SECONDS = 300.0
+
+REFUSED = "errand-refused"
+"""Label of a pod of a group for which nothing can be reserved, though it could on trial."""
+
+CALLS_LATE = "errand-calls-late"
+"""Label of a pod that calls others some time after its binding began."""
+
 GATED = "errand-gated"
 """Label of a pod that is not tried at all while the plugin is there."""
 
 
 class Errand:
-    """PreEnqueue, Permit and PreBind plugin."""
+    """PreEnqueue, Reserve, Permit and PreBind plugin."""
 
     name = "Errand"
 
@@ -52,6 +65,15 @@ class Errand:
     def pre_enqueue(self, pod: Pod) -> Status:
         """Keep pods with the label `GATED` out."""
         return unresolvable("held back") if GATED in pod.metadata.labels else SUCCESS
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Refuse pods with the label `REFUSED`, except on trial."""
+        del node_name
+        refused = REFUSED in pod.pod.metadata.labels and state.find(GROUP_PHASE) == CARRIED_OUT
+        return unschedulable("nothing to reserve") if refused else SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Do nothing."""
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
         """Let the pod go where the node has its label, or where it tolerates that it has not.
@@ -69,24 +91,34 @@ class Errand:
         row = self._snapshot.row_of(node_name)
         if wanted is None or row is None or _label(self._snapshot.node(row)) == wanted:
             return SUCCESS, 0.0
-        return Status(Code.WAIT, ("the errand takes its time",)), SECONDS
+        seconds = SLOW_SECONDS if SLOW in pod.pod.metadata.labels else SECONDS
+        return Status(Code.WAIT, ("the errand takes its time",)), seconds
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Call the pods that wait for this one; break once for a pod with the label `BREAKS`."""
         del state, node_name
         calls = pod.pod.metadata.labels.get(CALLS)
         if calls is not None:
-            self._effects.activate(self._called.pop(calls, {}).values())
+            self._call(calls)
+        late = pod.pod.metadata.labels.get(CALLS_LATE)
+        if late is not None:
+            asyncio.get_running_loop().call_later(SECONDS, self._call, late)
         if BREAKS not in pod.pod.metadata.labels or pod.uid in self._broke:
             return SUCCESS
         self._broke[pod.uid] = None
         await aio.sleep(SECONDS)
         return error("the errand broke")
 
+    def _call(self, name: str) -> None:
+        self._effects.activate(self._called.pop(name, {}).values())
+
     def _is_called(self, name: str) -> bool:
         rows = range(self._snapshot.num_nodes)
         pods = (each.pod for row in rows for each in self._snapshot.pods(row))
-        return any(pod.metadata.labels.get(CALLS) == name for pod in pods)
+        return any(
+            name in (pod.metadata.labels.get(CALLS), pod.metadata.labels.get(CALLS_LATE))
+            for pod in pods
+        )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register new labels of nodes, of which the pod's own helps, and its new tolerations."""

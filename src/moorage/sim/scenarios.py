@@ -18,20 +18,20 @@ from moorage.sim.users.groups import (
     TEAM_WANTS,
     TEAMS,
 )
-from moorage.sim.users.neighbours import NEIGHBOURS
-from moorage.sim.users.newcomers import NEWCOMERS
+from moorage.sim.users.neighbours import NEIGHBOURS, NEIGHBOURS_ALONE
+from moorage.sim.users.newcomers import NEWCOMERS, NEWCOMERS_ALONE
 from moorage.sim.users.nodes import NODES
 from moorage.sim.users.operations import OPERATIONS
 from moorage.sim.users.plot import Maker, Mix, Plot
 from moorage.sim.users.pods import PODS
-from moorage.sim.users.provided import PROVIDED, PROVIDED_ERRANDS
+from moorage.sim.users.provided import PROVIDED, PROVIDED_ERRANDS, PROVIDED_TROUBLE
 from moorage.sim.users.quotas import QUOTA_WANTS, QUOTAS, found_namespaces
 from moorage.sim.users.ranks import RANKS
 from moorage.sim.users.sets import SETS
 from moorage.sim.users.stored import STORED, STORED_ERRANDS
 from moorage.sim.users.strikes import FAULT_KINDS
 from moorage.sim.users.trouble import ERRANDS, RELOADS, TROUBLE
-from moorage.sim.users.wants import ALONE, WANTS, Want
+from moorage.sim.users.wants import WANTS, WANTS_ALONE, Want
 
 _PLAIN = (*PODS, *SETS, *NODES)
 
@@ -51,6 +51,7 @@ USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
 """The doings of users, by the configuration of the schedulers."""
 
 _WAITS = (*WANTS, *NEIGHBOURS, *NEWCOMERS, *RANKS)
+_ALONE = (*WANTS_ALONE, *NEIGHBOURS_ALONE, *NEWCOMERS_ALONE, *PROVIDED_TROUBLE)
 _ALL_ERRANDS = (*ERRANDS, *STORED_ERRANDS, *PROVIDED_ERRANDS)
 
 ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
@@ -75,7 +76,7 @@ ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
 """The things that pods wait for, by the configuration of the schedulers."""
 
 ONE_BY_ONE: tuple[tuple[str, Want], ...] = (
-    *(("default", want) for want in (*ALL_WANTS["default"], *ALONE)),
+    *(("default", want) for want in (*ALL_WANTS["default"], *_ALONE)),
     *(("coscheduling", want) for want in TEAM_WANTS),
     *(("gangs at permit", want) for want in GROUP_WANTS),
     *(("teams at permit", want) for want in TEAM_WANTS),
@@ -91,7 +92,7 @@ FOUNDERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType({"quotas": (found_n
 
 
 _DISTURBING = frozenset(
-    {*ALONE, *TROUBLE, *GROUP_TROUBLE, *_ALL_ERRANDS, *(want for _, want in RELOADS)}
+    {*_ALONE, *TROUBLE, *GROUP_TROUBLE, *_ALL_ERRANDS, *(want for _, want in RELOADS)}
 )
 """Things that come with a fault, or hold a scheduler up."""
 

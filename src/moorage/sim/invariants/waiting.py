@@ -18,7 +18,7 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.sim.cluster import SimCluster
-from moorage.sim.errand import CALLED, GATED
+from moorage.sim.errand import CALLED, GATED, REFUSED
 from moorage.sim.errand import LABEL as ERRAND
 from moorage.sim.history import (
     Obj,
@@ -210,7 +210,7 @@ def _alone(pod: Obj) -> bool:
         spec.get("schedulingGates")
         or spec.get("schedulingGroup")
         or spec.get("resourceClaims")
-        or any("pod-group" in key or key in (ERRAND, GATED, CALLED) for key in labels)
+        or any("pod-group" in key or key in (ERRAND, GATED, CALLED, REFUSED) for key in labels)
         or pod["metadata"]["namespace"] != "default"
     )
 

@@ -156,7 +156,52 @@ def _member_fails(plot: Plot, tag: str) -> Maker:
     return gift
 
 
-GROUP_TROUBLE: tuple[Want, ...] = (_member_fails,)
+def _room_as_one_goes(plot: Plot, tag: str) -> Maker:
+    """Let one moment of the watch tell of room for a gang, and that a member is gone."""
+    return _room_without_one(plot, tag, finalizers=[])
+
+
+def _room_as_one_leaves(plot: Plot, tag: str) -> Maker:
+    """Let one moment of the watch tell of room for a gang, and that a member is being deleted."""
+    return _room_without_one(plot, tag, finalizers=["example.com/slow"])
+
+
+def _room_without_one(plot: Plot, tag: str, *, finalizers: list[str]) -> Maker:
+    """Nothing is tried between the two news; the member that leaves is the one that room wakes.
+
+    No member has a node on trial: one that has comes back by backoff, without an event.
+    """
+    own_node(plot, tag)
+    plot.create(gang(tag, 2))
+    holder = own_pod(plot, tag, f"{tag}-h", cpu="1500m", terminationGracePeriodSeconds=0)
+    plot.now += 1.0
+    for number in range(3):
+        pod = pod_manifest(f"{tag}-{number}", cpu="1", memory="64Mi", node_selector={"want": tag})
+        pod["spec"] |= _member(tag)
+        pod["metadata"]["finalizers"] = finalizers
+        plot.create(pod)
+        plot.now += 0.3
+    plot.now += 1.0
+
+    def gift(later: Plot) -> None:
+        later.made += [
+            acts.Disturb(
+                at=later.now,
+                process=f"scheduler-{number}",
+                fault="watch-batched",
+                rate=1.0,
+                seconds=2.0,
+            )
+            for number in range(later.replicas)
+        ]
+        later.delete("Pod", holder)
+        later.now += 0.01
+        later.delete("Pod", f"{tag}-0")
+
+    return gift
+
+
+GROUP_TROUBLE: tuple[Want, ...] = (_member_fails, _room_as_one_goes, _room_as_one_leaves)
 """The ways of groups that fail late."""
 
 GROUP_WANTS: tuple[Want, ...] = (
@@ -231,5 +276,26 @@ def _room_for_team(plot: Plot, tag: str) -> Maker:
     return lambda later: later.delete("Pod", holder)
 
 
-TEAM_WANTS: tuple[Want, ...] = (_team_comes, _teammate_comes, _room_for_team)
+def _room_for_one_of_team(plot: Plot, tag: str) -> Maker:
+    """Let a second node grow by what one member asks, so that the other may have the first node."""
+    own_node(plot, tag)
+    small = own_node(plot, tag, name=f"{tag}-s", labels={f"{tag}-small": "yes"})
+    plot.create(labelled(tag, 2))
+    own_pod(plot, tag, f"{tag}-h", node_name=small, schedulerName="other", cpu="1900m")
+    likes = {"matchExpressions": [{"key": f"{tag}-small", "operator": "Exists"}]}
+    wish = {"weight": 100, "preference": likes}
+    prefers = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+    labels = {"labels": {GROUP_LABEL: tag}}
+    own_pod(plot, tag, f"{tag}-0", cpu="500m", affinity=prefers, **labels)
+    own_pod(plot, tag, f"{tag}-1", cpu="1900m", **labels)
+    more = {"status": {"allocatable": {"cpu": "2500m"}}}
+    return lambda later: later.patch("Node", small, more, namespace="", subresource="status")
+
+
+TEAM_WANTS: tuple[Want, ...] = (
+    _team_comes,
+    _teammate_comes,
+    _room_for_team,
+    _room_for_one_of_team,
+)
 """The things that groups of coscheduling can wait for."""

@@ -144,6 +144,36 @@ def _zone_is_tainted(plot: Plot, tag: str) -> Maker:
     return lambda later: later.patch("Node", f"{tag}-b", {"spec": {"taints": taints}}, namespace="")
 
 
+def _zone_is_tainted_alone(plot: Plot, tag: str) -> Maker:
+    """Take a node out of the counts of two constraints, where nothing else keeps the pod away.
+
+    Each constraint refuses one of two nodes, and every other node has no such label.
+    """
+    keys, kinds = (f"{tag}/zone", f"{tag}/rack"), ("app", "kind")
+    for each, kind in zip("ab", kinds, strict=True):
+        own_node(plot, tag, name=f"{tag}-{each}", labels=dict.fromkeys(keys, each))
+        on = {"node_name": f"{tag}-{each}", "schedulerName": "other"}
+        own_pod(plot, tag, f"{tag}-h{each}", cpu="100m", labels={kind: tag}, **on)
+    plot.now += 1.0
+    spread = [
+        {
+            **_evenly(tag)[0],
+            "topologyKey": key,
+            "labelSelector": {"matchLabels": {kind: tag}},
+            "nodeTaintsPolicy": "Honor",
+        }
+        for key, kind in zip(keys, kinds, strict=True)
+    ]
+    fields: dict[str, Any] = {"cpu": "100m", "labels": dict.fromkeys(kinds, tag)}
+    own_pod(plot, tag, node_selector={}, topologySpreadConstraints=spread, **fields)
+    taints = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
+    return lambda later: later.patch("Node", f"{tag}-b", {"spec": {"taints": taints}}, namespace="")
+
+
+NEIGHBOURS_ALONE: tuple[Want, ...] = (_zone_is_tainted_alone,)
+"""The things of other pods that are not to be disturbed."""
+
+
 def _balance_comes(plot: Plot, tag: str) -> Maker:
     _uneven(plot, tag)
     return lambda later: _forced(later, tag, f"{tag}-b")

@@ -84,6 +84,26 @@ def _until_another_node(lack: Lack) -> Want:
     return want
 
 
+def _first_node_without_rival(plot: Plot, tag: str) -> Maker:
+    """Let each node have a rival, so that nothing but anti-affinity keeps the pod away."""
+    own_node(plot, tag)
+    anywhere: dict[str, Any] = {
+        "cpu": "100m",
+        "node_selector": {},
+        "tolerations": [{"operator": "Exists"}],
+    }
+    for number, node in enumerate(plot.standing):
+        on = {"node_name": node["metadata"]["name"], "schedulerName": "other"}
+        own_pod(plot, tag, f"{tag}-h{number}", labels={"app": tag}, **on, **anywhere)
+    plot.now += 1.0
+    own_pod(plot, tag, affinity=apart(tag), **anywhere)
+    node = node_manifest(f"{tag}-n2", cpu="2")
+    return lambda later: later.made.append(acts.Join(at=later.now, node=node))
+
+
+NEWCOMERS_ALONE: tuple[Want, ...] = (_first_node_without_rival,)
+"""The newcomers that no other node may come before."""
+
 NEWCOMERS: tuple[Want, ...] = tuple(
     _until_another_node(lack)
     for lack in (

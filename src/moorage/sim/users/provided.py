@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from moorage.sim import acts
 from moorage.sim.errand import BREAKS, LABEL
 from moorage.sim.users.plot import ZONE, Maker, Plot
 from moorage.sim.users.stored import (
@@ -173,6 +174,33 @@ def _template_comes(plot: Plot, tag: str) -> Maker:
         "spec": {"spec": resource_claim(tag, "")["spec"]},
     }
     return lambda later: later.create(template)
+
+
+def _template_claim_seen_late(plot: Plot, tag: str) -> Maker:
+    """Let the watches of pods and of claims be late, each by its own time, while a claim is made.
+
+    So a scheduler may hear from the pod's status of a claim that it has not seen.
+    """
+    comes = _template_comes(plot, tag)
+
+    def gift(later: Plot) -> None:
+        later.made += [
+            acts.Disturb(
+                at=later.now,
+                process=f"scheduler-{number}",
+                fault="watch-slow",
+                rate=1.0,
+                seconds=3.0,
+            )
+            for number in range(later.replicas)
+        ]
+        comes(later)
+
+    return gift
+
+
+PROVIDED_TROUBLE: tuple[Want, ...] = (_template_claim_seen_late,)
+"""The changes of devices that come with a fault."""
 
 
 def _resource_of_devices_comes(plot: Plot, tag: str) -> Maker:

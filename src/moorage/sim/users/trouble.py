@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.sim import acts
-from moorage.sim.errand import BREAKS, CALLED, CALLS, GATED, LABEL
+from moorage.sim.errand import BREAKS, CALLED, CALLS, CALLS_LATE, GATED, LABEL, REFUSED, SLOW
 from moorage.sim.faults import WireFault
+from moorage.sim.users.groups import gang
 from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want, own_node, own_pod, stops_within
-from moorage.testing.builders import node_manifest
+from moorage.testing.builders import node_manifest, pod_manifest
 
 
 def _errand_done(plot: Plot, tag: str) -> Maker:
@@ -95,6 +96,44 @@ def _called_by_another(plot: Plot, tag: str) -> Maker:
 
     def gift(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-calls", cpu="100m", labels={CALLS: tag})
+
+    return gift
+
+
+def _called_late(plot: Plot, tag: str) -> Maker:
+    """Let a plugin have two pods tried at a time when nothing else happens."""
+    own_node(plot, tag)
+    for number in range(2):
+        own_pod(plot, tag, f"{tag}-{number}", cpu="100m", labels={CALLED: tag})
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-calls", cpu="100m", labels={CALLS_LATE: tag})
+
+    return gift
+
+
+def _holder_leaves_errand(plot: Plot, tag: str) -> Maker:
+    """Let a pod that holds room for minutes be deleted, which a finalizer holds up."""
+    own_node(plot, tag)
+    labels = {LABEL: tag, SLOW: "yes"}
+    pod = pod_manifest(f"{tag}-h", cpu="1500m", node_selector={"want": tag}, labels=labels)
+    pod["metadata"]["finalizers"] = ["example.com/slow"]
+    plot.create(pod)
+    plot.now += 1.0
+    own_pod(plot, tag)
+    return lambda later: later.delete("Pod", f"{tag}-h")
+
+
+def _member_refused(plot: Plot, tag: str) -> Maker:
+    """Let nothing be reserved for one member of a gang, for which there is room."""
+    own_node(plot, tag)
+    group = {"schedulingGroup": {"podGroupName": tag}}
+
+    def gift(later: Plot) -> None:
+        later.create(gang(tag, 3))
+        for number in range(3):
+            labels = {REFUSED: tag} if number == 0 else {}
+            own_pod(later, tag, f"{tag}-{number}", cpu="500m", labels=labels, **group)
 
     return gift
 
@@ -202,14 +241,13 @@ def _deleted_on_its_way(plot: Plot, tag: str) -> Maker:
 
 
 def _deaf_for_long(plot: Plot, tag: str) -> Maker:
-    """Let the watch say nothing more since a pod was told, until its binding is looked up."""
+    """Let the watch say nothing more while a pod is bound, until its binding is looked up."""
     own_node(plot, tag)
 
     def gift(later: Plot) -> None:
-        began = later.now
+        _disturb(later, ("slow", 1.0), seconds=2.0)
         own_pod(later, tag, cpu="100m")
-        later.now = began + later.rng.uniform(0.003, 0.007)
-        _disturb(later, ("watch-silent", 1.0), seconds=1.0)
+        _disturb(later, ("watch-silent", 1.0), seconds=4.0)
         later.now += 60.0
 
     return gift
@@ -356,6 +394,9 @@ ERRANDS: tuple[Want, ...] = (
     _changed_on_errand,
     _relabelled_on_errand,
     _called_by_another,
+    _called_late,
+    _holder_leaves_errand,
+    _member_refused,
     _tolerates_in_backoff,
 )
 """The ways that fail late by the plugin Errand."""

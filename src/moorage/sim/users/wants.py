@@ -340,5 +340,5 @@ def _friend_in_labelled_namespace(plot: Plot, tag: str) -> Maker:
 FLUSH_SECONDS = 340.0
 """Longer than a pod waits before it is tried again without an event, with the round of the look."""
 
-ALONE: tuple[Want, ...] = (_cordon_goes_alone, _friend_in_labelled_namespace)
+WANTS_ALONE: tuple[Want, ...] = (_cordon_goes_alone, _friend_in_labelled_namespace)
 """Things whose making disturbs other pods that wait."""
