@@ -1,14 +1,18 @@
-"""The look over a scheduler's shoulder: when a pod is tried again after errors."""
+"""The look over a scheduler's shoulder: when a pod is tried again after it failed."""
 
 from __future__ import annotations
 
+import inspect
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from moorage.base.clock import ManualClock
+from moorage.sim import probe
 from moorage.sim.history import History
+from moorage.sim.invariants.noticed import NOTICED
 from moorage.sim.probe import Probe
 from moorage.state.queued_pod import QueuedPod
 from moorage.testing.builders import pod
@@ -19,9 +23,10 @@ class Queue:
 
     def __init__(self, entry: QueuedPod) -> None:
         self.entry = entry
+        self.backing_off: list[Any] = []
 
     def pending(self) -> Any:
-        return SimpleNamespace(active=[])
+        return SimpleNamespace(active=[], backoff=self.backing_off)
 
     def pop(self) -> QueuedPod:
         return self.entry
@@ -31,6 +36,22 @@ class Queue:
 
     def activate(self, pods: Any) -> None:
         """Do nothing."""
+
+
+def probed(queue: Queue, clock: ManualClock) -> list[str]:
+    """Look at a queue; return the list of the breaches that will be told."""
+    breaches: list[str] = []
+    scheduler: Any = SimpleNamespace(core=SimpleNamespace(queue=queue))
+    past: Any = SimpleNamespace(writes_of_others=0, popped_ns={}, first_popped_ns={})
+    history: History = past
+    Probe(
+        scheduler,
+        clock,
+        by_priority=True,
+        history=history,
+        on_breach=lambda name, text: breaches.append(name),
+    )
+    return breaches
 
 
 @pytest.mark.parametrize(
@@ -48,19 +69,9 @@ class Queue:
 def test_a_pod_waits_longer_after_each_error(
     errors: int, seconds: float, activated: bool, told: bool
 ) -> None:
-    clock, breaches = ManualClock(), list[str]()
-    entry = QueuedPod(pod("p"), 0)
+    clock, entry = ManualClock(), QueuedPod(pod("p"), 0)
     queue = Queue(entry)
-    scheduler: Any = SimpleNamespace(core=SimpleNamespace(queue=queue))
-    past: Any = SimpleNamespace(writes_of_others=0, popped_ns={}, first_popped_ns={})
-    history: History = past
-    Probe(
-        scheduler,
-        clock,
-        by_priority=True,
-        history=history,
-        on_breach=lambda name, text: breaches.append(name),
-    )
+    breaches = probed(queue, clock)
     for _ in range(errors):
         clock.advance(20.0)
         queue.pop()
@@ -70,3 +81,33 @@ def test_a_pod_waits_longer_after_each_error(
     clock.advance(seconds)
     queue.pop()
     assert breaches == (["backoff"] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("rejections", "seconds", "told"),
+    [(1, 0.0, False), (2, 0.9, True), (2, 1.0, False), (3, 2.9, True), (9, 8.9, True), (9, 9, False)],
+)
+def test_the_backoff_of_a_pod_grows_with_each_rejection(
+    rejections: int, seconds: float, told: bool
+) -> None:
+    clock, entry = ManualClock(), QueuedPod(pod("p"), 0)
+    queue = Queue(entry)
+    breaches = probed(queue, clock)
+    entry.unschedulable_plugins = frozenset({"NodeResourcesFit"})
+    for _ in range(rejections):
+        queue.add_unschedulable_if_not_present(entry)
+    waits = SimpleNamespace(
+        pod=entry.pod,
+        unschedulable_plugins=("NodeResourcesFit",),
+        since_ns=0,
+        backoff_expiration_ns=round(seconds * 10**9),
+    )
+    queue.backing_off = [waits]
+    queue.pop()
+    assert breaches == (["backoff"] if told else [])
+
+
+def test_each_breach_that_is_noted_has_a_rule_that_tells_it() -> None:
+    noted = re.findall(r'on_breach\(\s*"([a-z-]+)"', inspect.getsource(probe))
+    assert set(noted) == {"order", "backoff", "tries"}
+    assert set(noted) <= {rule.name for rule in NOTICED}

@@ -29,6 +29,7 @@ _OTHERS = {
     "_polite_pod_waits",
     "_leaves_slowly",
     "_bound_again",
+    "_member_refused",
     "_slow_reports",
 }
 

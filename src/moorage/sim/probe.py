@@ -8,6 +8,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.service.scheduler import Scheduler
 from moorage.sim.history import History
+from moorage.state.pending import PendingPod
 from moorage.state.queued_pod import QueuedPod
 
 OnBreach = Callable[[str, str], None]
@@ -59,6 +60,8 @@ class Probe:
         self._tries: dict[str, list[tuple[int, int]]] = {}
         # Of each pod whose last attempts met errors, by uid: how many, and when the last one ended.
         self._errors: dict[str, tuple[int, int]] = {}
+        # Of each pod, by uid: how many of its attempts a plugin rejected.
+        self._rejections: dict[str, int] = {}
         self._pop = self._queue.pop
         self._give_back = self._queue.add_unschedulable_if_not_present
         self._activate = self._queue.activate
@@ -70,7 +73,9 @@ class Probe:
 
     def pop(self) -> QueuedPod | None:
         """Take the next pod out, as the queue does, and judge the choice."""
-        active = [each.pod.priority for each in self._queue.pending().active]
+        pending = self._queue.pending()
+        active = [each.pod.priority for each in pending.active]
+        self._look_at_growth(pending.backoff)
         queued = self._pop()
         if queued is not None:
             if self._by_priority and active and queued.priority < max(active):
@@ -87,6 +92,7 @@ class Probe:
         """Take a pod back whose attempt failed, as the queue does, and note whether by an error."""
         if queued.rejectors:
             self._errors.pop(queued.uid, None)
+            self._rejections[queued.uid] = self._rejections.get(queued.uid, 0) + 1
         else:
             errors, _ = self._errors.get(queued.uid, (0, 0))
             self._errors[queued.uid] = errors + 1, self._clock.monotonic_ns()
@@ -98,6 +104,19 @@ class Probe:
         for pod in pods:
             self._errors.pop(pod.uid, None)
         self._activate(pods)
+
+    def _look_at_growth(self, backing_off: Iterable[PendingPod]) -> None:
+        """Judge the backoffs of rejected pods: each is twice the last one, up to the longest."""
+        for each in backing_off:
+            times = self._rejections.get(each.pod.uid, 0)
+            least_ns = min(_SECOND_NS << max(times - 1, 0), _BACKOFF_MOST_NS) - _SECOND_NS
+            lasts_ns = each.backoff_expiration_ns - each.since_ns
+            if times and each.unschedulable_plugins and lasts_ns < least_ns:
+                self._on_breach(
+                    "backoff",
+                    f"{each.pod.full_name} waits for {lasts_ns / _SECOND_NS:.3f} s after {times} "
+                    "rejections",
+                )
 
     def _look_at_backoff(self, queued: QueuedPod) -> None:
         """Judge when a pod is tried again after errors: each wait is twice the last one."""

@@ -39,6 +39,11 @@ NOTICED: tuple[Invariant[SimCluster], ...] = (
         "a preemptor whose evictions failed was tried a thousand times a second",
     ),
     _rule(
+        "backoff",
+        "A pod waits longer after each attempt that failed, up to the longest backoff.",
+        "a pod whose attempts met errors was tried again at once, and kept a core busy",
+    ),
+    _rule(
         "leaving-tried",
         "No pod that is being deleted is sent to a node.",
         "a pod that is being deleted is scheduled, and takes room until its node refuses it",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from moorage.sim import acts
@@ -329,6 +330,35 @@ def _slow_reports(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _woken_in_vain(plot: Plot, tag: str) -> Maker:
+    """Wake a pod by room that is too little for it, again and again, and at last beside another.
+
+    The watch tells in one moment of the last room and of a new pod, which is tried first.
+    """
+    own_node(plot, tag)
+    small: dict[str, Any] = {"cpu": "100m", "terminationGracePeriodSeconds": 0}
+    own_pod(plot, tag, f"{tag}-h", cpu="1")
+    for number in range(5):
+        own_pod(plot, tag, f"{tag}-{number}", **small)
+    plot.now += 1.0
+    own_pod(plot, tag, cpu="2")
+
+    def gift(later: Plot) -> None:
+        # The lines that are batched come at the next even second.
+        later.now = math.ceil(later.now / 2) * 2 + 1.2
+        for number in range(4):
+            later.delete("Pod", f"{tag}-{number}")
+            later.now += 0.1
+        _disturb(later, ("watch-batched", 1.0), seconds=0.3)
+        later.delete("Pod", f"{tag}-4")
+        own_pod(later, tag, f"{tag}-more", **small)
+        later.now += 3.0
+        later.delete("Pod", f"{tag}-more")
+        later.delete("Pod", f"{tag}-h")
+
+    return gift
+
+
 def _reload_helps(plot: Plot, tag: str) -> Maker:
     """Let a plugin that turned a pod away be gone with the next configuration."""
     own_node(plot, tag)
@@ -384,6 +414,7 @@ TROUBLE: tuple[Want, ...] = (
     _binding_in_vain,
     _nominated_in_turn,
     _slow_reports,
+    _woken_in_vain,
 )
 """The ways that fail late for every configuration."""
 
