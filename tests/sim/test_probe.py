@@ -37,6 +37,9 @@ class Queue:
     def activate(self, pods: Any) -> None:
         """Do nothing."""
 
+    def update(self, old: Any, new: Any) -> None:
+        """Do nothing."""
+
 
 def probed(queue: Queue, clock: ManualClock) -> list[str]:
     """Look at a queue; return the list of the breaches that will be told."""
@@ -109,5 +112,5 @@ def test_the_backoff_of_a_pod_grows_with_each_rejection(
 
 def test_each_breach_that_is_noted_has_a_rule_that_tells_it() -> None:
     noted = re.findall(r'on_breach\(\s*"([a-z-]+)"', inspect.getsource(probe))
-    assert set(noted) == {"order", "backoff", "tries"}
+    assert set(noted) == {"order", "backoff", "promise-kept", "tries"}
     assert set(noted) <= {rule.name for rule in NOTICED}

@@ -29,6 +29,7 @@ WireFault = Literal[
     "watch-gone",
     "watch-silent",
     "list-stale",
+    "feigned",
 ]
 """A fault of the connection between a program and the API server.
 
@@ -46,9 +47,13 @@ WireFault = Literal[
 - ``watch-gone``: a watch ends with 410, so that everything is listed again.
 - ``watch-silent``: a half-open connection; nothing more comes, and nothing says so.
 - ``list-stale``: a server streams no lists, and answers a list that may be old with an old one.
+- ``feigned``: a binding is answered with success, and the server does not see it.
 """
 
-WIRE_FAULTS: tuple[WireFault, ...] = get_args(WireFault)
+WIRE_FAULTS: tuple[WireFault, ...] = tuple(
+    each for each in get_args(WireFault) if each != "feigned"
+)
+"""The faults of connections and servers that work; a server that feigns is looked at by itself."""
 
 _SLOW_SECONDS = 2.0
 _LATE_SECONDS = 5.0

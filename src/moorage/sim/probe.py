@@ -65,10 +65,12 @@ class Probe:
         self._pop = self._queue.pop
         self._give_back = self._queue.add_unschedulable_if_not_present
         self._activate = self._queue.activate
+        self._update = self._queue.update
         vars(self._queue).update(
             pop=self.pop,
             add_unschedulable_if_not_present=self.give_back,
             activate=self.activate,
+            update=self.update,
         )
 
     def pop(self) -> QueuedPod | None:
@@ -104,6 +106,18 @@ class Probe:
         for pod in pods:
             self._errors.pop(pod.uid, None)
         self._activate(pods)
+
+    def update(self, old: Pod | None, new: Pod, *, assumed: bool = False) -> None:
+        """Take over a new version of a pod, as the queue does, and look whether a promise stays."""
+        nominator, uid = self._queue.nominator, new.uid
+        before = nominator.node_of(uid)
+        self._update(old, new, assumed=assumed)
+        told = new.status.nominated_node_name or (old and old.status.nominated_node_name)
+        if before and not told and nominator.node_of(uid) != before:
+            self._on_breach(
+                "promise-kept",
+                f"{new.full_name} is promised {before} no more, for an update that does not say so",
+            )
 
     def _look_at_growth(self, backing_off: Iterable[PendingPod]) -> None:
         """Judge the backoffs of rejected pods: each is twice the last one, up to the longest."""

@@ -17,7 +17,8 @@ _VOLUMES = "/api/v1/persistentvolumes/"
 class InTurn:
     """A transport that tells of a write about a pod while a status of it has no answer yet.
 
-    Two claims that get one volume are told as well. An eviction may be sent while the binding of
+    Two claims that get one volume are told as well, and a binding that was answered with success
+    before, unless the pod was looked up since and has no node. An eviction may be sent while the binding of
     its victim has no answer.
 
     Parameters
@@ -49,17 +50,23 @@ class InTurn:
         # Paths of volumes -> the claim that gets it by a write without an answer.
         self._under_way: dict[str, None] = {}
         # Paths of pods, a status of which has no answer yet.
+        self._bound: dict[str, None] = {}
+        # Paths of pods, a binding of which was answered with success.
 
     async def request(self, call: Call) -> Answer:
         """Send a call and return the whole answer."""
         if call.path.startswith(_VOLUMES) and call.method not in _READS:
             return await self._give_volume(call)
+        if call.path in self._bound and call.method in _READS:
+            return await self._look_up(call)
         pod = _pod_of(call)
         if not pod:
             return await self._inner.request(call)
         if pod in self._under_way and not self._reused(pod):
             told = f"{call.method} {call.path} is sent before a status of the pod is answered"
             self._on_overtaking(told)
+        if call.path.endswith("/binding"):
+            return await self._bind(call, pod)
         if not call.path.endswith("/status"):
             return await self._inner.request(call)
         self._under_way[pod] = None
@@ -72,6 +79,22 @@ class InTurn:
             self._under_way.pop(pod, None)
             if _CONDITIONS in call.whole_body:
                 self._on_report(pod, written)
+
+    async def _bind(self, call: Call, pod: str) -> Answer:
+        """Send a binding; the pod may not have been bound before, as far as the sender knows."""
+        if pod in self._bound and not self._reused(pod):
+            self._on_overtaking(f"{call.path} is sent again after it was answered with success")
+        answer = await self._inner.request(call)
+        if answer.status < _REFUSED:
+            self._bound[pod] = None
+        return answer
+
+    async def _look_up(self, call: Call) -> Answer:
+        """Read a pod that was bound; where it has no node, the binding did not happen."""
+        answer = await self._inner.request(call)
+        if answer.status >= _REFUSED or not _has_node(answer):
+            self._bound.pop(call.path, None)
+        return answer
 
     async def _give_volume(self, call: Call) -> Answer:
         """Send the write that gives a volume to a claim; no other claim may have it meanwhile."""
@@ -92,6 +115,10 @@ class InTurn:
     async def close(self) -> None:
         """End the connection."""
         await self._inner.close()
+
+
+def _has_node(answer: Answer) -> bool:
+    return bool((decode_untyped(answer.body).get("spec") or {}).get("nodeName"))
 
 
 def _pod_of(call: Call) -> str:

@@ -181,6 +181,8 @@ class Wire:
         for fault, status in (("error-500", 500), ("busy-429", 429)):
             if self._strikes(fault):
                 return _refusal(status)
+        if call.path.endswith("/binding") and self._strikes("feigned"):
+            return _done_as_told()
         if _may_conflict(call) and self._strikes("conflict-409"):
             return _refusal(409)
         asked = self._server.asked()
@@ -402,6 +404,11 @@ def _status(code: int) -> dict[str, Any]:
         "reason": _REASONS[code],
         "code": code,
     }
+
+
+def _done_as_told() -> Answer:
+    status = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
+    return Answer(201, {"content-type": "application/json"}, msgspec.json.encode(status))
 
 
 def _refusal(code: int) -> Answer:

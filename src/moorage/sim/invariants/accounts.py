@@ -21,11 +21,13 @@ _ACCEPTED = "scheduled"
 def _counts(cluster: SimCluster) -> Iterable[str]:
     """Compare with what the server did: a pod that is bound counts, whatever answer came.
 
-    Where the answer is lost, another scheduler may bind the pod to the same node.
+    Where the answer is lost, another scheduler may bind the pod to the same node. A binding that was
+    feigned counts, because nothing tells it from another.
     """
     history = cluster.history
     for scheduler, identity in zip(cluster.schedulers, cluster.identities, strict=True):
         done = len(history.tried_binding.get(identity, set()) & history.ever_placed)
+        done += cluster.replicas[identity.partition(".")[0]].weather.struck.get("feigned", 0)
         if scheduler.facts.bound > done:
             yield f"{identity} counts {scheduler.facts.bound}, the server {done}"
 

@@ -44,6 +44,11 @@ NOTICED: tuple[Invariant[SimCluster], ...] = (
         "a pod whose attempts met errors was tried again at once, and kept a core busy",
     ),
     _rule(
+        "promise-kept",
+        "An update that does not tell of a promise does not take it back.",
+        "an update that came before the status withdrew a nomination (kubernetes#88440)",
+    ),
+    _rule(
         "leaving-tried",
         "No pod that is being deleted is sent to a node.",
         "a pod that is being deleted is scheduled, and takes room until its node refuses it",

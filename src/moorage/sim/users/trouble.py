@@ -254,6 +254,32 @@ def _deaf_for_long(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _bound_by_word_only(plot: Plot, tag: str) -> Maker:
+    """Let a binding be answered with success and not happen, until it is looked up."""
+    own_node(plot, tag)
+
+    def gift(later: Plot) -> None:
+        _disturb(later, ("feigned", 1.0), seconds=1.0)
+        own_pod(later, tag, cpu="100m")
+        later.now += 60.0
+
+    return gift
+
+
+def _changed_while_promised(plot: Plot, tag: str) -> Maker:
+    """Change a pod after its victims were chosen, and before its status tells so."""
+    own_node(plot, tag)
+    own_pod(plot, tag, f"{tag}-h", priorityClassName="low", **stops_within(5))
+    plot.now += 1.0
+
+    def gift(later: Plot) -> None:
+        _disturb(later, ("slow", 1.0), seconds=3.0)
+        pod = own_pod(later, tag, priorityClassName="top")
+        later.patch("Pod", pod, {"metadata": {"labels": {"any": "label"}}})
+
+    return gift
+
+
 def _first_victim_slow(plot: Plot, tag: str) -> Maker:
     """Let the last victim go by itself while the eviction of the first one takes seconds."""
     own_node(plot, tag)
@@ -408,6 +434,8 @@ TROUBLE: tuple[Want, ...] = (
     _victim_at_once,
     _deaf_binding,
     _deaf_for_long,
+    _bound_by_word_only,
+    _changed_while_promised,
     _placed_in_haste,
     _deleted_on_its_way,
     _refused_again_and_again,
