@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from moorage.api.codec import decode_untyped
 from moorage.api.resources import LEASES
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
@@ -139,6 +140,8 @@ class SimCluster:
         self._processes: list[Process] = []
         self.server = Server(self._process("server"))
         self.weathers: dict[str, Weather] = {}
+        self._extenders: dict[str, dict[str, SimExtender]] = {}
+        # Of each scheduler, by its identity: its extenders by their address.
         self.replicas: dict[str, Replica] = {}
         self.failures: list[str] = []
         """Tasks that failed, and errors that were logged."""
@@ -297,7 +300,7 @@ class SimCluster:
             clock=replica.clock,
             streams=Streams(self._streams.stream(f"seed/{replica.name}").getrandbits(63)),
             host=identity,
-            connect=self._extender,
+            connect=partial(self._extender, identity),
         )
         self.probes[identity] = Probe(
             replica.scheduler,
@@ -362,8 +365,10 @@ class SimCluster:
         else:
             reload.put_in_force(prepared, known)
 
-    def _extender(self, extender: Extender, path: str) -> SimExtender:
-        return SimExtender(self._streams.stream(f"extender/{path}"), self.mood)
+    def _extender(self, identity: str, extender: Extender, path: str) -> SimExtender:
+        made = SimExtender(self._streams.stream(f"extender/{path}"), self.mood)
+        self._extenders.setdefault(identity, {})[path] = made
+        return made
 
     # --- connections ------------------------------------------------------------------------------
 
@@ -405,6 +410,7 @@ class SimCluster:
             pod = self.history.note_try(identity, call.path)
             if pod is not None:
                 self._on_try(identity, pod)
+                self._look_at_extenders(identity, pod["metadata"]["uid"], call)
         if call.path == _LEASE_EVENTS:
             return
         if missing := self._licence.missing(identity, self.clock.monotonic_ns()):
@@ -416,6 +422,17 @@ class SimCluster:
                 self.unlicensed.append(
                     f"{identity} sends {call.method} {call.path} while {other.identity} leads"
                 )
+
+    def _look_at_extenders(self, identity: str, uid: str, call: Call) -> None:
+        """Note a binding to a node that the last answer of an extender refused to the pod."""
+        extenders = self._extenders.get(identity)
+        if not extenders:
+            return
+        node = decode_untyped(call.whole_body)["target"]["name"]
+        for extender in extenders.values():
+            if node in extender.refused.get(uid, ()):
+                text = f"{identity}: {call.path} goes to {node}, which an extender refused"
+                self.noticed.append(("extenders", text))
 
     def _catch_up(self, name: str, path: str) -> None:
         for write in self.history.catch_up(name, path):

@@ -31,11 +31,17 @@ class SimExtender:
         Decides how each call ends.
     mood
         Whether the extender misbehaves.
+
+    Attributes
+    ----------
+    refused
+        The nodes that the last answer about each pod refused, by the pod's uid.
     """
 
     def __init__(self, rng: Random, mood: Mood) -> None:
         self._rng = rng
         self._mood = mood
+        self.refused: dict[str, frozenset[str]] = {}
 
     async def request(self, call: Call) -> Answer:
         """Answer a call, or fail as an extender can.
@@ -45,6 +51,10 @@ class SimExtender:
         TransportError
             The extender is not there, or is silent.
         """
+        body = msgspec.json.decode(call.whole_body)
+        verb = call.path.rpartition("/")[2]
+        if verb == "filter":
+            self.refused.pop(body["Pod"]["metadata"]["uid"], None)
         await aio.sleep(0.001 + 0.004 * self._rng.random())
         if self._acts("slow", _OFTEN):
             await self._slow(call)
@@ -56,8 +66,6 @@ class SimExtender:
             return Answer(500, {}, b"")
         if self._acts("nonsense", _SELDOM):
             return Answer(200, {}, self._rng.choice((b"", b"null", b"[]", b"{", b'{"Nodes": 1}')))
-        body = msgspec.json.decode(call.whole_body)
-        verb = call.path.rpartition("/")[2]
         told = {"filter": self._filter, "prioritize": self._prioritize, "preempt": self._preempt}
         return Answer(200, {}, msgspec.json.encode(told[verb](body)))
 
@@ -89,6 +97,7 @@ class SimExtender:
         for name in names:
             if self._acts("refuses", _OFTEN):
                 failed[name] = "not this time"
+        self.refused[body["Pod"]["metadata"]["uid"]] = frozenset(failed)
         return {"NodeNames": [name for name in names if name not in failed], "FailedNodes": failed}
 
     def _prioritize(self, body: Any) -> list[dict[str, Any]]:

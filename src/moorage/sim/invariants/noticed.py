@@ -49,6 +49,11 @@ NOTICED: tuple[Invariant[SimCluster], ...] = (
         "an update that came before the status withdrew a nomination (kubernetes#88440)",
     ),
     _rule(
+        "extenders",
+        "No pod is sent to a node that an extender has just refused to it.",
+        "the answer of an extender is read and not heeded",
+    ),
+    _rule(
         "leaving-tried",
         "No pod that is being deleted is sent to a node.",
         "a pod that is being deleted is scheduled, and takes room until its node refuses it",
