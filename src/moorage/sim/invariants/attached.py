@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
+
 from moorage.api.quantity import parse_quantity
 from moorage.sim.history import History, Obj, name_of, node_of
 from moorage.sim.invariants.invariant import Invariant
@@ -38,7 +40,7 @@ def _volumes(seen: Seen) -> Iterable[str]:
             volume = volumes.get(("", volume_name))
             if volume is None:
                 yield f"{where} is bound to {volume_name}, which does not exist"
-            elif not _reaches(volume, node) or not _in_zone(volume, node):
+            elif not _reaches(_migrated(volume, seen), node) or not _in_zone(volume, node):
                 yield f"{where} is bound to {volume_name}, which the node does not reach"
         elif not _can_be_bound(claim, classes, volumes, node) and not _can_be_made(
             claim, classes, node, seen.history
@@ -51,6 +53,17 @@ def _reaches(volume: Obj, node: Obj) -> bool:
     if required is None:
         return True
     return any_term_selects(required["nodeSelectorTerms"], node)
+
+
+def _migrated(volume: Obj, seen: Seen) -> Obj:
+    """Return a volume with the zones of a driver, where a driver has taken over on the node."""
+    name = seen.node["metadata"]["name"] if seen.node is not None else ""
+    of_node = seen.history.objects("csinodes.storage.k8s.io").get(("", name), {})
+    told = of_node.get("metadata", {}).get("annotations", {}).get(_MIGRATED, "")
+    if _EBS not in told.split(",") or "awsElasticBlockStore" not in volume["spec"]:
+        return volume
+    text = msgspec.json.encode(volume["spec"]).replace(_ZONES[0].encode(), _EBS_ZONE.encode())
+    return {**volume, "spec": msgspec.json.decode(text)}
 
 
 def _can_be_bound(
@@ -79,6 +92,8 @@ def _in_zone(volume: Obj, node: Obj) -> bool:
     return all(has.get(key) in wanted[key].split("__") for key in _ZONES if key in wanted)
 
 
+_MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
+_EBS, _EBS_ZONE = "kubernetes.io/aws-ebs", "topology.ebs.csi.aws.com/zone"
 _ZONES = ("topology.kubernetes.io/zone", "topology.kubernetes.io/region")
 
 

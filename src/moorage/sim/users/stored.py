@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.sim.errand import LABEL
-from moorage.sim.users.plot import Maker, Plot
+from moorage.sim.users.plot import ZONE, Maker, Plot
 from moorage.sim.users.wants import Want, own_node, own_pod
 from moorage.testing.builders import Manifest
 
@@ -102,6 +102,27 @@ def _reach_comes(plot: Plot, tag: str) -> Maker:
     own_pod(plot, tag, node_selector={"kubernetes.io/hostname": node}, volumes=mounting(f"{tag}-c"))
     changes = {"metadata": {"labels": {"want": f"{tag}-reach"}}}
     return lambda later: later.patch("Node", node, changes, namespace="")
+
+
+def _driver_is_migrated(plot: Plot, tag: str) -> Maker:
+    """Wait until the node's volumes of an old type are those of a driver, with its own zones."""
+    node = own_node(plot, tag, labels={"topology.ebs.csi.aws.com/zone": f"{tag}-z"})
+    plot.create(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
+    made = volume(f"{tag}-v", tag, tag)
+    zone = {"key": ZONE, "operator": "In", "values": [f"{tag}-z"]}
+    del made["spec"]["csi"]
+    made["spec"] |= {
+        "awsElasticBlockStore": {"volumeID": "vol-0123456789abcdef0"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}},
+    }
+    plot.create(made)
+    plot.create(csi_node(node, 5))
+    plot.create(volume_claim(f"{tag}-c", tag))
+    plot.now += 1.0
+    own_pod(plot, tag, volumes=mounting(f"{tag}-c"))
+    migrated = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
+    changes = {"metadata": {"annotations": migrated}}
+    return lambda later: later.patch("CSINode", node, changes, namespace="")
 
 
 def _only_user_goes(plot: Plot, tag: str) -> Maker:
@@ -288,6 +309,7 @@ STORED: tuple[Want, ...] = (
     _volume_comes,
     _class_comes,
     _reach_comes,
+    _driver_is_migrated,
     _only_user_goes,
     _attachment_goes,
     _limit_is_raised,
