@@ -88,7 +88,14 @@ def test_a_pod_waits_longer_after_each_error(
 
 @pytest.mark.parametrize(
     ("rejections", "seconds", "told"),
-    [(1, 0.0, False), (2, 0.9, True), (2, 1.0, False), (3, 2.9, True), (9, 8.9, True), (9, 9, False)],
+    [
+        (1, 0.0, False),
+        (2, 0.9, True),
+        (2, 1.0, False),
+        (3, 2.9, True),
+        (9, 8.9, True),
+        (9, 9, False),
+    ],
 )
 def test_the_backoff_of_a_pod_grows_with_each_rejection(
     rejections: int, seconds: float, told: bool

@@ -101,6 +101,22 @@ def _called_by_another(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _victim_breaks(plot: Plot, tag: str) -> Maker:
+    """Let the errand of the last victim break while the eviction of the first one takes seconds."""
+    own_node(plot, tag)
+    fields: dict[str, Any] = {"cpu": "1", "priorityClassName": "low"}
+    own_pod(plot, tag, f"{tag}-h", terminationGracePeriodSeconds=0, **fields)
+    plot.now += 1.0
+
+    def gift(later: Plot) -> None:
+        own_pod(later, tag, f"{tag}-breaks", labels={BREAKS: tag}, **fields)
+        later.now += 1.0
+        _disturb(later, ("slow", 1.0), seconds=6.0)
+        own_pod(later, tag, cpu="2", priorityClassName="top")
+
+    return gift
+
+
 def _called_late(plot: Plot, tag: str) -> Maker:
     """Let a plugin have two pods tried at a time when nothing else happens."""
     own_node(plot, tag)
@@ -454,6 +470,7 @@ ERRANDS: tuple[Want, ...] = (
     _relabelled_on_errand,
     _called_by_another,
     _called_late,
+    _victim_breaks,
     _holder_leaves_errand,
     _member_refused,
     _tolerates_in_backoff,
