@@ -18,8 +18,8 @@ class InTurn:
     """A transport that tells of a write about a pod while a status of it has no answer yet.
 
     Two claims that get one volume are told as well, and a binding that was answered with success
-    before, unless the pod was looked up since and has no node. An eviction may be sent while the binding of
-    its victim has no answer.
+    before, unless the pod was looked up since and has no node. An eviction may be sent while the
+    binding of its victim has no answer.
 
     Parameters
     ----------

@@ -21,8 +21,8 @@ _ACCEPTED = "scheduled"
 def _counts(cluster: SimCluster) -> Iterable[str]:
     """Compare with what the server did: a pod that is bound counts, whatever answer came.
 
-    Where the answer is lost, another scheduler may bind the pod to the same node. A binding that was
-    feigned counts, because nothing tells it from another.
+    Where the answer is lost, another scheduler may bind the pod to the same node. A binding that
+    was feigned counts, because nothing tells it from another.
     """
     history = cluster.history
     for scheduler, identity in zip(cluster.schedulers, cluster.identities, strict=True):

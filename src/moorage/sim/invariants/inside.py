@@ -164,6 +164,9 @@ def _nothing_left(cluster: SimCluster) -> Iterable[str]:
         strangers = [uid for uid, _ in core.queue.nominator if uid not in pods]
         if strangers:
             yield f"pods that are gone are nominated: {strangers}"
+        there = [uid for uid, _ in core.queue.nominator if uid in pods and node_of(pods[uid])]
+        if there:
+            yield f"pods that have a node are nominated: {there}"
         tried = [
             uid for uid in core.cache.lifecycle.in_state(PodState.IN_FLIGHT) if uid not in pods
         ]
@@ -254,7 +257,7 @@ AT_END: tuple[Invariant[SimCluster], ...] = (
     ),
     Invariant(
         "nothing-left",
-        "Nothing is kept for pods that are gone.",
+        "Nothing is kept for pods that are gone, and no promise for pods that have a node.",
         "a nomination outlives its pod (kubernetes#85677)",
         _nothing_left,
     ),

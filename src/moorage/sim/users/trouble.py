@@ -117,6 +117,20 @@ def _victim_breaks(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _bound_by_other_on_errand(plot: Plot, tag: str) -> Maker:
+    """Let another scheduler bind a pod that evicted a victim, before its errand breaks."""
+    node = own_node(plot, tag)
+    own_pod(plot, tag, f"{tag}-h", priorityClassName="low", **stops_within(2))
+    plot.now += 1.0
+
+    def gift(later: Plot) -> None:
+        pod = own_pod(later, tag, labels={BREAKS: tag}, priorityClassName="top")
+        later.now += 3.0
+        later.made.append(acts.Bind(at=later.now, pod=pod, node=node))
+
+    return gift
+
+
 def _called_late(plot: Plot, tag: str) -> Maker:
     """Let a plugin have two pods tried at a time when nothing else happens."""
     own_node(plot, tag)
@@ -471,6 +485,7 @@ ERRANDS: tuple[Want, ...] = (
     _called_by_another,
     _called_late,
     _victim_breaks,
+    _bound_by_other_on_errand,
     _holder_leaves_errand,
     _member_refused,
     _tolerates_in_backoff,
