@@ -30,6 +30,7 @@ _OTHERS = {
     "_leaves_slowly",
     "_bound_again",
     "_member_refused",
+    "_bound_by_other_on_errand",
     "_slow_reports",
 }
 

@@ -149,10 +149,15 @@ def _holder_leaves_errand(plot: Plot, tag: str) -> Maker:
     labels = {LABEL: tag, SLOW: "yes"}
     pod = pod_manifest(f"{tag}-h", cpu="1500m", node_selector={"want": tag}, labels=labels)
     pod["metadata"]["finalizers"] = ["example.com/slow"]
-    plot.create(pod)
-    plot.now += 1.0
-    own_pod(plot, tag)
-    return lambda later: later.delete("Pod", f"{tag}-h")
+
+    def gift(later: Plot) -> None:
+        later.create(pod)
+        later.now += 1.0
+        own_pod(later, tag)
+        later.now += 1.0
+        later.delete("Pod", f"{tag}-h")
+
+    return gift
 
 
 def _member_refused(plot: Plot, tag: str) -> Maker:
