@@ -91,7 +91,7 @@ def planted(each: Planted, copy: Path) -> Iterator[None]:
         path.write_text(right)
 
 
-def hunt(each: Planted, copy: Path, runs: int, seconds: float, scenario: str) -> Result:
+def hunt(each: Planted, copy: Path, runs: int, seconds: float, scenario: str = "all") -> Result:
     """Hunt in a copy of the source that has a mistake, until an invariant is broken."""
     words = ["sim", "hunt", "--first", "--runs", str(runs), "--seconds", str(seconds)]
     words += ["--scenario", scenario]
