@@ -76,6 +76,7 @@ def _asked(made: dict[str, object]) -> Iterator[str]:
 
 FAULTS = (
     *WIRE_FAULTS,
+    "feigned",
     "scheduler stopped",
     "scheduler stopped at an await",
     "scheduler KILL",
