@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from moorage.base.clock import ManualClock
+from moorage.base.clock import Clock, ManualClock
 from moorage.sim import probe
 from moorage.sim.history import History
 from moorage.sim.invariants.noticed import NOTICED
+from moorage.sim.loop import SkewedClock
 from moorage.sim.probe import Probe
 from moorage.state.queued_pod import QueuedPod
 from moorage.testing.builders import pod
@@ -41,7 +42,7 @@ class Queue:
         """Do nothing."""
 
 
-def probed(queue: Queue, clock: ManualClock) -> list[str]:
+def probed(queue: Queue, clock: Clock) -> list[str]:
     """Look at a queue; return the list of the breaches that will be told."""
     breaches: list[str] = []
     scheduler: Any = SimpleNamespace(core=SimpleNamespace(queue=queue))
@@ -84,6 +85,19 @@ def test_a_pod_waits_longer_after_each_error(
     clock.advance(seconds)
     queue.pop()
     assert breaches == (["backoff"] if told else [])
+
+
+def test_a_time_of_day_that_jumps_ends_a_backoff() -> None:
+    base, entry = ManualClock(), QueuedPod(pod("p"), 0)
+    clock, queue = SkewedClock(base), Queue(entry)
+    breaches = probed(queue, clock)
+    for _ in range(3):
+        base.advance(20.0)
+        queue.pop()
+        queue.add_unschedulable_if_not_present(entry)
+    clock.jump(3600.0)
+    queue.pop()
+    assert breaches == []
 
 
 @pytest.mark.parametrize(

@@ -304,7 +304,7 @@ class SimCluster:
         )
         self.probes[identity] = Probe(
             replica.scheduler,
-            self.clock,
+            replica.clock,
             by_priority=self.setup not in ("coscheduling", "teams at permit"),
             history=self.history,
             on_breach=lambda name, text: self.noticed.append((name, f"{identity}: {text}")),

@@ -33,7 +33,7 @@ class Probe:
     scheduler
         Looked at. Its queue is asked through this probe from now on.
     clock
-        Time of the loop.
+        The scheduler's own clock, whose time of day jumps with a fault.
     by_priority
         Whether the queue is sorted by priority first.
     history
@@ -97,7 +97,7 @@ class Probe:
             self._rejections[queued.uid] = self._rejections.get(queued.uid, 0) + 1
         else:
             errors, _ = self._errors.get(queued.uid, (0, 0))
-            self._errors[queued.uid] = errors + 1, self._clock.monotonic_ns()
+            self._errors[queued.uid] = errors + 1, self._clock.now_ns()
         self._give_back(queued)
 
     def activate(self, pods: Iterable[Pod]) -> None:
@@ -133,10 +133,13 @@ class Probe:
                 )
 
     def _look_at_backoff(self, queued: QueuedPod) -> None:
-        """Judge when a pod is tried again after errors: each wait is twice the last one."""
+        """Judge when a pod is tried again after errors: each wait is twice the last one.
+
+        A backoff ends at a time of day, as in kube-scheduler: a clock that jumps ends it early.
+        """
         errors, since_ns = self._errors.get(queued.uid, (0, 0))
         least_ns = min(_SECOND_NS << max(errors - 1, 0), _BACKOFF_MOST_NS) - _SECOND_NS
-        waited_ns = self._clock.monotonic_ns() - since_ns
+        waited_ns = self._clock.now_ns() - since_ns
         if errors and waited_ns < least_ns:
             self._on_breach(
                 "backoff",
