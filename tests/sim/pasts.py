@@ -97,9 +97,9 @@ def report(pod: Manifest, *, claimed_by: Manifest, claimed_ns: int, node: str = 
     return Seen(write=write, history=past, horizon_ns=8 * NS_PER_SECOND, undisturbed=True)
 
 
-def refusal(promised: str, *, held: float = 2.0) -> Seen:
+def refusal(promised: str, *, held: float = 2.0, labels: dict[str, str] | None = None) -> Seen:
     """Return the report about a pod that a plugin held, with the node that its status told."""
-    before, now = a_pod("p"), a_pod("p")
+    before, now = a_pod("p", labels=labels or {}), a_pod("p", labels=labels or {})
     before["status"] = {"nominatedNodeName": promised}
     now["status"] = {"conditions": [{"type": "PodScheduled", "status": "False"}]}
     past = history(now)

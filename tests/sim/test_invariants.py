@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from moorage.api.coscheduling import GROUP_LABEL
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import TransportError
@@ -288,6 +289,7 @@ ALLOWED = {
     ),
     "a node that was told": refusal("n1"),
     "a refusal at once": refusal("", held=0.5),
+    "a member, which is tried with its group": refusal("", labels={GROUP_LABEL: "g"}),
     "a node by its name": binding(a_pod("p", "n1", affinity=named("n1")), history()),
 }
 

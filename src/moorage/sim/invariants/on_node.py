@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from moorage.api.coscheduling import GROUP_LABEL
 from moorage.api.quantity import parse_quantity
 from moorage.base.clock import NS_PER_SECOND
 from moorage.sim.history import Obj, group_of, name_of, node_of, nominated_of, priority_of
@@ -109,15 +110,22 @@ def _lesser_promise(seen: Seen) -> Iterable[str]:
 
 
 def _announced(seen: Seen) -> Iterable[str]:
-    """Look for a pod that was held for long, and whose status did not tell its node meanwhile."""
+    """Look for a pod that was held for long, and whose status did not tell its node meanwhile.
+
+    Not looked at: members of groups. They are tried with their group, without a pop of their own.
+    """
     now, before = seen.write.now or {}, seen.write.before or {}
     popped_ns = seen.history.popped_ns.get(now.get("metadata", {}).get("uid", ""))
-    if not seen.faultless or popped_ns is None or node_of(now) or group_of(now):
+    if not seen.faultless or popped_ns is None or node_of(now) or _is_member(now):
         return
     held_ns = seen.write.at_ns - popped_ns
     turned_away = _unscheduled(now) and _unscheduled(now) != _unscheduled(before)
     if turned_away and held_ns > NS_PER_SECOND and not nominated_of(before):
         yield f"{name_of(now)} was held for {held_ns / NS_PER_SECOND:.1f} s and did not say where"
+
+
+def _is_member(pod: Obj) -> bool:
+    return bool(group_of(pod) or pod["metadata"].get("labels", {}).get(GROUP_LABEL))
 
 
 def _unscheduled(pod: Obj) -> list[Obj]:
