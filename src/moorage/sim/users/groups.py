@@ -137,16 +137,7 @@ def _member_fails(plot: Plot, tag: str) -> Maker:
     plot.create(gang(tag, 3))
 
     def gift(later: Plot) -> None:
-        later.made += [
-            acts.Disturb(
-                at=later.now,
-                process=f"scheduler-{number}",
-                fault="error-500",
-                rate=0.5,
-                seconds=1.0,
-            )
-            for number in range(later.replicas)
-        ]
+        later.disturb(("error-500", 0.5), seconds=1.0)
         for number in range(3):
             own_pod(later, tag, f"{tag}-{number}", cpu="600m", **_member(tag))
             later.now -= 0.3
@@ -184,16 +175,7 @@ def _room_without_one(plot: Plot, tag: str, *, finalizers: list[str]) -> Maker:
     plot.now += 1.0
 
     def gift(later: Plot) -> None:
-        later.made += [
-            acts.Disturb(
-                at=later.now,
-                process=f"scheduler-{number}",
-                fault="watch-batched",
-                rate=1.0,
-                seconds=2.0,
-            )
-            for number in range(later.replicas)
-        ]
+        later.disturb(("watch-batched", 1.0), seconds=2.0)
         later.delete("Pod", holder)
         later.now += 0.01
         later.delete("Pod", f"{tag}-0")

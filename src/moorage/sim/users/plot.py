@@ -10,6 +10,7 @@ import msgspec
 from moorage.base.rng import Random, Streams
 from moorage.sim import acts
 from moorage.sim.acts import AnyAct, Script
+from moorage.sim.faults import WireFault
 from moorage.testing.builders import Manifest, node_manifest
 
 ZONE = "topology.kubernetes.io/zone"
@@ -175,6 +176,20 @@ class Plot:
     def delete(self, kind: str, name: str, *, namespace: str = "default") -> None:
         """Add a deletion."""
         self.made.append(acts.Delete(at=self.now, kind=kind, name=name, namespace=namespace))
+
+    def disturb(self, *faults: tuple[WireFault, float], seconds: float) -> None:
+        """Let faults, each with its rate, strike the connection of every scheduler."""
+        self.made += [
+            acts.Disturb(
+                at=self.now,
+                process=f"scheduler-{number}",
+                fault=fault,
+                rate=rate,
+                seconds=seconds,
+            )
+            for number in range(self.replicas)
+            for fault, rate in faults
+        ]
 
     def a_scheduler(self) -> str:
         """Return the name of one of the schedulers."""

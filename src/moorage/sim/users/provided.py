@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.sim import acts
 from moorage.sim.errand import BREAKS, LABEL
 from moorage.sim.users.plot import ZONE, Maker, Plot
 from moorage.sim.users.stored import (
@@ -184,16 +183,7 @@ def _template_claim_seen_late(plot: Plot, tag: str) -> Maker:
     comes = _template_comes(plot, tag)
 
     def gift(later: Plot) -> None:
-        later.made += [
-            acts.Disturb(
-                at=later.now,
-                process=f"scheduler-{number}",
-                fault="watch-slow",
-                rate=1.0,
-                seconds=3.0,
-            )
-            for number in range(later.replicas)
-        ]
+        later.disturb(("watch-slow", 1.0), seconds=3.0)
         comes(later)
 
     return gift

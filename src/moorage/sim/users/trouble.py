@@ -7,7 +7,6 @@ from typing import Any
 
 from moorage.sim import acts
 from moorage.sim.errand import BREAKS, CALLED, CALLS, CALLS_LATE, GATED, LABEL, REFUSED, SLOW
-from moorage.sim.faults import WireFault
 from moorage.sim.users.groups import gang
 from moorage.sim.users.plot import Maker, Plot
 from moorage.sim.users.wants import Want, own_node, own_pod, stops_within
@@ -91,12 +90,21 @@ def _relabelled_on_errand(plot: Plot, tag: str) -> Maker:
 
 def _called_by_another(plot: Plot, tag: str) -> Maker:
     """Let two pods wait for a third one, whose plugin has them tried."""
+    return _called_by(plot, tag, label=CALLS)
+
+
+def _called_late(plot: Plot, tag: str) -> Maker:
+    """Let a plugin have two pods tried at a time when nothing else happens."""
+    return _called_by(plot, tag, label=CALLS_LATE)
+
+
+def _called_by(plot: Plot, tag: str, *, label: str) -> Maker:
     own_node(plot, tag)
     for number in range(2):
         own_pod(plot, tag, f"{tag}-{number}", cpu="100m", labels={CALLED: tag})
 
     def gift(later: Plot) -> None:
-        own_pod(later, tag, f"{tag}-calls", cpu="100m", labels={CALLS: tag})
+        own_pod(later, tag, f"{tag}-calls", cpu="100m", labels={label: tag})
 
     return gift
 
@@ -111,7 +119,7 @@ def _victim_breaks(plot: Plot, tag: str) -> Maker:
     def gift(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-breaks", labels={BREAKS: tag}, **fields)
         later.now += 1.0
-        _disturb(later, ("slow", 1.0), seconds=6.0)
+        later.disturb(("slow", 1.0), seconds=6.0)
         own_pod(later, tag, cpu="2", priorityClassName="top")
 
     return gift
@@ -127,18 +135,6 @@ def _bound_by_other_on_errand(plot: Plot, tag: str) -> Maker:
         pod = own_pod(later, tag, labels={BREAKS: tag}, priorityClassName="top")
         later.now += 3.0
         later.made.append(acts.Bind(at=later.now, pod=pod, node=node))
-
-    return gift
-
-
-def _called_late(plot: Plot, tag: str) -> Maker:
-    """Let a plugin have two pods tried at a time when nothing else happens."""
-    own_node(plot, tag)
-    for number in range(2):
-        own_pod(plot, tag, f"{tag}-{number}", cpu="100m", labels={CALLED: tag})
-
-    def gift(later: Plot) -> None:
-        own_pod(later, tag, f"{tag}-calls", cpu="100m", labels={CALLS_LATE: tag})
 
     return gift
 
@@ -211,27 +207,12 @@ def _stubborn_victim(plot: Plot, tag: str) -> Maker:
     return gift
 
 
-def _disturb(later: Plot, *faults: tuple[WireFault, float], seconds: float) -> None:
-    """Let faults, each with its rate, strike the connection of every scheduler."""
-    later.made += [
-        acts.Disturb(
-            at=later.now,
-            process=f"scheduler-{number}",
-            fault=fault,
-            rate=rate,
-            seconds=seconds,
-        )
-        for number in range(later.replicas)
-        for fault, rate in faults
-    ]
-
-
 def _deaf_binding(plot: Plot, tag: str) -> Maker:
     """Lose the answer to a binding while the watch is late, and let another pod come."""
     own_node(plot, tag)
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("answer-lost", 0.5), ("watch-slow", 1.0), seconds=3.0)
+        later.disturb(("answer-lost", 0.5), ("watch-slow", 1.0), seconds=3.0)
         for each in ("", "-other", "-third"):
             own_pod(later, tag, f"{tag}{each}")
 
@@ -243,7 +224,7 @@ def _refused_again_and_again(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("error-500", 1.0), seconds=6.0)
+        later.disturb(("error-500", 1.0), seconds=6.0)
         own_pod(later, tag)
 
     return gift
@@ -254,7 +235,7 @@ def _placed_in_haste(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("slow", 1.0), seconds=8.0)
+        later.disturb(("slow", 1.0), seconds=8.0)
         own_pod(later, tag)
         later.patch("Node", node, {"spec": {"taints": None}}, namespace="")
 
@@ -266,7 +247,7 @@ def _deleted_on_its_way(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("slow", 1.0), seconds=8.0)
+        later.disturb(("slow", 1.0), seconds=8.0)
         for number in range(4):
             own_pod(later, tag, f"{tag}-{number}", cpu="100m", terminationGracePeriodSeconds=0)
         for number in range(4):
@@ -281,9 +262,9 @@ def _deaf_for_long(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("slow", 1.0), seconds=2.0)
+        later.disturb(("slow", 1.0), seconds=2.0)
         own_pod(later, tag, cpu="100m")
-        _disturb(later, ("watch-silent", 1.0), seconds=4.0)
+        later.disturb(("watch-silent", 1.0), seconds=4.0)
         later.now += 60.0
 
     return gift
@@ -294,7 +275,7 @@ def _bound_by_word_only(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("feigned", 1.0), seconds=1.0)
+        later.disturb(("feigned", 1.0), seconds=1.0)
         own_pod(later, tag, cpu="100m")
         later.now += 60.0
 
@@ -308,7 +289,7 @@ def _changed_while_promised(plot: Plot, tag: str) -> Maker:
     plot.now += 1.0
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("slow", 1.0), seconds=3.0)
+        later.disturb(("slow", 1.0), seconds=3.0)
         pod = own_pod(later, tag, priorityClassName="top")
         later.patch("Pod", pod, {"metadata": {"labels": {"any": "label"}}})
 
@@ -325,7 +306,7 @@ def _first_victim_slow(plot: Plot, tag: str) -> Maker:
     plot.now += 1.0
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("slow", 1.0), seconds=4.0)
+        later.disturb(("slow", 1.0), seconds=4.0)
         own_pod(later, tag, cpu="2", priorityClassName="top")
         later.now += later.rng.uniform(0.0, 1.0)
         later.delete("Pod", f"{tag}-h1")
@@ -340,7 +321,7 @@ def _victim_at_once(plot: Plot, tag: str) -> Maker:
     plot.now += 2.0
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("slow", 1.0), seconds=4.0)
+        later.disturb(("slow", 1.0), seconds=4.0)
         own_pod(later, tag, priorityClassName="top")
 
     return gift
@@ -352,7 +333,7 @@ def _binding_in_vain(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag, labels={mark: "yes"})
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("slow", 1.0), ("error-500", 1.0), seconds=4.0)
+        later.disturb(("slow", 1.0), ("error-500", 1.0), seconds=4.0)
         own_pod(later, tag, f"{tag}-h", node_selector={"want": tag, mark: "yes"})
         own_pod(later, tag)
         later.patch("Node", node, {"metadata": {"labels": {mark: None}}}, namespace="")
@@ -381,7 +362,7 @@ def _slow_reports(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag, taints=[{"key": "k", "value": "v", "effect": "NoSchedule"}])
 
     def gift(later: Plot) -> None:
-        _disturb(later, ("slow", 1.0), seconds=8.0)
+        later.disturb(("slow", 1.0), seconds=8.0)
         pod = own_pod(later, tag)
         later.made.append(acts.Join(at=later.now, node=node_manifest(f"{tag}-more")))
         later.now += 1.2
@@ -410,7 +391,7 @@ def _woken_in_vain(plot: Plot, tag: str) -> Maker:
         for number in range(4):
             later.delete("Pod", f"{tag}-{number}")
             later.now += 0.1
-        _disturb(later, ("watch-batched", 1.0), seconds=0.3)
+        later.disturb(("watch-batched", 1.0), seconds=0.3)
         later.delete("Pod", f"{tag}-4")
         own_pod(later, tag, f"{tag}-more", **small)
         later.now += 3.0
