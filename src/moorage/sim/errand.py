@@ -32,11 +32,11 @@ CALLED, CALLS = "errand-called", "errand-calls"
 SECONDS = 2.0
 """Time for which the answer is under way, seconds."""
 
-
 SLOW = "errand-slow"
 """Label of a pod whose refusal takes minutes."""
 
 SLOW_SECONDS = 300.0
+"""Time for which such a refusal is under way, seconds."""
 
 REFUSED = "errand-refused"
 """Label of a pod of a group for which nothing can be reserved, though it could on trial."""

@@ -123,9 +123,8 @@ class Probe:
         """Judge the backoffs of rejected pods: each is twice the last one, up to the longest."""
         for each in backing_off:
             times = self._rejections.get(each.pod.uid, 0)
-            least_ns = min(_SECOND_NS << max(times - 1, 0), _BACKOFF_MOST_NS) - _SECOND_NS
             lasts_ns = each.backoff_expiration_ns - each.since_ns
-            if times and each.unschedulable_plugins and lasts_ns < least_ns:
+            if times and each.unschedulable_plugins and lasts_ns < _least_wait_ns(times):
                 self._on_breach(
                     "backoff",
                     f"{each.pod.full_name} waits for {lasts_ns / _SECOND_NS:.3f} s after {times} "
@@ -138,9 +137,8 @@ class Probe:
         A backoff ends at a time of day, as in kube-scheduler: a clock that jumps ends it early.
         """
         errors, since_ns = self._errors.get(queued.uid, (0, 0))
-        least_ns = min(_SECOND_NS << max(errors - 1, 0), _BACKOFF_MOST_NS) - _SECOND_NS
         waited_ns = self._clock.now_ns() - since_ns
-        if errors and waited_ns < least_ns:
+        if errors and waited_ns < _least_wait_ns(errors):
             self._on_breach(
                 "backoff",
                 f"{queued.pod.full_name} is tried {waited_ns / _SECOND_NS:.3f} s after error "
@@ -164,6 +162,11 @@ class Probe:
         """Return the pods, by uid, that were tried more often than backoff lets them."""
         found = self._tries.items()
         return [uid for uid, tries in found if len(_after(tries, since_ns)) > _TRIES_AT_REST]
+
+
+def _least_wait_ns(failures: int) -> int:
+    """Return the shortest backoff after so many failures in a row; its end is on a whole second."""
+    return min(_SECOND_NS << (failures - 1), _BACKOFF_MOST_NS) - _SECOND_NS
 
 
 def _after(tries: list[tuple[int, int]], since_ns: int) -> list[int]:
