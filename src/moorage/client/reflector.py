@@ -250,7 +250,7 @@ class Reflector(Generic[ObjectT]):
 
     async def _pages(self, version: str, limit: int) -> _Found[ObjectT]:
         """Read all pages; after an expired continue token the list is read in one piece."""
-        asked = aio.TaskOwner(on_failure=_told_where_awaited)
+        asked = aio.TaskOwner(on_failure=lambda _name, _error: None)  # told where it is awaited
         try:
             return await self._pages_asked(asked, version, limit)
         finally:
@@ -469,10 +469,6 @@ class _Found(Generic[ObjectT]):
         self.objects: dict[Key, ObjectT] = {}
         self.unreadable: dict[Key, DecodeError] = {}
         self.resource_version = ""
-
-
-def _told_where_awaited(_name: str, _error: BaseException) -> None:
-    """Leave the failure of a page to whoever waits for it."""
 
 
 def _is_older(version: str, known: str) -> bool:

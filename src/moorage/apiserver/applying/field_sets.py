@@ -95,7 +95,7 @@ def _collect(tree: Any, prefix: Path, found: set[Path]) -> None:
         if element == _MEMBER:
             continue
         path = (*prefix, _canonical(element))
-        _collect(rest, path, found)
+        _collect(rest, path, found)  # first, because it refuses what is no object
         if not rest or _MEMBER in rest:
             found.add(path)
 
