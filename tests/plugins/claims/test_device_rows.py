@@ -28,7 +28,9 @@ from moorage.plugins.claims.devices.contract import (
     NodeAllocationError,
     NodeFacts,
 )
+from moorage.plugins.claims.devices.grouping import Signatures
 from moorage.plugins.claims.devices.inventory import Inventory
+from moorage.plugins.claims.devices.pools import NodeView
 from moorage.plugins.claims.devices.search import NodeSearch
 from moorage.plugins.claims.rows import ALLOCATED, INVALID_POOL
 from moorage.snapshot.claim_table import allocation_of
@@ -270,6 +272,58 @@ def test_a_node_that_gets_other_labels_is_read_again() -> None:
         cluster.snapshot.table.update_node(node("n0", labels={"zone": zone}))
         found.append(cluster.kept(wanted, [row]) != [None])
     assert found == [True, False, True]
+
+
+def test_a_node_that_comes_or_goes_lets_no_other_row_be_read_again(monkeypatch) -> None:
+    """A new node is one row, and the node that moves into a hole is known."""
+    read: list[str] = []
+    real = Signatures.of
+
+    def noting(signatures: Signatures, view: NodeView, check_time) -> tuple[object, ...]:
+        read.extend(pool.id.pool for pool in view.pools)
+        return real(signatures, view, check_time)
+
+    monkeypatch.setattr(Signatures, "of", noting)
+    cluster = Cluster(1)
+    for each in list(cluster.listers.resource_slices.all()):
+        cluster.listers.resource_slices.remove(each)
+    for name in (*NODES, "n4"):
+        cluster.listers.resource_slices.put(slice_(name, device("d"), pool=name, nodeName=name))
+    table = cluster.snapshot.table
+    first = table.nodes[0]
+
+    def asked() -> list[str]:
+        read.clear()
+        rows = list(range(cluster.snapshot.num_nodes))
+        wanted = [claim(exactly())]
+        found = cluster.kept(wanted, rows)
+        told = list(read)
+        assert found == cluster.one_by_one(wanted, rows)
+        return told
+
+    assert asked() == NODES
+    table.add_node(node("n4"))
+    assert asked() == ["n4"]
+    table.remove_node("n0")  # n4 moves into its row
+    assert asked() == []
+    table.add_node(first)
+    assert asked() == ["n0"]
+
+
+def test_a_node_that_is_again_what_it_was_is_read_again() -> None:
+    """The row was read while the node had another label, and moved afterwards."""
+    cluster = Cluster(1)
+    for each in list(cluster.listers.resource_slices.all()):
+        cluster.listers.resource_slices.remove(each)
+    cluster.listers.resource_slices.put(slice_("s", device("d"), nodeSelector=ZONE_A))
+    table, wanted = cluster.snapshot.table, [claim(exactly())]
+    before = table.nodes[0]
+    assert cluster.kept(wanted, [0]) != [None]
+    table.update_node(node("n0", labels={"zone": "b"}))
+    assert cluster.kept(wanted, [0]) == [None]
+    table.update_node(before)
+    table.remove_node("n3")
+    assert cluster.kept(wanted, [0]) != [None]
 
 
 class Ticking(ManualClock):

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.node import Node
 from moorage.plugins.claims.devices.allocated import AllocatedState
 from moorage.plugins.claims.devices.allocator import Allocator
 from moorage.plugins.claims.devices.contract import NodeFacts, PoolID
@@ -78,14 +79,27 @@ class _Solutions:
 
 
 class _Column:
-    """The numbers of all rows for one question."""
+    """The numbers of all rows for one question.
 
-    def __init__(self, rows: int) -> None:
+    Parameters
+    ----------
+    rows
+        The number of rows, of which none was read yet.
+    followed_to
+        The position in the log of changed rows.
+    """
+
+    def __init__(self, rows: int, followed_to: int) -> None:
         self.number_n: NumberArray = np.zeros(rows, np.int32)
         self.is_stale_n = np.ones(rows, np.bool_)
         self.numbers: dict[tuple[object, ...], int] = {}
         self.solutions: dict[tuple[object, ...], _Solutions] = {}
-        self.followed_to = 0
+        self.followed_to = followed_to
+
+    def move(self, before: Sequence[int]) -> None:
+        """Take the rows into another order; -1 stands for a row that has to be read."""
+        self.number_n = np.append(self.number_n, np.int32(0))[before]
+        self.is_stale_n = np.append(self.is_stale_n, np.True_)[before]
 
     def solutions_of(self, demands: Sequence[Demand]) -> _Solutions:
         """Return the solutions for claims of this shape."""
@@ -111,10 +125,12 @@ class DeviceRows:
         self._table = table
         self._changed: KeyLog[int] = KeyLog()
         self._columns: dict[Question, _Column] = {}
+        self._nodes: list[Node] = []
+        """The node of each row, as it was when the cluster was last followed."""
         self._views: list[NodeView | None] = []
         self._rows_of_pool: dict[PoolID, dict[int, None]] = {}
-        self._built_from: tuple[Inventory, AllocatedState] | None = None
-        self._versions = (-1, -1)
+        self._built_from: tuple[Inventory, AllocatedState, int] | None = None
+        self._structure = -1
         self._positions = (0, 0, 0)
 
     def answers(
@@ -152,24 +168,30 @@ class DeviceRows:
     def _follow(self, allocator: Allocator) -> None:
         """Note the rows that changed since the last call."""
         table, inventory, held = self._table, allocator.inventory, allocator.allocated
-        versions = (table.columns.structure, inventory.epoch)
         positions = (table.node_log.position, inventory.log.position, held.log.position)
         before, self._positions = self._positions, positions
-        if self._built_from != (inventory, held) or versions != self._versions:
-            self._restart(inventory, held, versions)
+        built_from = (inventory, held, inventory.epoch)
+        if self._built_from != built_from:
+            self._built_from = built_from
+            self._restart()
             return
-        if before == self._positions:
+        if before == self._positions and table.columns.structure == self._structure:
             return
         nodes = table.node_log.since(before[0])
         slices = inventory.log.since(before[1])
         pools = held.log.since(before[2])
         if nodes is None or slices is None or pools is None:
-            self._restart(inventory, held, versions)
+            self._restart()
             return
+        if table.columns.structure != self._structure:
+            self._move_rows()
+            nodes = []  # a changed node is another object, so nothing was kept of it
+        for row in nodes:
+            self._nodes[row] = table.nodes[row]
         changed = dict.fromkeys(nodes)
         for node_name, pool in slices:
             if not node_name:  # a slice for many nodes
-                self._restart(inventory, held, versions)
+                self._restart()
                 return
             row = table.row_of(node_name)
             if row is not None:
@@ -180,30 +202,50 @@ class DeviceRows:
         for row in changed:
             self._changed.append(row)
 
-    def _restart(
-        self, inventory: Inventory, held: AllocatedState, versions: tuple[int, int]
-    ) -> None:
-        self._built_from, self._versions = (inventory, held), versions
+    def _restart(self) -> None:
+        """Forget every row."""
+        self._structure = self._table.columns.structure
+        self._nodes = list(self._table.nodes)
         self._columns.clear()
-        self._views = [None] * self._table.columns.n
+        self._views = [None] * len(self._nodes)
         self._rows_of_pool.clear()
+
+    def _move_rows(self) -> None:
+        """Take what is known of each node to the row that the node has now."""
+        for column in self._columns.values():
+            self._mark_stale(column)
+        known = {id(node): row for row, node in enumerate(self._nodes)}
+        nodes = list(self._table.nodes)
+        before = [known.get(id(node), -1) for node in nodes]
+        for column in self._columns.values():
+            column.move(before)
+        self._structure, self._nodes = self._table.columns.structure, nodes
+        views = [*self._views, None]
+        self._views = [views[row] for row in before]
+        self._rows_of_pool.clear()
+        for row, view in enumerate(self._views):
+            for pool in () if view is None else view.seen:
+                self._rows_of_pool.setdefault(pool, {})[row] = None
 
     # -- columns -------------------------------------------------------------------------------
 
     def _column(self, asked: Question) -> _Column:
         """Return the column of a question, with the changed rows marked as stale."""
         found = self._columns.get(asked)
-        if found is None:
-            if len(self._columns) >= _QUESTIONS_MAX:
-                self._columns.clear()
-            found = self._columns[asked] = _Column(len(self._views))
-        elif len(found.numbers) > max(_NUMBERS_MAX, _NUMBERS_OF_A_ROW_MAX * len(self._views)):
-            found = self._columns[asked] = _Column(len(self._views))
-        elif found.followed_to != self._changed.position:
-            changed = self._changed.since(found.followed_to)
-            found.is_stale_n[slice(None) if changed is None else changed] = True
-        found.followed_to = self._changed.position
+        if found is None and len(self._columns) >= _QUESTIONS_MAX:
+            self._columns.clear()
+        numbers_most = max(_NUMBERS_MAX, _NUMBERS_OF_A_ROW_MAX * len(self._views))
+        if found is None or len(found.numbers) > numbers_most:
+            found = self._columns[asked] = _Column(len(self._views), self._changed.position)
+        self._mark_stale(found)
         return found
+
+    def _mark_stale(self, column: _Column) -> None:
+        """Mark the rows that changed since the column was last asked for."""
+        if column.followed_to != self._changed.position:
+            changed = self._changed.since(column.followed_to)
+            column.is_stale_n[slice(None) if changed is None else changed] = True
+            column.followed_to = self._changed.position
 
     def _read_stale(
         self, column: _Column, allocator: Allocator, demands: Sequence[Demand], rows: RowArray
