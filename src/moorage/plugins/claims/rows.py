@@ -8,6 +8,7 @@ a solution has positions of devices and no names.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -96,10 +97,20 @@ class _Column:
         self.solutions: dict[tuple[object, ...], _Solutions] = {}
         self.followed_to = followed_to
 
-    def move(self, before: Sequence[int]) -> None:
-        """Take the rows into another order; -1 stands for a row that has to be read."""
-        self.number_n = np.append(self.number_n, np.int32(0))[before]
-        self.is_stale_n = np.append(self.is_stale_n, np.True_)[before]
+    def move(self, rows: int, came_from: Mapping[int, int]) -> None:
+        """Take some rows to other places.
+
+        Parameters
+        ----------
+        rows
+            The number of rows from now on.
+        came_from
+            The row that a row was before; -1 where it has to be read.
+        """
+        source_n = np.arange(rows)
+        source_n[list(came_from)] = list(came_from.values())
+        self.number_n = np.append(self.number_n, np.int32(0))[source_n]
+        self.is_stale_n = np.append(self.is_stale_n, np.True_)[source_n]
 
     def solutions_of(self, demands: Sequence[Demand]) -> _Solutions:
         """Return the solutions for claims of this shape."""
@@ -212,20 +223,22 @@ class DeviceRows:
 
     def _move_rows(self) -> None:
         """Take what is known of each node to the row that the node has now."""
+        old, new = self._nodes, list(self._table.nodes)
+        self._structure, self._nodes = self._table.columns.structure, new
+        pairs = enumerate(zip_longest(old, new))
+        others = [row for row, (before, now) in pairs if before is not now]
+        row_before = {id(old[row]): row for row in others if row < len(old)}
+        came_from = {row: row_before.get(id(new[row]), -1) for row in others if row < len(new)}
         for column in self._columns.values():
             self._mark_stale(column)
-        known = {id(node): row for row, node in enumerate(self._nodes)}
-        nodes = list(self._table.nodes)
-        before = [known.get(id(node), -1) for node in nodes]
-        for column in self._columns.values():
-            column.move(before)
-        self._structure, self._nodes = self._table.columns.structure, nodes
+            column.move(len(new), came_from)
         views = [*self._views, None]
-        self._views = [views[row] for row in before]
-        self._rows_of_pool.clear()
-        for row, view in enumerate(self._views):
-            for pool in () if view is None else view.seen:
-                self._rows_of_pool.setdefault(pool, {})[row] = None
+        for row in others:
+            if row < len(old):
+                self._see(row, None)
+        self._views = [*self._views[: len(new)], *[None] * (len(new) - len(old))]
+        for row, source in came_from.items():
+            self._see(row, views[source])
 
     # -- columns -------------------------------------------------------------------------------
 
@@ -263,17 +276,21 @@ class DeviceRows:
             column.is_stale_n[row] = False
 
     def _view(self, row: int, allocator: Allocator) -> NodeView:
-        """Return the pools that a row sees, and remember that the row sees them."""
-        view, before = allocator.inventory.view(self._facts(row)), self._views[row]
-        if view is not before:
-            for pool in () if before is None else before.seen:
-                del self._rows_of_pool[pool][row]
-                if not self._rows_of_pool[pool]:
-                    del self._rows_of_pool[pool]
-            for pool in view.seen:
-                self._rows_of_pool.setdefault(pool, {})[row] = None
-            self._views[row] = view
+        """Return the pools that a row sees."""
+        view = allocator.inventory.view(self._facts(row))
+        if view is not self._views[row]:
+            self._see(row, view)
         return view
+
+    def _see(self, row: int, view: NodeView | None) -> None:
+        """Note which pools a row sees."""
+        before, self._views[row] = self._views[row], view
+        for pool in () if before is None else before.seen:
+            del self._rows_of_pool[pool][row]
+            if not self._rows_of_pool[pool]:
+                del self._rows_of_pool[pool]
+        for pool in () if view is None else view.seen:
+            self._rows_of_pool.setdefault(pool, {})[row] = None
 
     def _facts(self, row: int) -> NodeFacts:
         node = self._table.nodes[row]
