@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -69,21 +68,20 @@ def _shapes(snapshot: Snapshot) -> list[tuple[int, int]]:
 
     Nodes have one shape if they agree in amounts, taints and labels, apart from the name.
     """
-    resources = sorted(snapshot.table.exact_limit)
     columns = [snapshot.allowed_pods, snapshot.taint_sets.ids, snapshot.feature_sets.ids]
-    columns += [snapshot.allocatable(name) for name in resources]
-    _, alike_n = np.unique(np.stack(columns), axis=1, return_inverse=True)
-    alike, names, nodes = alike_n.reshape(-1).tolist(), snapshot.names, snapshot.table.nodes
-    first: dict[object, int] = {}
-    counts: Counter[object] = Counter()
+    columns += [snapshot.allocatable(name) for name in sorted(snapshot.table.exact_limit)]
+    amounts = list(zip(*(column.tolist() for column in columns), strict=True))
+    names, nodes = snapshot.names, snapshot.table.nodes
+    rows_of: dict[object, list[int]] = {}
     for row in np.flatnonzero(~snapshot.unschedulable).tolist():
-        labels = nodes[row].metadata.labels
-        shape = alike[row], frozenset(labels.items()) - {(HOST_LABEL, labels.get(HOST_LABEL))}
-        counts[shape] += 1
-        known = first.setdefault(shape, row)
-        if names[row] < names[known]:
-            first[shape] = row
-    found = [(first[shape], count) for shape, count in counts.items()]
+        # Labels of one order are found by one look-up; sorting them costs five times as much.
+        labels = dict(nodes[row].metadata.labels)
+        labels.pop(HOST_LABEL, None)
+        rows_of.setdefault((amounts[row], *labels.items()), []).append(row)
+    alike: dict[object, list[int]] = {}
+    for (amounts_here, *items), rows in rows_of.items():
+        alike.setdefault((amounts_here, frozenset(items)), []).extend(rows)
+    found = [(min(rows, key=names.__getitem__), len(rows)) for rows in alike.values()]
     return sorted(found, key=lambda each: (-each[1], names[each[0]]))
 
 
