@@ -40,6 +40,23 @@ async def test_a_definition_is_established_as_soon_as_it_is_created():
     assert found["spec"]["conversion"] == {"strategy": "None"}
 
 
+async def test_a_status_that_a_client_writes_gets_the_decision_about_the_names_again():
+    """The naming and the establishing controller write what a client's status lacks."""
+    cluster = await cluster_with()
+    own = {"type": "Seen", "status": "True", "reason": "ByMe", "message": ""}
+    found = await cluster.ok(
+        "PATCH",
+        f"{DEFINITIONS}/cars.example.com/status",
+        {"status": {"conditions": [own], "acceptedNames": None}},
+        content_type=MERGE,
+    )
+    told = [(c["type"], c["status"]) for c in found["status"]["conditions"]]
+    assert told == [("Seen", "True"), ("NamesAccepted", "True"), ("Established", "True")]
+    assert found["status"]["acceptedNames"]["kind"] == "Car"
+    assert found["metadata"]["generation"] == 1
+    assert await cluster.names(CARS) == []
+
+
 async def test_the_kind_of_a_definition_is_in_both_discovery_forms_and_openapi():
     cluster = await cluster_with()
     listed = await cluster.ok("GET", "/apis/example.com/v1")

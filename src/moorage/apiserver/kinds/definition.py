@@ -62,8 +62,8 @@ def _prepare(obj: Obj, ctx: Context, resource: ResourceType) -> None:
 
 
 def _settle(new: Obj, old: Obj, ctx: Context) -> None:
-    """Decide about the names again."""
-    new["status"] = _status(new, child(old, "status"), ctx)
+    """Decide about the names again; a client's own conditions stay."""
+    new["status"] = _status(new, child(new, "status"), ctx)
 
 
 def _status(obj: Obj, before: Json, ctx: Context) -> Json:

@@ -232,6 +232,7 @@ class ServedKind:
         """
         if subresource == "status":
             self._keep_all_but_status(new, old)
+            self.settle(new, old, ctx)
         elif subresource is not None and subresource in self.parts:
             self._keep_all_but_part(new, old, self.parts[subresource])
         elif subresource is None:
