@@ -172,4 +172,7 @@ class Views:
 
 def controller_of(obj: ApiObject) -> OwnerReference | None:
     """Return the owner that manages an object."""
-    return next((each for each in obj.metadata.owner_references if each.controller), None)
+    for each in obj.metadata.owner_references:  # each change of a pod asks dozens of times
+        if each.controller:
+            return each
+    return None
