@@ -59,6 +59,14 @@ class ObjectMeta(ApiStruct, frozen=True, kw_only=True):
     owner_references: list[OwnerReference] = []
     finalizers: list[str] = []
 
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages the object."""
+        for each in self.owner_references:  # a change of a pod asks dozens of times
+            if each.controller:
+                return each
+        return None
+
 
 class ListMeta(ApiStruct, frozen=True, kw_only=True):
     """Metadata of a list answer; ``continue_`` is the token of the next page."""

@@ -16,7 +16,7 @@ from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Json, Surroundings, owner_reference
 from moorage.controllers.job_steps import COMPLETE, finished
-from moorage.controllers.views import Whole, controller_of
+from moorage.controllers.views import Whole
 
 _SCHEDULED_AT: Final = "batch.kubernetes.io/cronjob-scheduled-timestamp"
 # The sync is this much later than the scheduled time, so that the scheduled time has passed.
@@ -36,7 +36,7 @@ class CronJobController(Controller):
 
     def _job_changed(self, old: Whole | None, new: Whole | None) -> None:
         job = new or old
-        owner = controller_of(job) if job is not None else None
+        owner = job.metadata.controller if job is not None else None
         if job is not None and owner is not None and owner.kind == CRON_JOBS.kind:
             self.queue.add((job.namespace, owner.name))
 

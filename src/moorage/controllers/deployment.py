@@ -34,7 +34,7 @@ from moorage.controllers.deployment_steps import (
 from moorage.controllers.pod_control import selector_of
 from moorage.controllers.pods import is_finished
 from moorage.controllers.replica_set import wanted
-from moorage.controllers.views import Whole, controller_of
+from moorage.controllers.views import Whole
 
 
 class DeploymentController(Controller):
@@ -55,10 +55,10 @@ class DeploymentController(Controller):
         for each in (old, new):
             if each is None:
                 continue
-            owner = controller_of(each)
+            owner = each.metadata.controller
             if owner is not None and owner.kind == DEPLOYMENTS.kind:
                 self.queue.add((each.namespace, owner.name))
-        if new is not None and controller_of(new) is None:
+        if new is not None and new.metadata.controller is None:
             for key, deployment in self._deployments.objects.items():
                 if key[0] == new.namespace and _may_adopt(deployment, new):
                     self.queue.add(key)
@@ -66,11 +66,11 @@ class DeploymentController(Controller):
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Queue the deployment when a pod is gone: Recreate waits for the last old pod."""
         gone = old if new is None else None
-        owner = controller_of(gone) if gone is not None else None
+        owner = gone.metadata.controller if gone is not None else None
         if gone is None or owner is None or owner.kind != REPLICA_SETS.kind:
             return
         found = self._sets.objects.get((gone.namespace, owner.name))
-        above = controller_of(found) if found is not None else None
+        above = found.metadata.controller if found is not None else None
         if above is not None:
             deployment = self._deployments.objects.get((gone.namespace, above.name))
             if deployment is not None and _recreates(deployment):

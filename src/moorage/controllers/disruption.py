@@ -30,7 +30,6 @@ from moorage.controllers.disruption_steps import (
     Scale,
     SeenPod,
     budget_due,
-    controller_of,
     no_target_condition,
     stale_target_ns,
 )
@@ -214,7 +213,9 @@ class DisruptionController:
         """Return the changes a budget needs; None for a deleted budget."""
         if key not in self._budgets.objects:
             return None
-        owners = [owner for pod in self._members(key) if (owner := controller_of(pod)) is not None]
+        owners = [
+            owner for pod in self._members(key) if (owner := pod.metadata.controller) is not None
+        ]
         scales = {}
         if self._needs_scale(key):
             scales = await self._scales.of_all(owners, key[0])

@@ -75,11 +75,6 @@ class Due(msgspec.Struct, frozen=True):
     again_ns: int | None = None
 
 
-def controller_of(obj: ApiObject) -> OwnerReference | None:
-    """Return the owner that manages an object."""
-    return next((each for each in obj.metadata.owner_references if each.controller), None)
-
-
 def budget_due(
     budget: PodDisruptionBudget, pods: Sequence[SeenPod], scale_of: ScaleOf, now_ns: int
 ) -> Due:
@@ -181,7 +176,7 @@ def _scale(pods: Iterable[SeenPod], scale_of: ScaleOf) -> int:
     replicas: dict[str, int] = {}
     known: set[str] = set()
     for pod in pods:
-        owner = controller_of(pod)
+        owner = pod.metadata.controller
         if owner is None or owner.uid in known:
             continue
         found = scale_of(owner)

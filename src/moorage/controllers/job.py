@@ -49,7 +49,7 @@ from moorage.controllers.job_steps import (
 )
 from moorage.controllers.pod_control import PodControl, in_batches
 from moorage.controllers.pods import deletion_order
-from moorage.controllers.views import Whole, controller_of
+from moorage.controllers.views import Whole
 
 _OURS: Final = ("", "kubernetes.io/job-controller")
 _BURST: Final = 500  # pods created in one go, as upstream
@@ -79,7 +79,7 @@ class JobController(Controller):
                 self._stray(pod, key_of(old))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        owner = controller_of(new) if new is not None else None
+        owner = new.metadata.controller if new is not None else None
         if new is None or owner is None or owner.kind != JOBS.kind or not is_tracked(new):
             return
         key = (new.namespace, owner.name)
@@ -260,7 +260,7 @@ class JobController(Controller):
         """Release the pods of a job that is gone, or was replaced by a job of the same name."""
         for pod_key in list(self._strays.get(key, ())):
             pod = self._pods.objects.get(pod_key)
-            owner = controller_of(pod) if pod is not None else None
+            owner = pod.metadata.controller if pod is not None else None
             ours = job is not None and owner is not None and owner.uid == job.metadata.uid
             if pod is not None and is_tracked(pod) and not ours:
                 await self._release_one(pod)

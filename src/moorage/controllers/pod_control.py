@@ -25,7 +25,7 @@ from moorage.client.requests import patch_body
 from moorage.controllers.controller import Controller, Json, owner_reference
 from moorage.controllers.expectations import Expectations, created, deleted
 from moorage.controllers.pods import is_active
-from moorage.controllers.views import View, Whole, controller_of
+from moorage.controllers.views import View, Whole
 
 _FIRST_BATCH: Final = 1
 _BATCH_MAX: Final = 32  # writes at a time; a guess, upstream doubles without end
@@ -62,7 +62,7 @@ class PodControl:
     # --- following --------------------------------------------------------------------------
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and (new is None or controller_of(old) != controller_of(new)):
+        if old is not None and (new is None or old.metadata.controller != new.metadata.controller):
             self._queue_owner(old)
         if new is None:
             assert old is not None
@@ -72,13 +72,13 @@ class PodControl:
             self._note_gone(new)
         if old is None:
             self._note_new(new)
-        if controller_of(new) is not None:
+        if new.metadata.controller is not None:
             self._queue_owner(new)
-        elif old is None or old.metadata.labels != new.metadata.labels or controller_of(old):
+        elif old is None or old.metadata.labels != new.metadata.labels or old.metadata.controller:
             self._queue_takers(new)
 
     def _owner_of(self, pod: Pod) -> Whole | None:
-        owner = controller_of(pod)
+        owner = pod.metadata.controller
         if owner is None or owner.kind != self._controller.resource.kind:
             return None
         found = self._owners.objects.get((pod.namespace, owner.name))
@@ -98,12 +98,12 @@ class PodControl:
                 self._controller.queue.add(key)
 
     def _note_new(self, pod: Pod) -> None:
-        owner = controller_of(pod)
+        owner = pod.metadata.controller
         if owner is not None and owner.kind == self._controller.resource.kind:
             self.expectations.seen((pod.namespace, owner.name), created(pod.name))
 
     def _note_gone(self, pod: Pod) -> None:
-        owner = controller_of(pod)
+        owner = pod.metadata.controller
         if owner is not None and owner.kind == self._controller.resource.kind:
             self.expectations.seen((pod.namespace, owner.name), deleted(pod.metadata.uid))
 

@@ -22,7 +22,7 @@ from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Surroundings
 from moorage.controllers.pods import is_finished, time_ns
-from moorage.controllers.views import Whole, controller_of
+from moorage.controllers.views import Whole
 
 PENDING: Final = "Pending"
 SCHEDULING: Final = "Scheduling"
@@ -116,7 +116,7 @@ def group_status(found: Whole, pods: Sequence[Pod], *, now_ns: int) -> dict[str,
     if phase != PENDING:
         if not found.status.get("scheduleStartTime"):
             status["scheduleStartTime"] = rfc3339(now_ns)
-        owner = controller_of(pods[0]) if pods else None
+        owner = pods[0].metadata.controller if pods else None
         if owner is not None and not found.status.get("occupiedBy"):
             status["occupiedBy"] = f"{found.namespace}/{owner.name}"
     return status

@@ -24,7 +24,7 @@ from moorage.controllers.pods import (
     is_ready,
     pod_from_template,
 )
-from moorage.controllers.views import Whole, controller_of
+from moorage.controllers.views import Whole
 
 _BURST: Final = 500  # pods created or deleted in one go, as upstream
 
@@ -87,7 +87,7 @@ class ReplicaSetController(Controller):
 
     def _crowding(self, found: Whole) -> dict[str, int]:
         """Return how many active pods of this set and its siblings are on each node."""
-        above = controller_of(found)
+        above = found.metadata.controller
         family = [found] if above is None else self._sets.owned_by(above.uid)
         return Counter(
             pod.spec.node_name

@@ -16,7 +16,7 @@ from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Json, Surroundings, owner_reference
 from moorage.controllers.pods import is_finished
-from moorage.controllers.views import View, Whole, controller_of
+from moorage.controllers.views import View, Whole
 
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 """Annotation of a claim made here: the name of its entry in ``spec.resourceClaims``."""
@@ -147,7 +147,7 @@ class ClaimReleaser(Controller):
 
     def _pod_has_ended(self, claim: Whole) -> bool:
         """Whether a claim was made for a pod that will not run (any more)."""
-        owner = controller_of(claim)
+        owner = claim.metadata.controller
         if owner is None or owner.kind != PODS.kind:
             return False
         pod = self._pods.objects.get((claim.namespace, owner.name))

@@ -23,7 +23,7 @@ from moorage.api.resources import (
 from moorage.base.errors import MoorageError, NotFoundError
 from moorage.client.objects import Key
 from moorage.client.writes import Client
-from moorage.controllers.disruption_steps import BudgetError, Scale, controller_of
+from moorage.controllers.disruption_steps import BudgetError, Scale
 from moorage.controllers.seen import Seen
 
 
@@ -109,7 +109,7 @@ class Scales:
         workload = self._find(owner, namespace)
         if workload is None or owner.kind == DEPLOYMENTS.kind:
             return None
-        above = controller_of(workload) if owner.kind == REPLICA_SETS.kind else None
+        above = workload.metadata.controller if owner.kind == REPLICA_SETS.kind else None
         if above is not None and above.kind == DEPLOYMENTS.kind:
             workload = self._find(above, namespace)
         if workload is None:

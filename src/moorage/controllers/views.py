@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from moorage.api.meta import ApiObject, OwnerReference
+from moorage.api.meta import ApiObject
 from moorage.api.resources import ResourceType
 from moorage.base import aio
 from moorage.base.clock import Clock
@@ -106,7 +106,7 @@ class View(Generic[T]):
             told(old, new)
 
     def _group(self, obj: T) -> tuple[dict[str, dict[Key, T]], str]:
-        owner = controller_of(obj)
+        owner = obj.metadata.controller
         return (self._free, obj.namespace) if owner is None else (self._owned, owner.uid)
 
     def _put(self, obj: T) -> None:
@@ -168,11 +168,3 @@ class Views:
     async def run(self) -> None:
         """Watch until cancelled."""
         await aio.together(*(each.run() for each in self._reflectors))
-
-
-def controller_of(obj: ApiObject) -> OwnerReference | None:
-    """Return the owner that manages an object."""
-    for each in obj.metadata.owner_references:  # each change of a pod asks dozens of times
-        if each.controller:
-            return each
-    return None

@@ -32,7 +32,6 @@ from moorage.what_if.change import (
 )
 from moorage.what_if.fullness import ZONE
 from moorage.what_if.lists import Key, checked_node, checked_pod
-from moorage.what_if.live_objects import controller_of
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.workloads import OWNERS, SCALABLE, Workloads
 
@@ -101,7 +100,7 @@ def _drain(change: Drain, on: Scene) -> None:
     _cordon(Cordon(change.name), on)
     on.rehearsal.settle()
     for pod in on.rehearsal.pods_on(change.name):
-        owner = controller_of(pod)
+        owner = pod.metadata.controller
         stays = owner is not None and owner.kind in ("DaemonSet", "Node")
         if not stays and _MIRROR not in pod.metadata.annotations:
             on.rehearsal.leave(pod)
@@ -190,7 +189,7 @@ def _delete(change: Delete, on: Scene) -> None:
         _remove_node(RemoveNode(change.name), on)
     elif (kind.group, kind.kind) == ("", "Pod"):
         pod = _pod(on, key)
-        on.rehearsal.leave(pod, returns=controller_of(pod) is not None)
+        on.rehearsal.leave(pod, returns=pod.metadata.controller is not None)
     elif kind.kind in OWNERS:
         on.workloads.delete(kind.kind, key)
     elif on.rehearsal.objects.manifest(kind.group, kind.kind, key) is None:

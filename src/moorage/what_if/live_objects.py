@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from moorage.api.meta import ApiObject, OwnerReference
+from moorage.api.meta import ApiObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock, rfc3339
@@ -178,11 +178,6 @@ class LiveObjects:
     def _next_version(self) -> str:
         self._version += 1
         return str(self._version)
-
-
-def controller_of(pod: Pod) -> OwnerReference | None:
-    """Return the owner that would make another pod."""
-    return next((each for each in pod.metadata.owner_references if each.controller), None)
 
 
 def fresh(pod: Pod, *, name: str) -> Pod:

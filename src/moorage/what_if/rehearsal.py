@@ -25,7 +25,7 @@ from moorage.what_if.agenda import Agenda, HeldPods
 from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.deciding import Deciding
 from moorage.what_if.lists import Key
-from moorage.what_if.live_objects import LiveObjects, controller_of, fresh
+from moorage.what_if.live_objects import LiveObjects, fresh
 from moorage.what_if.world import World
 
 # A pod of the sandbox is ready that long after its binding; a guess for other clusters.
@@ -307,7 +307,7 @@ class Rehearsal(LiveObjects):
         if current is None or current.metadata.deletion_timestamp:
             return
         self._note_progress()
-        owner = controller_of(current)
+        owner = current.metadata.controller
         if returns and current.spec.node_name:
             self.evictions[pod.uid] = Eviction(current, by, lost=owner is None)
         seconds = 0.0

@@ -11,7 +11,6 @@ from moorage.controllers.stateful_steps import REVISION_LABEL, Plan, ordinal_of,
 from moorage.controllers.views import Whole
 from moorage.what_if.admission import Admission
 from moorage.what_if.lists import Key, checked_pod
-from moorage.what_if.live_objects import controller_of
 from moorage.what_if.rehearsal import Rehearsal
 
 
@@ -45,7 +44,7 @@ class StatefulSets:
             self._rehearsal.at(self._rehearsal.now_ns, lambda: self._look(key))
 
     def _pod_changed(self, pod: Pod) -> None:
-        owner = controller_of(pod)
+        owner = pod.metadata.controller
         if owner is not None and owner.kind == "StatefulSet":
             self.sync_soon((pod.namespace, owner.name))
 
@@ -87,7 +86,7 @@ class StatefulSets:
     def _pods(self, found: Whole) -> dict[int, Pod]:
         uid, by_ordinal = found.metadata.uid, {}
         for pod in self._rehearsal.objects.pods.values():
-            owner, ordinal = controller_of(pod), ordinal_of(found, pod.name)
+            owner, ordinal = pod.metadata.controller, ordinal_of(found, pod.name)
             if owner is not None and owner.uid == uid and ordinal is not None:
                 by_ordinal[ordinal] = pod
         return by_ordinal

@@ -27,7 +27,6 @@ from moorage.controllers.stateful_steps import pod_of as stateful_pod
 from moorage.controllers.views import Whole
 from moorage.what_if.admission import Admission
 from moorage.what_if.lists import KINDS, Key, checked_pod
-from moorage.what_if.live_objects import controller_of
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.stateful_sets import StatefulSets
 
@@ -82,7 +81,7 @@ class Workloads:
         found = [
             pod
             for pod in self._objects.pods.values()
-            if is_active(pod) and (ref := controller_of(pod)) is not None and ref.uid == uid
+            if is_active(pod) and (ref := pod.metadata.controller) is not None and ref.uid == uid
         ]
         return sorted(found, key=lambda pod: pod.key)
 

@@ -109,8 +109,8 @@ def _may_be_evicted(pod: PodInfo) -> bool:
 
 def _owner(pod: PodInfo) -> str:
     """Return the kind of the pod's controller, "" for none."""
-    owners = pod.pod.metadata.owner_references
-    return next((owner.kind for owner in owners if owner.controller), "")
+    controller = pod.pod.metadata.controller
+    return "" if controller is None else controller.kind
 
 
 def _frees_enough(asked: Asked, row: int, pod: PodInfo) -> bool:

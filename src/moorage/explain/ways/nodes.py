@@ -72,7 +72,7 @@ def _shapes(snapshot: Snapshot) -> list[tuple[int, int]]:
     columns += [snapshot.allocatable(name) for name in sorted(snapshot.table.exact_limit)]
     amounts = list(zip(*(column.tolist() for column in columns), strict=True))
     names, nodes = snapshot.names, snapshot.table.nodes
-    rows_of: dict[object, list[int]] = {}
+    rows_of: dict[tuple[object, ...], list[int]] = {}
     for row in np.flatnonzero(~snapshot.unschedulable).tolist():
         # Labels of one order are found by one look-up; sorting them costs five times as much.
         labels = dict(nodes[row].metadata.labels)

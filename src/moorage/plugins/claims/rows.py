@@ -204,9 +204,9 @@ class DeviceRows:
             if not node_name:  # a slice for many nodes
                 self._restart()
                 return
-            row = table.row_of(node_name)
-            if row is not None:
-                changed[row] = None
+            its_row = table.row_of(node_name)
+            if its_row is not None:
+                changed[its_row] = None
             changed.update(self._rows_of_pool.get(pool, {}))
         for pool in pools:
             changed.update(self._rows_of_pool.get(pool, {}))
@@ -226,19 +226,18 @@ class DeviceRows:
         old, new = self._nodes, list(self._table.nodes)
         self._structure, self._nodes = self._table.columns.structure, new
         pairs = enumerate(zip_longest(old, new))
-        others = [row for row, (before, now) in pairs if before is not now]
+        others = [row for row, (then, now) in pairs if then is not now]
         row_before = {id(old[row]): row for row in others if row < len(old)}
         came_from = {row: row_before.get(id(new[row]), -1) for row in others if row < len(new)}
         for column in self._columns.values():
             self._mark_stale(column)
             column.move(len(new), came_from)
         views = [*self._views, None]
-        for row in others:
-            if row < len(old):
-                self._see(row, None)
+        for row in row_before.values():
+            self._see(row, None)
         self._views = [*self._views[: len(new)], *[None] * (len(new) - len(old))]
-        for row, source in came_from.items():
-            self._see(row, views[source])
+        for row, before in came_from.items():
+            self._see(row, views[before])
 
     # -- columns -------------------------------------------------------------------------------
 

@@ -117,7 +117,7 @@ def ownership_fault(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
 
     The claim's controller reference must have the pod's uid.
     """
-    controller = next((o for o in claim.metadata.owner_references if o.controller), None)
+    controller = claim.metadata.controller
     if (
         claim.metadata.namespace == pod.metadata.namespace
         and controller is not None
