@@ -27,11 +27,13 @@ from moorage.service.scheduler import Scheduler
 from moorage.sim.auditor import Auditor
 from moorage.sim.extender import SimExtender
 from moorage.sim.faults import Weather
+from moorage.sim.handover import Handovers
 from moorage.sim.history import History, Obj, Write
 from moorage.sim.licence import Licence
-from moorage.sim.loop import Process, SkewedClock
+from moorage.sim.loop import Process
 from moorage.sim.mischief import Mood, registry
 from moorage.sim.probe import Probe
+from moorage.sim.replica import Replica
 from moorage.sim.served import Served
 from moorage.sim.setups import configuration
 from moorage.sim.trace import Trace
@@ -49,50 +51,11 @@ OnStep = Callable[[str, Callable[..., object]], None]
 # A node whose agents live and whose server answers is there within this time.
 _JOINED_SECONDS = 60.0
 
+_LEASE = ("kube-system", "kube-scheduler")
+"""Namespace and name of the lease of the schedulers, by default."""
+
 _LEASE_EVENTS = "/api/v1/namespaces/kube-system/events"
 """Events of leader election: a scheduler that ends tells there that it no longer leads."""
-
-
-class Replica:
-    """One scheduler, through all its lives.
-
-    Parameters
-    ----------
-    name
-        Name of the process in acts: ``scheduler-0``.
-
-    Attributes
-    ----------
-    life
-        Number of times that it was started.
-    process, scheduler
-        The life of now.
-    """
-
-    def __init__(self, name: str, base: ManualClock, weather: Weather) -> None:
-        self.name = name
-        self.clock = SkewedClock(base)
-        self.weather = weather
-        self.life = 0
-        self.process = Process(name)
-        self.scheduler: Scheduler | None = None
-        self.task: asyncio.Task[None] | None = None
-
-    @property
-    def identity(self) -> str:
-        """Name of this life."""
-        return f"{self.name}.{self.life}"
-
-    @property
-    def runs(self) -> bool:
-        """Whether this life is neither stopped nor killed."""
-        return self.process.running and not self.process.dead
-
-    @property
-    def leading(self) -> bool:
-        """Whether this life may write now."""
-        elector = self.scheduler.elector if self.scheduler else None
-        return elector is not None and not self.process.dead and elector.leading
 
 
 class SimCluster:
@@ -148,6 +111,7 @@ class SimCluster:
         self.unlicensed: list[str] = []
         """Writes of a scheduler that were sent without the right to write."""
         self._licence = Licence()
+        self._handovers = self._judged_handovers()
         self.noticed: list[tuple[str, str]] = []
         """Breaches seen while the schedulers ran: name of the invariant, and how."""
         self.probes: dict[str, Probe] = {}
@@ -174,8 +138,7 @@ class SimCluster:
         """The life of now of the node agents."""
         self.played: dict[str, dict[str, Any]] = {}
         """The nodes that agents play, by name, as they joined; those that are gone included."""
-        # The names of nodes that an agent is about to register.
-        self._joining: set[str] = set()
+        self._joining: set[str] = set()  # the nodes that an agent is about to register
 
     # --- start and end ----------------------------------------------------------------------------
 
@@ -280,6 +243,7 @@ class SimCluster:
         """Start a scheduler that does not run."""
         replica = self.replicas[name]
         replica.life += 1
+        replica.started_ns = self.clock.monotonic_ns()
         replica.process = self._process(replica.identity)
         if self._on_step is not None:
             replica.process.on_step = partial(self._on_step, replica.identity)
@@ -345,11 +309,37 @@ class SimCluster:
         del task
         if self.server.down or replica.weather.spells(self.clock.monotonic_ns()):
             return
-        for lease in self.history.objects(LEASES.qualified).values():
-            holder = str(lease["spec"].get("holderIdentity") or "")
-            if holder == identity or holder.startswith(f"{identity}_"):
-                text = f"{identity} has ended and still holds {lease['metadata']['name']}"
-                self.noticed.append(("lease-released", text))
+        holder = self._holder
+        if holder == identity or holder.startswith(f"{identity}_"):
+            self.noticed.append(("lease-released", f"{identity} has ended and holds the lease"))
+
+    def _judged_handovers(self) -> Handovers:
+        return Handovers(
+            self.replicas.values(),
+            now_ns=self.clock.monotonic_ns,
+            answers=lambda: self._answers,
+            holder=lambda: self._holder,
+            on_breach=lambda text: self.noticed.append(("lease-passed-on", text)),
+        )
+
+    @property
+    def _holder(self) -> str:
+        """Who holds the lease of the schedulers by the server's word, "" for nobody."""
+        leases = self.history.objects(LEASES.qualified)
+        found = leases.get(_LEASE)
+        return str(found["spec"].get("holderIdentity") or "") if found else ""
+
+    def cut(self) -> None:
+        """Break every open stream, the watches of the lease included."""
+        self.server.cut()
+        self._handovers.cut()
+
+    @property
+    def _answers(self) -> bool:
+        """Whether the server takes calls, and has room for what they write."""
+        disk = self.served.disk
+        full = disk is not None and disk.room_bytes is not None
+        return not (self.server.down or self.server.dead or full)
 
     def reload(self, name: str, setup: str) -> None:
         """Give a scheduler another configuration, as at SIGHUP."""
@@ -387,8 +377,9 @@ class SimCluster:
                 self._sent(replica, name, call)
 
         def done(call: Call, answer: Answer | None) -> None:
-            if replica is not None:
-                self._licence.take(name, call, answer, self.clock.monotonic_ns())
+            now_ns = self.clock.monotonic_ns()
+            if replica is not None and self._licence.take(name, call, answer, now_ns):
+                self._handovers.begins()
             if "/leases" not in call.path and "/events" not in call.path:
                 self.trace.note_call(name, call, answer)
             self._catch_up(name, call.path)

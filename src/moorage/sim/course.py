@@ -16,7 +16,7 @@ from moorage.base.memory import unsettle_memory
 from moorage.sim import acts
 from moorage.sim.acts import AnyAct, Script
 from moorage.sim.administrator import Autoscaler, drain
-from moorage.sim.cluster import OnStep, Replica, SimCluster
+from moorage.sim.cluster import OnStep, SimCluster
 from moorage.sim.history import Obj, Write, group_of, name_of, nominated_of, rejects
 from moorage.sim.invariants.at_rest import broken_at_rest
 from moorage.sim.invariants.at_writes import broken_by, broken_by_server
@@ -26,6 +26,7 @@ from moorage.sim.invariants.seen import Seen, is_leaving
 from moorage.sim.invariants.waiting import PLACED
 from moorage.sim.log_watch import watched_log
 from moorage.sim.loop import run_simulated
+from moorage.sim.replica import Replica
 from moorage.sim.striker import Striker
 from moorage.sim.user_calls import UserAct, call
 from moorage.snapshot.pod_info import forget_lately
@@ -161,14 +162,14 @@ class _Course:
         """End every fault, let every scheduler run, and wait."""
         cluster = self._cluster
         for weather in cluster.weathers.values():
-            weather.clear()
+            weather.clear(self._clock.monotonic_ns())
         # A stopped or killed scheduler comes back by itself within its own time.
         longest = max(
             (act.at + act.seconds for act in self._script.acts if isinstance(act, _LASTING)),
             default=0.0,
         )
         await self._wait_until(max(longest, self._striker.end()) + 1)
-        cluster.server.cut()
+        cluster.cut()
         await self._soothe()
         self._cluster.trace.note("simulation", "rests")
         await aio.sleep(self._script.rest_seconds)

@@ -122,14 +122,17 @@ class Weather:
         """Let a fault strike until its end."""
         self._spells.append(spell)
 
-    def clear(self) -> None:
-        """End every fault, half-open connections included."""
-        self._spells.clear()
+    def clear(self, now_ns: int) -> None:
+        """End every fault now, half-open connections included."""
+        self._spells = [
+            msgspec.structs.replace(each, until_ns=min(each.until_ns, now_ns))
+            for each in self._spells
+        ]
         self.cleared.set()
 
-    def spells(self, now_ns: int) -> bool:
-        """Return whether any fault is at work."""
-        return any(now_ns < spell.until_ns for spell in self._spells)
+    def spells(self, since_ns: int) -> bool:
+        """Return whether any fault is at work since a moment, which may be now."""
+        return any(since_ns < spell.until_ns for spell in self._spells)
 
     def strikes(self, fault: WireFault, now_ns: int) -> bool:
         """Return whether a fault strikes this call or line."""

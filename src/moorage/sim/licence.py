@@ -28,12 +28,19 @@ class Licence:
     def __init__(self) -> None:
         self._held: _Held | None = None
 
-    def take(self, identity: str, call: Call, answer: Answer | None, now_ns: int) -> None:
-        """Take in what the server answered to a write of a scheduler, if it is about the Lease."""
+    def take(self, identity: str, call: Call, answer: Answer | None, now_ns: int) -> bool:
+        """Take in what the server answered to a write of a scheduler, if it is about the Lease.
+
+        Returns
+        -------
+        bool
+            Whether the scheduler gave the Lease up.
+        """
         if _LEASES not in call.path or answer is None or answer.status >= 400:
-            return
-        spec = decode_untyped(answer.body).get("spec") or {}
-        self._held = _Held(identity, now_ns) if spec.get("holderIdentity") == identity else None
+            return False
+        holder = (decode_untyped(answer.body).get("spec") or {}).get("holderIdentity")
+        self._held = _Held(identity, now_ns) if holder == identity else None
+        return not holder
 
     def missing(self, identity: str, now_ns: int) -> str:
         """Return why a scheduler may not write now, "" if it may."""

@@ -10,8 +10,9 @@ from functools import partial
 from moorage.base.clock import NS_PER_SECOND
 from moorage.sim import acts
 from moorage.sim.acts import Strike
-from moorage.sim.cluster import Replica, SimCluster
+from moorage.sim.cluster import SimCluster
 from moorage.sim.faults import Spell
+from moorage.sim.replica import Replica
 from moorage.sim.user_calls import call
 from moorage.testing.disk import Fault
 
@@ -224,7 +225,7 @@ class Striker:
         self._away_until_ns = max(self._away_until_ns, until_ns)
         self._blind_all(act.seconds)
         cluster.server.down = True
-        cluster.server.cut()
+        cluster.cut()
 
         def back() -> None:
             cluster.server.down = clock.monotonic_ns() < self._away_until_ns

@@ -63,4 +63,9 @@ NOTICED: tuple[Invariant[SimCluster], ...] = (
         "A leader that ends leaves its lease to the next one.",
         "nobody schedules for fifteen seconds after each update",
     ),
+    _rule(
+        "lease-passed-on",
+        "A scheduler that waits for the lease takes it as soon as its holder gives it up.",
+        "nobody schedules until the next look at the lease, some seconds later",
+    ),
 )
