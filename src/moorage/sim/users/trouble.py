@@ -257,6 +257,29 @@ def _deleted_on_its_way(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _gone_before_the_answer(plot: Plot, tag: str) -> Maker:
+    """Let pods be bound and gone while a watch is broken, before the answers to their bindings.
+
+    The scheduler lists that they are gone, and does not know of their bindings then.
+    """
+    own_node(plot, tag)
+    names = [f"{tag}-{number}" for number in range(12)]
+
+    def gift(later: Plot) -> None:
+        comes = later.now
+        later.disturb(("slow", 1.0), seconds=1.0)
+        for name in names:
+            own_pod(later, tag, name, cpu="100m", terminationGracePeriodSeconds=0)
+            later.now = comes
+        later.now += 0.05
+        later.disturb(("watch-gone", 1.0), seconds=0.85)
+        later.now += 0.85
+        for name in names:
+            later.delete("Pod", name)
+
+    return gift
+
+
 def _deaf_for_long(plot: Plot, tag: str) -> Maker:
     """Let the watch say nothing more while a pod is bound, until its binding is looked up."""
     own_node(plot, tag)
@@ -449,6 +472,7 @@ TROUBLE: tuple[Want, ...] = (
     _first_victim_slow,
     _victim_at_once,
     _deaf_binding,
+    _gone_before_the_answer,
     _deaf_for_long,
     _bound_by_word_only,
     _changed_while_promised,
