@@ -46,7 +46,9 @@ def probed(queue: Queue, clock: Clock) -> list[str]:
     """Look at a queue; return the list of the breaches that will be told."""
     breaches: list[str] = []
     scheduler: Any = SimpleNamespace(core=SimpleNamespace(queue=queue))
-    past: Any = SimpleNamespace(writes_of_others=0, popped_ns={}, first_popped_ns={})
+    past: Any = SimpleNamespace(
+        writes_of_others=0, popped_ns={}, first_popped_ns={}, tried_after={}
+    )
     history: History = past
     Probe(
         scheduler,

@@ -44,7 +44,7 @@ _BREACHES_MOST = 20
 _BY_USERS = acts.Create | acts.Delete | acts.Patch | acts.Bind | acts.Join | acts.Look
 
 # The set-ups in which a decision is carried out at once.
-_PROMPT = frozenset({"default", "coscheduling", "quotas"})
+_PROMPT = frozenset({"default", "coscheduling", "quotas", "unscored"})
 
 # The set-ups with plugins that hold pods, and do nothing wrong.
 _HOLDING = frozenset({"errand", "gangs at permit", "teams at permit"})
@@ -269,6 +269,7 @@ class _Course:
             horizon_ns=self._horizon_ns(write.by) + self._held_ns(write),
             undisturbed=self._undisturbed,
             faultless=self._faultless,
+            unscored=self._script.setup == "unscored",
         )
         self._bound += seen.binds
         group = group_of(seen.pod) if seen.binds else ""

@@ -79,7 +79,7 @@ class History:
     ever_placed
         Uids of the pods that have got a node, those that are gone included.
     pod_gone_ns
-        When a bound pod last left or finished, nanoseconds.
+        When a bound pod last left, finished or asked for something else, nanoseconds.
     waiting_left_ns
         When a pod without a node last got one, or left, nanoseconds.
     relabelled_ns
@@ -97,6 +97,8 @@ class History:
         Number of changes of pods and nodes that no scheduler made.
     popped_ns
         When a scheduler last took each pod out of its queue, by uid, nanoseconds.
+    tried_after
+        The pod that its scheduler took out of the queue right before each pod, "" for none, by uid.
     nominated_ns
         When each pod was last nominated to another node than before, by uid, nanoseconds.
     promised_before
@@ -131,6 +133,7 @@ class History:
         self.leaving_ns = self.leaving_before_ns = 0
         self.quota_changed_ns = 0
         self.popped_ns: dict[str, int] = {}
+        self.tried_after: dict[str, str] = {}
         self.nominated_ns: dict[str, int] = {}
         self.promised_before: dict[str, str] = {}
         self.left_ns: dict[str, int] = {}
@@ -262,7 +265,8 @@ class History:
         before = (write.before or write.now)["metadata"].get("labels")
         if write.now["metadata"].get("labels") != before:
             self.relabelled_ns[uid] = write.at_ns
-        if is_finished(write.now) and node_of(write.now):
+        resized = write.now["spec"] != (write.before or write.now)["spec"]
+        if node_of(write.before or {}) and (is_finished(write.now) or resized):
             self.pod_gone_ns = write.at_ns
         self.pods[uid] = write.now
 
@@ -271,6 +275,7 @@ class History:
         gone = self.pods.pop(uid, None)
         for moments in (self.relabelled_ns, self.nominated_ns, self.left_ns, self.popped_ns):
             moments.pop(uid, None)
+        self.tried_after.pop(uid, None)
         self.placed.pop(uid, None)
         group = group_of(gone or {})
         if gone is not None and node_of(gone):

@@ -62,6 +62,8 @@ class Probe:
         self._errors: dict[str, tuple[int, int]] = {}
         # Of each pod, by uid: how many of its attempts a plugin rejected.
         self._rejections: dict[str, int] = {}
+        # The uid of the pod that was taken out last.
+        self._last = ""
         self._pop = self._queue.pop
         self._give_back = self._queue.add_unschedulable_if_not_present
         self._activate = self._queue.activate
@@ -149,6 +151,7 @@ class Probe:
         now_ns, writes = self._clock.monotonic_ns(), self._history.writes_of_others
         self._history.popped_ns[queued.uid] = now_ns
         self._history.first_popped_ns.setdefault(queued.uid, now_ns)
+        self._history.tried_after[queued.uid], self._last = self._last, queued.uid
         tries = self._tries.setdefault(queued.uid, [])
         tries.append((now_ns, writes))
         del tries[:-_TRIES_MOST]

@@ -31,13 +31,14 @@ from moorage.sim.users.sets import SETS
 from moorage.sim.users.stored import STORED, STORED_ERRANDS
 from moorage.sim.users.strikes import FAULT_KINDS
 from moorage.sim.users.trouble import ERRANDS, RELOADS, TROUBLE
-from moorage.sim.users.wants import WANTS, WANTS_ALONE, Want
+from moorage.sim.users.wants import WANTS, WANTS_ALONE, Want, nodes_in_turn
 
 _PLAIN = (*PODS, *SETS, *NODES)
 
 USERS: Mapping[str, tuple[Maker, ...]] = MappingProxyType(
     {
         "default": (*_PLAIN, *GROUPS),
+        "unscored": (*_PLAIN, *GROUPS),
         "coscheduling": (*_PLAIN, *TEAMS),
         "gangs at permit": (*_PLAIN, *GROUPS),
         "teams at permit": (*_PLAIN, *TEAMS),
@@ -67,6 +68,7 @@ ALL_WANTS: Mapping[str, tuple[Want, ...]] = MappingProxyType(
         ),
         "coscheduling": (*_WAITS, *TEAM_WANTS, *TROUBLE),
         "errand": (*_WAITS, *TROUBLE, *_ALL_ERRANDS, *_ALL_ERRANDS),
+        "unscored": (*_WAITS, *STORED, nodes_in_turn),
         "quotas": (*_WAITS, *QUOTA_WANTS),
         "mischief": (*_WAITS, *STORED, *GROUP_WANTS),
         "extender": (*_WAITS, *STORED),
@@ -81,6 +83,7 @@ ONE_BY_ONE: tuple[tuple[str, Want], ...] = (
     *(("gangs at permit", want) for want in GROUP_WANTS),
     *(("teams at permit", want) for want in TEAM_WANTS),
     *(("errand", want) for want in _ALL_ERRANDS),
+    ("unscored", nodes_in_turn),
     *(("quotas", want) for want in QUOTA_WANTS),
     *RELOADS,
 )
@@ -194,7 +197,11 @@ _FAULTS = ("wire", "stop", "kill", "jump", "lease", "outage", "blind")
 
 SCENARIOS: Mapping[str, Scenario] = MappingProxyType(
     {
-        "calm": Scenario(summary="One scheduler, many users, no faults.", wants=3),
+        "calm": Scenario(
+            summary="One scheduler, many users, no faults.",
+            wants=3,
+            setups=("default", "mischief", "unscored", "default", "coscheduling"),
+        ),
         "wants": Scenario(
             summary="One scheduler; pods that wait for one thing each, and get it.",
             nodes=1,

@@ -77,6 +77,16 @@ profiles:
       scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}]}
 """
 
+# A search ends with the first node that takes the pod, as in kube-scheduler.
+_UNSCORED: Final = """
+percentageOfNodesToScore: 0
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    preScore: {disabled: [{name: "*"}]}
+    score: {disabled: [{name: "*"}]}
+"""
+
 _ERRAND: Final = _MISCHIEF.replace("Mischief", "Errand")
 
 SETUPS: Final[Mapping[str, str]] = MappingProxyType(
@@ -89,6 +99,7 @@ SETUPS: Final[Mapping[str, str]] = MappingProxyType(
         "extender": _EXTENDER,
         "extenders": _EXTENDERS,
         "scores": _SCORES,
+        "unscored": _UNSCORED,
         "gangs at permit": "",
         "teams at permit": _COSCHEDULING,
     }

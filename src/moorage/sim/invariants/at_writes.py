@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from moorage.sim.history import Write
 from moorage.sim.invariants.attached import ATTACHED
@@ -11,6 +12,7 @@ from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.kept import KEPT
 from moorage.sim.invariants.on_node import ON_NODE, REPORTED
 from moorage.sim.invariants.quotas import QUOTA
+from moorage.sim.invariants.rotation import not_in_rotation
 from moorage.sim.invariants.seen import Seen
 from moorage.sim.invariants.together import TOGETHER
 
@@ -26,7 +28,7 @@ def broken_by_server(write: Write) -> Iterator[tuple[str, str]]:
 
 def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
     """Yield the name of each invariant that a write breaks, and how."""
-    table = BINDING if seen.binds else EVICTION if seen.evicts else REPORTED
+    table = CHOICE if seen.binds else EVICTION if seen.evicts else REPORTED
     for invariant in table:
         for text in invariant.broken(seen):
             yield invariant.name, text
@@ -35,3 +37,15 @@ def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
 def fits(seen: Seen) -> bool:
     """Return whether a binding breaks no rule."""
     return not any(True for rule in BINDING for _ in rule.broken(seen))
+
+
+CHOICE: tuple[Invariant[Seen], ...] = (
+    *BINDING,
+    Invariant(
+        "rotation",
+        "Where nothing scores nodes, pods alike go to the nodes that take them in turn.",
+        "each search looks at the same first nodes, and the others get nothing (kubernetes#66627)",
+        partial(not_in_rotation, fits=fits),
+    ),
+)
+"""The rules for each binding: does the node take the pod, and was it the node's turn?"""

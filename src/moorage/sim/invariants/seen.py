@@ -35,6 +35,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
         Whether nothing delays, breaks or misbehaves.
     faultless
         Whether all connections and programs work; a plugin may hold pods.
+    unscored
+        Whether nothing scores nodes.
     """
 
     write: Write
@@ -42,6 +44,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     horizon_ns: int
     undisturbed: bool = False
     faultless: bool = False
+    unscored: bool = False
 
     @property
     def pod(self) -> Obj:

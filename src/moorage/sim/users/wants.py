@@ -289,6 +289,18 @@ def _one_after_another(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def nodes_in_turn(plot: Plot, tag: str) -> Maker:
+    """Let pods alike come one after another, each of which several nodes would take."""
+    for number in range(3):
+        own_node(plot, tag, name=f"{tag}-n{number}")
+
+    def gift(later: Plot) -> None:
+        for number in range(5):
+            own_pod(later, tag, f"{tag}-{number}", cpu="300m")
+
+    return gift
+
+
 WANTS: tuple[Want, ...] = (
     _taint_goes,
     _taint_softens,
