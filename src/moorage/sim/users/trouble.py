@@ -280,6 +280,21 @@ def _gone_before_the_answer(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _listed_as_before(plot: Plot, tag: str) -> Maker:
+    """Let a scheduler list everything again, from a server that has not caught up with it."""
+    own_node(plot, tag)
+
+    def gift(later: Plot) -> None:
+        for number in range(4):
+            own_pod(later, tag, f"{tag}-{number}", cpu="100m")
+        later.disturb(("list-stale", 1.0), seconds=8.0)
+        later.disturb(("watch-gone", 1.0), seconds=0.5)
+        own_pod(later, tag, cpu="100m")
+        later.now += 8.0
+
+    return gift
+
+
 def _deaf_for_long(plot: Plot, tag: str) -> Maker:
     """Let the watch say nothing more while a pod is bound, until its binding is looked up."""
     own_node(plot, tag)
@@ -473,6 +488,7 @@ TROUBLE: tuple[Want, ...] = (
     _victim_at_once,
     _deaf_binding,
     _gone_before_the_answer,
+    _listed_as_before,
     _deaf_for_long,
     _bound_by_word_only,
     _changed_while_promised,
