@@ -17,6 +17,7 @@ WireFault = Literal[
     "refused",
     "lost",
     "answer-lost",
+    "answer-slow",
     "slow",
     "error-500",
     "busy-429",
@@ -36,6 +37,7 @@ WireFault = Literal[
 - ``refused``: no connection is made; the server does not see the call.
 - ``lost``: the call is lost on its way; the server does not see it, the caller cannot know.
 - ``answer-lost``: the server acts, its answer is lost.
+- ``answer-slow``: the server acts at once, its answer takes up to five seconds.
 - ``slow``: the call takes up to two seconds each way.
 - ``error-500``, ``busy-429``: the server answers so and does nothing.
 - ``conflict-409``: the same for changes and bindings: somebody else was faster.
@@ -64,6 +66,7 @@ _VERSIONS_OLD = 200
 # until a silent connection is given up.
 _BLIND_SECONDS: Mapping[WireFault, float] = MappingProxyType(
     {
+        "answer-slow": 10.0,
         "watch-slow": 10.0,
         "watch-batched": 10.0,
         "timeout": 200.0,
@@ -162,6 +165,11 @@ class Weather:
     def versions_old(self) -> int:
         """Return by how many versions an old list is behind."""
         return 1 + self._rng.randrange(_VERSIONS_OLD)
+
+    def answer_seconds(self, now_ns: int) -> float:
+        """Return the time that an answer takes."""
+        late = self.strikes("answer-slow", now_ns)
+        return self.seconds(now_ns) + (_LATE_SECONDS * self._rng.random() if late else 0.0)
 
     def seconds(self, now_ns: int, *, slow: WireFault = "slow") -> float:
         """Return the time that a message takes one way."""

@@ -190,7 +190,7 @@ class Wire:
         answer = await asked
         if isinstance(answer, TransportError):
             raise answer
-        await aio.sleep(self._weather.seconds(self._clock.monotonic_ns()))
+        await aio.sleep(self._weather.answer_seconds(self._clock.monotonic_ns()))
         if self._strikes("answer-lost"):
             raise TransportError("the connection broke before the answer came")
         if self._strikes("answer-timeout"):

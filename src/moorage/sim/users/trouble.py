@@ -295,6 +295,30 @@ def _listed_as_before(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _led_too_long(plot: Plot, tag: str) -> Maker:
+    """Let the last renewal of a lease be answered late, and pods come until the lease is over.
+
+    No call comes through any more, and the watches go on. So the scheduler tries to bind each pod.
+    The time of day is set back, so only the other clock tells that the lease is over.
+    """
+    own_node(plot, tag)
+
+    def gift(later: Plot) -> None:
+        later.disturb(("answer-slow", 1.0), seconds=3.0)
+        later.now += 3.0
+        later.disturb(("refused", 1.0), seconds=30.0)
+        later.made += [
+            acts.Jump(at=later.now, process=f"scheduler-{number}", seconds=-30.0)
+            for number in range(later.replicas)
+        ]
+        later.now += 7.0
+        for number in range(40):
+            own_pod(later, tag, f"{tag}-{number}", cpu="10m")
+        later.now += 20.0
+
+    return gift
+
+
 def _deaf_for_long(plot: Plot, tag: str) -> Maker:
     """Let the watch say nothing more while a pod is bound, until its binding is looked up."""
     own_node(plot, tag)
@@ -489,6 +513,7 @@ TROUBLE: tuple[Want, ...] = (
     _deaf_binding,
     _gone_before_the_answer,
     _listed_as_before,
+    _led_too_long,
     _deaf_for_long,
     _bound_by_word_only,
     _changed_while_promised,
