@@ -26,7 +26,7 @@ def kinds(act: AnyAct) -> Iterator[str]:
             yield act.fault
         case acts.Stop() | acts.Kill():
             who = "agents" if act.process == "nodes" else "scheduler"
-            how = "stopped" if isinstance(act, acts.Stop) else act.signal
+            how = _how(act)
             yield f"{who} {how}"
             if act.steps:
                 yield f"{who} {how} at an await"
@@ -47,6 +47,12 @@ def kinds(act: AnyAct) -> Iterator[str]:
             yield f"deletes {act.kind}" + " at an await" * bool(act.process)
         case _:
             yield type(act).__name__.lower()
+
+
+def _how(act: acts.Stop | acts.Kill) -> str:
+    if isinstance(act, acts.Kill):
+        return act.signal
+    return "asleep" if act.asleep else "stopped"
 
 
 # What a pod can ask for, by the field of its spec that asks.
@@ -79,6 +85,8 @@ FAULTS = (
     "feigned",
     "scheduler stopped",
     "scheduler stopped at an await",
+    "scheduler asleep",
+    "scheduler asleep at an await",
     "scheduler KILL",
     "scheduler KILL at an await",
     "scheduler TERM",

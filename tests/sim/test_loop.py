@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
+
 from moorage.base import aio
-from moorage.base.clock import ManualClock
+from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.sim.loop import Process, SkewedClock, run_simulated
 
 
@@ -69,6 +71,71 @@ def test_a_timer_that_is_cancelled_while_it_is_held_does_not_run() -> None:
         await aio.sleep(5)
 
     assert play(scenario) == []
+
+
+@pytest.mark.parametrize(
+    ("set_at", "seconds", "due"),
+    [
+        (0.0, 1.0, 1.0),  # it comes due before the process falls asleep
+        (0.0, 15.0, 75.0),  # while it sleeps
+        (0.0, 65.0, 125.0),  # after that
+        (80.0, 5.0, 85.0),  # set when the process is awake again
+    ],
+)
+def test_a_timer_stands_still_while_its_process_is_asleep(
+    set_at: float, seconds: float, due: float
+) -> None:
+    async def scenario(process: Process, noted: list[str]) -> None:
+        loop = asyncio.get_running_loop()
+        loop.call_later(10.0, lambda: process.stop(asleep=True))
+        loop.call_later(70.0, process.go_on)
+        await aio.sleep(set_at)
+        process.run(loop.call_later, seconds, lambda: noted.append(f"{loop.time():.1f}"))
+        await aio.sleep(200.0)
+
+    assert play(scenario) == [f"{due:.1f}"]
+
+
+@pytest.mark.parametrize("cancelled_at", [15.0, 75.0])
+def test_a_timer_that_stood_still_can_be_cancelled(cancelled_at: float) -> None:
+    async def scenario(process: Process, noted: list[str]) -> None:
+        loop = asyncio.get_running_loop()
+        timer = process.run(loop.call_later, 30.0, noted.append, "late")
+        loop.call_later(10.0, lambda: process.stop(asleep=True))
+        loop.call_later(70.0, process.go_on)
+        await aio.sleep(cancelled_at)
+        timer.cancel()
+        await aio.sleep(200.0)
+
+    assert play(scenario) == []
+
+
+def test_the_monotonic_clock_of_a_process_asleep_stands_still() -> None:
+    base = ManualClock()
+    clock = SkewedClock(base)
+    base.advance(5.0)
+    wall_ns = clock.now_ns()
+    assert clock.sleep()
+    base.advance(60.0)
+    asleep_ns = clock.monotonic_ns()
+    clock.wake()
+    base.advance(2.0)
+    assert (asleep_ns, clock.monotonic_ns()) == (5 * NS_PER_SECOND, 7 * NS_PER_SECOND)
+    assert clock.now_ns() - wall_ns == 62 * NS_PER_SECOND
+
+
+@pytest.mark.parametrize(("seconds", "between", "both"), [(-2.0, 29.0, False), (-2.0, 31.0, True)])
+def test_one_of_both_clocks_tells_how_long_a_process_slept(
+    seconds: float, between: float, both: bool
+) -> None:
+    base = ManualClock()
+    one, other = SkewedClock(base), SkewedClock(base)
+    assert one.jump(seconds)
+    assert other.sleep()
+    assert not other.jump(seconds)
+    other.wake()
+    base.advance(between)
+    assert (one.sleep(), other.jump(seconds)) == (both, both)
 
 
 def test_other_processes_run_while_one_is_stopped() -> None:

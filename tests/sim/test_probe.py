@@ -47,7 +47,7 @@ def probed(queue: Queue, clock: Clock) -> list[str]:
     breaches: list[str] = []
     scheduler: Any = SimpleNamespace(core=SimpleNamespace(queue=queue))
     past: Any = SimpleNamespace(
-        writes_of_others=0, popped_ns={}, first_popped_ns={}, tried_after={}
+        writes_of_others=0, popped_ns={}, first_popped_ns={}, tried_after={}, now_ns=0
     )
     history: History = past
     Probe(

@@ -108,11 +108,15 @@ class Stop(Act, frozen=True, kw_only=True):
         How long it is stopped.
     steps
         Steps that a scheduler still runs after the moment: it is stopped at any await.
+    asleep
+        Whether the computer of a scheduler sleeps: the monotonic clock of the scheduler and its
+        timers stand still as well, and its wall clock goes on.
     """
 
     process: str
     seconds: float
     steps: int = 0
+    asleep: bool = False
 
 
 class Kill(Act, frozen=True, kw_only=True):

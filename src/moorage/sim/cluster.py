@@ -243,6 +243,7 @@ class SimCluster:
         """Start a scheduler that does not run."""
         replica = self.replicas[name]
         replica.life += 1
+        replica.clock.wake()
         replica.started_ns = self.clock.monotonic_ns()
         replica.process = self._process(replica.identity)
         if self._on_step is not None:

@@ -11,6 +11,7 @@ import asyncio
 import contextvars
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
+from functools import partial
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 
 from moorage.base.clock import NS_PER_SECOND, ManualClock
@@ -35,6 +36,8 @@ class Process:
     steps
         Number of its callbacks that have run. A task runs in one callback from one await to the
         next, so between two steps is every place where a process can be interrupted.
+    slept
+        Time for which its timers have stood still in sum, seconds.
     on_step
         Told of the callback that a step ran, before `steps` counts it; None for nobody.
     """
@@ -44,6 +47,8 @@ class Process:
         self.running = True
         self.dead = False
         self.steps = 0
+        self.slept = 0.0
+        self._asleep_since: float | None = None
         self.on_step: Callable[[Callable[..., object]], None] | None = None
         self._held: list[_Callback] = []
         self._due: list[tuple[int, Callable[[], object]]] = []
@@ -75,15 +80,20 @@ class Process:
             for act in due:
                 contextvars.Context().run(act)
 
-    def stop(self) -> None:
-        """Hold every callback back from now on."""
+    def stop(self, *, asleep: bool = False) -> None:
+        """Hold every callback back from now on; the timers of a process asleep stand still."""
         self.running = False
+        if asleep:
+            self._asleep_since = asyncio.get_running_loop().time()
 
     def go_on(self) -> None:
         """Run what was held back, in its order, then everything else."""
         self.running = True
         held, self._held = self._held, []
         loop = asyncio.get_running_loop()
+        if self._asleep_since is not None:
+            self.slept += loop.time() - self._asleep_since
+            self._asleep_since = None
         for each in held:
             loop.call_soon(each.again, context=each.context)
 
@@ -105,13 +115,19 @@ class Process:
 # How long a function in a thread takes: a write to a disk, a guess.
 _THREAD_SECONDS = 0.0005
 
+# Longer than a lease lasts: both clocks were read anew since.
+_LATELY_NS = 30 * NS_PER_SECOND
+
 _CURRENT: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 
 
 class _Callback:
-    """A callback that runs when its process does."""
+    """A callback that runs when its process does.
 
-    __slots__ = ("args", "context", "function", "handle", "process")
+    A timer whose process was asleep since it was set comes due as much later.
+    """
+
+    __slots__ = ("args", "context", "due", "function", "handle", "process", "set_again", "slept")
 
     def __init__(
         self,
@@ -125,10 +141,17 @@ class _Callback:
         self.context = context
         self.process = process
         self.handle: asyncio.Handle | None = None
+        self.due = 0.0
+        self.slept = process.slept
+        self.set_again: Callable[[float], object] | None = None
 
     def __call__(self) -> None:
         if self.process.dead or not self.process.running:
             self.process.hold(self)
+        elif self.set_again is not None and self.process.slept > self.slept:
+            self.due += self.process.slept - self.slept
+            self.slept = self.process.slept
+            self.set_again(self.due)
         else:
             self.function(*self.args)
             if self.process.on_step is not None:
@@ -196,7 +219,9 @@ class SimLoop(VirtualLoop):
         context = context or contextvars.copy_context()
         held = _Callback(callback, args, context, of)
         timer = super().call_at(when, held, context=context)
-        held.handle = timer
+        held.handle, held.due = timer, when
+        # The caller may still cancel the timer that it knows.
+        held.set_again = partial(super().call_at, callback=held.again, context=context)
         return timer
 
 
@@ -208,7 +233,7 @@ def _process(context: contextvars.Context | None) -> Process | None:
 
 
 class SkewedClock:
-    """The clock of one process, which may run ahead of the others.
+    """The clock of one process, whose time of day may run ahead of the others.
 
     Parameters
     ----------
@@ -220,18 +245,50 @@ class SkewedClock:
         self._base = base
         self.ahead_ns = 0
         """How far the wall clock is ahead, nanoseconds; negative for behind."""
+        self._slept_ns = 0
+        self._asleep_since_ns: int | None = None
+        # When the process woke, and when its wall clock was last set back.
+        self._woke_ns = self._set_back_ns = -(10**18)
 
     def now_ns(self) -> int:
         """Wall-clock time as this process reads it, nanoseconds since the Unix epoch."""
         return self._base.now_ns() + self.ahead_ns
 
     def monotonic_ns(self) -> int:
-        """Time since the start, the same for every process, nanoseconds."""
-        return self._base.monotonic_ns()
+        """Time since the start without that asleep, nanoseconds."""
+        since_ns = self._asleep_since_ns
+        return (self._base.monotonic_ns() if since_ns is None else since_ns) - self._slept_ns
 
-    def jump(self, seconds: float) -> None:
-        """Set the wall clock ahead, or back."""
+    def jump(self, seconds: float) -> bool:
+        """Set the wall clock ahead, or back; return whether that was done.
+
+        Of a process that slept lately it is not set back: no clock would tell how long that was.
+        """
+        now_ns = self._base.monotonic_ns()
+        if seconds < 0:
+            if self._asleep_since_ns is not None or now_ns - self._woke_ns < _LATELY_NS:
+                return False
+            self._set_back_ns = now_ns
         self.ahead_ns += round(seconds * NS_PER_SECOND)
+        return True
+
+    def sleep(self) -> bool:
+        """Let the monotonic clock stand still until `wake`; return whether it does.
+
+        It does not where the wall clock was set back lately.
+        """
+        now_ns = self._base.monotonic_ns()
+        if now_ns - self._set_back_ns < _LATELY_NS:
+            return False
+        self._asleep_since_ns = now_ns
+        return True
+
+    def wake(self) -> None:
+        """Let the monotonic clock go on, if it stands still."""
+        if self._asleep_since_ns is not None:
+            self._woke_ns = self._base.monotonic_ns()
+            self._slept_ns += self._woke_ns - self._asleep_since_ns
+            self._asleep_since_ns = None
 
 
 def run_simulated(main: Coroutine[Any, Any, T], clock: ManualClock) -> T:

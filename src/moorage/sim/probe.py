@@ -148,7 +148,7 @@ class Probe:
             )
 
     def _count(self, queued: QueuedPod) -> None:
-        now_ns, writes = self._clock.monotonic_ns(), self._history.writes_of_others
+        now_ns, writes = self._history.now_ns, self._history.writes_of_others
         self._history.popped_ns[queued.uid] = now_ns
         self._history.first_popped_ns.setdefault(queued.uid, now_ns)
         self._history.tried_after[queued.uid], self._last = self._last, queued.uid

@@ -76,9 +76,9 @@ class Striker:
             case acts.Reload():
                 self._reload(act)
             case acts.Jump():
-                if act.process in cluster.replicas:
+                replica = cluster.replicas.get(act.process)
+                if replica is not None and replica.clock.jump(act.seconds):
                     self.count("clock-jump")
-                    cluster.replicas[act.process].clock.jump(act.seconds)
             case acts.Outage():
                 self._outage(act)
             case acts.Crash():
@@ -153,11 +153,19 @@ class Striker:
 
     def _stop_replica(self, act: acts.Stop, replica: Replica) -> None:
         process = replica.process
-        self.count("scheduler-stopped")
-        self._cluster.trace.note(replica.identity, f"is stopped after {process.steps} steps")
-        process.stop()
+        asleep = act.asleep and replica.clock.sleep()
+        self.count("scheduler-asleep" if asleep else "scheduler-stopped")
+        how = "falls asleep" if asleep else "is stopped"
+        self._cluster.trace.note(replica.identity, f"{how} after {process.steps} steps")
+        process.stop(asleep=asleep)
         replica.weather.blind(self._clock.monotonic_ns(), act.seconds + _BLIND_SECONDS)
-        self._comes_back(act.seconds, process.go_on)
+
+        def back() -> None:
+            if replica.process is process:
+                replica.clock.wake()
+            process.go_on()
+
+        self._comes_back(act.seconds, back)
 
     def _stop_agents(self, seconds: float) -> None:
         agents = self._cluster.agents

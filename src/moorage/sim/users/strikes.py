@@ -35,7 +35,13 @@ def _some_steps(plot: Plot) -> int:
 def _stop(plot: Plot) -> None:
     seconds = plot.rng.choice((0.01, 1.0, 5.0, 20.0, 120.0))
     plot.made.append(
-        acts.Stop(at=plot.now, process=plot.a_scheduler(), seconds=seconds, steps=_some_steps(plot))
+        acts.Stop(
+            at=plot.now,
+            process=plot.a_scheduler(),
+            seconds=seconds,
+            steps=_some_steps(plot),
+            asleep=plot.rng.random() < 0.4,
+        )
     )
 
 

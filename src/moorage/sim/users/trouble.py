@@ -319,6 +319,26 @@ def _led_too_long(plot: Plot, tag: str) -> Maker:
     return gift
 
 
+def _asleep_as_leader(plot: Plot, tag: str) -> Maker:
+    """Let the computer of a leader sleep for longer than its lease while it binds pods."""
+    own_node(plot, tag)
+
+    def gift(later: Plot) -> None:
+        comes, steps = later.now, later.rng.randrange(10, 60)
+        for number in range(6):
+            own_pod(later, tag, f"{tag}-{number}", cpu="100m")
+            later.now = comes
+        later.made += [
+            acts.Stop(
+                at=comes, process=f"scheduler-{number}", seconds=20.0, steps=steps, asleep=True
+            )
+            for number in range(later.replicas)
+        ]
+        later.now += 40.0
+
+    return gift
+
+
 def _deaf_for_long(plot: Plot, tag: str) -> Maker:
     """Let the watch say nothing more while a pod is bound, until its binding is looked up."""
     own_node(plot, tag)
@@ -514,6 +534,7 @@ TROUBLE: tuple[Want, ...] = (
     _gone_before_the_answer,
     _listed_as_before,
     _led_too_long,
+    _asleep_as_leader,
     _deaf_for_long,
     _bound_by_word_only,
     _changed_while_promised,
