@@ -27,7 +27,10 @@ BREAKS = "errand-breaks"
 """Label of a pod whose first errand ends by an error."""
 
 CALLED, CALLS = "errand-called", "errand-calls"
-"""Labels of pods that go once a pod with the same value of the second label is placed."""
+"""Labels: pods with the first go once a pod with the same value of the second is placed.
+
+They also go once a node has the second label.
+"""
 
 SECONDS = 2.0
 """Time for which the answer is under way, seconds."""
@@ -59,6 +62,8 @@ class Errand:
         self._effects = handle.effects
         self._called: dict[str, dict[str, Pod]] = {}
         # The pods that wait to be called, by the value of their label and by uid.
+        self._sent: dict[str, Pod] = {}
+        # The pods whose refusal is under way or has come, by uid.
         self._broke: dict[str, None] = {}
         # The uids of the pods whose errand broke once.
 
@@ -91,6 +96,7 @@ class Errand:
         row = self._snapshot.row_of(node_name)
         if wanted is None or row is None or _label(self._snapshot.node(row)) == wanted:
             return SUCCESS, 0.0
+        self._sent[pod.uid] = pod.pod
         seconds = SLOW_SECONDS if SLOW in pod.pod.metadata.labels else SECONDS
         return Status(Code.WAIT, ("the errand takes its time",)), seconds
 
@@ -115,22 +121,53 @@ class Errand:
     def _is_called(self, name: str) -> bool:
         rows = range(self._snapshot.num_nodes)
         pods = (each.pod for row in rows for each in self._snapshot.pods(row))
+        if any(_calling(self._snapshot.node(row)) == name for row in rows):
+            return True
         return any(
             name in (pod.metadata.labels.get(CALLS), pod.metadata.labels.get(CALLS_LATE))
             for pod in pods
         )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register new labels of nodes, of which the pod's own helps, and its new tolerations."""
+        """Register new labels of nodes, of which the pod's own helps, and its new tolerations.
+
+        A label of a node is told to the pods that were sent, and to those that are called by it.
+        """
         labels = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         own = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
-        return (EventRegistration(labels, _helps), EventRegistration(own, own_update_hint))
+        return (
+            EventRegistration(labels, _helps, self._on_errand),
+            EventRegistration(labels, _calls, self._called_by),
+            EventRegistration(own, own_update_hint),
+        )
+
+    def _on_errand(self, old: object | None, new: object | None) -> Sequence[Pod]:
+        """Return the pods that a label of a node may help, whatever label they have by now."""
+        del old, new
+        return tuple(self._sent.values())
+
+    def _called_by(self, old: object | None, new: object | None) -> Sequence[Pod]:
+        """Return the pods that a node calls."""
+        del old
+        name = _calling(new) if isinstance(new, Node) else None
+        return () if name is None else tuple(self._called.get(name, {}).values())
 
 
 def _label(node: Node) -> str | None:
     return node.metadata.labels.get(LABEL)
 
 
+def _calling(node: Node) -> str | None:
+    return node.metadata.labels.get(CALLS)
+
+
 def _helps(waiting: Pod, old: object | None, new: object | None) -> bool:
     del old
-    return isinstance(new, Node) and _label(new) == waiting.metadata.labels.get(LABEL)
+    wanted = waiting.metadata.labels.get(LABEL)
+    return wanted is not None and isinstance(new, Node) and _label(new) == wanted
+
+
+def _calls(waiting: Pod, old: object | None, new: object | None) -> bool:
+    del old
+    called = waiting.metadata.labels.get(CALLED)
+    return called is not None and isinstance(new, Node) and _calling(new) == called

@@ -93,6 +93,15 @@ def _called_by_another(plot: Plot, tag: str) -> Maker:
     return _called_by(plot, tag, label=CALLS)
 
 
+def _called_by_node(plot: Plot, tag: str) -> Maker:
+    """Let a pod wait for a label of its node, of which the plugin tells only that pod."""
+    node = own_node(plot, tag)
+    own_pod(plot, tag, cpu="100m", labels={CALLED: tag})
+    plot.now += 3.0
+    calls = {"metadata": {"labels": {CALLS: tag}}}
+    return lambda later: later.patch("Node", node, calls, namespace="")
+
+
 def _called_late(plot: Plot, tag: str) -> Maker:
     """Let a plugin have two pods tried at a time when nothing else happens."""
     return _called_by(plot, tag, label=CALLS_LATE)
@@ -555,6 +564,7 @@ ERRANDS: tuple[Want, ...] = (
     _changed_on_errand,
     _relabelled_on_errand,
     _called_by_another,
+    _called_by_node,
     _called_late,
     _victim_breaks,
     _bound_by_other_on_errand,
