@@ -434,6 +434,12 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="no decision waits for the API server",
     ),
     Deviation(
+        subject="The special claim of a failed attempt (extended resources) is deleted",
+        upstream="its pod, and pods that need its devices, wait for another event, or five minutes",
+        here="the deletion queues them, as does that of any claim with devices",
+        why="the room is there, and perhaps nothing else happens",
+    ),
+    Deviation(
         subject="Members of a pod group that share a claim nobody has allocated yet",
         upstream="the second one to be bound fails: the claim is allocated elsewhere by then",
         here="it is bound: the claim has the devices that were decided on for both",

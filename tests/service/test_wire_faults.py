@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 import pytest
 
-from moorage.api.resources import PODS
+from moorage.api.resources import PODS, RESOURCE_CLAIMS
 from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.client.transport import Answer, Transport
@@ -167,6 +167,46 @@ async def answers_to_evictions_are_lost(wire: Wire) -> None:
         await cluster.client.delete(PODS, name, namespace="default")
 
 
+async def _gpu_pod_is_bound(wire: Wire, lost: str) -> None:
+    """Let a pod use an extended resource of devices, and lose an answer about its claim."""
+    cluster, group = wire.cluster, {"apiVersion": "resource.k8s.io/v1"}
+    offer = {
+        "driver": "gpu.example",
+        "nodeName": "n1",
+        "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu0"}],
+    }
+    await cluster.create(
+        group | {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": _GPUS},
+        group | {"kind": "ResourceSlice", "metadata": {"name": "n1"}, "spec": offer},
+    )
+    wire.faulty.faults.lost[lost] = 1
+    asking = pod_manifest("gpu")
+    asking["spec"]["containers"][0]["resources"] = {
+        "requests": {"example.com/gpu": "1"},
+        "limits": {"example.com/gpu": "1"},
+    }
+    await cluster.create(asking)
+    await cluster.until(lambda: cluster.node_of("gpu") == "n1", seconds=100)
+    assert not wire.faulty.faults.lost.total()
+    claims = await cluster.client.list(RESOURCE_CLAIMS)
+    assert len(claims["items"]) == 1  # type: ignore[arg-type]
+    await cluster.client.delete(PODS, "gpu", namespace="default")
+
+
+_GPUS = {"extendedResourceName": "example.com/gpu"}
+
+
+async def answer_to_the_creation_of_a_claim_is_lost(wire: Wire) -> None:
+    """The server creates a claim for a pod, and its answer is lost."""
+    await _gpu_pod_is_bound(wire, "/resourceclaims")
+
+
+async def answer_to_the_telling_of_a_claim_is_lost(wire: Wire) -> None:
+    """The server takes the name of a claim for a pod's status, and its answer is lost."""
+    await _gpu_pod_is_bound(wire, "/pods/gpu/status")
+
+
 SCENARIOS: tuple[Scenario, ...] = (
     server_is_away,
     server_restarts,
@@ -179,6 +219,8 @@ SCENARIOS: tuple[Scenario, ...] = (
     answers_to_bindings_are_lost,
     answers_to_events_are_lost,
     answers_to_evictions_are_lost,
+    answer_to_the_creation_of_a_claim_is_lost,
+    answer_to_the_telling_of_a_claim_is_lost,
 )
 
 

@@ -158,6 +158,7 @@ def delete(
     namespace: str = "",
     grace_seconds: int | None = None,
     uid: str = "",
+    version: str = "",
     propagation: str = "",
 ) -> Call:
     """Delete an object.
@@ -168,14 +169,17 @@ def delete(
         Grace period; None leaves it to the object, 0 removes it at once.
     uid
         Delete only if the object still has this uid.
+    version
+        Delete only if the object still has this resourceVersion.
     propagation
         ``Orphan``, ``Background`` or ``Foreground``; "" leaves it to the server.
     """
     options: dict[str, object] = {"apiVersion": "v1", "kind": "DeleteOptions"}
     if grace_seconds is not None:
         options["gracePeriodSeconds"] = grace_seconds
-    if uid:
-        options["preconditions"] = {"uid": uid}
+    preconditions = {"uid": uid, "resourceVersion": version}
+    if wanted := {name: value for name, value in preconditions.items() if value}:
+        options["preconditions"] = wanted
     if propagation:
         options["propagationPolicy"] = propagation
     return Call("DELETE", _path(resource, namespace, name), body=encode(options))

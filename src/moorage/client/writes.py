@@ -246,6 +246,7 @@ class Client:
         namespace: str = "",
         grace_seconds: int | None = None,
         uid: str = "",
+        version: str = "",
         propagation: str = "",
     ) -> JsonObject:
         """Delete an object and return the server's answer (the object, or a Status).
@@ -254,6 +255,8 @@ class Client:
         ------
         NotFoundError
             There is no object of that name.
+        ConflictError
+            The object does not have `uid` or `version`.
         """
         call = requests.delete(
             resource,
@@ -261,6 +264,7 @@ class Client:
             namespace=namespace,
             grace_seconds=grace_seconds,
             uid=uid,
+            version=version,
             propagation=propagation,
         )
         return _object(await self._send(call))

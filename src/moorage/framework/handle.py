@@ -62,9 +62,15 @@ class ObjectClient(Protocol):
         ...
 
     async def delete(
-        self, resource: ResourceType, name: str, *, namespace: str = "", uid: str = ""
+        self,
+        resource: ResourceType,
+        name: str,
+        *,
+        namespace: str = "",
+        uid: str = "",
+        version: str = "",
     ) -> dict[str, object]:
-        """Delete an object, with `uid` only the object of this uid."""
+        """Delete an object, with `uid` or `version` only while the object has these."""
         ...
 
 

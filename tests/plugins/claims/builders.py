@@ -65,7 +65,9 @@ def claim(
         **fields.pop("metadata", {}),
     }
     if owner is not None:
-        metadata["ownerReferences"] = [{"kind": "Pod", "uid": owner, "controller": True}]
+        name = owner.removeprefix("uid-")
+        reference = {"kind": "Pod", "name": name, "uid": owner, "controller": True}
+        metadata["ownerReferences"] = [reference]
     status = {
         "reservedFor": [{"resource": "pods", "name": uid, "uid": uid} for uid in reserved],
         **fields,

@@ -5,6 +5,7 @@ The server is real and the time virtual; the test plays the watch, and whoever e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import Any
 
@@ -20,9 +21,10 @@ from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
-from moorage.base.errors import ApiError
+from moorage.base.errors import ApiError, TransportError
 from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
 from moorage.config.args import default_args
 from moorage.framework.effects import NoEffects
@@ -60,6 +62,19 @@ class Told(NoEffects):
         self.activated += [pod.metadata.name for pod in pods]
 
 
+class Losing(InProcessTransport):
+    """Carries calls, and loses the answers to writes of some paths."""
+
+    lost = ""
+    """Pattern of the calls whose answers are lost: method and path."""
+
+    async def request(self, call: Call) -> Answer:
+        answer = await super().request(call)
+        if re.fullmatch(self.lost, f"{call.method} {call.path}"):
+            raise TransportError("the answer did not come")
+        return answer
+
+
 class World:
     """A server, the plugin, and what the plugin sees."""
 
@@ -69,7 +84,8 @@ class World:
         streams = Streams(1)
         self.server = ApiServer(all_kinds(), clock=clock, streams=streams)
         bootstrap(self.server)
-        self.client = Client(InProcessTransport(self.server), rng=streams.stream("test"))
+        self.transport = Losing(self.server)
+        self.client = Client(self.transport, rng=streams.stream("test"))
         self.told = Told()
         self.tasks = TaskOwner()
         handle = Handle(
@@ -468,6 +484,28 @@ def test_a_claim_is_made_for_extended_resources_and_its_pod_told():
         }
         asked.unreserve("a")
         assert await world.work() == [f"deletion of ResourceClaim default/{name}"]
+        assert await world.claims() == []
+
+    scenario(play)
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        pytest.param("/status", id="the answer to the allocation"),
+        pytest.param("", id="the answer to the finalizer"),
+    ],
+)
+def test_a_special_claim_is_deleted_though_an_answer_was_lost(part):
+    async def play(world: World) -> None:
+        put(world.snapshot, device_class(resource=GPU))
+        asked = world.asked(await created(world))
+        world.transport.lost = rf"PATCH .*/p-extended-resources-\w+{part}"
+        status = await world.bind(asked)
+        assert status.reasons[0].endswith("the answer did not come")
+        world.transport.lost = ""
+        asked.unreserve("a")
+        await world.work()
         assert await world.claims() == []
 
     scenario(play)

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from moorage.api.changes import Action, ClusterEvent, Resource, matches
 from moorage.api.claims import ClaimUsers
 from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
@@ -428,6 +429,46 @@ def test_claim_hint(old, new, expected):
     hint = plugin.events_to_register()[1].hint
     assert hint(pod(resourceClaims=wanting("c")), old, new) is expected
     assert hint(pod(resourceClaims=wanting("gone")), old, new) is False
+
+
+SPECIAL = {"annotations": {"resource.kubernetes.io/extended-resource-claim": "true"}}
+
+
+@pytest.mark.parametrize(
+    ("gone", "expected", "concerned"),
+    [
+        pytest.param(
+            claim("x", owner="uid-p", metadata=SPECIAL),
+            True,
+            [("default", "p")],
+            id="the special claim of the pod",
+        ),
+        pytest.param(
+            claim("x", owner="uid-q", metadata=SPECIAL),
+            False,
+            [("default", "q")],
+            id="the special claim of another pod",
+        ),
+        pytest.param(
+            claim("x", owner="uid-p"), False, [("default", "p")], id="a claim without devices"
+        ),
+        pytest.param(claim("x"), False, [], id="a claim without devices and owner"),
+        pytest.param(claim("x", allocation=allocated("a")), True, None, id="a claim with devices"),
+    ],
+)
+def test_the_hint_queues_when_a_claim_with_devices_or_the_special_claim_is_deleted(
+    gone, expected, concerned
+):
+    plugin, _ = make("DynamicResources", devices())
+    (found,) = [
+        each
+        for each in plugin.events_to_register()
+        if matches(each.event, ClusterEvent(Resource.RESOURCE_CLAIM, Action.DELETE))
+    ]
+    assert found.hint(pod(), gone, None) is expected
+    assert found.hint(pod(resourceClaims=wanting("gone")), gone, None) is False
+    pods = found.concerns(gone, None)
+    assert pods is None if concerned is None else [each.key for each in pods] == concerned
 
 
 @pytest.mark.parametrize(

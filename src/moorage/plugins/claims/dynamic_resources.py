@@ -269,17 +269,19 @@ class DynamicResources:
         return SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register nodes, the pod's claims, deallocated devices, device classes and slices."""
+        """Register nodes, the pod's claims, free devices, device classes and slices."""
         changed = Action.ADD | Action.UPDATE
         node = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
         generated = ClusterEvent(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
         claim = ClusterEvent(Resource.RESOURCE_CLAIM, changed)
+        gone = ClusterEvent(Resource.RESOURCE_CLAIM, Action.DELETE)
         return (
             EventRegistration(ClusterEvent(Resource.NODE, node)),
             EventRegistration(claim, self._hints.claim_changed, self._hints.claim_concerns),
             EventRegistration(generated, self._hints.pod_changed),
             EventRegistration(ClusterEvent(Resource.DEVICE_CLASS, changed)),
             EventRegistration(ClusterEvent(Resource.RESOURCE_SLICE, changed)),
+            EventRegistration(gone, self._hints.claim_gone, self._hints.gone_claim_concerns),
         )
 
     # The modules below are imported for the first pod with claims: most clusters have none.

@@ -27,14 +27,13 @@ from moorage.api.node import Node
 from moorage.api.pod import Container, Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import to_units
-from moorage.plugins.claims.pod_claims import is_controlled_by
+from moorage.plugins.claims.pod_claims import ANNOTATION, is_special_claim
 from moorage.plugins.resources.device_classes import DeviceClassNames, may_be_devices
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 
 IN_MEMORY: Final = "<extended-resources>"
 """Name of a special claim that is not created yet."""
-ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
 
 Mappings = tuple[ContainerExtendedResourceRequest, ...]
 
@@ -57,8 +56,7 @@ def special_claim(pod: PodInfo, known: Iterable[ResourceClaim]) -> ResourceClaim
         The claims of the pod's namespace.
     """
     for claim in known:
-        metadata = claim.metadata
-        if metadata.annotations.get(ANNOTATION) == "true" and is_controlled_by(pod.pod, metadata):
+        if is_special_claim(pod.pod, claim):
             return claim
     owner = OwnerReference(
         api_version="v1", kind="Pod", name=pod.name, uid=pod.uid, controller=True

@@ -19,6 +19,9 @@ from moorage.snapshot.claim_table import ClaimTable
 DELETE_PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 """Finalizer of allocated claims (kubernetes v1.36 ``api/resource/v1`` Finalizer)."""
 
+ANNOTATION: Final = "resource.kubernetes.io/extended-resource-claim"
+"""Annotation of the claims that schedulers create for extended resources."""
+
 
 class ClaimError(MoorageError):
     """A claim cannot be used; the text is the reason of a status."""
@@ -58,6 +61,12 @@ def is_controlled_by(pod: Pod, metadata: ObjectMeta) -> bool:
     """Whether a pod is the controlling owner of an object, by uid."""
     controller = next((each for each in metadata.owner_references if each.controller), None)
     return controller is not None and controller.uid == pod.metadata.uid
+
+
+def is_special_claim(pod: Pod, claim: ResourceClaim) -> bool:
+    """Whether a claim was created for the extended resources of a pod."""
+    metadata = claim.metadata
+    return metadata.annotations.get(ANNOTATION) == "true" and is_controlled_by(pod, metadata)
 
 
 def _names(pod: Pod) -> Iterator[tuple[str, bool]]:
@@ -122,6 +131,31 @@ class ClaimHints:
             return True
         changed = not isinstance(old, ResourceClaim) or old.status != new.status
         return changed and _is_among(new, claims)
+
+    def claim_gone(self, waiting: Pod, old: object | None, new: object | None) -> bool:
+        """Queue when devices became free with a claim, or when the pod's special claim went.
+
+        kube-scheduler registers no deletion. There, a pod waits up to five minutes after the
+        special claim of a failed attempt was deleted, and so does a pod that needs its devices.
+        """
+        del new
+        assert isinstance(old, ResourceClaim)
+        if claim_fault(waiting, self._table) is not None:
+            return False
+        return old.status.allocation is not None or is_special_claim(waiting, old)
+
+    def gone_claim_concerns(self, old: object | None, new: object | None) -> list[Pod] | None:
+        """Return the pods for which `claim_gone` may queue: all of them if devices became free."""
+        del new
+        assert isinstance(old, ResourceClaim)
+        if old.status.allocation is not None:
+            return None
+        namespace = old.namespace
+        return [
+            Pod(metadata=ObjectMeta(namespace=namespace, name=owner.name, uid=owner.uid))
+            for owner in old.metadata.owner_references
+            if owner.controller
+        ]
 
     def claim_concerns(self, old: object | None, new: object | None) -> ClaimUsers | None:
         """Return the pods for which `claim_changed` may queue: all of them after a deallocation."""

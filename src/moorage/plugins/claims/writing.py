@@ -9,7 +9,6 @@ Unreserve, deleteClaim) and client-go ``util/retry`` (DefaultRetry).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Final
 
 import msgspec
@@ -110,13 +109,7 @@ class ClaimWriter:
         return await self._patch(claim, {"metadata": change}, doing="add finalizer to")
 
     async def _patch(
-        self,
-        claim: ResourceClaim,
-        change: dict[str, object],
-        *,
-        doing: str,
-        subresource: str = "",
-        content_type: str = STRATEGIC_MERGE_PATCH,
+        self, claim: ResourceClaim, change: dict[str, object], *, doing: str, **how: str
     ) -> ResourceClaim:
         """Patch a claim at its known version.
 
@@ -125,22 +118,32 @@ class ClaimWriter:
         ConflictError
             The claim has a newer version.
         """
-        metadata = change.get("metadata")
-        at = {"resourceVersion": claim.metadata.resource_version, "uid": claim.metadata.uid}
-        body = {**change, "metadata": {**at, **(metadata if isinstance(metadata, dict) else {})}}
         try:
-            stored = await self._objects.patch(
-                RESOURCE_CLAIMS,
-                claim.name,
-                encode(body),
-                namespace=claim.namespace,
-                subresource=subresource,
-                content_type=content_type,
-            )
+            return await self._send(claim, change, **how)
         except ConflictError:
             raise
         except (ApiError, TransportError) as problem:
             raise ClaimError(f"{doing} claim {full_name(claim)}: {problem}") from problem
+
+    async def _send(
+        self,
+        claim: ResourceClaim,
+        change: dict[str, object],
+        *,
+        subresource: str = "",
+        content_type: str = STRATEGIC_MERGE_PATCH,
+    ) -> ResourceClaim:
+        metadata = change.get("metadata")
+        at = {"resourceVersion": claim.metadata.resource_version, "uid": claim.metadata.uid}
+        body = {**change, "metadata": {**at, **(metadata if isinstance(metadata, dict) else {})}}
+        stored = await self._objects.patch(
+            RESOURCE_CLAIMS,
+            claim.name,
+            encode(body),
+            namespace=claim.namespace,
+            subresource=subresource,
+            content_type=content_type,
+        )
         return from_dict(ResourceClaim, stored)
 
     async def _read_again(self, claim: ResourceClaim) -> ResourceClaim:
@@ -196,37 +199,45 @@ class ClaimWriter:
         )
 
     async def delete(self, claim: ResourceClaim) -> None:
-        """Delete a special claim; remove its finalizer first, or the claim would remain."""
+        """Delete a special claim; remove its finalizer first, or the claim would remain.
 
-        async def remove_finalizer(now: ResourceClaim) -> None:
-            left = [each for each in now.metadata.finalizers if each != DELETE_PROTECTION]
-            if left != now.metadata.finalizers:
-                change: dict[str, object] = {"metadata": {"finalizers": left or None}}
-                await self._patch(now, change, doing="update", content_type=MERGE_PATCH)
-
-        try:
-            await self._repeated(claim, remove_finalizer)
-            await self._objects.delete(
-                RESOURCE_CLAIMS, claim.name, namespace=claim.namespace, uid=claim.metadata.uid
-            )
-        except NotFoundError:
-            return
-
-    async def _repeated(
-        self, claim: ResourceClaim, write: Callable[[ResourceClaim], Awaitable[None]]
-    ) -> None:
-        for _ in range(_TRIES - 1):
+        A write whose answer was lost may have added the finalizer. So the claim is deleted at the
+        version whose finalizers are known, and read again where it has a newer one.
+        """
+        uid = claim.metadata.uid
+        for left in reversed(range(_TRIES)):
             try:
-                await write(claim)
+                await self._delete(claim)
             except ConflictError:
+                if not left:
+                    raise
                 await self._client.sleep(_RETRY_SECONDS)
+            except NotFoundError:
+                return
             else:
                 return
-            claim = from_dict(
-                ResourceClaim,
-                await self._objects.get(RESOURCE_CLAIMS, claim.name, namespace=claim.namespace),
-            )
-        await write(claim)
+            try:
+                stored = await self._objects.get(
+                    RESOURCE_CLAIMS, claim.name, namespace=claim.namespace
+                )
+            except NotFoundError:
+                return
+            claim = from_dict(ResourceClaim, stored)
+            if claim.metadata.uid != uid:
+                return
+
+    async def _delete(self, claim: ResourceClaim) -> None:
+        left = [each for each in claim.metadata.finalizers if each != DELETE_PROTECTION]
+        if left != claim.metadata.finalizers:
+            change: dict[str, object] = {"metadata": {"finalizers": left or None}}
+            claim = await self._send(claim, change, content_type=MERGE_PATCH)
+        await self._objects.delete(
+            RESOURCE_CLAIMS,
+            claim.name,
+            namespace=claim.namespace,
+            uid=claim.metadata.uid,
+            version=claim.metadata.resource_version,
+        )
 
 
 def _doing(allocation: AllocationResult | None) -> str:
