@@ -294,6 +294,8 @@ class NodeAgents:
         self._wake.set()
 
     async def _patch_pod(self, effect: PatchPod) -> None:
+        if self._life.outdates(effect):
+            return
         # The uid is a precondition: a new pod of the same name must not get the old one's status.
         body = {"metadata": {"uid": effect.pod.uid}, "status": effect.status}
         try:

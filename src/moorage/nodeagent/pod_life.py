@@ -73,12 +73,14 @@ class _Stage(Enum):
 
 
 class _Record:
-    __slots__ = ("containers", "facts", "pod", "stage", "times")
+    __slots__ = ("containers", "ended_by_other", "facts", "pod", "stage", "times")
 
     def __init__(self, pod: Pod, facts: PodFacts, stage: _Stage) -> None:
         self.pod = pod
         self.facts = facts
         self.stage = stage
+        # Another client wrote a terminal phase while the pod lived here.
+        self.ended_by_other = False
         self.containers = PodContainers(pod)
         self.times: ConditionTimes = kubelet_status.times_of(pod)
 
@@ -137,9 +139,10 @@ class PodLife:
         newer = pod.metadata.generation > before.generation
         if newer:
             self._loads[pod.spec.node_name].count_again(pod)
+        effects: list[PodEffect] = []
         if pod.status.phase in _TERMINAL and record.stage in {_Stage.STARTING, _Stage.RUNNING}:
-            self._end(record)
-        effects = self._stop(record, now_ns)
+            effects.append(self._end_with_others(record, now_ns))
+        effects += self._stop(record, now_ns)
         if record.stage is not _Stage.RUNNING:
             return effects
         told_anew = before.annotations != pod.metadata.annotations
@@ -149,6 +152,12 @@ class PodLife:
         if newer or told_anew or self._gates_moved(record, now_ns):
             effects.append(_report(record, now_ns))
         return effects
+
+    def outdates(self, report: PatchPod) -> bool:
+        """Whether a report of a living pod is outdated: another client wrote a terminal phase."""
+        record = self._records.get(report.pod.uid)
+        ended = record is not None and record.ended_by_other
+        return ended and report.status.get("phase") not in _TERMINAL
 
     def on_gone(self, pod: Pod) -> None:
         """Take in that a pod has been removed."""
@@ -303,6 +312,22 @@ class PodLife:
                 report, status=report.status | status | {"conditions": conditions}
             )
         ]
+
+    def _end_with_others(self, record: _Record, now_ns: int) -> PatchPod:
+        """End a pod to which another client gave a terminal phase, and report that phase.
+
+        A report of the living pod may be on its way, and would bring the pod back to life.
+
+        Notes
+        -----
+        Kubernetes v1.36 pkg/kubelet: a pod with a terminal phase is torn down (pod_workers.go), and
+        keeps its phase (kubelet_pods.go, generateAPIPodStatus).
+        """
+        phase: Phase = "Succeeded" if record.pod.status.phase == "Succeeded" else "Failed"
+        record.containers.stop(record.pod, now_ns)
+        record.ended_by_other = True
+        self._end(record)
+        return _report(record, now_ns, phase=phase)
 
     def _set_timer(self, record: _Record, now_ns: int) -> None:
         """Set the timer for the next change of a running pod, if any."""
