@@ -54,8 +54,10 @@ def played(setup: str, want: Want, *, given: bool) -> Outcome:
 def test_a_pod_waits_for_its_thing(setup: str, want: Want) -> None:
     without, outcome = (played(setup, want, given=given) for given in (False, True))
     assert outcome.breaches == ()
-    if not setup.endswith("at permit"):  # there a pod that waits for others is under way
-        assert without.breaches == ()
+    if setup != "gangs at permit":  # there members without the others hold their nodes at Permit
+        # A team that waits at Permit wakes itself: its placed members give room back.
+        excused = {"quiet"} if setup == "teams at permit" else set()
+        assert {each.invariant for each in without.breaches} <= excused
     if want.__name__ not in _OTHERS:
         assert outcome.bound > without.bound
 

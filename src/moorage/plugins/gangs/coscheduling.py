@@ -147,6 +147,10 @@ class Coscheduling:
         if status.ok and self._backing_off.holds(key):
             # The first placed member activates the others, whatever their backoff. Otherwise two
             # groups that need the same room would take the room from each other repeatedly.
+            # A group with too little room wakes itself, as upstream: NodeResourcesFit wakes the
+            # member without a node for the room that the placed members give back. That member is
+            # placed first then, and the group may fit. Upstream tries again without this backoff. A
+            # backoff that grew would delay the group when there is room at last.
             status = error(text)
         return None, status
 
