@@ -150,12 +150,10 @@ class ClaimHints:
         assert isinstance(old, ResourceClaim)
         if old.status.allocation is not None:
             return None
-        namespace = old.namespace
-        return [
-            Pod(metadata=ObjectMeta(namespace=namespace, name=owner.name, uid=owner.uid))
-            for owner in old.metadata.owner_references
-            if owner.controller
-        ]
+        owner = old.metadata.controller
+        if owner is None:
+            return []
+        return [Pod(metadata=ObjectMeta(namespace=old.namespace, name=owner.name, uid=owner.uid))]
 
     def claim_concerns(self, old: object | None, new: object | None) -> ClaimUsers | None:
         """Return the pods for which `claim_changed` may queue: all of them after a deallocation."""
