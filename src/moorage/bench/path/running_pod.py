@@ -13,13 +13,13 @@ _CONDITIONS: Final = (
     "ContainersReady",
     "PodScheduled",
 )
-_TOKEN: Final = "kube-api-access"
+_TOKEN: Final = "kube-api-access-%(token)s"
 
 
 def running_pod(workload: int) -> JsonObject:
     """Return a pod of a workload, with ``%(own)s`` in the places of a pod's own texts.
 
-    The own texts are name, uid, version, time, node, host and address.
+    The own texts are name, uid, version, time, node, host, address and the end of a volume's name.
     """
     app, hash_ = f"app-{workload}", f"{workload:010x}"
     team = f"team-{workload % 50}"
@@ -79,7 +79,7 @@ def _spec(app: str, image: str) -> JsonObject:
 def _container(app: str, image: str) -> JsonObject:
     requests = {"cpu": "10m", "memory": "64Mi"}
     token = {
-        "name": "kube-api-access",
+        "name": _TOKEN,
         "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount",
     }
     return {

@@ -1,7 +1,7 @@
 """The objects that the null server has from the start, as a server sends them: streamed or paged.
 
 A running pod has about 3 KB. What the pods of one workload share is written once for each workload;
-name, uid, node, address, times and one annotation are a pod's own.
+name, uid, node, address, times, one annotation and the name of the token's volume are a pod's own.
 """
 
 from __future__ import annotations
@@ -119,6 +119,7 @@ def _pods(standing: Standing) -> Callable[[int], bytes]:
             b"time": b"2026-01-%02dT%02d:%02d:%02dZ"
             % (1 + passed % 28, index % 24, index % 60, index // 60 % 60),
             b"version": b"%d" % (index + 2),
+            b"token": b"%05x" % index,
         }
         return text % own
 
