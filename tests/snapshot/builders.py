@@ -48,12 +48,15 @@ def pod(
     deleted=False,
     annotations=None,
     status=None,
+    generate_name="",
     **spec: Any,
 ) -> Pod:
     first = {"name": "c", "resources": {"requests": requests or {}}, "ports": list(ports)}
     metadata = {"name": name, "namespace": namespace, "uid": f"uid-{name}", "labels": labels or {}}
     if annotations is not None:
         metadata["annotations"] = annotations
+    if generate_name:
+        metadata["generateName"] = generate_name
     if deleted:
         metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     return from_dict(

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from moorage.api.codec import decode, encode
 from moorage.api.pod import Pod
-from moorage.snapshot.pod_info import PodInfo, info_of
+from moorage.snapshot import pod_info
+from moorage.snapshot.pod_info import PodInfo, forget_lately, info_of
 from moorage.snapshot.shape import NODE_NAME, RESOURCES
 from tests.snapshot.builders import pod, port
 from tests.snapshot.test_shape import KINDS, claim
@@ -50,6 +51,40 @@ def test_a_version_has_the_parts_it_would_have_without_the_one_before(before, af
     assert version.counts_like(old) or not fresh.counts_like(old)
     for kind in KINDS:
         assert version.part(kind).value == fresh.part(kind).value
+
+
+@given(st.lists(versions, max_size=4))
+def test_a_pod_has_the_parts_it_would_have_without_the_replicas_before_it(contents):
+    forget_lately()
+    for number, content in enumerate(contents):
+        replica = pod(f"p-{number}", generate_name="p-", **content)
+        fresh, met = PodInfo(replica), info_of(replica)
+        assert met.pod is replica
+        for kind in KINDS:
+            assert met.part(kind).value == fresh.part(kind).value
+
+
+def test_replicas_share_their_parts_and_only_lately_used_workloads_are_remembered(monkeypatch):
+    monkeypatch.setattr(pod_info, "_REPLICAS_MOST", 10)
+    forget_lately()
+    for number in range(100):
+        pods = [
+            pod(f"p-{each}", generate_name=f"w{number}-", requests={"cpu": "1"}, nodeName=each)
+            for each in ("n1", "n2")
+        ]
+        one, other = map(info_of, pods)
+        assert one.counts_like(other)
+        assert len(pod_info._replicas) <= 10
+
+
+def test_only_lately_used_pods_are_remembered(monkeypatch):
+    monkeypatch.setattr(pod_info, "_LATELY_MOST", 8)
+    forget_lately()
+    pods = [pod(f"p-{number}") for number in range(50)]
+    for each in pods:
+        met = info_of(each)
+        assert len(pod_info._lately) <= 8
+        assert info_of(each) is met
 
 
 @given(versions)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
@@ -24,6 +23,8 @@ T = TypeVar("T")
 
 # Recently used pods: several modules handle one event. A guess, below a megabyte.
 _LATELY_MOST: Final = 256
+# Workloads whose last pod is remembered. A guess: some megabytes, where their pods are gone.
+_REPLICAS_MOST: Final = 1024
 
 
 class PodInfo:
@@ -127,7 +128,9 @@ class PodInfo:
         return found
 
 
-_lately: OrderedDict[int, PodInfo] = OrderedDict()
+_lately: dict[int, PodInfo] = {}
+# The last pod of a workload, by namespace and generateName: most replicas share all parts.
+_replicas: dict[tuple[str, str], PodInfo] = {}
 
 
 def info_of(pod: Pod, *, like: PodInfo | None = None) -> PodInfo:
@@ -142,8 +145,21 @@ def info_of(pod: Pod, *, like: PodInfo | None = None) -> PodInfo:
     """
     found = _lately.get(id(pod))
     if found is None or found.pod is not pod:
-        found = _met(PodInfo(pod) if like is None else like.version(pod))
+        found = _met(_like_a_replica(pod) if like is None else like.version(pod))
     return found
+
+
+def _like_a_replica(pod: Pod) -> PodInfo:
+    """Return a pod that nobody has seen, with the parts of the last pod of its workload."""
+    metadata = pod.metadata
+    if not metadata.generate_name:
+        return PodInfo(pod)
+    workload = metadata.namespace, metadata.generate_name
+    replica = _replicas.get(workload)
+    if len(_replicas) >= _REPLICAS_MOST:
+        _replicas.clear()
+    info = _replicas[workload] = PodInfo(pod) if replica is None else replica.version(pod)
+    return info
 
 
 def meet(info: PodInfo) -> None:
@@ -155,10 +171,12 @@ def meet(info: PodInfo) -> None:
 def forget_lately() -> None:
     """Forget the recently used pods, and so what plugins that have gone compiled from them."""
     _lately.clear()
+    _replicas.clear()
 
 
 def _met(info: PodInfo) -> PodInfo:
+    if len(_lately) >= _LATELY_MOST:
+        for oldest in list(_lately)[: _LATELY_MOST // 4]:
+            del _lately[oldest]
     _lately[id(info.pod)] = info
-    if len(_lately) > _LATELY_MOST:
-        _lately.popitem(last=False)
     return info

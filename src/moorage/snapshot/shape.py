@@ -15,7 +15,7 @@ import msgspec
 
 from moorage.api.meta import NodeSelector
 from moorage.api.names import CPU
-from moorage.api.pod import Container, Pod, PreferredSchedulingTerm, Toleration
+from moorage.api.pod import Container, Pod, PodStatus, PreferredSchedulingTerm, Toleration
 from moorage.api.requests import (
     is_scheduling_resource,
     non_zero_requests,
@@ -229,8 +229,12 @@ def _status_fields(pod: Pod) -> tuple[object, ...]:
         [(c.name, c.resources, c.allocated_resources) for c in status.init_container_statuses],
         status.resources,
         status.allocated_resources,
-        [(c.type, c.reason) for c in status.conditions if c.type == "PodResizePending"],
+        _resizes(status),
     )
+
+
+def _resizes(status: PodStatus) -> list[tuple[str, str]]:
+    return [(c.type, c.reason) for c in status.conditions if c.type == "PodResizePending"]
 
 
 def _node_affinity(pod: Pod) -> NodeAffinitySpec:
@@ -315,7 +319,17 @@ def same_spec(pod: Pod, other: Pod) -> bool:
             spec = msgspec.structs.replace(spec, node_name=other.spec.node_name)
         if spec != other.spec:
             return False
-    return pod.status is other.status or _status_fields(pod) == _status_fields(other)
+    return _same_status(pod.status, other.status) or _status_fields(pod) == _status_fields(other)
+
+
+def _same_status(status: PodStatus, other: PodStatus) -> bool:
+    return status is other or (
+        status.container_statuses == other.container_statuses
+        and status.init_container_statuses == other.init_container_statuses
+        and status.resources == other.resources
+        and status.allocated_resources == other.allocated_resources
+        and _resizes(status) == _resizes(other)
+    )
 
 
 def _known_parts(pod: Pod) -> dict[PartKind[Any], Part[Any]]:
