@@ -163,3 +163,17 @@ def test_label_sets_are_found_by_what_a_selector_wants(selector, namespaces, exp
     for one in ids:
         sets.release(one)
     assert (sets.matching(EVERYTHING, None), sets._by_pair) == ([], {})
+
+
+def test_a_label_set_used_again_and_again_has_one_id_and_a_released_id_is_given_to_another():
+    sets = LabelSets()
+    web, db = {"app": "web"}, {"app": "db"}
+    assert [sets.use("a", web), sets.use("a", dict(web)), sets.use("b", web)] == [0, 0, 1]
+    assert [sets.release(1), sets.use("a", db), sets.use("b", web), sets.use("a", web)] == [
+        1,
+        1,
+        2,
+        0,
+    ]
+    assert [sets.release(0), sets.release(0), sets.release(0)] == [None, None, 0]
+    assert [sets.use("a", db), sets.use("c", web), sets.item(0)] == [1, 0, ("c", web)]

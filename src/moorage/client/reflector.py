@@ -344,7 +344,7 @@ class Reflector(Generic[ObjectT]):
             else:
                 version = item.object.metadata.resource_version
                 if item.type != "BOOKMARK":
-                    self._handle(item.type, item.object)
+                    self._handle(key_of(item.object), item.type, item.object)
                 elif _is_older(version, self.last_resource_version):
                     self._unavailable = True
                     raise _RestoredError(
@@ -364,8 +364,7 @@ class Reflector(Generic[ObjectT]):
 
     # --- one object -------------------------------------------------------------------------
 
-    def _handle(self, event: str, obj: ObjectT) -> None:
-        key = key_of(obj)
+    def _handle(self, key: Key, event: str, obj: ObjectT) -> None:
         if event == "DELETED":
             self._deleted(key, obj)
             return
@@ -415,8 +414,8 @@ class Reflector(Generic[ObjectT]):
         async for key in self._in_turns(gone):
             self._whole.drop(key)
             self._handler.on_delete(self._objects.pop(key), missed=True)
-        async for obj in self._in_turns(found.objects.values()):
-            self._handle("MODIFIED", obj)
+        async for key, obj in self._in_turns(found.objects.items()):
+            self._handle(key, "MODIFIED", obj)
         for key, error in found.unreadable.items():
             _log.warning("%s: %s", self._name, error)
             self._handler.on_undecodable(key, error)

@@ -36,8 +36,9 @@ class PodStore:
     def put(self, pod: Pod) -> None:
         """Keep a new version."""
         info = info_of(pod)
-        self._infos[info.namespace, info.name] = info
-        self._names[pod.uid] = key = info.namespace, info.name
+        key = info.namespace, info.name
+        self._infos[key] = info
+        self._names[info.uid] = key
         self.log.append(key)
 
     def name_of(self, uid: str) -> tuple[str, str] | None:

@@ -23,6 +23,7 @@ class LabelSets:
         self._uses: list[int] = []
         self._ids: dict[_Key, int] = {}
         self._free: list[int] = []
+        self._last = 0  # the id used last: replicas come one after another
         # By label the sets that have it. Most labels belong to one set only (an index, a hash), for
         # which a bare id takes a quarter of what a container would.
         self._by_pair: dict[Pair, int | dict[int, None]] = {}
@@ -44,6 +45,14 @@ class LabelSets:
 
     def use(self, namespace: str, labels: Mapping[str, str]) -> int:
         """Return the id of a label set and count one more use."""
+        if self._items and self._items[self._last] == (namespace, labels):
+            found = self._last
+        else:
+            found = self._last = self._id_of(namespace, labels)
+        self._uses[found] += 1
+        return found
+
+    def _id_of(self, namespace: str, labels: Mapping[str, str]) -> int:
         key = (namespace, frozenset(labels.items()))
         found = self._ids.get(key)
         if found is None:
@@ -57,7 +66,6 @@ class LabelSets:
             self._ids[key] = found
             for pair in labels.items():
                 self._file(pair, found)
-        self._uses[found] += 1
         return found
 
     def release(self, label_set: int) -> int | None:
