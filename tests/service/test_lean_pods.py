@@ -115,7 +115,8 @@ def test_replicas_share_what_is_equal() -> None:
     ):
         part, field = names
         assert getattr(getattr(one, part), field) is getattr(getattr(other, part), field), names
-    assert one.status.conditions[0] is other.status.conditions[0]
+    for here, there in zip(one.status.conditions, other.status.conditions, strict=True):
+        assert here is there
     assert one.name != other.name
 
 
@@ -128,25 +129,75 @@ def test_what_plugins_compile_of_a_pod_is_the_same(kind: Any, node: str) -> None
     assert PodInfo(trimmed(obj)).part(kind).value == PodInfo(read(obj)).part(kind).value
 
 
-def test_parts_that_are_equal_in_json_but_of_different_fields_stay_apart() -> None:
-    obj = manifest(1)
-    obj["spec"]["containers"] = [{"name": "x"}]
-    obj["spec"]["schedulingGates"] = obj["spec"]["readinessGates"] = []
-    obj["spec"]["tolerations"] = [{"key": "x"}]
-    obj["spec"]["initContainers"] = [{"name": "x"}]
-    obj["spec"]["volumes"] = [{"name": "x", "configMap": {"name": "x"}}]
-    assert trimmed(obj).spec == read(obj).spec
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """Return the second replica with another value at a path."""
+    obj = manifest(2)
+    *parents, last = path.split(".")
+    found: Any = obj
+    for each in parents:
+        found = found[int(each)] if each.isdigit() else found[each]
+    found[last] = value
+    return obj
 
 
-def test_the_number_of_remembered_parts_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lean_pods, "_KNOWN_MOST", 30)
+CHANGES = [
+    ("metadata.labels", {"app": "other"}),
+    ("metadata.annotations", {"its own": "2"}),
+    ("metadata.namespace", "other"),
+    ("metadata.generateName", "other-"),
+    ("metadata.finalizers", ["f"]),
+    ("metadata.deletionTimestamp", TIME),
+    ("spec.nodeName", "n2"),
+    ("spec.priority", 7),
+    ("spec.containers.0.image", "registry.example/web:2"),
+    ("spec.containers.0.resources.requests", {"cpu": "2"}),
+    ("spec.initContainers", [{"name": "main"}]),
+    ("spec.tolerations", []),
+    ("spec.volumes", [{"name": "data", "persistentVolumeClaim": {"claimName": "other"}}]),
+    ("spec.hostNetwork", True),
+    ("status.phase", "Failed"),
+    ("status.hostIP", "10.0.0.2"),
+    ("status.conditions", []),
+    ("status.conditions.0.lastTransitionTime", "2026-01-02T03:04:06Z"),
+    ("status.conditions.0.status", "False"),
+    ("status.conditions.1.reason", "ContainersNotReady"),
+    ("status.conditions.1.message", "starting"),
+    ("status.conditions.1.type", "Initialized"),
+    ("status.containerStatuses.0.restartCount", 2),
+    ("status.containerStatuses.0.state", {"waiting": {"reason": "CrashLoopBackOff"}}),
+    ("status.containerStatuses.0.allocatedResources", {"cpu": "3"}),
+]
+
+
+@pytest.mark.parametrize(("path", "value"), CHANGES, ids=[path for path, _ in CHANGES])
+def test_a_pod_read_after_a_replica_is_the_pod_read_alone(path: str, value: Any) -> None:
+    lean = LeanPods()
+    trimmed(manifest(1), lean)
+    other = changed(path, value)
+    assert encode(trimmed(other, lean)) == encode(trimmed(other))
+    assert encode(trimmed(manifest(3), lean)) == encode(trimmed(manifest(3)))
+
+
+def test_conditions_that_come_and_go_in_another_order_stay_what_they_are() -> None:
+    lean, kinds = LeanPods(), ["PodScheduled", "Initialized", "Ready"]
+    for order in ([0, 1, 2], [2, 1], [1, 0, 2], [], [2]):
+        obj = manifest(1)
+        obj["status"]["conditions"] = [
+            {"type": kinds[each], "status": "True", "lastTransitionTime": TIME} for each in order
+        ]
+        assert encode(trimmed(obj, lean)) == encode(trimmed(obj))
+
+
+def test_the_number_of_remembered_workloads_and_texts_is_bounded(monkeypatch) -> None:
+    monkeypatch.setattr(lean_pods, "_WORKLOADS_MOST", 30)
+    monkeypatch.setattr(lean_pods, "_TEXTS_MOST", 30)
     lean = LeanPods()
     for number in range(200):
-        obj = manifest(number)
-        obj["metadata"]["annotations"] = {"its own": str(number)}
-        assert trimmed(obj, lean).metadata.annotations == {"its own": str(number)}
-        assert len(lean._parts) < 30 + 15
-        assert len(lean._texts) < 30 + 15
+        obj = manifest(number, node=f"n{number}")
+        obj["metadata"]["generateName"] = f"w{number}-"
+        trimmed(obj, lean)
+        assert len(lean._last) <= 30
+        assert len(lean._texts) <= 30
 
 
 def test_a_replica_takes_less_than_two_kilobytes() -> None:

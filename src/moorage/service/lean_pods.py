@@ -1,136 +1,134 @@
 """Makes pods small right after decoding: fields are dropped, and placed pods share equal parts.
 
-Between the reflector's decoder and ingest. A cluster's pods are mostly replicas, so containers,
-tolerations, labels and names repeat thousands of times. What differs between replicas and is read
-by nobody here is dropped: volumes of kinds that no rule reads, and of a pod with a node the ids of
-its containers and the times of most conditions. Extenders are sent the bytes of the API server.
+Between the reflector's decoder and ingest. A cluster's pods are mostly replicas, so a pod with a
+node is compared with the last pod of its workload, and takes over what is equal. What differs
+between replicas and is read by nobody here is dropped: volumes of kinds that no rule reads, and of
+a pod with a node the ids of its containers and the times of most conditions. Extenders are sent the
+bytes of the API server.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from itertools import zip_longest
+from operator import attrgetter
+from typing import Final
 
 import msgspec
 
-from moorage.api.codec import encode
 from moorage.api.meta import ApiStruct, Condition
 from moorage.api.pod import (
     ContainerState,
     ContainerStateRunning,
     ContainerStatus,
     Pod,
+    PodSpec,
     PodStatus,
     Volume,
 )
 
-_KNOWN_MOST: Final = 20_000  # distinct values; a guess: ten megabytes at most
+_WORKLOADS_MOST: Final = 2048  # a guess: the last pods of workloads that are gone take 16 MB
+_TEXTS_MOST: Final = 20_000  # a guess: more than a cluster has nodes; two megabytes
 
-_METADATA: Final = ("labels", "annotations", "owner_references", "finalizers")
-_SPEC: Final = (
-    "containers",
-    "init_containers",
-    "volumes",
-    "node_selector",
-    "affinity",
-    "tolerations",
-    "topology_spread_constraints",
-    "scheduling_gates",
-    "overhead",
-    "resources",
-    "resource_claims",
-    "readiness_gates",
+_METADATA: Final = (
+    "labels",
+    "annotations",
+    "owner_references",
+    "finalizers",
+    "generate_name",
+    "namespace",
+    "creation_timestamp",
 )
+_SPEC: Final = tuple(name for name in PodSpec.__struct_fields__ if name != "node_name")
 _STATUS: Final = (
     "container_statuses",
     "init_container_statuses",
     "allocated_resources",
     "resource_claim_statuses",
+    "phase",
+    "start_time",
+    "qos_class",
 )
-_TEXTS: Final = (
-    ("metadata", ("generate_name", "namespace", "creation_timestamp")),
-    (
-        "spec",
-        (
-            "node_name",
-            "priority_class_name",
-            "preemption_policy",
-            "scheduler_name",
-            "service_account_name",
-            "restart_policy",
-        ),
-    ),
-    ("status", ("phase", "host_ip", "start_time", "qos_class")),
-)
+_told: Final = attrgetter("type", "status", "reason", "message", "observed_generation")
 _TIMED: Final = "PodScheduled"  # PreemptionToleration asks how long a pod has had its node
 _RUNNING: Final = ContainerState(running=ContainerStateRunning())
+_NO_POD: Final = Pod()
 
-_EMPTY: Final[dict[type, Any]] = {list: [], dict: {}}
 _set = msgspec.structs.force_setattr
 
 
 class LeanPods:
-    """Keeps equal parts of pods once.
+    """Keeps equal parts of replicas once.
 
-    The number of parts that are remembered is bounded. When there are more, the memory of them
+    The number of workloads that are remembered is bounded. When there are more, the memory of them
     begins anew: pods that come later share parts among themselves.
     """
 
     def __init__(self) -> None:
-        self._parts: dict[tuple[str, bytes], Any] = {}
+        self._last: dict[tuple[str, str], Pod] = {}
         self._texts: dict[str, str] = {}
 
     def trim(self, pod: Pod) -> None:
         """Make a pod small that has just been decoded and that nobody has seen."""
-        for known in (self._parts, self._texts):
-            if len(known) > _KNOWN_MOST:
-                known.clear()
-        if pod.spec.volumes:
-            _set(pod.spec, "volumes", [each for each in pod.spec.volumes if _is_read(each)])
-        if not pod.spec.node_name:
+        metadata, spec, status = pod.metadata, pod.spec, pod.status
+        if spec.volumes:
+            _set(spec, "volumes", [each for each in spec.volumes if _is_read(each)])
+        if not spec.node_name:
             return  # its next version has a node; to share its parts would cost time on its way
-        _drop_what_nobody_reads(pod.status)
-        self._share(pod.metadata, _METADATA)
-        self._share(pod.spec, _SPEC)
-        self._share(pod.status, _STATUS)
-        if pod.status.conditions:
-            shared = [self._part("condition", each) for each in pod.status.conditions]
-            _set(pod.status, "conditions", shared)
-        for name, fields in _TEXTS:
-            part = getattr(pod, name)
-            for field in fields:
-                text = getattr(part, field)
-                if text:
-                    _set(part, field, self._texts.setdefault(text, text))
+        last = self._last_like(pod)
+        for container in (*status.container_statuses, *status.init_container_statuses):
+            _drop_ids(container)
+        _set(spec, "node_name", self._text(spec.node_name))
+        _set(status, "host_ip", self._text(status.host_ip))
+        same = msgspec.structs.replace(last.spec, node_name=spec.node_name)
+        if same == spec:
+            _set(pod, "spec", same)
+        else:
+            _share(spec, last.spec, _SPEC)
+        _share(metadata, last.metadata, _METADATA)
+        _share(status, last.status, _STATUS)
+        _set(status, "conditions", _conditions(status, last.status))
 
-    def _share(self, owner: ApiStruct, fields: tuple[str, ...]) -> None:
-        for field in fields:
-            value = getattr(owner, field)
-            if value is not None:
-                _set(owner, field, self._part(field, value) if value else _EMPTY[type(value)])
+    def _last_like(self, pod: Pod) -> Pod:
+        """Return the last pod of the same workload, and remember this one instead."""
+        if len(self._last) >= _WORKLOADS_MOST:
+            self._last.clear()
+        workload = pod.metadata.namespace, pod.metadata.generate_name
+        last = self._last.get(workload, _NO_POD)
+        self._last[workload] = pod
+        return last
 
-    def _part(self, field: str, value: Any) -> Any:
-        return self._parts.setdefault((field, encode(value)), value)
+    def _text(self, text: str) -> str:
+        if len(self._texts) >= _TEXTS_MOST:
+            self._texts.clear()
+        return self._texts.setdefault(text, text)
+
+
+def _share(part: ApiStruct, last: ApiStruct, fields: tuple[str, ...]) -> None:
+    """Take over the fields that are equal to those of another part."""
+    for name in fields:
+        value, known = getattr(part, name), getattr(last, name)
+        if value == known and value is not known:
+            _set(part, name, known)
+
+
+def _conditions(status: PodStatus, last: PodStatus) -> list[Condition]:
+    """Return the conditions without most times, those of another pod where they are equal."""
+    found = []
+    for each, known in zip_longest(status.conditions, last.conditions[: len(status.conditions)]):
+        if each.type == _TIMED:
+            found.append(known if each == known else each)
+        elif known is not None and _told(each) == _told(known):
+            found.append(known)
+        else:
+            for name in ("last_probe_time", "last_transition_time", "last_heartbeat_time"):
+                _set(each, name, None)
+            found.append(each)
+    return found
 
 
 def _is_read(volume: Volume) -> bool:
     """Whether any rule reads the source of a volume."""
     return volume != Volume(name=volume.name)
-
-
-def _drop_what_nobody_reads(status: PodStatus) -> None:
-    """Drop what differs between running replicas: ids and times."""
-    if status.conditions:
-        _set(status, "conditions", [_without_times(each) for each in status.conditions])
-    for field in ("container_statuses", "init_container_statuses"):
-        for container in getattr(status, field):
-            _drop_ids(container)
-
-
-def _without_times(condition: Condition) -> Condition:
-    if condition.type != _TIMED:
-        for field in ("last_probe_time", "last_transition_time", "last_heartbeat_time"):
-            _set(condition, field, None)
-    return condition
 
 
 def _drop_ids(container: ContainerStatus) -> None:
