@@ -188,8 +188,8 @@ def test_conditions_that_come_and_go_in_another_order_stay_what_they_are() -> No
         assert encode(trimmed(obj, lean)) == encode(trimmed(obj))
 
 
-def test_the_number_of_remembered_workloads_and_texts_is_bounded(monkeypatch) -> None:
-    monkeypatch.setattr(lean_pods, "_WORKLOADS_MOST", 30)
+def test_the_number_of_remembered_replicas_and_texts_is_bounded(monkeypatch) -> None:
+    monkeypatch.setattr(lean_pods, "_REPLICAS_MOST", 30)
     monkeypatch.setattr(lean_pods, "_TEXTS_MOST", 30)
     lean = LeanPods()
     for number in range(200):

@@ -64,7 +64,7 @@ def test_a_pod_has_the_parts_it_would_have_without_the_replicas_before_it(conten
             assert met.part(kind).value == fresh.part(kind).value
 
 
-def test_replicas_share_their_parts_and_only_lately_used_workloads_are_remembered(monkeypatch):
+def test_replicas_share_their_parts_and_only_some_are_remembered(monkeypatch):
     monkeypatch.setattr(pod_info, "_REPLICAS_MOST", 10)
     forget_lately()
     for number in range(100):

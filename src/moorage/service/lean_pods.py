@@ -1,10 +1,10 @@
 """Makes pods small right after decoding: fields are dropped, and placed pods share equal parts.
 
 Between the reflector's decoder and ingest. A cluster's pods are mostly replicas, so a pod with a
-node is compared with the last pod of its workload, and takes over what is equal. What differs
-between replicas and is read by nobody here is dropped: volumes of kinds that no rule reads, and of
-a pod with a node the ids of its containers and the times of most conditions. Extenders are sent the
-bytes of the API server.
+node is compared with the replica before it: the last pod with its namespace and ``generateName``.
+What is equal is taken over. What differs between replicas and is read by nobody here is dropped:
+volumes of kinds that no rule reads, and of a pod with a node the ids of its containers and the
+times of most conditions. Extenders are sent the bytes of the API server.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from moorage.api.pod import (
     Volume,
 )
 
-_WORKLOADS_MOST: Final = 2048  # a guess: the last pods of workloads that are gone take 16 MB
+_REPLICAS_MOST: Final = 2048  # a guess: of sets of replicas that are gone they take 16 MB
 _TEXTS_MOST: Final = 20_000  # a guess: more than a cluster has nodes; two megabytes
 
 _METADATA: Final = (
@@ -59,7 +59,7 @@ _set = msgspec.structs.force_setattr
 class LeanPods:
     """Keeps equal parts of replicas once.
 
-    The number of workloads that are remembered is bounded. When there are more, the memory of them
+    The number of replicas that are remembered is bounded. When there are more, the memory of them
     begins anew: pods that come later share parts among themselves.
     """
 
@@ -89,12 +89,12 @@ class LeanPods:
         _set(status, "conditions", _conditions(status, last.status))
 
     def _last_like(self, pod: Pod) -> Pod:
-        """Return the last pod of the same workload, and remember this one instead."""
-        if len(self._last) >= _WORKLOADS_MOST:
+        """Return the replica before a pod, and remember the pod instead."""
+        if len(self._last) >= _REPLICAS_MOST:
             self._last.clear()
-        workload = pod.metadata.namespace, pod.metadata.generate_name
-        last = self._last.get(workload, _NO_POD)
-        self._last[workload] = pod
+        made_as = pod.metadata.namespace, pod.metadata.generate_name
+        last = self._last.get(made_as, _NO_POD)
+        self._last[made_as] = pod
         return last
 
     def _text(self, text: str) -> str:

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 # Recently used pods: several modules handle one event. A guess, below a megabyte.
 _LATELY_MOST: Final = 256
-# Workloads whose last pod is remembered. A guess: some megabytes, where their pods are gone.
+# Sets of replicas whose last pod is remembered. A guess: some megabytes, where they are gone.
 _REPLICAS_MOST: Final = 1024
 
 
@@ -129,7 +129,7 @@ class PodInfo:
 
 
 _lately: dict[int, PodInfo] = {}
-# The last pod of a workload, by namespace and generateName: most replicas share all parts.
+# The last replica, by namespace and generateName: most replicas share all parts.
 _replicas: dict[tuple[str, str], PodInfo] = {}
 
 
@@ -150,15 +150,15 @@ def info_of(pod: Pod, *, like: PodInfo | None = None) -> PodInfo:
 
 
 def _like_a_replica(pod: Pod) -> PodInfo:
-    """Return a pod that nobody has seen, with the parts of the last pod of its workload."""
+    """Return a pod that nobody has seen, with the parts of the replica before it."""
     metadata = pod.metadata
     if not metadata.generate_name:
         return PodInfo(pod)
-    workload = metadata.namespace, metadata.generate_name
-    replica = _replicas.get(workload)
+    made_as = metadata.namespace, metadata.generate_name
+    replica = _replicas.get(made_as)
     if len(_replicas) >= _REPLICAS_MOST:
         _replicas.clear()
-    info = _replicas[workload] = PodInfo(pod) if replica is None else replica.version(pod)
+    info = _replicas[made_as] = PodInfo(pod) if replica is None else replica.version(pod)
     return info
 
 
