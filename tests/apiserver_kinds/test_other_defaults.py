@@ -282,7 +282,7 @@ def test_every_kind_can_be_created_shown_as_a_table_and_selected(plural):
 )
 def test_a_write_of_the_status_takes_over_metadata_by_kind(plural, kept):
     kind = KINDS[plural]
-    old = named(plural)
+    old = created(plural, named(plural))
     new = copy.deepcopy(old)
     sent = {"labels": {"a": "b"}, "annotations": {"c": "d"}}
     new["metadata"] |= sent
