@@ -233,6 +233,12 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         back="nothing to do: without failures nothing waits",
     ),
     Deviation(
+        subject="A victim that is gone, while another pod has its name",
+        upstream="the other pod is deleted, if the victim was marked already",
+        here="it is left alone: a deletion names the victim's uid",
+        why="nobody is evicted for nothing",
+    ),
+    Deviation(
         subject="A failed eviction among several",
         upstream="the others still under way are cancelled",
         here="they end by themselves; the last victim is spared just the same",

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
+from moorage.api.codec import encode
 from moorage.api.meta import ObjectReference
-from moorage.api.resources import NODES
+from moorage.api.resources import NODES, PODS
 from moorage.base import aio
 from moorage.base.clock import ManualClock
-from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.client.requests import MERGE_PATCH, create, delete, patch_body
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -191,6 +192,44 @@ def test_a_refused_eviction_is_tried_again_a_second_later_without_another_event(
         assert len(await cluster.events("victim", reason="Preempted")) == 1
 
     play(scenario, around=around)
+
+
+class Replacing(Watched):
+    """A transport before whose first DELETE another pod gets the name of the victim."""
+
+    def __init__(self, inner: Transport) -> None:
+        super().__init__(inner, "DELETE", ())
+        self.replaced = False
+
+    async def request(self, call: Call) -> Answer:
+        if call.method == "DELETE" and call.path.endswith("/pods/victim") and not self.replaced:
+            self.replaced = True
+            gone = delete(PODS, "victim", namespace="default", grace_seconds=0)
+            again = {**low("victim"), "kind": "Pod", "apiVersion": "v1"}
+            await self.inner.request(gone)
+            made = await self.inner.request(create(PODS, encode(again), namespace="default"))
+            assert made.status == 201
+        return await super().request(call)
+
+
+def test_a_pod_that_got_the_name_of_a_victim_is_left_alone() -> None:
+    """A StatefulSet makes a pod of the same name again as soon as the victim is gone.
+
+    Seed 4 of quotas: the new pod was deleted, though it had no node.
+    """
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(low("victim"))
+        await running(cluster, "victim")
+        await cluster.create(high("preemptor"))
+        await running(cluster, "preemptor")
+        found = cluster.pod("victim")
+        assert found is not None
+        assert "deletionTimestamp" not in found["metadata"]
+        assert "DisruptionTarget" not in conditions(cluster, "victim")
+        assert await cluster.events("victim", reason="Preempted") == []
+
+    play(scenario, around=Replacing)
 
 
 def test_a_preemptor_deleted_while_victims_stop_leaves_its_place_to_others() -> None:

@@ -25,7 +25,13 @@ from moorage.api.resources import PODS
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339
-from moorage.base.errors import MoorageError, NotFoundError, RefusedError, TransportError
+from moorage.base.errors import (
+    ConflictError,
+    MoorageError,
+    NotFoundError,
+    RefusedError,
+    TransportError,
+)
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
 from moorage.client.pod_status import changed_condition, status_patch
@@ -288,7 +294,9 @@ class Evictor:
             if body is not None:
                 await self._client.patch_pod_status(reference(victim), body)
             try:
-                there = await self._client.delete_pod(reference(victim))
+                there = await self._client.delete_pod(reference(victim), check_uid=True)
+            except ConflictError:
+                there = False  # the victim is gone, and another pod has its name
             except RefusedError:
                 raise  # nothing was sent
             except TransportError:
