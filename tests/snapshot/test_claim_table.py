@@ -65,6 +65,14 @@ def test_an_answer_that_the_watch_has_overtaken_changes_nothing():
     assert table.get("ns", "c") == claim("9")
 
 
+def test_an_answer_that_comes_late_does_not_replace_a_newer_version():
+    table, _ = table_with(claim("7"))
+    newest = claim("9", allocated=True)
+    assert table.assume(newest)
+    assert table.assume(claim("8"))
+    assert table.get("ns", "c") is newest
+
+
 def test_a_claim_that_was_never_shown_cannot_be_assumed_yet():
     table, lister = table_with()
     assert not table.assume(claim("8"))

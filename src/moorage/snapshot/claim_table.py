@@ -103,8 +103,9 @@ class ClaimTable:
         shown = self._lister.get(claim.name, claim.namespace)
         if shown is None:
             return False
-        if _is_older(shown, claim):
-            key = claim.namespace, claim.name
+        key = claim.namespace, claim.name
+        # Answers to two writes may come in another order than the writes were made in.
+        if _is_older(self.get(*key) or shown, claim):
             self._newer[key] = claim
             self.log.append(key)
         return True

@@ -349,6 +349,23 @@ def test_a_failed_binding_removes_the_reservation():
     scenario(play)
 
 
+def test_a_claim_whose_reservation_was_removed_is_reserved_again_before_the_watch_tells():
+    """Otherwise the next attempt would bind the pod without its reservation."""
+
+    async def play(world: World) -> None:
+        await world.begin(claim())
+        first = world.asked(using("c"))
+        await world.bind(first)
+        await world.watch()
+        first.unreserve("a")
+        await world.work()
+        assert reserved_for(await world.claim()) == []
+        assert await world.bind(world.asked(using("c"))) == SUCCESS
+        assert reserved_for(await world.claim()) == ["uid-p"]
+
+    scenario(play)
+
+
 # -- devices that have to become ready ---------------------------------------------------------
 
 

@@ -322,7 +322,7 @@ class DynamicResources:
                 clock=handle.clock,
                 timeout_ns=self._binding_timeout_ns,
             )
-            self._writes = binder, Releases(writer, handle.client, handle.effects)
+            self._writes = binder, Releases(writer, handle.client, self._table, handle.effects)
         return self._writes
 
 

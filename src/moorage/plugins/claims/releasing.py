@@ -18,6 +18,7 @@ from moorage.framework.effects import PluginEffects
 from moorage.framework.handle import BindingClient
 from moorage.plugins.claims.pod_claims import full_name
 from moorage.plugins.claims.writing import ClaimWriter
+from moorage.snapshot.claim_table import ClaimTable
 from moorage.snapshot.pod_info import PodInfo
 
 # kube-scheduler retries the pod after its backoff; this is the default maximum.
@@ -31,13 +32,18 @@ class Releases:
     ----------
     writer, client
         The API writes, and the wait after a failed write.
+    table
+        The claims as the scheduler believes them.
     effects
         Runs the writes.
     """
 
-    def __init__(self, writer: ClaimWriter, client: BindingClient, effects: PluginEffects) -> None:
+    def __init__(
+        self, writer: ClaimWriter, client: BindingClient, table: ClaimTable, effects: PluginEffects
+    ) -> None:
         self._writer = writer
         self._client = client
+        self._table = table
         self._effects = effects
 
     def deallocate(self, claim: ResourceClaim, pod: PodInfo) -> None:
@@ -58,8 +64,12 @@ class Releases:
         """Remove a pod from a claim's reservedFor."""
         self._effects.in_background(
             f"reservation of ResourceClaim {full_name(claim)} for pod {pod.key}",
-            lambda: self._writer.unreserve(claim, pod.uid),
+            lambda: self._unreserve(claim, pod),
         )
+
+    async def _unreserve(self, claim: ResourceClaim, pod: PodInfo) -> None:
+        """Remove the reservation, and believe the answer: the pod may be tried before the watch."""
+        self._table.assume(await self._writer.unreserve(claim, pod.uid))
 
     async def _or_try_again(self, write: Awaitable[None], pod: PodInfo) -> None:
         """Await a write; after a failure, no event will queue the pod, so activate it later."""

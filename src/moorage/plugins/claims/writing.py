@@ -174,11 +174,11 @@ class ClaimWriter:
 
     # -- writes that undo ----------------------------------------------------------------------
 
-    async def unreserve(self, claim: ResourceClaim, pod_uid: str) -> None:
+    async def unreserve(self, claim: ResourceClaim, pod_uid: str) -> ResourceClaim:
         """Remove a pod from a claim's reservedFor, whatever else changed in the claim."""
         entry = {"$patch": "delete", "uid": pod_uid}
         body = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": [entry]}}
-        await self._objects.patch(
+        stored = await self._objects.patch(
             RESOURCE_CLAIMS,
             claim.name,
             encode(body),
@@ -186,6 +186,7 @@ class ClaimWriter:
             subresource="status",
             content_type=STRATEGIC_MERGE_PATCH,
         )
+        return from_dict(ResourceClaim, stored)
 
     async def deallocate(self, claim: ResourceClaim) -> None:
         """Deallocate a claim, at the version at which no other pod used the claim."""
