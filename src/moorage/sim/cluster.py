@@ -325,7 +325,7 @@ class SimCluster:
 
     @property
     def _holder(self) -> str:
-        """Who holds the lease of the schedulers by the server's word, "" for nobody."""
+        """The holder of the schedulers' lease by the server's word, "" for nobody."""
         leases = self.history.objects(LEASES.qualified)
         found = leases.get(_LEASE)
         return str(found["spec"].get("holderIdentity") or "") if found else ""

@@ -100,12 +100,12 @@ class ClaimTable:
         The version is used until the API shows a version that is not older, or no claim of that
         name.
         """
-        shown = self._lister.get(claim.name, claim.namespace)
-        if shown is None:
-            return False
         key = claim.namespace, claim.name
+        known = self.get(*key)
+        if known is None:
+            return False
         # Answers to two writes may come in another order than the writes were made in.
-        if _is_older(self.get(*key) or shown, claim):
+        if _is_older(known, claim):
             self._newer[key] = claim
             self.log.append(key)
         return True
