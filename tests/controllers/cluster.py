@@ -9,6 +9,7 @@ from moorage.api.resources import PODS, ResourceType
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
+from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.volumes import VolumeControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.testing.builders import node_manifest
@@ -34,15 +35,15 @@ def play(
         async with VirtualCluster(clock, nodes=given) as cluster:
             tasks = TaskOwner(lambda _name, error: broken.append(error))
             try:
-                made = WorkloadControllers(
-                    cluster.client, clock=clock, streams=Streams(5), authority=authority
+                made = ClusterControllers(
+                    cluster.client,
+                    clock=clock,
+                    streams=Streams(5),
+                    authority=authority,
+                    parts=(WorkloadControllers, *([VolumeControllers] if volumes else [])),
                 )
-                tasks.spawn(made.run(), name="workloads")
-                await made.ready.wait()
-                if volumes:
-                    others = VolumeControllers(cluster.client, clock=clock, streams=Streams(3))
-                    tasks.spawn(others.run(), name="volumes")
-                    await others.ready.wait()
+                tasks.spawn(made.run(), name="controllers")
+                await made.ready()
                 await scenario(cluster)
             finally:
                 await tasks.cancel_all()

@@ -19,6 +19,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.disruption import DisruptionController
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -107,9 +108,11 @@ def run(scenario: Scenario) -> None:
         async with VirtualCluster(clock, nodes=[node_manifest("n1")]) as cluster:
             tasks = TaskOwner()
             try:
-                made = DisruptionController(cluster.client, clock=clock, streams=Streams(3))
+                made = ClusterControllers(
+                    cluster.client, clock=clock, streams=Streams(3), parts=(DisruptionController,)
+                )
                 tasks.spawn(made.run(), name="disruption")
-                await made.ready.wait()
+                await made.ready()
                 await scenario(Budgets(cluster))
             finally:
                 await tasks.cancel_all()

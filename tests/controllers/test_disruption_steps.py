@@ -12,6 +12,7 @@ import pytest
 
 from moorage.api.codec import from_dict
 from moorage.api.meta import OwnerReference
+from moorage.api.pod import Pod
 from moorage.api.policy import PodDisruptionBudget
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.controllers.disruption_steps import (
@@ -19,7 +20,6 @@ from moorage.controllers.disruption_steps import (
     Due,
     Scale,
     ScaleOf,
-    SeenPod,
     budget_due,
     stale_target_ns,
 )
@@ -34,17 +34,17 @@ def before(seconds: int) -> str:
     return f"2026-01-01T{minute // 60:02d}:{minute % 60:02d}:{second:02d}Z"
 
 
-def pod(name: str = "a", *, ready: bool = True, leaving: bool = False, owner: str = "") -> SeenPod:
+def pod(name: str = "a", *, ready: bool = True, leaving: bool = False, owner: str = "") -> Pod:
     meta: dict[str, Any] = {"name": name, "namespace": "d"}
     if leaving:
         meta["deletionTimestamp"] = NOON
     if owner:
         meta["ownerReferences"] = [{"kind": "Set", "name": owner, "uid": owner, "controller": True}]
     condition = {"type": "Ready", "status": "True" if ready else "False"}
-    return from_dict(SeenPod, {"metadata": meta, "status": {"conditions": [condition]}})
+    return from_dict(Pod, {"metadata": meta, "status": {"conditions": [condition]}})
 
 
-def owned(count: int, *, by: str = "s", ready: int | None = None) -> list[SeenPod]:
+def owned(count: int, *, by: str = "s", ready: int | None = None) -> list[Pod]:
     return [
         pod(f"{by}-{i}", owner=by, ready=i < (count if ready is None else ready))
         for i in range(count)
@@ -269,7 +269,7 @@ def test_a_budget_that_cannot_be_computed_allows_nothing(spec, scale_of, why):
 def test_a_target_that_is_not_deleted(condition, fields, wanted):
     said = {"type": "DisruptionTarget", "status": "True", "lastTransitionTime": before(60)}
     found = from_dict(
-        SeenPod,
+        Pod,
         {
             "metadata": {"name": "a", "deletionTimestamp": fields.get("deletionTimestamp")},
             "status": {"phase": fields.get("phase", ""), "conditions": [said | condition]},

@@ -9,6 +9,7 @@ from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
+from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.testing.builders import node_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -47,7 +48,12 @@ def test_stopped_and_started_again_and_again(seed):
                 if settled(cluster):
                     break
                 tasks = TaskOwner()
-                made = WorkloadControllers(cluster.client, clock=clock, streams=Streams(round_))
+                made = ClusterControllers(
+                    cluster.client,
+                    clock=clock,
+                    streams=Streams(round_),
+                    parts=(WorkloadControllers,),
+                )
                 tasks.spawn(made.run(), name="controllers")
                 # From before the views are listed to the midst of some batch of writes.
                 await aio.sleep(rng.choice((0.004, 0.01, 0.02, 0.05, 1.5, 3)))

@@ -15,6 +15,7 @@ from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, 
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
+from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.volumes import VolumeControllers
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -80,6 +81,12 @@ def nodes() -> list[dict[str, Any]]:
     return [node_manifest(f"n{i}", labels={ZONE: f"z{i}"}) for i in (1, 2, 3)]
 
 
+def _volume_controllers(cluster: VirtualCluster) -> ClusterControllers:
+    return ClusterControllers(
+        cluster.client, clock=cluster.clock, streams=Streams(3), parts=(VolumeControllers,)
+    )
+
+
 class Volumes:
     """A cluster with volume controllers beside it."""
 
@@ -93,11 +100,9 @@ class Volumes:
                 tasks = TaskOwner()
                 try:
                     if self._controllers:
-                        made = VolumeControllers(
-                            cluster.client, clock=self.clock, streams=Streams(3)
-                        )
+                        made = _volume_controllers(cluster)
                         tasks.spawn(made.run(), name="controllers")
-                        await made.ready.wait()
+                        await made.ready()
                     await scenario(cluster)
                 finally:
                     await tasks.cancel_all()
@@ -118,10 +123,10 @@ def test_a_part_that_breaks_ends_the_controllers_with_the_reason(monkeypatch):
 
     async def main() -> None:
         async with VirtualCluster(clock) as cluster:
-            made = VolumeControllers(cluster.client, clock=clock, streams=Streams(3))
+            made = _volume_controllers(cluster)
             running = TaskOwner(lambda _name, _error: None).spawn(made.run(), name="controllers")
-            await made.ready.wait()
-            monkeypatch.setattr("moorage.controllers.seen.Seen.on_add", broken)
+            await made.ready()
+            monkeypatch.setattr("moorage.controllers.views.View.on_add", broken)
             await cluster.create(using("c"))
             async with asyncio.timeout(60):
                 await running
@@ -290,7 +295,7 @@ def test_a_pod_deleted_while_its_volume_is_made_ends_its_binding_at_once():
         ]["volume.kubernetes.io/selected-node"]
         await cluster.create(using("c", name="q"))
         tasks = TaskOwner()
-        made = VolumeControllers(cluster.client, clock=cluster.clock, streams=Streams(3))
+        made = _volume_controllers(cluster)
         tasks.spawn(made.run(), name="controllers")
         try:
             await cluster.until(lambda: cluster.phase_of("q") == "Running")

@@ -21,6 +21,7 @@ from moorage.base.errors import TransportError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.config.own import LoadedConfiguration
+from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.volumes import VolumeControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.testing.builders import Manifest
@@ -173,11 +174,10 @@ async def _refused(status: int) -> AsyncIterator[LineStream]:
 
 async def _serving(cluster: VirtualCluster, clock: ManualClock, tasks: TaskOwner) -> None:
     """Run the controllers that make volumes, and that free claims and budgets."""
-    volumes = VolumeControllers(cluster.client, clock=clock, streams=Streams(3))
-    workloads = WorkloadControllers(cluster.client, clock=clock, streams=Streams(5), authority="")
-    for name, each in (("volumes", volumes), ("workloads", workloads)):
-        tasks.spawn(each.run(), name=name)
-        await each.ready.wait()
+    parts = (VolumeControllers, WorkloadControllers)
+    made = ClusterControllers(cluster.client, clock=clock, streams=Streams(3), parts=parts)
+    tasks.spawn(made.run(), name="controllers")
+    await made.ready()
 
 
 def play(

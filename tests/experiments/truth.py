@@ -17,6 +17,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError
 from moorage.base.rng import Random, Streams
+from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.experiments.in_python import simulate
 from moorage.nodeagent.annotations import RUN_SECONDS
@@ -95,9 +96,14 @@ def played(scene: Scene) -> Places:
             clock, nodes=nodes, seed=scene.seed, renew_seconds=10_000
         ) as cluster:
             try:
-                made = WorkloadControllers(cluster.client, clock=clock, streams=Streams(scene.seed))
+                made = ClusterControllers(
+                    cluster.client,
+                    clock=clock,
+                    streams=Streams(scene.seed),
+                    parts=(WorkloadControllers,),
+                )
                 tasks.spawn(made.run(), name="workloads")
-                await made.ready.wait()
+                await made.ready()
                 await cluster.create(*scene.classes)
                 return await _play(cluster, scene)
             finally:

@@ -14,6 +14,7 @@ from moorage.base.rng import Streams
 from moorage.client.transport import Transport
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
+from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.framework.registry import Registry
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
@@ -177,10 +178,12 @@ def _play(
 async def controllers(live: Cluster | VirtualCluster) -> AsyncIterator[None]:
     """Run the controllers of workloads and claims beside a cluster."""
     tasks = TaskOwner(lambda _name, _error: None)
-    made = WorkloadControllers(live.client, clock=live.clock, streams=Streams(5))
+    made = ClusterControllers(
+        live.client, clock=live.clock, streams=Streams(5), parts=(WorkloadControllers,)
+    )
     try:
         tasks.spawn(made.run(), name="controllers")
-        await made.ready.wait()
+        await made.ready()
         yield
     finally:
         await tasks.cancel_all()

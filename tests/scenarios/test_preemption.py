@@ -23,6 +23,7 @@ from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.client.writes import Client
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
+from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.disruption import DisruptionController
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -150,9 +151,12 @@ def play(
             tasks = TaskOwner()
             try:
                 if kept:
-                    made = DisruptionController(cluster.client, clock=clock, streams=Streams(3))
+                    parts = (DisruptionController,)
+                    made = ClusterControllers(
+                        cluster.client, clock=clock, streams=Streams(3), parts=parts
+                    )
                     tasks.spawn(made.run(), name="disruption")
-                    await made.ready.wait()
+                    await made.ready()
                 await cluster.create(*classes)
                 await scenario(cluster)
                 cluster.scheduler.core.queue.validate()

@@ -22,6 +22,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError, UsageError
 from moorage.base.rng import Random, Streams
+from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.nodeagent.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
@@ -84,9 +85,11 @@ def agreement(seed: int) -> Outcome:
         tasks = TaskOwner(lambda _name, error: broken.append(error))
         async with VirtualCluster(clock, nodes=nodes, seed=seed, renew_seconds=10_000) as cluster:
             try:
-                made = WorkloadControllers(cluster.client, clock=clock, streams=Streams(seed))
+                made = ClusterControllers(
+                    cluster.client, clock=clock, streams=Streams(seed), parts=(WorkloadControllers,)
+                )
                 tasks.spawn(made.run(), name="workloads")
-                await made.ready.wait()
+                await made.ready()
                 return await _play(cluster, rng)
             finally:
                 await tasks.cancel_all()

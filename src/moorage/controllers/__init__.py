@@ -5,11 +5,12 @@ only through `moorage.client`, so it works against any. Pure functions decide th
 (``*_steps``, ``autoscaler_*``, ``deployment_status``, ``job_pods``, ``owner_graph``). The modules
 beside them watch and write:
 
-- ``workloads`` runs the controllers of workloads, nodes and namespaces over one set of watches
-  (``views``): ``deployment``, ``replica_set``, ``stateful_set``, ``daemon_set``, ``job``,
-  ``autoscaler``, ``node_life``, ``accounts``, and the garbage collector (``garbage``). Each of
-  them has a queue of keys (``controller``, ``work_queue``). They share ``pod_control``, ``pods``,
-  ``revisions``, ``expectations`` and ``event_budget``.
+- ``cluster`` runs all of them over one watch of each kind (``views``).
+- ``workloads`` has the controllers of workloads, nodes and namespaces: ``deployment``,
+  ``replica_set``, ``stateful_set``, ``daemon_set``, ``job``, ``autoscaler``, ``node_life``,
+  ``accounts``, and the garbage collector (``garbage``). Each of them has a queue of keys
+  (``controller``, ``work_queue``). They share ``pod_control``, ``pods``, ``revisions``,
+  ``expectations`` and ``event_budget``.
 - ``volumes`` binds and makes volumes. ``disruption`` keeps the status of budgets, ``pod_groups``
-  that of pod groups.
+  that of pod groups. The first two work in rounds over what has changed (``seen``).
 """

@@ -30,23 +30,17 @@ class ConfigMap(Whole, frozen=True, kw_only=True):
 
 
 class NamespaceContents(Controller):
-    """Creates the default objects of each namespace, again after a deletion.
+    """Creates the default objects of each namespace, again after a deletion."""
 
-    Parameters
-    ----------
-    authority
-        Certificate of the server's authority, PEM; "" publishes none.
-    """
-
-    def __init__(self, around: Surroundings, *, authority: str = "") -> None:
+    def __init__(self, around: Surroundings) -> None:
         super().__init__(around, name="namespace-contents", resource=NAMESPACES)
-        self._authority = authority
+        self._authority = around.authority
         self._namespaces = around.views.of(NAMESPACES, Whole)
         self._accounts = around.views.of(SERVICE_ACCOUNTS, Whole)
         self._maps: View[ConfigMap] | None = None
         self.follow(self._namespaces)
         self._accounts.tell(self._gone)
-        if authority:
+        if around.authority:
             self._maps = around.views.of(CONFIG_MAPS, ConfigMap)
             self._maps.tell(self._map_changed)
 

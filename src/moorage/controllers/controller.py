@@ -47,6 +47,8 @@ class Surroundings:
         The watched objects, shared by all controllers.
     recorder
         Emits Events.
+    authority
+        Certificate of the server's authority, PEM, published in every namespace; "" for none.
     """
 
     client: Client
@@ -54,6 +56,7 @@ class Surroundings:
     recorder: EventRecorder
     clock: Clock
     streams: Streams
+    authority: str = ""
 
 
 class Controller(ABC):

@@ -8,45 +8,38 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from moorage.api.meta import ApiObject, OwnerReference
+from moorage.api.pod import Pod
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.resources import POD_DISRUPTION_BUDGETS, PODS, ResourceType
 from moorage.api.selectors import NOTHING, Selector, compile_label_selector
 from moorage.base import aio
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError
-from moorage.base.rng import Streams
 from moorage.client.objects import Key
-from moorage.client.reflector import Reflector
-from moorage.client.reflectors import Reflectors
 from moorage.client.requests import MERGE_PATCH, patch_body
-from moorage.client.writes import Client
+from moorage.controllers.controller import Surroundings
 from moorage.controllers.disruption_steps import (
     BudgetError,
     Due,
     Scale,
-    SeenPod,
     budget_due,
     no_target_condition,
     stale_target_ns,
 )
-from moorage.controllers.scales import WATCHED, Scaled, Scales
+from moorage.controllers.scales import Scales
 from moorage.controllers.seen import Seen
+from moorage.controllers.views import Whole
 
 _log = logging.getLogger(__name__)
-
-T = TypeVar("T", bound=ApiObject)
 
 # Pause after a failed call that may succeed later; a guess.
 _RETRY_SECONDS: Final = 1.0
 # Pause between two rounds, so that a rollout of thousands of pods is not counted once for each pod.
 # A guess, well below the pause before an eviction is tried again.
 _ROUND_SECONDS: Final = 0.05
-# Longest wait for a watched kind that the server may not have; a guess.
-_SYNC_SECONDS: Final = 10.0
 
 
 class DisruptionController:
@@ -54,10 +47,8 @@ class DisruptionController:
 
     Parameters
     ----------
-    client
-        Verbs of the server.
-    clock, streams
-        Time and randomness for the watches.
+    around
+        The surroundings.
 
     Attributes
     ----------
@@ -65,14 +56,15 @@ class DisruptionController:
         Set once everything has been listed.
     """
 
-    def __init__(self, client: Client, *, clock: Clock, streams: Streams) -> None:
-        self._client = client
-        self._clock = clock
-        self._streams = streams
+    def __init__(self, around: Surroundings) -> None:
+        self._client = around.client
+        self._clock = around.clock
+        self._views = views = around.views
         self._wake = asyncio.Event()
-        self._budgets: Seen[PodDisruptionBudget] = Seen(self._budget_changed)
-        self._pods: Seen[SeenPod] = Seen(self._pod_changed)
-        self._scales = Scales(client, self._owner_changed)
+        budgets = views.of(POD_DISRUPTION_BUDGETS, PodDisruptionBudget)
+        self._budgets = Seen(budgets, self._budget_changed)
+        self._pods = Seen(views.of(PODS, Pod), self._pod_changed)
+        self._scales = Scales(around.client, views, self._owner_changed)
         # Names of the pods and of the budgets in each namespace, to find the budgets of a change.
         self._pods_in: dict[str, dict[str, None]] = {}
         self._budgets_in: dict[str, dict[str, None]] = {}
@@ -83,30 +75,9 @@ class DisruptionController:
         self._stale_ns: dict[Key, int] = {}
         self.ready = asyncio.Event()
 
-    async def run(self) -> None:
-        """Run the controller until cancelled.
-
-        Raises
-        ------
-        Exception
-            A task failed; the others are stopped, too.
-        """
-        seen = self._scales.seen
-        made = Reflectors(
-            self._client.transport, clock=self._clock, streams=self._streams, prefix="disruption"
-        )
-        reflectors: list[Reflector[Any]] = [
-            made.of(POD_DISRUPTION_BUDGETS, PodDisruptionBudget, self._budgets),
-            made.of(PODS, SeenPod, self._pods),
-            *(made.of(each, Scaled, seen[each.kind]) for each in WATCHED),
-        ]
-        await aio.together(*(each.run() for each in reflectors), self._work(reflectors))
-
     # -- what changed --------------------------------------------------------------------------
 
-    def _budget_changed(self, budget: PodDisruptionBudget | None) -> None:
-        if budget is None:
-            return
+    def _budget_changed(self, budget: PodDisruptionBudget) -> None:
         key = (budget.namespace, budget.name)
         names = self._budgets_in.setdefault(budget.namespace, {})
         if key in self._budgets.objects:
@@ -118,9 +89,7 @@ class DisruptionController:
             for kept in (self._selectors, self._due, self._again_ns):
                 kept.pop(key, None)
 
-    def _pod_changed(self, pod: SeenPod | None) -> None:
-        if pod is None:
-            return
+    def _pod_changed(self, pod: Pod) -> None:
         key = (pod.namespace, pod.name)
         names = self._pods_in.setdefault(pod.namespace, {})
         stale_ns = None
@@ -139,10 +108,9 @@ class DisruptionController:
             if self._selectors[budget_key].matches(pod.metadata.labels):
                 self._make_due(budget_key)
 
-    def _owner_changed(self, owner: Scaled | None) -> None:
-        if owner is not None:
-            for name in self._budgets_in.get(owner.namespace, ()):
-                self._make_due((owner.namespace, name))
+    def _owner_changed(self, owner: Whole) -> None:
+        for name in self._budgets_in.get(owner.namespace, ()):
+            self._make_due((owner.namespace, name))
 
     def _make_due(self, key: Key) -> None:
         self._due[key] = None
@@ -150,13 +118,9 @@ class DisruptionController:
 
     # -- working -------------------------------------------------------------------------------
 
-    async def _work(self, reflectors: Sequence[Reflector[Any]]) -> None:
-        try:
-            async with asyncio.timeout(_SYNC_SECONDS):
-                for reflector in reflectors:
-                    await reflector.synced.wait()
-        except TimeoutError:
-            _log.warning("not everything could be listed; budgets are kept with what there is")
+    async def run(self) -> None:
+        """Run the controller until cancelled."""
+        await self._views.synced()
         self.ready.set()
         while True:
             await self._something_due()
@@ -232,7 +196,7 @@ class DisruptionController:
 
         return budget_due(budget, self._members(key), scale_of, self._clock.now_ns())
 
-    def _members(self, key: Key) -> list[SeenPod]:
+    def _members(self, key: Key) -> list[Pod]:
         namespace, _ = key
         pods, selector = self._pods.objects, self._selectors[key]
         found = (pods[namespace, name] for name in self._pods_in.get(namespace, ()))

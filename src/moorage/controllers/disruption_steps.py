@@ -14,7 +14,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from moorage.api.meta import ApiObject, ApiStruct, Condition, OwnerReference
+from moorage.api.meta import Condition, OwnerReference
+from moorage.api.pod import Pod
 from moorage.api.policy import PodDisruptionBudget
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
 from moorage.base.errors import MoorageError
@@ -28,19 +29,6 @@ _DELETION_NS: Final = 120 * NS_PER_SECOND
 # How long an undeleted pod may keep the condition DisruptionTarget.
 _STALE_NS: Final = 120 * NS_PER_SECOND
 _PERCENT: Final = re.compile(r"[0-9]+%")
-
-
-class SeenPodStatus(ApiStruct, frozen=True, kw_only=True):
-    """The part of a pod's status that counts here."""
-
-    phase: str = ""
-    conditions: list[Condition] = []  # noqa: RUF012  (the codec library copies it)
-
-
-class SeenPod(ApiObject, frozen=True, kw_only=True):
-    """The fields of a pod that budgets read."""
-
-    status: SeenPodStatus = SeenPodStatus()
 
 
 class Scale(msgspec.Struct, frozen=True):
@@ -76,7 +64,7 @@ class Due(msgspec.Struct, frozen=True):
 
 
 def budget_due(
-    budget: PodDisruptionBudget, pods: Sequence[SeenPod], scale_of: ScaleOf, now_ns: int
+    budget: PodDisruptionBudget, pods: Sequence[Pod], scale_of: ScaleOf, now_ns: int
 ) -> Due:
     """Return the new status of a budget.
 
@@ -119,7 +107,7 @@ def budget_due(
     return Due(status, again_ns)
 
 
-def stale_target_ns(pod: SeenPod) -> int | None:
+def stale_target_ns(pod: Pod) -> int | None:
     """Return when the condition DisruptionTarget of an undeleted pod expires.
 
     None for all other pods, and for a condition set by kubelet, which does not expire.
@@ -149,7 +137,7 @@ def no_target_condition(now_ns: int) -> Json:
 
 
 def _expected(
-    budget: PodDisruptionBudget, pods: Sequence[SeenPod], scale_of: ScaleOf
+    budget: PodDisruptionBudget, pods: Sequence[Pod], scale_of: ScaleOf
 ) -> tuple[int, int]:
     """Return the expected number of pods, and the number of pods that must be healthy."""
     least, most_gone = budget.spec.min_available, budget.spec.max_unavailable
@@ -171,7 +159,7 @@ def _scaled(value: int | str, total: int) -> int:
     return -(-int(value[:-1]) * total // 100)
 
 
-def _scale(pods: Iterable[SeenPod], scale_of: ScaleOf) -> int:
+def _scale(pods: Iterable[Pod], scale_of: ScaleOf) -> int:
     """Sum the scales of the pods' owners; pods without an owner add nothing."""
     replicas: dict[str, int] = {}
     known: set[str] = set()
@@ -188,7 +176,7 @@ def _scale(pods: Iterable[SeenPod], scale_of: ScaleOf) -> int:
 
 
 def _still_disrupted(
-    budget: PodDisruptionBudget, pods: Iterable[SeenPod], now_ns: int
+    budget: PodDisruptionBudget, pods: Iterable[Pod], now_ns: int
 ) -> tuple[Json, int | None]:
     """Return the evicted pods whose deletion the watch has not shown, and the next check time."""
     noted = budget.status.disrupted_pods
@@ -206,7 +194,7 @@ def _still_disrupted(
     return result, min(again, default=None)
 
 
-def _is_healthy(pod: SeenPod) -> bool:
+def _is_healthy(pod: Pod) -> bool:
     return not pod.metadata.deletion_timestamp and any(
         each.type == "Ready" and each.status == "True" for each in pod.status.conditions
     )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.api.meta import ApiObject, ApiStruct, OwnerReference
+from moorage.api.meta import ApiStruct, OwnerReference
 from moorage.api.resources import (
     DEPLOYMENTS,
     REPLICA_SETS,
@@ -25,31 +25,26 @@ from moorage.client.objects import Key
 from moorage.client.writes import Client
 from moorage.controllers.disruption_steps import BudgetError, Scale
 from moorage.controllers.seen import Seen
+from moorage.controllers.views import Views, Whole
 
 
 class ScaleError(MoorageError):
     """An object cannot be scaled; the message says why."""
 
 
-class ScaledSpec(ApiStruct, frozen=True, kw_only=True):
+class _ScaleSpec(ApiStruct, frozen=True, kw_only=True):
     """Wanted copies; None means 1."""
 
     replicas: int | None = None
 
 
-class Scaled(ApiObject, frozen=True, kw_only=True):
-    """Any object with ``spec.replicas``."""
-
-    spec: ScaledSpec = ScaledSpec()
-
-
-WATCHED: Final[tuple[ResourceType, ...]] = (
+# Kinds of watched owners; for other owners the server is asked for the scale.
+_WATCHED: Final[tuple[ResourceType, ...]] = (
     REPLICATION_CONTROLLERS,
     REPLICA_SETS,
     DEPLOYMENTS,
     STATEFUL_SETS,
 )
-"""Kinds of watched owners; for other owners the server is asked for the scale."""
 
 _GROUPS: Final[Mapping[str, frozenset[str]]] = {
     REPLICATION_CONTROLLERS.kind: frozenset({""}),
@@ -65,7 +60,7 @@ class _ScaleMeta(ApiStruct, frozen=True):
 
 class _ScaleAnswer(ApiStruct, frozen=True):
     metadata: _ScaleMeta = _ScaleMeta()
-    spec: ScaledSpec = ScaledSpec()
+    spec: _ScaleSpec = _ScaleSpec()
 
 
 class Scales:
@@ -75,13 +70,15 @@ class Scales:
     ----------
     client
         Client for the scales of owners that are not watched.
+    views
+        Show the owners of the usual kinds.
     changed
-        Called with every change of a watched owner, with the arguments that `Seen` passes.
+        Called with every change of such an owner, as `Seen` does.
     """
 
-    def __init__(self, client: Client, changed: Callable[[Scaled | None], None]) -> None:
+    def __init__(self, client: Client, views: Views, changed: Callable[[Whole], None]) -> None:
         self._client = client
-        self.seen: dict[str, Seen[Scaled]] = {each.kind: Seen(changed) for each in WATCHED}
+        self._owners = {each.kind: Seen(views.of(each, Whole), changed) for each in _WATCHED}
 
     async def of_all(
         self, owners: Iterable[OwnerReference], namespace: str
@@ -114,15 +111,15 @@ class Scales:
             workload = self._find(above, namespace)
         if workload is None:
             return None
-        replicas = workload.spec.replicas
+        replicas = workload.spec.get("replicas")
         return Scale(workload.metadata.uid, 1 if replicas is None else replicas)
 
-    def _find(self, owner: OwnerReference, namespace: str) -> Scaled | None:
+    def _find(self, owner: OwnerReference, namespace: str) -> Whole | None:
         group = owner.api_version.rpartition("/")[0]
         if group not in _GROUPS.get(owner.kind, frozenset()):
             return None
         key: Key = (namespace, owner.name)
-        found = self.seen[owner.kind].objects.get(key)
+        found = self._owners[owner.kind].objects.get(key)
         return found if found is not None and found.metadata.uid == owner.uid else None
 
     async def _asked(self, owner: OwnerReference, namespace: str) -> Scale | None:

@@ -1,19 +1,16 @@
-"""The newest version of every object of a kind, as the watches of a controller showed it.
+"""The keys of a kind's objects that have changed, for controllers that work in rounds.
 
-The handler of a `moorage.client.reflector.Reflector`; controllers read here, not from the server.
+Place in the flow: view -> **changes** -> the next round of a controller, which takes the keys.
 """
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from moorage.api.meta import ApiObject
-from moorage.base.errors import DecodeError
-from moorage.client.objects import Key
-
-_log = logging.getLogger(__name__)
+from moorage.client.objects import Key, key_of
+from moorage.controllers.views import View
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -23,46 +20,34 @@ class Seen(Generic[T]):
 
     Parameters
     ----------
+    view
+        Shows the objects.
     changed
         Called with every new version, and with the last version of a deleted object. Called with
-        the version before, too, when a change removed or replaced labels. Called with None once all
-        objects are listed.
+        the version before, too, when a change removed or replaced labels.
+
+    Attributes
+    ----------
+    objects
+        Objects by (namespace, name); read only.
+    dirty
+        Keys of the changed objects.
     """
 
-    def __init__(self, changed: Callable[[T | None], None]) -> None:
-        self.objects: dict[Key, T] = {}
+    def __init__(self, view: View[T], changed: Callable[[T], None]) -> None:
+        self.objects = view.objects
         self.dirty: dict[Key, None] = {}
         self._changed = changed
+        view.tell(self._told)
 
     def take_dirty(self) -> dict[Key, None]:
         """Return the keys of changed objects, and forget them."""
         dirty, self.dirty = self.dirty, {}
         return dirty
 
-    def on_add(self, obj: T) -> None:
-        """Take in an object that appeared."""
-        key = (obj.namespace, obj.name)
-        self.objects[key] = obj
-        self.dirty[key] = None
-        self._changed(obj)
-
-    def on_update(self, old: T, new: T) -> None:
-        """Take in a newer version."""
-        if old.metadata.labels != new.metadata.labels:
-            self._changed(old)
-        self.on_add(new)
-
-    def on_delete(self, obj: T, *, missed: bool) -> None:
-        """Take in that an object is gone."""
-        key = (obj.namespace, obj.name)
-        self.objects.pop(key, None)
-        self.dirty[key] = None
-        self._changed(obj)
-
-    def on_synced(self) -> None:
-        """Take in that everything was listed."""
-        self._changed(None)
-
-    def on_undecodable(self, key: Key, error: DecodeError) -> None:
-        """Take in that an object cannot be read."""
-        _log.warning("%s cannot be read and is left alone: %s", "/".join(key), error)
+    def _told(self, old: T | None, new: T | None) -> None:
+        relabelled = old and new and old.metadata.labels != new.metadata.labels
+        for obj in (old if relabelled or new is None else None, new):
+            if obj is not None:
+                self.dirty[key_of(obj)] = None
+                self._changed(obj)

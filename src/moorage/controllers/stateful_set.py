@@ -12,6 +12,7 @@ from typing import Any
 
 from moorage.api.pod import Pod
 from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
+from moorage.api.volume import PersistentVolumeClaim
 from moorage.base.errors import ConflictError, MoorageError
 from moorage.client.objects import Key, key_of
 from moorage.controllers.controller import Controller, Json, Surroundings
@@ -41,7 +42,7 @@ class StatefulSetController(Controller):
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around, name="statefulset-controller", resource=STATEFUL_SETS)
         self._sets = around.views.of(STATEFUL_SETS, Whole)
-        self._claims = around.views.of(PERSISTENT_VOLUME_CLAIMS, Whole)
+        self._claims = around.views.of(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim)
         pods = around.views.of(PODS, Pod)
         self._control = PodControl(self, self._sets, pods, said=_SAID)
         self._revisions = Revisions(self, around, hash_label="controller.kubernetes.io/hash")
@@ -122,7 +123,9 @@ class StatefulSetController(Controller):
                     wanted.append(_owner("v1", "Pod", pod.name, pod.metadata.uid))
                 await self._own(claim, found, pod, wanted)
 
-    async def _own(self, claim: Whole, found: Whole, pod: Pod, wanted: list[Json]) -> None:
+    async def _own(
+        self, claim: PersistentVolumeClaim, found: Whole, pod: Pod, wanted: list[Json]
+    ) -> None:
         ours = {found.metadata.uid, pod.metadata.uid}
         before = [each for each in claim.metadata.owner_references if each.uid in ours]
         if [each.uid for each in before] == [each["uid"] for each in wanted]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Final, TypeVar
+from typing import Final
 
 from moorage.api.meta import ApiObject
 from moorage.api.pod import Pod
@@ -20,19 +20,15 @@ from moorage.api.resources import (
 )
 from moorage.api.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
 from moorage.base import aio
-from moorage.base.clock import Clock
 from moorage.base.errors import (
     ApiError,
     ConflictError,
     MoorageError,
     NotFoundError,
 )
-from moorage.base.rng import Streams
 from moorage.client.objects import Key
-from moorage.client.reflector import Reflector
-from moorage.client.reflectors import Reflectors
 from moorage.client.requests import MERGE_PATCH, patch_body
-from moorage.client.writes import Client
+from moorage.controllers.controller import Surroundings
 from moorage.controllers.seen import Seen
 from moorage.controllers.volume_steps import (
     Create,
@@ -48,8 +44,6 @@ from moorage.controllers.volume_steps import (
 )
 
 _log = logging.getLogger(__name__)
-
-T = TypeVar("T", bound=ApiObject)
 
 DEFAULT_CLASS: Final[dict[str, object]] = {
     "apiVersion": "storage.k8s.io/v1",
@@ -77,10 +71,8 @@ class VolumeControllers:
 
     Parameters
     ----------
-    client
-        Verbs of the server.
-    clock, streams
-        Time and randomness for the watches.
+    around
+        The surroundings.
 
     Attributes
     ----------
@@ -88,15 +80,15 @@ class VolumeControllers:
         Set once everything has been listed and the default class is there.
     """
 
-    def __init__(self, client: Client, *, clock: Clock, streams: Streams) -> None:
-        self._client = client
-        self._clock = clock
-        self._streams = streams
+    def __init__(self, around: Surroundings) -> None:
+        self._client = around.client
+        self._views = views = around.views
         self._wake = asyncio.Event()
-        self._claims: Seen[PersistentVolumeClaim] = Seen(self._changed)
-        self._volumes: Seen[PersistentVolume] = Seen(self._changed)
-        self._classes: Seen[StorageClass] = Seen(self._changed)
-        self._pods: Seen[Pod] = Seen(self._changed)
+        claims = views.of(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim)
+        self._claims = Seen(claims, self._changed)
+        self._volumes = Seen(views.of(PERSISTENT_VOLUMES, PersistentVolume), self._changed)
+        self._classes = Seen(views.of(STORAGE_CLASSES, StorageClass), self._changed)
+        self._pods = Seen(views.of(PODS, Pod), self._changed)
         self._world = VolumeWorld(
             claims=self._claims.objects,
             volumes=self._volumes.objects,
@@ -111,40 +103,9 @@ class VolumeControllers:
         Raises
         ------
         ApiError
-            The server refused the default class (credentials); nothing is running then.
-        Exception
-            A task failed; the others are stopped, too.
+            The server refused the default class (credentials).
         """
-        reflectors = self._reflectors()
-        await aio.together(*(each.run() for each in reflectors), self._work(reflectors))
-
-    def _reflectors(self) -> list[Reflector[Any]]:
-        made = Reflectors(
-            self._client.transport, clock=self._clock, streams=self._streams, prefix="controllers"
-        )
-        return [
-            made.of(STORAGE_CLASSES, StorageClass, self._classes),
-            made.of(PERSISTENT_VOLUMES, PersistentVolume, self._volumes),
-            made.of(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim, self._claims),
-            made.of(PODS, Pod, self._pods),
-        ]
-
-    async def _ensure_default_class(self) -> None:
-        if self._classes.objects:
-            return
-        try:
-            await self._client.create(STORAGE_CLASSES, DEFAULT_CLASS)
-        except ConflictError:
-            _log.info("storage class standard is there already")
-
-    def _changed(self, _obj: ApiObject | None) -> None:
-        self._wake.set()
-
-    # -- working -------------------------------------------------------------------------------
-
-    async def _work(self, reflectors: list[Reflector[Any]]) -> None:
-        for reflector in reflectors:
-            await reflector.synced.wait()
+        await self._views.synced()
         await self._ensure_default_class()
         self.ready.set()
         while True:
@@ -156,6 +117,19 @@ class VolumeControllers:
             if failed:
                 await aio.sleep(_RETRY_SECONDS)
                 self._wake.set()
+
+    async def _ensure_default_class(self) -> None:
+        if self._classes.objects:
+            return
+        try:
+            await self._client.create(STORAGE_CLASSES, DEFAULT_CLASS)
+        except ConflictError:
+            _log.info("storage class standard is there already")
+
+    def _changed(self, _obj: ApiObject) -> None:
+        self._wake.set()
+
+    # -- working -------------------------------------------------------------------------------
 
     def _steps(self) -> list[Step]:
         """Return the steps that are due, at most one for each object."""

@@ -1,8 +1,4 @@
-"""All the controllers of workloads together, over one set of watches.
-
-``sandbox`` runs this beside its server; it works against any API server that has no
-kube-controller-manager of its own.
-"""
+"""All the controllers of workloads, nodes and namespaces together."""
 
 from __future__ import annotations
 
@@ -11,10 +7,6 @@ import asyncio
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS, REPLICATION_CONTROLLERS
 from moorage.base import aio
-from moorage.base.clock import Clock
-from moorage.base.rng import Streams
-from moorage.client.events import EventRecorder
-from moorage.client.writes import Client
 from moorage.controllers.accounts import NamespaceContents
 from moorage.controllers.autoscaler import AutoscalerController
 from moorage.controllers.controller import Controller, Surroundings
@@ -29,7 +21,6 @@ from moorage.controllers.pod_groups import PodGroupController
 from moorage.controllers.replica_set import ReplicaSetController
 from moorage.controllers.resource_claims import ClaimMaker, ClaimReleaser
 from moorage.controllers.stateful_set import StatefulSetController
-from moorage.controllers.views import Views
 
 
 class WorkloadControllers:
@@ -37,12 +28,8 @@ class WorkloadControllers:
 
     Parameters
     ----------
-    client
-        Verbs of the server.
-    clock, streams
-        Time and randomness.
-    authority
-        Certificate of the server's authority, PEM, published in every namespace; "" for none.
+    around
+        The surroundings.
 
     Attributes
     ----------
@@ -50,14 +37,8 @@ class WorkloadControllers:
         Set once everything has been listed.
     """
 
-    def __init__(
-        self, client: Client, *, clock: Clock, streams: Streams, authority: str = ""
-    ) -> None:
-        self._views = Views(client.transport, clock=clock, streams=streams)
-        self._recorder = EventRecorder(
-            client, host="moorage", clock=clock, rng=streams.stream("controllers/events")
-        )
-        around = Surroundings(client, self._views, self._recorder, clock, streams)
+    def __init__(self, around: Surroundings) -> None:
+        self._views = around.views
         by_node = PodsByNode(self._views.of(PODS, Pod))
         self._controllers: list[Controller] = [
             DeploymentController(around),
@@ -75,7 +56,7 @@ class WorkloadControllers:
             NodeLifecycle(around),
             TaintEviction(around, by_node),
             PodCollector(around, by_node),
-            NamespaceContents(around, authority=authority),
+            NamespaceContents(around),
         ]
         self._garbage = GarbageCollector(around)
         self.ready = asyncio.Event()
@@ -88,9 +69,7 @@ class WorkloadControllers:
         Exception
             A task failed; the others are stopped, too.
         """
-        await aio.together(
-            self._views.run(), self._recorder.run(), self._garbage.run(), self._work()
-        )
+        await aio.together(self._garbage.run(), self._work())
 
     async def _work(self) -> None:
         await self._views.synced()

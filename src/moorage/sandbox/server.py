@@ -31,9 +31,7 @@ from moorage.base.rng import Streams
 from moorage.base.timeline import Timeline
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
-from moorage.controllers.disruption import DisruptionController
-from moorage.controllers.volumes import VolumeControllers
-from moorage.controllers.workloads import WorkloadControllers
+from moorage.controllers.cluster import ClusterControllers
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.node_bodies import LEASE_NAMESPACE
 from moorage.nodeagent.templates import NodeTemplate, name_of, template_of
@@ -144,9 +142,7 @@ class SandboxServer:
             self._transport(_CONTROLLERS, "moorage-controllers"),
             rng=self._streams.stream("controllers/client"),
         )
-        controllers = VolumeControllers(client, clock=self._clock, streams=self._streams)
-        budgets = DisruptionController(client, clock=self._clock, streams=self._streams)
-        workloads = WorkloadControllers(
+        controllers = ClusterControllers(
             client,
             clock=self._clock,
             streams=self._streams,
@@ -158,10 +154,10 @@ class SandboxServer:
             clock=self._clock,
             streams=self._streams,
             on_ready=on_ready,
-            first=controllers.ready.wait,
+            first=controllers.ready,
             adopt=True,
         )
-        works = [controllers.run(), budgets.run(), workloads.run(), nodes]
+        works = [controllers.run(), nodes]
         if self._persistence is not None:
             works.append(self._persistence.failed())
         await together(*works)

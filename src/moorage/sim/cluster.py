@@ -18,9 +18,7 @@ from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
 from moorage.config.extenders import Extender
-from moorage.controllers.disruption import DisruptionController
-from moorage.controllers.volumes import VolumeControllers
-from moorage.controllers.workloads import WorkloadControllers
+from moorage.controllers.cluster import ClusterControllers
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.templates import complete
 from moorage.service.scheduler import Scheduler
@@ -148,15 +146,10 @@ class SimCluster:
         self.server.spawn(self._watch_disk(), name="disk")
         self._auditing = self._spawn("auditor", self.auditor.run())
         works = self._client("controllers")
-        volumes = VolumeControllers(works, clock=self.clock, streams=streams)
-        budgets = DisruptionController(works, clock=self.clock, streams=streams)
-        workloads = WorkloadControllers(works, clock=self.clock, streams=streams)
-        self._spawn("controllers", volumes.run())
-        self._spawn("controllers", budgets.run())
-        self._spawn("controllers", workloads.run())
+        controllers = ClusterControllers(works, clock=self.clock, streams=streams)
+        self._spawn("controllers", controllers.run())
         await self.join(nodes)
-        await volumes.ready.wait()
-        await workloads.ready.wait()
+        await controllers.ready()
         for number in range(replicas):
             name = f"scheduler-{number}"
             weather = self._weather(name)

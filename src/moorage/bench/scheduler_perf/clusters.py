@@ -18,14 +18,13 @@ from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.rng import Streams
-from moorage.client.events import EventRecorder
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.config.own import LoadedConfiguration
+from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.controller import Surroundings
 from moorage.controllers.garbage import GarbageCollector
 from moorage.controllers.resource_claims import ClaimMaker, ClaimReleaser
-from moorage.controllers.views import Views
 from moorage.controllers.volumes import VolumeControllers
 from moorage.framework.containment import Containment
 from moorage.framework.registry import Registry
@@ -120,16 +119,17 @@ async def in_process(
         return page.text("")[0].decode()
 
     tasks = TaskOwner(failed)
-    controllers = Client(connect("moorage-controllers"), rng=streams.stream("controllers"))
-    volumes = VolumeControllers(controllers, clock=clock, streams=streams)
-    claims = ClaimControllers(controllers, clock=clock, streams=streams)
+    controllers = ClusterControllers(
+        Client(connect("moorage-controllers"), rng=streams.stream("controllers")),
+        clock=clock,
+        streams=streams,
+        parts=(VolumeControllers, ClaimControllers),
+    )
     transport = connect("moorage-bench")
     try:
-        tasks.spawn(volumes.run(), name="volume controllers")
-        tasks.spawn(claims.run(), name="claim controllers")
+        tasks.spawn(controllers.run(), name="controllers")
         tasks.spawn(scheduler.run(), name="scheduler")
-        await volumes.ready.wait()
-        await claims.ready.wait()
+        await controllers.ready()
         await scheduler.ready.wait()
         yield Cluster(transport, Client(transport, rng=streams.stream("bench")), metrics)
     finally:
@@ -148,20 +148,15 @@ class ClaimControllers:
         Set once everything has been listed.
     """
 
-    def __init__(self, client: Client, *, clock: Clock, streams: Streams) -> None:
-        self._views = Views(client.transport, clock=clock, streams=streams)
-        rng = streams.stream("controllers/events")
-        self._recorder = EventRecorder(client, host="bench", clock=clock, rng=rng)
-        around = Surroundings(client, self._views, self._recorder, clock, streams)
+    def __init__(self, around: Surroundings) -> None:
+        self._views = around.views
         self._controllers = (ClaimMaker(around), ClaimReleaser(around))
         self._garbage = GarbageCollector(around)
         self.ready = asyncio.Event()
 
     async def run(self) -> None:
         """Run until cancelled."""
-        await aio.together(
-            self._views.run(), self._recorder.run(), self._garbage.run(), self._work()
-        )
+        await aio.together(self._garbage.run(), self._work())
 
     async def _work(self) -> None:
         await self._views.synced()
