@@ -1,8 +1,9 @@
 """The garbage collector: deletes objects without owners, in the order the deletion asked for.
 
-It watches every kind the server has (metadata only), keeps ``owner_graph``, and looks at one object
-at a time: an object whose owners are all gone is deleted. Foreground deletion removes the object
-after its dependents. Orphan deletion first removes the owner reference from the dependents.
+It follows every kind the server has: by the view that controllers share, or by a watch of its own
+for the metadata. It keeps ``owner_graph``, and looks at one object at a time: an object whose
+owners are all gone is deleted. Foreground deletion removes the object after its dependents. Orphan
+deletion first removes the owner reference from the dependents.
 
 Rules: kubernetes v1.36 pkg/controller/garbagecollector/garbagecollector.go.
 """
@@ -11,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 from moorage.api.meta import ApiObject, OwnerReference, PartialObject
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS, ResourceType
@@ -19,6 +21,7 @@ from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError
 from moorage.client.follow import Follower
+from moorage.client.objects import Key
 from moorage.client.reflector import Reflector
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.controllers.controller import Surroundings
@@ -39,13 +42,20 @@ _IGNORED: Final = frozenset({"events", "events.events.k8s.io"})
 _Uid = tuple[str]
 
 
+class _Watch(NamedTuple):
+    """A watch for the garbage collector alone."""
+
+    reflector: Reflector[PartialObject]
+    task: asyncio.Task[Any]
+
+
 class GarbageCollector:
     """Deletes dependents without living owners.
 
     Parameters
     ----------
     around
-        The surroundings; only the view of custom resource definitions is used.
+        The surroundings; controllers that use views are made before.
 
     Attributes
     ----------
@@ -60,12 +70,15 @@ class GarbageCollector:
         self._graph = OwnerGraph()
         self._queue: WorkQueue[_Uid] = WorkQueue()
         self._kinds: dict[tuple[str, str], ResourceType] = {}
-        self._watched: dict[ResourceType, tuple[Reflector[PartialObject], asyncio.Task[Any]]] = {}
+        # The objects of each followed kind, and its watch; None for a view that others use, too.
+        self._followed: dict[ResourceType, tuple[Mapping[Key, ApiObject], _Watch | None]] = {}
+        self._told_by: set[ResourceType] = set()  # views that tell their changes here
         self._gone: dict[str, None] = {}
         self._broken: list[BaseException] = []
         self._tasks = TaskOwner(lambda _name, error: self._broken.append(error))
         self._look = asyncio.Event()
         self.ready = asyncio.Event()
+        self._views = around.views
         definitions = around.views.of(CUSTOM_RESOURCE_DEFINITIONS, Whole)
         definitions.tell(lambda _old, _new: self._look.set())
 
@@ -73,8 +86,10 @@ class GarbageCollector:
         """Collect garbage until cancelled."""
         try:
             await self._discover()
-            for reflector, _ in list(self._watched.values()):
-                await reflector.synced.wait()
+            await self._views.synced()
+            for _, watch in list(self._followed.values()):
+                if watch is not None:
+                    await watch.reflector.synced.wait()
             self.ready.set()
             await aio.together(self._keep_discovering(), *(self._work() for _ in range(_WORKERS)))
         finally:
@@ -97,7 +112,7 @@ class GarbageCollector:
             await self._discover()
 
     async def _discover(self) -> None:
-        """Watch new kinds, and forget kinds that no longer exist."""
+        """Follow new kinds, and forget kinds that no longer exist."""
         try:
             found = await deletable_kinds(self._client)
         except MoorageError as problem:
@@ -106,19 +121,38 @@ class GarbageCollector:
             return
         self._kinds = {(each.group, each.kind): each for each in found}
         wanted = {each for each in found if each.qualified not in _IGNORED}
-        for resource in [each for each in self._watched if each not in wanted]:
-            reflector, task = self._watched.pop(resource)
-            task.cancel()
-            for obj in reflector.objects.values():
+        for resource in [each for each in self._followed if each not in wanted]:
+            objects, watch = self._followed.pop(resource)
+            if watch is not None:
+                watch.task.cancel()
+            for obj in objects.values():
                 self._object_gone(obj)
         for resource in found:
-            if resource in wanted and resource not in self._watched:
-                self._watch(resource)
+            if resource in wanted and resource not in self._followed:
+                self._follow(resource)
 
-    def _watch(self, resource: ResourceType) -> None:
+    def _follow(self, resource: ResourceType) -> None:
         def seen(obj: ApiObject) -> None:
             self._add(self._graph.put(item_of(resource, obj)))
 
+        def told(old: ApiObject | None, new: ApiObject | None) -> None:
+            if new is not None:
+                seen(new)
+            elif old is not None:
+                self._object_gone(old)
+
+        view = self._views.known(resource)
+        if view is None:
+            self._watch(resource, seen)
+            return
+        for obj in view.objects.values():
+            seen(obj)
+        self._followed[resource] = (view.objects, None)
+        if resource not in self._told_by:
+            self._told_by.add(resource)
+            view.tell(told)
+
+    def _watch(self, resource: ResourceType, seen: Callable[[ApiObject], None]) -> None:
         reflector = Reflector(
             self._client.transport,
             resource,
@@ -129,7 +163,7 @@ class GarbageCollector:
             optional=True,
         )
         task = self._tasks.spawn(reflector.run(), name=f"watch {resource.qualified}")
-        self._watched[resource] = (reflector, task)
+        self._followed[resource] = (reflector.objects, _Watch(reflector, task))
 
     def _object_gone(self, obj: ApiObject) -> None:
         self._note_gone(obj.metadata.uid)

@@ -139,14 +139,14 @@ class Views:
         self._transport = transport
         self._clock = clock
         self._streams = streams
-        self._views: dict[ResourceType, View[Any]] = {}
+        self._views: dict[tuple[str, str], View[Any]] = {}  # by API version and plural
         self._reflectors: list[Reflector[Any]] = []
 
     def of(self, resource: ResourceType, type_: type[T]) -> View[T]:
         """Return the view of a kind, made on first use; all uses must give the same type."""
-        found = self._views.get(resource)
+        found = self.known(resource)
         if found is None:
-            found = self._views[resource] = View(resource)
+            found = self._views[resource.api_version, resource.plural] = View(resource)
             self._reflectors.append(
                 Reflector(
                     self._transport,
@@ -159,6 +159,10 @@ class Views:
                 )
             )
         return found
+
+    def known(self, resource: ResourceType) -> View[Any] | None:
+        """Return the view of a kind, if some controller uses one."""
+        return self._views.get((resource.api_version, resource.plural))
 
     async def synced(self) -> None:
         """Wait until everything has been listed."""
