@@ -7,7 +7,7 @@ of the memory. Decoding an object again for a write costs twenty microseconds.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -60,13 +60,20 @@ class PackedFields(Mapping[str, str]):
 _names: dict[tuple[str, ...], tuple[str, ...]] = {}
 
 
-def packed(fields: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the fields packed, or as they are where a value contains the separator."""
-    values = tuple(fields.values())
-    if any(_BETWEEN in value for value in values):
-        return fields
-    names = tuple(fields)
-    return PackedFields(_names.setdefault(names, names), _BETWEEN.join(values))
+def packed(names: tuple[str, ...], values: Sequence[str]) -> Mapping[str, str]:
+    """Return fields packed, or in a dictionary where a value contains the separator.
+
+    Parameters
+    ----------
+    names
+        The paths.
+    values
+        The value of each path.
+    """
+    joined = _BETWEEN.join(values)
+    if joined.count(_BETWEEN) != len(names) - 1:
+        return dict(zip(names, values, strict=True))
+    return PackedFields(_names.setdefault(names, names), joined)
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):

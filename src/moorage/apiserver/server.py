@@ -500,4 +500,5 @@ def _as_kept(kept: tuple[str, Record]) -> tuple[str, Record]:
     resource, record = kept
     if resource != EVENTS:
         return kept
-    return resource, msgspec.structs.replace(record, fields=packed(record.fields))
+    fields = packed(tuple(record.fields), tuple(record.fields.values()))
+    return resource, msgspec.structs.replace(record, fields=fields)

@@ -215,8 +215,8 @@ class PodCollector(Controller):
     async def sync(self, key: Key) -> float | None:
         """Delete the pods of a node that has been missing for a while."""
         name = key[1]
-        pods = self._by_node.on(name)
-        if key in self._nodes.objects or not pods:
+        pods = [] if key in self._nodes.objects else self._by_node.on(name)
+        if not pods:
             self._missing.pop(name, None)
             return None
         now_ns = self.clock.monotonic_ns()
