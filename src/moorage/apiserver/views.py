@@ -87,18 +87,18 @@ class Served(msgspec.Struct, frozen=True):
         Parameters
         ----------
         obj
-            The client's object, checked against the schema.
+            The client's object, checked against the schema: unknown fields and nulls are gone.
         status
             Only its status will be used.
         """
         if self._stored_rules:
-            self.kind.default(obj)
+            self.kind.defaults(obj)
             obj = self.to_stored(obj)
         if status:
             # All other fields will be taken from the old object, which has its defaults.
             self.rules.default_status(obj)
         else:
-            self.rules.default(obj)
+            self.rules.defaults(obj)
         return obj
 
     def ruled(self, record: Record) -> Obj:
