@@ -231,6 +231,44 @@ async def test_a_custom_resource_is_checked_against_its_schema(spec, faults):
     assert (code, body["message"]) == (422, f'Car.example.com "a" is invalid: {shown}')
 
 
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        pytest.param({"tags": None}, {}, id="a list, as Go writes one that is nil"),
+        pytest.param({"extras": None}, {}, id="an object with fields of any name"),
+        pytest.param({"limits": {"a": None, "b": 1}}, {"limits": {"b": 1}}, id="a value of a map"),
+        pytest.param(
+            {"doors": [{"name": "a", "open": None, "rest": None}]},
+            {"doors": [{"name": "a", "open": False}]},
+            id="a field of an item, with a default and undeclared",
+        ),
+        pytest.param({"extras": {"x": None}}, {"extras": {"x": None}}, id="an undeclared field"),
+        pytest.param({"note": None}, {"note": None}, id="null is allowed"),
+    ],
+)
+async def test_a_null_that_the_schema_does_not_allow_is_dropped(spec, kept):
+    """apiextensions-apiserver v1.36 pkg/apiserver/schema/defaulting/prune.go."""
+    cluster = await cluster_with()
+    made = await cluster.ok("POST", CARS, car(**spec) | {"status": None})
+    assert made["spec"] == {"color": "red", "wheels": 4} | kept
+    assert "status" not in made
+
+
+async def test_a_null_in_a_list_is_refused():
+    cluster = await cluster_with()
+    code, body = await cluster.call("POST", CARS, car(tags=[None]))
+    assert code == 422
+    assert 'spec.tags[0] in body must be of type string: "null"' in body["message"]
+
+
+async def test_a_null_in_a_status_is_dropped():
+    cluster = await cluster_with()
+    await cluster.ok("POST", CARS, car())
+    changed = car() | {"status": {"phase": None, "replicas": 1}}
+    found = await cluster.ok("PUT", f"{CARS}/a/status", changed)
+    assert found["status"] == {"replicas": 1}
+
+
 async def test_a_wrong_status_is_refused():
     cluster = await cluster_with()
     await cluster.ok("POST", CARS, car())

@@ -1,4 +1,4 @@
-"""Dropping the fields that a structural schema does not declare, and filling in its defaults.
+"""Dropping fields and nulls that a structural schema does not allow, and filling in its defaults.
 
 Place in the flow: the first step of every write of a custom resource, before validation. Mirrors
 kubernetes v1.36 apiextensions-apiserver pkg/apiserver/schema/{pruning,defaulting}.
@@ -22,9 +22,33 @@ _TYPE_META = ("apiVersion", "kind", "metadata")
 
 
 def prune(schema: Schema, obj: dict[str, Any]) -> None:
-    """Drop the unknown fields of a custom resource, in place; its metadata is left alone."""
+    """Drop the unknown fields and the nulls of a custom resource, in place.
+
+    The metadata is left alone. A null stays where the schema allows it or has a default for it.
+    """
     for holder, key in list(_unknown(schema, obj, whole=True)):
         holder[0].pop(key, None)
+    _drop_nulls(schema, obj)
+
+
+def _drop_nulls(schema: Schema, value: Any) -> None:
+    if isinstance(value, list):
+        for element in value:
+            _drop_nulls(schema.get("items") or {}, element)
+    elif isinstance(value, dict):
+        for key, sub in _declared(schema, value):
+            if value[key] is None and not sub.get("nullable") and "default" not in sub:
+                del value[key]
+            else:
+                _drop_nulls(sub, value[key])
+
+
+def _declared(schema: Schema, value: dict[str, Any]) -> list[tuple[str, Schema]]:
+    """Return the fields of an object that the schema declares, with the schema of each."""
+    properties = schema.get("properties") or {}
+    rest = schema.get("additionalProperties")
+    found = [(key, properties.get(key, rest)) for key in value]
+    return [(key, sub) for key, sub in found if isinstance(sub, dict)]
 
 
 def unknown_fields(schema: Schema, obj: dict[str, Any]) -> list[str]:
@@ -70,18 +94,13 @@ def fill_defaults(schema: Schema, value: Any) -> None:
         return
     if not isinstance(value, dict):
         return
-    properties = schema.get("properties") or {}
-    for key, sub in properties.items():
-        if "default" not in sub:
-            continue
-        if key not in value or (value[key] is None and not sub.get("nullable")):
+    for key, sub in (schema.get("properties") or {}).items():
+        if "default" in sub:
+            value.setdefault(key, copy.deepcopy(sub["default"]))
+    for key, sub in _declared(schema, value):
+        if value[key] is None and not sub.get("nullable") and "default" in sub:
             value[key] = copy.deepcopy(sub["default"])
-    rest = schema.get("additionalProperties")
-    for key, member in value.items():
-        if key in properties:
-            fill_defaults(properties[key], member)
-        elif isinstance(rest, dict):
-            fill_defaults(rest, member)
+        fill_defaults(sub, value[key])
 
 
 def prune_metadata(obj: dict[str, Any]) -> None:
