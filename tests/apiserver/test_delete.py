@@ -258,6 +258,23 @@ class TestFinalizers:
         found = await cluster.ok("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
         assert _times(found) == _times(marked)
 
+    async def test_an_object_that_is_deleted_takes_no_new_finalizers(self):
+        cluster = Cluster()
+        body = config_map()
+        body["metadata"]["finalizers"] = ["example.com/hold", "example.com/other"]
+        await cluster.ok("POST", CONFIG_MAPS, body)
+        await cluster.ok("DELETE", f"{CONFIG_MAPS}/a")
+        patch = {"metadata": {"finalizers": ["example.com/new", "example.com/hold"]}}
+        code, found = await cluster.call("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
+        assert (code, found["message"]) == (
+            422,
+            'ConfigMap "a" is invalid: metadata.finalizers: Forbidden: no new finalizers can be '
+            "added if the object is being deleted, found new finalizers "
+            '[]string{"example.com/new"}',
+        )
+        patch = {"metadata": {"finalizers": ["example.com/hold"]}}
+        await cluster.ok("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
+
 
 async def test_a_collection_is_deleted_by_selector():
     cluster = Cluster()

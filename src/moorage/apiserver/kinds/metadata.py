@@ -39,6 +39,7 @@ def check_metadata(
     if any(metadata.get(key) != before.get(key) for key in _FREE):
         errors += _check_free(metadata)
     if old is not None:
+        errors += _check_new_finalizers(metadata, before)
         for key in ("name", "namespace", "uid", "creationTimestamp"):
             if metadata.get(key, before.get(key)) != before.get(key):
                 errors.append(immutable(f"metadata.{key}", metadata[key]))
@@ -59,6 +60,19 @@ def _check_free(metadata: Obj) -> list[FieldError]:
             invalid(where, finalizer, fault) for fault in qualified_name_faults(str(finalizer))
         ]
     return errors
+
+
+def _check_new_finalizers(metadata: Obj, before: Obj) -> list[FieldError]:
+    """Refuse finalizers that an object gets while it is being deleted."""
+    if "deletionTimestamp" not in before:
+        return []
+    kept = before.get("finalizers") or []
+    more = sorted({each for each in metadata.get("finalizers") or [] if each not in kept})
+    if not more:
+        return []
+    listed = ", ".join(f'"{each}"' for each in more)
+    detail = "no new finalizers can be added if the object is being deleted, found new finalizers "
+    return [forbidden("metadata.finalizers", f"{detail}[]string{{{listed}}}")]
 
 
 def _check_names(metadata: Obj, name: str, rule: NameRule) -> list[FieldError]:
