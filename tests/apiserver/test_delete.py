@@ -197,6 +197,15 @@ _SIDEWAYS = (
 )
 
 
+async def test_a_delete_with_an_object_for_a_body_is_refused():
+    cluster = Cluster()
+    await cluster.ok("POST", CONFIG_MAPS, config_map())
+    code, found = await cluster.call("DELETE", f"{CONFIG_MAPS}/a", config_map())
+    text = "the body of a delete must be DeleteOptions, not ConfigMap"
+    assert (code, found["message"]) == (400, text)
+    assert await cluster.names(CONFIG_MAPS) == ["a"]
+
+
 @pytest.mark.parametrize(
     ("options", "text"),
     [

@@ -197,6 +197,15 @@ class TestPages:
             assert len((await cluster.ok("GET", CONFIG_MAPS, query=query))["items"]) == count
         assert sys.getrefcount(record) == held, "no list is kept"
 
+    async def test_a_page_has_the_version_of_its_token_and_no_other(self):
+        cluster = await _with("a", "b")
+        page = await cluster.ok("GET", CONFIG_MAPS, query={"limit": "1"})
+        query = {"continue": page["metadata"]["continue"], "resourceVersion": "1"}
+        code, body = await cluster.call("GET", CONFIG_MAPS, query=query)
+        text = "specifying resource version is not allowed when using continue"
+        assert (code, body["message"]) == (400, text)
+        await cluster.ok("GET", CONFIG_MAPS, query=query | {"resourceVersion": "0"})
+
     async def test_a_foreign_continue_token_is_refused(self):
         status, body = await Cluster().call("GET", PODS, query={"continue": "?!"})
         assert (status, body["reason"]) == (400, "BadRequest")

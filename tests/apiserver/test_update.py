@@ -255,6 +255,14 @@ async def test_faulty_patches_are_refused_and_change_nothing(content_type, patch
     assert await cluster.ok("GET", f"{CONFIG_MAPS}/a") == old
 
 
+async def test_the_refusal_of_a_json_patch_does_not_quote_the_object():
+    cluster, _ = await _created()
+    patch = [{"op": "add", "path": "/metadata/labels/x", "value": "y"}]
+    _, body = await cluster.call("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=JSON_PATCH)
+    words = "the server rejected our request due to an error in our request"
+    assert body["message"] == f"{words}: member 'labels' not found"
+
+
 async def test_a_patch_of_kubectl_cordon_makes_the_node_unschedulable():
     cluster = Cluster()
     await cluster.ok("POST", NODES, {"metadata": {"name": "n1"}})

@@ -93,6 +93,8 @@ def read_options(request: Request, query: Query) -> DeleteOptions:
         raw = decode_json(request)
     if not isinstance(raw, dict):
         raise bad_request("the body of a delete must be DeleteOptions")
+    if (kind := raw.get("kind", "DeleteOptions")) != "DeleteOptions":
+        raise bad_request(f"the body of a delete must be DeleteOptions, not {kind}")
     grace = query.whole("gracePeriodSeconds")
     if grace is not None:
         raw.setdefault("gracePeriodSeconds", grace)

@@ -152,10 +152,11 @@ def json_patch(obj: Obj, patch: Any) -> Any:
     except (jsonpatch.InvalidJsonPatch, TypeError, AttributeError) as error:
         raise bad_request(f"error decoding patch: {error}") from error
     except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
-        # The words of kube-apiserver, followed by the reason.
+        # The words of kube-apiserver, followed by the reason without the object it quotes.
+        why = str(error).partition(" in {")[0]
         raise StatusError(
             422,
             "Invalid",
-            f"the server rejected our request due to an error in our request: {error}",
+            f"the server rejected our request due to an error in our request: {why}",
             details={},
         ) from error

@@ -16,7 +16,13 @@ from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Body, Query, version_number
 from moorage.apiserver.routes import Target
 from moorage.apiserver.selection import Selection, read_selection
-from moorage.apiserver.status import expired, invalid_options, not_found, version_too_large
+from moorage.apiserver.status import (
+    bad_request,
+    expired,
+    invalid_options,
+    not_found,
+    version_too_large,
+)
 from moorage.apiserver.store import Store
 
 _VERSION_MATCHES = ("Exact", "NotOlderThan")
@@ -63,6 +69,9 @@ class Lister:
         limit = query.whole("limit") or 0
         check_list_options(query, watching=False)
         if token_text := query.text("continue"):
+            if query.text("resourceVersion") not in ("", "0"):
+                text = "specifying resource version is not allowed when using continue"
+                raise bad_request(text)
             token = decode_token(token_text)
             records, version = self._rest(target, selection, token)
         else:
