@@ -189,6 +189,15 @@ async def test_openapi_is_served_in_json_where_the_client_accepts_both():
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 
 
+async def test_the_old_version_of_aggregated_discovery_is_not_served():
+    """apiserver v1.36 endpoints/discovery/aggregated: AggregatedDiscoveryRemoveBetaType is on."""
+    old = AGGREGATED.replace("v=v2", "v=v2beta1")
+    code, found = await Cluster().call("GET", "/apis", accept=old)
+    assert (code, found["reason"]) == (406, "NotAcceptable")
+    for also, kind in ((AGGREGATED, "APIGroupDiscoveryList"), ("application/json", "APIGroupList")):
+        assert (await Cluster().ok("GET", "/apis", accept=f"{old},{also}"))["kind"] == kind
+
+
 async def test_aggregated_discovery_is_served_with_its_media_type():
     cluster = Cluster()
     for path in ("/api", "/apis"):

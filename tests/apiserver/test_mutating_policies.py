@@ -91,6 +91,20 @@ async def test_a_deployment_is_annotated_when_it_is_created_and_when_it_is_chang
     assert "annotations" not in left["metadata"]
 
 
+async def test_a_field_that_a_policy_sets_in_an_applied_object_has_no_owner():
+    """apiserver v1.36 endpoints/handlers/patch.go: managers are recorded before admission."""
+    cluster = await cluster_with(policy(configuration("Object{data: {'b': 'y'}}")))
+    body = config_map(a="x")
+    query = {"fieldManager": "me"}
+    path, form = f"{CONFIG_MAPS}/a", "application/apply-patch+yaml"
+    for value in ("x", "z"):
+        body["data"]["a"] = value
+        found = await cluster.ok("PATCH", path, body, content_type=form, query=query)
+        assert found["data"] == {"a": value, "b": "y"}
+        [manager] = found["metadata"]["managedFields"]
+        assert (manager["manager"], manager["fieldsV1"]) == ("me", {"f:data": {"f:a": {}}})
+
+
 @pytest.mark.parametrize(
     ("mutation", "expected"),
     [

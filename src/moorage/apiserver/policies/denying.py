@@ -13,6 +13,7 @@ from moorage.apiserver.policies.asking import Asked, Bound, refusal
 from moorage.apiserver.policies.expressions import Failed, Judgement, judgement
 from moorage.apiserver.policies.matching import Write
 from moorage.apiserver.policies.noting import Notes
+from moorage.apiserver.policies.type_checking import TypeChecking
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
@@ -29,6 +30,7 @@ class Policies:
 
     def __init__(self, world: World) -> None:
         self.notes = Notes()
+        TypeChecking(world)
         self._bound = Bound(
             world, "validatingadmissionpolicies", "validatingadmissionpolicybindings"
         )

@@ -38,6 +38,11 @@ _STATUS: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _UNKNOWN: Final = re.compile(
     r"(?:undeclared reference to|found no matching overload for) '([A-Za-z_0-9.]+)'"
 )
+# Words of this runtime that cel-go has not: of a message's name, and of what follows from an error.
+_MORE_WORDS: Final = re.compile(
+    r" not found in struct '\w+'|\nERROR: \S+ expression of type '\*error\*'(?:(?!\nERROR:).)*",
+    re.S,
+)
 _TOO_DEEP: Final = re.compile(r"Exceeded max recursion depth|Expression recursion limit exceeded")
 
 
@@ -108,6 +113,16 @@ def compile_over(text: str, wanted: str, names: tuple[str, ...]) -> Program | Re
     if expression.return_type().name().lower().partition("<")[0] not in (wanted, "dyn"):
         return Refusal(f"must evaluate to a {wanted}")
     return Program(expression, read_rule(text), uses_old=False)
+
+
+def type_fault(environment: cel.Env, text: str) -> str:
+    """Return the reason why an expression does not fit the types of variables; empty if it does."""
+    try:
+        environment.compile(text)
+    except RuntimeError as error:
+        message = _plain(str(error))
+        return "" if _refusal(text, message).missing else _MORE_WORDS.sub("", message)
+    return ""
 
 
 def _refusal(text: str, message: str) -> Refusal:
@@ -186,11 +201,28 @@ def _plain(text: str) -> str:
 
 @cache
 def _environment(names: tuple[str, ...]) -> cel.Env:
+    return new_environment(dict.fromkeys(names, ""))
+
+
+def new_environment(types: Mapping[str, str], pool: Any = None) -> cel.Env:
+    """Return an environment over variables.
+
+    Parameters
+    ----------
+    types
+        Variable -> name of its message, empty for any type.
+    pool
+        Descriptions of the messages.
+    """
     from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
 
     runtime = _runtime()
+    variables = {
+        name: runtime.Type(each) if each else runtime.Type.DYN for name, each in types.items()
+    }
     return runtime.NewEnv(
-        variables=dict.fromkeys(names, runtime.Type.DYN) | {HAS_OLD: runtime.Type.BOOL},
+        pool,
+        variables=variables | {HAS_OLD: runtime.Type.BOOL},
         functions=_functions(),
         extensions=[
             ext_bindings.ExtBindings(),
