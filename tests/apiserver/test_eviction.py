@@ -346,7 +346,12 @@ async def test_an_eviction_may_set_the_grace_period():
             'of version "policy/v1"',
             id="other kind",
         ),
-        pytest.param([], "the body of an eviction must be an Eviction", id="no object"),
+        pytest.param(
+            [],
+            "the object provided is unrecognized (must be of type Eviction): couldn't get "
+            "version/kind; expected a JSON object, not list",
+            id="no object",
+        ),
         pytest.param(
             eviction(deleteOptions={"dryRun": ["Some"]}),
             'dryRun: Unsupported value: "Some": supported values: "All"',

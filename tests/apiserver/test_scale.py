@@ -187,7 +187,8 @@ async def test_a_dry_run_scales_nothing():
         pytest.param(
             SCALE | {"kind": "Deployment"},
             400,
-            "the object provided is unrecognized (must be of type Scale)",
+            'Deployment in version "autoscaling/v1" cannot be handled as a Scale: expected kind '
+            '"Scale" of version "autoscaling/v1"',
             id="not a scale",
         ),
     ],

@@ -287,7 +287,7 @@ PODS = {"verb": "get", "resource": "pods"}
             LOCAL,
             {"user": "jane", "nonResourceAttributes": {"verb": "get", "path": "/x"}},
             422,
-            'spec.nonResourceAttributes: Invalid value: {"path":"/x","verb":"get"}: disallowed on '
+            'spec.nonResourceAttributes: Invalid value: {"verb":"get","path":"/x"}: disallowed on '
             "this kind of request",
             id="a local review of a path",
         ),
@@ -310,7 +310,7 @@ PODS = {"verb": "get", "resource": "pods"}
             f"{REVIEWS}/selfsubjectaccessreviews",
             {"resourceAttributes": PODS, "nonResourceAttributes": {"verb": "get", "path": "/x"}},
             422,
-            'spec.nonResourceAttributes: Invalid value: {"path":"/x","verb":"get"}: cannot be '
+            'spec.nonResourceAttributes: Invalid value: {"verb":"get","path":"/x"}: cannot be '
             "specified in combination with resourceAttributes",
             id="a review of two things",
         ),
@@ -318,28 +318,32 @@ PODS = {"verb": "get", "resource": "pods"}
             f"{REVIEWS}/subjectaccessreviews",
             {"user": "jane", "resourceAttributes": ["x"]},
             400,
-            "Expected `object | null`, got `array` - at `$.spec.resourceAttributes`",
+            "json: cannot unmarshal array into Go struct field "
+            "SubjectAccessReviewSpec.spec.resourceAttributes of type v1.ResourceAttributes",
             id="attributes that are a list",
         ),
         pytest.param(
             f"{REVIEWS}/subjectaccessreviews",
             {"user": {}, "resourceAttributes": PODS},
             400,
-            "Expected `str | null`, got `object` - at `$.spec.user`",
+            "json: cannot unmarshal object into Go struct field SubjectAccessReviewSpec.spec.user of "
+            "type string",
             id="a user that is an object",
         ),
         pytest.param(
             f"{REVIEWS}/subjectaccessreviews",
             [],
             400,
-            "Expected `object | null`, got `array` - at `$.spec`",
+            "json: cannot unmarshal array into Go struct field SubjectAccessReview.spec of type "
+            "v1.SubjectAccessReviewSpec",
             id="a spec that is a list",
         ),
         pytest.param(
             f"{REVIEWS}/selfsubjectrulesreviews",
             {"namespace": 5},
             400,
-            "Expected `str | null`, got `int` - at `$.spec.namespace`",
+            "json: cannot unmarshal number into Go struct field "
+            "SelfSubjectRulesReviewSpec.spec.namespace of type string",
             id="a namespace that is a number",
         ),
     ],

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.resources import SERVICE_ACCOUNTS, ResourceType
-from moorage.apiserver.bodies import decode_json
+from moorage.api.resources import SERVICE_ACCOUNTS
+from moorage.apiserver.bodies import decode_typed
+from moorage.apiserver.built_in import subresource_body
 from moorage.apiserver.kind import Obj, invalid
 from moorage.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage.apiserver.rbac.impersonation import ACCOUNT_PREFIX, account_groups
@@ -25,16 +26,7 @@ from moorage.apiserver.store import Store
 from moorage.apiserver.token_keys import ALGORITHM, ISSUER, TokenKeys, as_text, from_text
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339
 
-_KIND = "TokenRequest"
-_API_VERSION = "authentication.k8s.io/v1"
-_RESOURCE = ResourceType(
-    group="authentication.k8s.io",
-    version="v1",
-    kind=_KIND,
-    plural="tokenrequests",
-    singular="tokenrequest",
-    namespaced=True,
-)
+_RESOURCE, _ = subresource_body(SERVICE_ACCOUNTS, "token")
 _SECONDS_MIN, _SECONDS, _SECONDS_MAX = 600, 3600, 1 << 32
 
 
@@ -66,7 +58,7 @@ class AccountTokens:
             duration that is too short or too long.
         """
         record = get_record(self._store, target)
-        spec = _spec(request)
+        spec = decode_typed(request, _RESOURCE).get("spec", {})
         if spec.get("boundObjectRef"):
             raise bad_request("tokens bound to an object are not served")
         seconds = spec.get("expirationSeconds") or _SECONDS
@@ -90,8 +82,8 @@ class AccountTokens:
             "sub": f"{ACCOUNT_PREFIX}{target.namespace}:{target.name}",
         }
         return {
-            "kind": _KIND,
-            "apiVersion": _API_VERSION,
+            "kind": _RESOURCE.kind,
+            "apiVersion": _RESOURCE.api_version,
             "metadata": {"name": target.name, "namespace": target.namespace},
             "spec": {"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": None},
             "status": {
@@ -158,15 +150,3 @@ class AccountTokens:
 def _quoted(words: Sequence[str]) -> str:
     """Return texts as Go's ``%q`` formats a list of them."""
     return f"[{' '.join(msgspec.json.encode(each).decode() for each in words)}]"
-
-
-def _spec(request: Request) -> Obj:
-    sent = decode_json(request)
-    spec = sent.get("spec") if isinstance(sent, dict) else None
-    if not isinstance(spec, dict):
-        raise bad_request(f"expected a {_KIND} with a spec")
-    audiences, seconds = spec.get("audiences") or [], spec.get("expirationSeconds") or 0
-    listed = isinstance(audiences, list) and all(isinstance(each, str) for each in audiences)
-    if not listed or not isinstance(seconds, int):
-        raise bad_request(f"{_KIND}: audiences are texts, expirationSeconds is a number")
-    return spec

@@ -19,6 +19,7 @@ from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.negotiate import JSON, SPOKEN, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.protobuf.facts import message_of
 from moorage.apiserver.requests import Query, Request
+from moorage.apiserver.schema.builtin import builtin_shape
 from moorage.apiserver.status import (
     StatusError,
     bad_request,
@@ -178,6 +179,33 @@ def check_kind(obj: Any, resource: ResourceType) -> Obj:
     if not isinstance(meta, dict):
         raise _cannot_be_handled(resource, "json: cannot unmarshal metadata: not an object")
     return typed
+
+
+def decode_typed(request: Request, resource: ResourceType) -> Obj:
+    """Decode a body that is answered and not stored.
+
+    Raises
+    ------
+    StatusError
+        As for `decode_object` and `typed`.
+    """
+    return typed(decode_object(request, resource)[0], resource)
+
+
+def typed(obj: Any, resource: ResourceType) -> Obj:
+    """Return an object of a built-in kind without nulls and unknown fields.
+
+    Raises
+    ------
+    StatusError
+        400: not an object, of another kind, or with a value of a wrong type.
+    """
+    found, shape = check_kind(obj, resource), builtin_shape(resource)
+    wrong = shape.type_errors(found)
+    if wrong:
+        raise _cannot_be_handled(resource, wrong[0])
+    shape.prune(found)
+    return found
 
 
 def check_fields(

@@ -16,9 +16,10 @@ import msgspec
 from moorage.api.codec import from_dict
 from moorage.api.meta import Condition
 from moorage.api.policy import PodDisruptionBudget
-from moorage.api.resources import POD_DISRUPTION_BUDGETS
+from moorage.api.resources import POD_DISRUPTION_BUDGETS, PODS
 from moorage.api.selectors import compile_label_selector
-from moorage.apiserver.bodies import decode_json
+from moorage.apiserver.bodies import decode_json, typed
+from moorage.apiserver.built_in import subresource_body
 from moorage.apiserver.deleting import (
     DeleteOptions,
     Deleter,
@@ -42,7 +43,8 @@ from moorage.apiserver.world import World
 from moorage.base.clock import rfc3339
 from moorage.base.errors import DecodeError
 
-_VERSIONS: Final = frozenset({"", "policy/v1", "policy/v1beta1"})
+_EVICTION, _ = subresource_body(PODS, "eviction")
+_OLDER: Final = "policy/v1beta1"
 _REFUSED: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL: Final = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
@@ -68,16 +70,6 @@ _EVICTED: Final[Obj] = {
 _NEGATIVE: Final = "pdb disruptions allowed is negative"
 _TOO_BIG: Final = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
 _TOO_BIG_CAUSE: Final = "too many pending evictions not confirmed by PDB controller"
-
-
-class _Meta(msgspec.Struct, frozen=True):
-    name: str = ""
-    namespace: str = ""
-
-
-class _Eviction(msgspec.Struct, frozen=True, rename="camel"):
-    metadata: _Meta = _Meta()
-    delete_options: dict[str, Any] | None = None
 
 
 def evict(
@@ -108,34 +100,25 @@ def evict(
 # -- the body --------------------------------------------------------------------------------------
 
 
-def _read(request: Request) -> _Eviction:
+def _read(request: Request) -> Obj:
     if content_type(request.headers.get("content-type", "")) not in {"", JSON}:
         raise unsupported_media_type(SPOKEN_BUILT_IN)
     raw: Any = decode_json(request)
-    if not isinstance(raw, dict):
-        raise bad_request("the body of an eviction must be an Eviction")
-    kind, version = raw.get("kind") or "Eviction", raw.get("apiVersion") or ""
-    if kind != "Eviction" or version not in _VERSIONS:
-        raise bad_request(
-            f'{kind} in version "{version}" cannot be handled as a Eviction: '
-            'expected kind "Eviction" of version "policy/v1"'
-        )
-    try:
-        return from_dict(_Eviction, raw)
-    except DecodeError as error:
-        text = f'Eviction in version "v1" cannot be handled as a Eviction: {error}'
-        raise bad_request(text) from error
+    if isinstance(raw, dict) and raw.get("apiVersion") == _OLDER:
+        raw["apiVersion"] = _EVICTION.api_version
+    return typed(raw, _EVICTION)
 
 
-def _options(eviction: _Eviction, target: Target, *, dry_run: bool) -> DeleteOptions:
+def _options(eviction: Obj, target: Target, *, dry_run: bool) -> DeleteOptions:
     """Return the options of the delete; the call or the body may ask for a dry run."""
-    if eviction.metadata.name != target.name:
+    meta = eviction["metadata"]
+    if meta.get("name") != target.name:
         raise bad_request("name in URL does not match name in Eviction object")
-    if eviction.metadata.namespace not in {"", target.namespace}:
+    if meta.get("namespace", "") not in {"", target.namespace}:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
-    options = options_of(dict(eviction.delete_options or {}))
+    options = options_of(eviction.get("deleteOptions", {}))
     return msgspec.structs.replace(options, dry_run=("All",)) if dry_run else options
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.api.resources import ResourceType
+from moorage.api.resources import DEPLOYMENTS
 from moorage.apiserver.applying.calls import check_options, read_configuration
-from moorage.apiserver.bodies import check_kind, decode_json
+from moorage.apiserver.bodies import decode_json, typed
+from moorage.apiserver.built_in import subresource_body
 from moorage.apiserver.kind import Obj, ScalePaths, invalid
 from moorage.apiserver.kinds.cells import NONE, format_selector
+from moorage.apiserver.kinds.tree import number
 from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.patches import (
     APPLY_PATCH,
@@ -31,7 +33,7 @@ from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.world import World
 from moorage.apiserver.writing import Writer
 
-_SCALE = ResourceType("autoscaling", "v1", "Scale", "scales", "scale", namespaced=True)
+_SCALE, _ = subresource_body(DEPLOYMENTS, "scale")
 _NOT_NEGATIVE = "must be greater than or equal to 0"
 _KEPT = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
@@ -83,7 +85,7 @@ class Scaler:
         obj = target.served.read(record)
         sent = _wanted(_scale_of(obj, paths), request)
         replicas = _replicas(sent, target)
-        meta = sent.get("metadata") or {}
+        meta = sent["metadata"]
         _put(obj, paths.spec_replicas, replicas)
         for name in ("resourceVersion", "uid"):
             obj["metadata"].pop(name, None)
@@ -121,7 +123,7 @@ def _configuration(target: Target, paths: ScalePaths, request: Request) -> Obj:
     Source: kubernetes v1.36 apimachinery pkg/util/managedfields/scalehandler.go. The managers of
     a Scale are those of the number of replicas in the object.
     """
-    sent = _checked(check_kind(read_configuration(request).decoded, _SCALE))
+    sent = typed(read_configuration(request).decoded, _SCALE)
     replicas, meta = _replicas(sent, target), sent["metadata"]
     config: Obj = {
         "apiVersion": target.served.kind.resource.api_version,
@@ -172,36 +174,17 @@ def _wanted(scale: Obj, request: Request) -> Obj:
     else:
         offered = [JSON_PATCH, MERGE_PATCH, APPLY_PATCH]
         raise unsupported_media_type(offered if request.method == "PATCH" else SPOKEN_BUILT_IN)
-    return _checked(sent)
-
-
-def _checked(sent: Any) -> Obj:
-    """Return what was sent, if it has the form of a Scale."""
-    if not isinstance(sent, dict) or sent.get("kind", "Scale") != "Scale":
-        raise bad_request("the object provided is unrecognized (must be of type Scale)")
-    for name in ("metadata", "spec", "status"):
-        if not isinstance(sent.get(name) or {}, dict):
-            raise bad_request(
-                'Scale in version "v1" cannot be handled as a Scale: '
-                f"json: cannot unmarshal {name}: not an object"
-            )
-    return sent
+    return typed(sent, _SCALE)
 
 
 def _replicas(sent: Obj, target: Target) -> int:
     """Return the desired number; an absent number means zero, as in Go."""
-    meta = sent.get("metadata") or {}
-    if meta.get("name", target.name) != target.name:
+    name = sent["metadata"].get("name", target.name)
+    if name != target.name:
         raise bad_request(
-            f"the name of the object ({meta['name']}) does not match the name on the URL "
-            f"({target.name})"
+            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
         )
-    replicas = (sent.get("spec") or {}).get("replicas", 0)
-    if not isinstance(replicas, int) or isinstance(replicas, bool):
-        raise bad_request(
-            'Scale in version "v1" cannot be handled as a Scale: json: cannot unmarshal into Go '
-            "struct field ScaleSpec.spec.replicas of type int32"
-        )
+    replicas = number(sent, "spec", "replicas")
     if replicas < 0:
         raise invalid_object(
             _SCALE, target.name, [invalid("spec.replicas", replicas, _NOT_NEGATIVE)]

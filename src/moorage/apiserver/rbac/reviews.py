@@ -7,15 +7,15 @@ callers. Discovery lists them. Mirrors kubernetes v1.36 pkg/registry/{authorizat
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from moorage.api.resources import ResourceType, group_version_path
-from moorage.apiserver.bodies import decode_json
+from moorage.apiserver.bodies import decode_typed
 from moorage.apiserver.built_in import resource_type
 from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds.tree import strings, text
 from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import MASTERS, Authorizer
-from moorage.apiserver.rbac.review_specs import SUBJECT_REVIEWS, Spec, read_spec, spec_faults
+from moorage.apiserver.rbac.review_specs import SUBJECT_REVIEWS, spec_faults, wanted
 from moorage.apiserver.render import encode
 from moorage.apiserver.requests import Reply, Request, User
 from moorage.apiserver.status import bad_request, method_not_allowed
@@ -71,29 +71,29 @@ class Reviews:
             return None
         if request.method != "POST":
             raise method_not_allowed()
-        review = _read(request, resource)
-        spec = read_spec(review.get("spec"))
+        review = decode_typed(request, resource)
+        namespace = _namespace(review, request) if resource.namespaced else ""
+        spec = review.setdefault("spec", {})
         if resource.kind in SUBJECT_REVIEWS:
-            errors = spec_faults(spec, resource, review["metadata"].get("namespace", ""))
+            errors = spec_faults(spec, resource, namespace)
             if errors:
                 raise invalid_object(resource, "", errors)
-        review.setdefault("spec", {})
         review["status"] = self._status(resource.kind, spec, user)
         return Reply(status=201, body=encode(review) + b"\n")
 
-    def _status(self, kind: str, spec: Spec, user: User) -> Obj:
+    def _status(self, kind: str, spec: Obj, user: User) -> Obj:
         if kind == "SelfSubjectReview":
             return {"userInfo": {"username": user.name, "groups": list(user.groups)}}
         if kind == "TokenReview":
-            if not spec.token:
+            if not spec.get("token"):
                 raise bad_request("token is required for TokenReview in authentication")
-            return self._token_review(spec.token, spec.audiences or ())
+            return self._token_review(spec["token"], strings(spec, "audiences"))
         if kind == "SelfSubjectRulesReview":
-            return self._rules(spec.namespace or "", user)
+            return self._rules(text(spec, "namespace"), user)
         if kind != "SelfSubjectAccessReview":
             # Groups are taken as they are: the user of a review need not be a known user.
-            user = User(spec.user or "", tuple(spec.groups or ()))
-        why = "" if not self._enforced else self._authorizer.why(user, spec.wanted)
+            user = User(text(spec, "user"), tuple(strings(spec, "groups")))
+        why = "" if not self._enforced else self._authorizer.why(user, wanted(spec))
         if why is None:
             return {"allowed": False}
         return {"allowed": True} | ({"reason": why} if why else {})
@@ -108,25 +108,14 @@ class Reviews:
         }
 
 
-def _read(request: Request, resource: ResourceType) -> Obj:
-    """Return the sent review, with its kind and its namespace."""
-    kind = resource.kind
-    review: Any = decode_json(request)
-    if not isinstance(review, dict) or review.get("kind", kind) != kind:
-        raise bad_request(f"expected a {kind}")
-    whole: Obj = {"kind": kind, "apiVersion": resource.api_version, **review}
-    meta = whole.get("metadata")
-    if not isinstance(meta, dict | None):
-        raise bad_request(f"{kind}: metadata must be an object")
-    whole["metadata"] = meta = dict(meta or {})
-    if resource.namespaced:
-        namespace = attributes_of(request).namespace
-        if meta.setdefault("namespace", namespace) != namespace:
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the "
-                "request"
-            )
-    return whole
+def _namespace(review: Obj, request: Request) -> str:
+    """Return the namespace of a call, which is then that of the review."""
+    namespace = attributes_of(request).namespace
+    if review["metadata"].setdefault("namespace", namespace) != namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
+    return namespace
 
 
 def reviewed_resource(path: str) -> ResourceType | None:
