@@ -104,6 +104,7 @@ POD_SUBRESOURCES = [
     ("exec", "PodExecOptions", OF_STREAM),
     ("log", "Pod", ["get"]),
     ("portforward", "PodPortForwardOptions", OF_STREAM),
+    ("proxy", "PodProxyOptions", ["create", "delete", "get", "patch", "update"]),
     ("resize", "Pod", OF_OBJECT),
     ("status", "Pod", OF_OBJECT),
 ]

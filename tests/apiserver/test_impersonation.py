@@ -362,7 +362,8 @@ async def test_a_token_review_needs_a_role():
             {"audiences": "me"},
             400,
             'TokenRequest in version "v1" cannot be handled as a TokenRequest: json: cannot '
-            "unmarshal string into Go struct field TokenRequestSpec.spec.audiences of type []string",
+            "unmarshal string into Go struct field TokenRequestSpec.spec.audiences of type "
+            "[]string",
             id="audiences that are none",
         ),
     ],

@@ -225,6 +225,27 @@ def test_a_claim_takes_the_newest_default_class():
     assert created("persistentvolumeclaims", chosen, world)["spec"]["storageClassName"] == ""
 
 
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        pytest.param({}, "default", id="no class"),
+        pytest.param({"spec": {"ingressClassName": "own"}}, "own", id="a class of its own"),
+        pytest.param(
+            {"metadata": {"name": "x", "annotations": {"kubernetes.io/ingress.class": "own"}}},
+            None,
+            id="the annotation that was before the field",
+        ),
+    ],
+)
+def test_an_ingress_takes_the_default_class(sent, expected):
+    annotations = {"ingressclass.kubernetes.io/is-default-class": "true"}
+    found = {"metadata": {"name": "default", "annotations": annotations}}
+    other = {"metadata": {"name": "another"}}
+    world = World(("ingressclasses", found), ("ingressclasses", other))
+    made = created("ingresses", named("ingresses") | sent, world)
+    assert made["spec"].get("ingressClassName") == expected
+
+
 def test_only_one_priority_class_is_the_default():
     world = World(("priorityclasses", named("priorityclasses", "first", globalDefault=True)))
     with pytest.raises(StatusError) as caught:

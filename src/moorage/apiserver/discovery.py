@@ -14,11 +14,15 @@ from typing import Any
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.built_in import subresource_body, version_rank
+from moorage.apiserver.built_in import fact_of, subresource_body, version_rank
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.negotiate import AGGREGATED, JSON, accepts_aggregated
 from moorage.apiserver.openapi import GIT_VERSION, encoded_v3, openapi_v2, openapi_v3_index
 from moorage.apiserver.views import Catalog
+
+# `kubelet.proxies` answers these calls outside of the kinds; a proxy passes on every verb.
+_PROXY = "proxy"
+_PROXIED = ("create", "delete", "get", "patch", "update")
 
 
 class Discovery:
@@ -201,9 +205,10 @@ def _resource_entry(resource: ResourceType, verbs: Iterable[str]) -> dict[str, A
 
 
 def _resource_entries(kind: ServedKind) -> list[dict[str, Any]]:
+    names = {*kind.subresources, *([_PROXY] if fact_of(kind.resource, _PROXY) else ())}
     return [
         _resource_entry(kind.resource, kind.verbs),
-        *(_subresource_entry(kind.resource, name) for name in sorted(kind.subresources)),
+        *(_subresource_entry(kind.resource, name) for name in sorted(names)),
     ]
 
 
@@ -216,7 +221,7 @@ def _subresource_entry(resource: ResourceType, name: str) -> dict[str, Any]:
     return entry | {
         "namespaced": resource.namespaced,
         "kind": body.kind,
-        "verbs": sorted(verbs),
+        "verbs": sorted(_PROXIED if name == _PROXY else verbs),
     }
 
 

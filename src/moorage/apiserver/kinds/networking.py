@@ -10,8 +10,18 @@ import ipaddress
 
 from moorage.api import resources
 from moorage.api.names import dns_subdomain_faults
-from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid, not_supported, required
+from moorage.api.resources import ResourceType
+from moorage.apiserver.kind import (
+    Context,
+    FieldError,
+    Obj,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, UNSET, column, format_selector
+from moorage.apiserver.kinds.default_class import default_class
 from moorage.apiserver.kinds.fields import (
     PROTOCOLS,
     defaults,
@@ -29,8 +39,10 @@ from moorage.apiserver.kinds.fields import (
 from moorage.apiserver.kinds.name_rules import port_name, port_number, service_name
 from moorage.apiserver.kinds.selectors import check_label_selector
 from moorage.apiserver.kinds.served import ServedKind
-from moorage.apiserver.kinds.tree import Json, child, items, number, objects, strings, text
+from moorage.apiserver.kinds.tree import Json, attach, child, items, number, objects, strings, text
 
+_CLASS_ANNOTATION = "kubernetes.io/ingress.class"
+_DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
 # Sequences that a path may not contain, so that it means the same to every controller.
 _NOT_IN_PATHS = ("//", "/./", "/../", "%2f", "%2F")
 _NOT_AT_END = ("/..", "/.")
@@ -59,6 +71,16 @@ def _default_policy_types(obj: Json) -> None:
     spec = obj["spec"]
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+
+
+def _take_default_class(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    """Give an ingress that names no class the default one, if there is one."""
+    spec = attach(obj, "spec")
+    annotations = child(obj, "metadata", "annotations")
+    if spec.get("ingressClassName") is not None or _CLASS_ANNOTATION in annotations:
+        return
+    if name := default_class(ctx, "ingressclasses", _DEFAULT_CLASS):
+        spec["ingressClassName"] = name
 
 
 def _some_backend(spec: Json, where: str) -> list[FieldError]:
@@ -271,6 +293,7 @@ INGRESS = ServedKind(
         AGE,
     ),
     defaults=defaults(unset={"status.loadBalancer": {}}),
+    on_create=_take_default_class,
     counts_generations=True,
     rules=rules(("spec", _ingress)),
 )

@@ -10,6 +10,7 @@ from moorage.api import resources
 from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Context, FieldError, Obj, forbidden, not_supported, required
 from moorage.apiserver.kinds.cells import AGE, NAME, UNSET, column, wide
+from moorage.apiserver.kinds.default_class import default_class
 from moorage.apiserver.kinds.fields import (
     defaults,
     each_one_of,
@@ -161,16 +162,8 @@ def _prepare_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
     annotations = child(obj, "metadata", "annotations")
     if spec.get("storageClassName") is not None or _CLASS_ANNOTATION in annotations:
         return
-    found = [
-        each
-        for each in ctx.objects("storageclasses")
-        if child(each, "metadata", "annotations").get(DEFAULT_CLASS) == "true"
-    ]
-    # The newest class is used; of equally old classes, the smallest name.
-    found.sort(key=lambda each: text(each, "metadata", "name"))
-    newest = max(found, key=lambda each: text(each, "metadata", "creationTimestamp"), default=None)
-    if newest is not None:
-        spec["storageClassName"] = text(newest, "metadata", "name")
+    if name := default_class(ctx, "storageclasses", DEFAULT_CLASS):
+        spec["storageClassName"] = name
 
 
 def _class_of(obj: Obj) -> str:
