@@ -326,8 +326,8 @@ PODS = {"verb": "get", "resource": "pods"}
             f"{REVIEWS}/subjectaccessreviews",
             {"user": {}, "resourceAttributes": PODS},
             400,
-            "json: cannot unmarshal object into Go struct field SubjectAccessReviewSpec.spec.user of "
-            "type string",
+            "json: cannot unmarshal object into Go struct field "
+            "SubjectAccessReviewSpec.spec.user of type string",
             id="a user that is an object",
         ),
         pytest.param(
