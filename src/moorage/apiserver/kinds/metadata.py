@@ -39,7 +39,8 @@ def check_metadata(
     if any(metadata.get(key) != before.get(key) for key in _FREE):
         errors += _check_free(metadata)
     if old is not None:
-        errors += _check_new_finalizers(metadata, before)
+        if "deletionTimestamp" in before:
+            errors += _check_new_finalizers(metadata, before)
         for key in ("name", "namespace", "uid", "creationTimestamp"):
             if metadata.get(key, before.get(key)) != before.get(key):
                 errors.append(immutable(f"metadata.{key}", metadata[key]))
@@ -64,8 +65,6 @@ def _check_free(metadata: Obj) -> list[FieldError]:
 
 def _check_new_finalizers(metadata: Obj, before: Obj) -> list[FieldError]:
     """Refuse finalizers that an object gets while it is being deleted."""
-    if "deletionTimestamp" not in before:
-        return []
     kept = before.get("finalizers") or []
     more = sorted({each for each in metadata.get("finalizers") or [] if each not in kept})
     if not more:
