@@ -132,6 +132,10 @@ async def test_an_expression_does_not_fit_the_types_of_a_built_in_kind(expressio
         pytest.param("object.spec.extras.x == 1", "", id="fields of any name"),
         pytest.param("object.spec.port == 80 || object.spec.port == 'a'", "", id="int-or-string"),
         pytest.param("object.spec.limits['a'] > 1.5", "", id="a map"),
+        pytest.param("object.spec.limits['a'] > 1", "", id="numbers of two types compared"),
+        pytest.param(
+            "object.spec.limits['a'] == 1", "'_==_' applied to '(double, int)'", id="and equal"
+        ),
         pytest.param("object.spec.wheel > 3", "undefined field 'wheel'", id="no such field"),
         pytest.param("object.metadata.nam == ''", "undefined field 'nam'", id="of the metadata"),
         pytest.param("'a' + object.spec.wheels", "overload", id="a number as a text"),

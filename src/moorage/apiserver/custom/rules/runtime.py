@@ -38,10 +38,13 @@ _STATUS: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _UNKNOWN: Final = re.compile(
     r"(?:undeclared reference to|found no matching overload for) '([A-Za-z_0-9.]+)'"
 )
-# Words of this runtime that cel-go has not: of a message's name, and of what follows from an error.
-_MORE_WORDS: Final = re.compile(
-    r" not found in struct '\w+'|\nERROR: \S+ expression of type '\*error\*'(?:(?!\nERROR:).)*",
-    re.S,
+_IN_STRUCT: Final = re.compile(r" not found in struct '\w+'")
+_ERROR: Final = re.compile(r"\n(?=ERROR: )")
+# Errors that cel-go does not report: what follows from an error, and numbers of two types, which
+# Kubernetes lets be compared.
+_NO_ERROR: Final = re.compile(
+    r"expression of type '\*error\*'"
+    r"|overload for '_[<>]=?_' applied to '\((?:double|int|uint), (?:double|int|uint)\)'"
 )
 _TOO_DEEP: Final = re.compile(r"Exceeded max recursion depth|Expression recursion limit exceeded")
 
@@ -120,8 +123,10 @@ def type_fault(environment: cel.Env, text: str) -> str:
     try:
         environment.compile(text)
     except RuntimeError as error:
-        message = _plain(str(error))
-        return "" if _refusal(text, message).missing else _MORE_WORDS.sub("", message)
+        message = _IN_STRUCT.sub("", _plain(str(error)))
+        if not _refusal(text, message).missing:
+            told = [each for each in _ERROR.split(message) if not _NO_ERROR.search(each)]
+            return "\n".join(told)
     return ""
 
 
