@@ -25,6 +25,8 @@ _SHORT_NAMES: Mapping[str, tuple[str, ...]] = {
     "ipaddresses": ("ip",),
     "volumeattributesclasses": ("vac",),
 }
+# A proxy passes on every verb.
+_PROXIED = ("create", "delete", "get", "patch", "update")
 # HTTP actions of the facts -> verbs of discovery.
 _VERBS: Mapping[str, tuple[str, ...]] = {
     "get": ("get",),
@@ -91,6 +93,8 @@ def fact_of(resource: ResourceType, subresource: str = "") -> ResourceFact | Non
 
 def verbs_of(fact: ResourceFact) -> tuple[str, ...]:
     """Return the verbs of discovery, sorted."""
+    if fact.subresource == "proxy":
+        return _PROXIED
     return tuple(sorted({verb for action in fact.verbs for verb in _VERBS[action]}))
 
 

@@ -20,9 +20,8 @@ from moorage.apiserver.negotiate import AGGREGATED, JSON, accepts_aggregated
 from moorage.apiserver.openapi import GIT_VERSION, encoded_v3, openapi_v2, openapi_v3_index
 from moorage.apiserver.views import Catalog
 
-# `kubelet.proxies` answers these calls outside of the kinds; a proxy passes on every verb.
+# `kubelet.proxies` answers these calls, outside of the kinds.
 _PROXY = "proxy"
-_PROXIED = ("create", "delete", "get", "patch", "update")
 
 
 class Discovery:
@@ -221,7 +220,7 @@ def _subresource_entry(resource: ResourceType, name: str) -> dict[str, Any]:
     return entry | {
         "namespaced": resource.namespaced,
         "kind": body.kind,
-        "verbs": sorted(_PROXIED if name == _PROXY else verbs),
+        "verbs": sorted(verbs),
     }
 
 
