@@ -90,6 +90,19 @@ def test_the_quick_check_accepts_only_valid_base64(data, expected):
         assert builtin_shape(resources.SECRETS).type_errors({"data": {"a": data}}) == []
 
 
+@pytest.mark.parametrize(
+    ("parameters", "expected"),
+    [
+        pytest.param({"a": None}, True, id="a null inside"),
+        pytest.param([1.5, "x", True], True, id="no object"),
+        pytest.param(None, False, id="null, which is dropped"),
+    ],
+)
+def test_the_quick_check_accepts_free_json_that_is_not_null(parameters, expected):
+    config = {"opaque": {"driver": "d.example.com", "parameters": parameters}}
+    assert fits(resources.DEVICE_CLASSES, {"spec": {"config": [config]}}) is expected
+
+
 ODD: st.SearchStrategy[object] = st.sampled_from(
     [None, True, 0, -1, 2**40, 1.5, "", "x", "1Gi", TIME, "2026-13-01T00:00:00Z", [], [None], {}]
 )

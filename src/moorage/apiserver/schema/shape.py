@@ -42,7 +42,7 @@ _SCALARS: Mapping[str, Any] = {
     "Quantity": _Int64 | Annotated[str, msgspec.Meta(pattern=_QUANTITY)],
     "IntOrString": _Int32 | str,
     "bytes": Annotated[str, msgspec.Meta(pattern=_BASE64)],
-    **dict.fromkeys(sorted(OPEN), Any),
+    **dict.fromkeys(sorted(OPEN), bool | int | float | str | list | dict),
 }
 # No value is of this type: a definition that contains itself needs the close look.
 _NOTHING = Annotated[str, msgspec.Meta(min_length=1, max_length=0)]
