@@ -41,6 +41,9 @@ PIECE_BYTES: Final = 512 * 1024
 # Prefixes of headers that identify the caller: two different values must stay different.
 _IDENTITIES: Final = ("authorization", "impersonate-")
 _AT_ONCE: Final = ("POST", "PUT", "PATCH")
+# Plain numbers: a member of an enumeration is looked up by a function each time.
+_OK: Final = int(HTTPStatus.OK)
+_WITHOUT_BODY: Final = (int(HTTPStatus.NO_CONTENT), int(HTTPStatus.NOT_MODIFIED))
 # Paths that are the same before and after decoding and normalizing.
 _PLAIN_PATH: Final = re.compile(r"(?:/[A-Za-z0-9_~:-][A-Za-z0-9_~:.-]*)+", re.ASCII)
 
@@ -288,8 +291,8 @@ def is_usual(reply: Reply) -> bool:
         not reply.headers
         and isinstance(reply.body, bytes)
         and len(reply.body) <= PIECE_BYTES
-        and reply.status >= HTTPStatus.OK
-        and reply.status not in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+        and reply.status >= _OK
+        and reply.status not in _WITHOUT_BODY
     )
 
 
