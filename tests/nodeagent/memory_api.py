@@ -73,9 +73,10 @@ class MemoryApi:
         if key not in self.objects:
             return _failure(404, "NotFound")
         if call.method == "PATCH":
-            uid = body.get("metadata", {}).pop("uid", None)
-            if uid not in {None, self.objects[key]["metadata"]["uid"]}:
-                return _failure(409, "Conflict")
+            for condition in ("uid", "resourceVersion"):
+                asked = body.get("metadata", {}).pop(condition, None)
+                if asked not in {None, self.objects[key]["metadata"][condition]}:
+                    return _failure(409, "Conflict")
             return _answer(200, self._merge_into(key, body))
         if call.method == "DELETE":
             uid = body.get("preconditions", {}).get("uid")

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from moorage.api.codec import from_dict, to_dict
+from moorage.api.meta import ObjectReference, PartialObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import LEASES, NAMESPACES, NODES, PODS
@@ -294,20 +295,39 @@ class NodeAgents:
         self._wake.set()
 
     async def _patch_pod(self, effect: PatchPod) -> None:
-        if self._life.outdates(effect):
-            return
-        # The uid is a precondition: a new pod of the same name must not get the old one's status.
-        body = {"metadata": {"uid": effect.pod.uid}, "status": effect.status}
+        """Report the status of a pod; a version that was not seen is read before.
+
+        Another client may have given the pod a terminal phase, which no report may replace.
+
+        Notes
+        -----
+        Kubernetes v1.36 pkg/kubelet/status/status_manager.go, syncPod: a kubelet reads the pod
+        before each write. Here the version is a precondition, so most reports are one call.
+        """
+        pod = effect.pod
         try:
-            await self._client.patch(
-                PODS,
-                effect.pod.name,
-                patch_body(body),
-                namespace=effect.pod.namespace,
-                subresource="status",
+            while (patch := self._life.patch_of(effect)) is not None:
+                if await self._write_status(pod, patch):
+                    return
+                found = await self._client.get(PODS, pod.name, namespace=pod.namespace)
+                newest = from_dict(Pod, found)
+                if newest.uid != pod.uid:
+                    return
+                self._carry_out(self._life.on_read(newest, now_ns=self._clock.now_ns()))
+        except NotFoundError:
+            _log.info("pod %s/%s is gone", pod.namespace, pod.name)
+
+    async def _write_status(self, pod: ObjectReference, patch: Mapping[str, object]) -> bool:
+        """Whether a patch of a pod's status was written: the pod has its version."""
+        try:
+            written = await self._client.patch(
+                PODS, pod.name, patch_body(patch), namespace=pod.namespace, subresource="status"
             )
-        except (NotFoundError, ConflictError):
-            _log.info("pod %s/%s is gone", effect.pod.namespace, effect.pod.name)
+        except ConflictError:
+            return False
+        version = from_dict(PartialObject, written).metadata.resource_version
+        self._life.on_written(pod.uid, version)
+        return True
 
     async def _remove_pod(self, effect: RemovePod) -> None:
         try:

@@ -73,14 +73,14 @@ class _Stage(Enum):
 
 
 class _Record:
-    __slots__ = ("containers", "ended_by_other", "facts", "pod", "stage", "times")
+    __slots__ = ("containers", "facts", "pod", "stage", "times", "version")
 
     def __init__(self, pod: Pod, facts: PodFacts, stage: _Stage) -> None:
         self.pod = pod
         self.facts = facts
         self.stage = stage
-        # Another client wrote a terminal phase while the pod lived here.
-        self.ended_by_other = False
+        # The version that the agents have seen or written last.
+        self.version = pod.metadata.resource_version
         self.containers = PodContainers(pod)
         self.times: ConditionTimes = kubelet_status.times_of(pod)
 
@@ -136,6 +136,7 @@ class PodLife:
         if record is None:
             return self._first_look(pod, now_ns)
         before, record.pod = record.pod.metadata, pod
+        record.version = pod.metadata.resource_version
         newer = pod.metadata.generation > before.generation
         if newer:
             self._loads[pod.spec.node_name].count_again(pod)
@@ -153,11 +154,39 @@ class PodLife:
             effects.append(_report(record, now_ns))
         return effects
 
-    def outdates(self, report: PatchPod) -> bool:
-        """Whether a report of a living pod is outdated: another client wrote a terminal phase."""
+    def patch_of(self, report: PatchPod) -> dict[str, object] | None:
+        """Return the patch of a report: it is for the pod's known version, and no other.
+
+        A terminal phase stays, whoever gave it. None if the report is outdated: the pod is gone,
+        or it has ended and the report tells of a living pod.
+        """
         record = self._records.get(report.pod.uid)
-        ended = record is not None and record.ended_by_other
-        return ended and report.status.get("phase") not in _TERMINAL
+        if record is None:
+            return None
+        status, known = report.status, record.pod.status.phase
+        if known in _TERMINAL:
+            if status["phase"] not in _TERMINAL:
+                return None
+            status = status | {"phase": known}
+        # The uid: a new pod of the same name must not get the old one's status.
+        metadata = {"uid": report.pod.uid, "resourceVersion": record.version}
+        return {"metadata": metadata, "status": status}
+
+    def on_written(self, uid: str, version: str) -> None:
+        """Take in the version that a pod has since a report."""
+        record = self._records.get(uid)
+        if record is not None:
+            record.version = version
+
+    def on_read(self, pod: Pod, *, now_ns: int) -> list[PodEffect]:
+        """Take in a pod that was read because a report was for an older version.
+
+        Of its changes only a terminal phase counts now: the watch will tell them all in order.
+        """
+        if pod.status.phase in _TERMINAL and pod.uid in self._records:
+            return self.on_pod(pod, now_ns=now_ns)
+        self.on_written(pod.uid, pod.metadata.resource_version)
+        return []
 
     def on_gone(self, pod: Pod) -> None:
         """Take in that a pod has been removed."""
@@ -314,9 +343,7 @@ class PodLife:
         ]
 
     def _end_with_others(self, record: _Record, now_ns: int) -> PatchPod:
-        """End a pod to which another client gave a terminal phase, and report that phase.
-
-        A report of the living pod may be on its way, and would bring the pod back to life.
+        """End a pod to which another client gave a terminal phase, and report its containers.
 
         Notes
         -----
@@ -325,7 +352,6 @@ class PodLife:
         """
         phase: Phase = "Succeeded" if record.pod.status.phase == "Succeeded" else "Failed"
         record.containers.stop(record.pod, now_ns)
-        record.ended_by_other = True
         self._end(record)
         return _report(record, now_ns, phase=phase)
 
