@@ -99,7 +99,7 @@ def test_a_walk_tells_its_steps_and_keeps_what_breaks(
     assert (kept["acts"][0]["act"], kept["acts"][0]["steps"]) == ("kill", 7)
 
 
-def test_a_script_is_kept_at_once_and_then_made_shorter(
+def test_a_script_is_kept_while_the_hunt_goes_on_and_then_made_shorter(
     bare: Type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acts: list[AnyAct] = [
@@ -116,10 +116,17 @@ def test_a_script_is_kept_at_once_and_then_made_shorter(
         return msgspec.structs.replace(outcome, breaches=(breach,) if needed else ())
 
     found = Found(script=whole, outcome=outcome, new=1)
-    monkeypatch.setattr(hunting, "hunt", lambda *args, **more: iter([found]))
+    written: list[bool] = []
+
+    def one(*_: object, **__: object) -> Iterator[Found]:
+        yield found
+        written.append(Path("found/room-3.json").exists())
+
+    monkeypatch.setattr(hunting, "hunt", one)
     monkeypatch.setattr(hunting, "play", played)
     result = bare("sim", "hunt", "--runs", "1", "--keep", "found")
     assert result.exit_code == 1
+    assert written == [True]
     assert set(kept) == {8}
     short = json.loads(Path("found/room-3.json").read_text())["acts"]
     assert [act["object"]["metadata"]["name"] for act in short] == ["p5"]

@@ -183,7 +183,7 @@ def replay(*, file: Path, pod: str, output: Form) -> None:
 @_steps_option
 @_nodes_option
 @_faults_option
-@_keep_option(", and then make it shorter")
+@_keep_option(", and make one for each invariant shorter")
 @click.option("--first", is_flag=True, help="End at the first script that breaks something.")
 @output_option()
 def hunt(  # noqa: PLR0913 - one keyword for each option
@@ -212,12 +212,15 @@ def hunt(  # noqa: PLR0913 - one keyword for each option
     )
     for found in hunting.run(jobs=jobs, seconds=seconds, runs=runs):
         _tell(found)
+        if keep is not None:
+            for breach in found.outcome.breaches:
+                _write(found.script, _path(keep, breach.invariant, found.script))
         if first and found.outcome.breaches:
             break
     report = hunting.report()
     if keep is not None:
         for broken in report.broken:
-            _keep(hunting, broken, keep)
+            _shorten(hunting, broken, keep)
     show(output, report, text=report.text)
     if report.broken:
         sys.exit(1)
@@ -292,11 +295,14 @@ def _folder(path: Path) -> Path:
     return path
 
 
-def _keep(hunting: Hunt, broken: Broken, folder: Path) -> None:
-    """Write the script at once, and again when it has been made shorter."""
+def _path(folder: Path, invariant: str, script: Script) -> Path:
+    return _folder(folder) / f"{invariant}-{script.seed}.json"
+
+
+def _shorten(hunting: Hunt, broken: Broken, folder: Path) -> None:
+    """Make a script shorter that was written, and write it again."""
     script = hunting.script(broken)
-    path = _folder(folder) / f"{broken.invariant}-{script.seed}.json"
-    _write(script, path)
+    path = _path(folder, broken.invariant, script)
     show_note(f"{path}: {len(script.acts)} acts break {broken.invariant}; made shorter now")
 
     def tell(tries: int, left: int) -> None:
