@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.sim import acts
@@ -25,6 +26,17 @@ def test_every_invariant_holds_where_a_way_fails_late(want: Want, seed: int) -> 
     outcome = play(one_want(want, seed=seed, setup=setup, rest_seconds=60.0))
     assert [each.text for each in outcome.breaches] == []
     assert outcome.bound > 0 or want.__name__ in _BINDS_NOBODY
+
+
+def test_a_rest_ends_an_errand_that_would_outlast_it() -> None:
+    """A variation of a script may leave out that the pod is deleted."""
+    [want] = [want for want in ERRANDS if want.__name__ == "_holder_leaves_errand"]
+    whole = one_want(want, seed=1, setup="errand", rest_seconds=60.0)
+    kept = [act for act in whole.acts if not isinstance(act, acts.Delete)]
+    outcome = play(msgspec.structs.replace(whole, acts=kept))
+    assert len(kept) < len(whole.acts)
+    assert [each.text for each in outcome.breaches] == []
+    assert outcome.bound == 1
 
 
 def test_a_look_finds_a_pod_that_waits_though_it_could_be_placed(

@@ -17,7 +17,8 @@ from moorage.sim import acts
 from moorage.sim.acts import AnyAct, Script
 from moorage.sim.administrator import Autoscaler, drain
 from moorage.sim.cluster import OnStep, SimCluster
-from moorage.sim.history import Obj, Write, group_of, name_of, nominated_of, rejects
+from moorage.sim.errand import SLOW
+from moorage.sim.history import Obj, Write, group_of, name_of, node_of, nominated_of, rejects
 from moorage.sim.invariants.at_rest import broken_at_rest
 from moorage.sim.invariants.at_writes import broken_by, broken_by_server
 from moorage.sim.invariants.inside import INSIDE
@@ -171,6 +172,7 @@ class _Course:
         await self._wait_until(max(longest, self._striker.end()) + 1)
         cluster.cut()
         await self._soothe()
+        await self._end_slow_errands()
         self._cluster.trace.note("simulation", "rests")
         await aio.sleep(self._script.rest_seconds)
 
@@ -202,6 +204,14 @@ class _Course:
         await call(cluster.user, acts.Create(at=self._seconds, object=news))
         await aio.sleep(1.0)
         await call(cluster.user, acts.Delete(at=self._seconds, kind="Pod", name="news"))
+
+    async def _end_slow_errands(self) -> None:
+        """Delete the pods whose errand would outlast the rest; in most scripts a user does so."""
+        for pod in list(self._cluster.history.pods.values()):
+            meta = pod["metadata"]
+            if SLOW in meta.get("labels", {}) and not node_of(pod) and not is_leaving(pod):
+                gone = acts.Delete(at=self._seconds, kind="Pod", name=meta["name"])
+                await call(self._cluster.user, gone)
 
     def _look_between(self) -> None:
         """Look for lost wake-ups, unless something is still to happen by itself."""
