@@ -446,6 +446,12 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="the room is there, and perhaps nothing else happens",
     ),
     Deviation(
+        subject="A volume or a device that a failed binding gives back",
+        upstream="pods that wait for it wait for another event, or five minutes",
+        here="the failed binding queues them",
+        why="it was held in the scheduler's memory alone, so perhaps nothing else happens",
+    ),
+    Deviation(
         subject="Members of a pod group that share a claim nobody has allocated yet",
         upstream="the second one to be bound fails: the claim is allocated elsewhere by then",
         here="it is bound: the claim has the devices that were decided on for both",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from docs.state_tables import table
-from moorage.api.changes import Action, ClusterEvent, Resource, matches
+from moorage.api.changes import RESERVATION_DELETE, Action, ClusterEvent, Resource, matches
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
@@ -108,6 +108,7 @@ def _all() -> Iterator[tuple[str, ClusterEvent]]:
         if kind.event is not None:
             for action in (*_ADDED_DELETED, Action.UPDATE):
                 yield kind.resource.kind, ClusterEvent(kind.event, action)
+    yield "what a failed binding held in memory", RESERVATION_DELETE
 
 
 def _asked(event: ClusterEvent, registered: Mapping[str, Sequence[ClusterEvent]]) -> list[str]:

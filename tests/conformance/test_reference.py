@@ -156,7 +156,11 @@ def test_event_registrations_are_the_references(name, plugins, plugins_gates_on)
 OWN_EVENTS = {"TopologyPlacementGenerator"}
 """Plugins that register events in moorage alone (docs, deviations)."""
 
-OWN_ACTIONS = {("DynamicResources", "resource.k8s.io/ResourceClaim"): ["Delete"]}
+OWN_ACTIONS = {
+    ("DynamicResources", "resource.k8s.io/ResourceClaim"): ["Delete"],
+    ("DynamicResources", "Reservation"): ["Delete"],
+    ("VolumeBinding", "Reservation"): ["Delete"],
+}
 """Actions that a plugin registers in moorage alone, in a registration of their own."""
 
 

@@ -31,6 +31,7 @@ PENDING = Status(Code.PENDING, ("not yet",))
 DONE = "queue.done uid-p"
 BACK = "queue.add_unschedulable_if_not_present p"
 FREED = "move AssignedPodDelete p -"
+GIVEN_BACK = "move ReservationDelete p - only other"
 UNDONE = ["B.unreserve", "A.unreserve", "cache.forget_pod p"]
 
 
@@ -251,7 +252,16 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "bind"]
         ),
         pytest.param(
             {"pre_bind": SUCCESS, "pre_flight": error("broken")},
-            ["A.reserve", "B.reserve", "pre_flight", *UNDONE, FREED, *ERROR, "slot free"],
+            [
+                "A.reserve",
+                "B.reserve",
+                "pre_flight",
+                *UNDONE,
+                FREED,
+                *ERROR,
+                GIVEN_BACK,
+                "slot free",
+            ],
             "backoff",
             ("SchedulerError", 'running PreBindPreFlight "Pre": broken', ""),
             id="the PreBind pre-flight fails",
@@ -260,7 +270,7 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "bind"]
             {"pre_bind": error("broken")},
             [
                 *["A.reserve", "B.reserve", "pre_flight", "patch - nominated='n1'", DONE],
-                *["slot free", "pre_bind", *UNDONE, FREED, *ERROR, "slot free"],
+                *["slot free", "pre_bind", *UNDONE, FREED, *ERROR, GIVEN_BACK, "slot free"],
             ],
             "backoff",
             ("SchedulerError", 'running PreBind plugin "Pre": broken', ""),
@@ -276,6 +286,7 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "bind"]
                     *UNDONE,
                     *UNSCHEDULABLE,
                     f"{FREED} only other",
+                    GIVEN_BACK,
                     "slot free",
                 ],
             ],
@@ -285,35 +296,35 @@ MEANWHILE = ["A.reserve", "B.reserve", DONE, "bind"]
         ),
         pytest.param(
             {"bind": error("refused")},
-            [*MEANWHILE, *UNDONE, FREED, *ERROR, "slot free"],
+            [*MEANWHILE, *UNDONE, FREED, *ERROR, GIVEN_BACK, "slot free"],
             "backoff",
             ("SchedulerError", 'running Bind plugin "Binder": refused', ""),
             id="Bind fails",
         ),
         pytest.param(
             {"bind": NO},
-            [*MEANWHILE, *UNDONE, *UNSCHEDULABLE, f"{FREED} only other", "slot free"],
+            [*MEANWHILE, *UNDONE, *UNSCHEDULABLE, f"{FREED} only other", GIVEN_BACK, "slot free"],
             "backoff",
             ("Unschedulable", "no room", ""),
             id="Bind rejects",
         ),
         pytest.param(
             {"bind": SKIP},
-            [*MEANWHILE, *UNDONE, FREED, *ERROR, "slot free"],
+            [*MEANWHILE, *UNDONE, FREED, *ERROR, GIVEN_BACK, "slot free"],
             "backoff",
             ("SchedulerError", "", ""),
             id="every Bind plugin skips",
         ),
         pytest.param(
             {"bind": TransportError("no answer")},
-            [*MEANWHILE, *UNDONE, FREED, *ERROR, "slot free"],
+            [*MEANWHILE, *UNDONE, FREED, *ERROR, GIVEN_BACK, "slot free"],
             "backoff",
             ("SchedulerError", 'running Bind plugin "Binder": no answer', ""),
             id="the answer to Bind is lost",
         ),
         pytest.param(
             {"bind": asyncio.CancelledError()},
-            [*MEANWHILE, *UNDONE, FREED, *ERROR, "slot free"],
+            [*MEANWHILE, *UNDONE, FREED, *ERROR, GIVEN_BACK, "slot free"],
             "backoff",
             ("SchedulerError", "binding was cancelled by a plugin", ""),
             id="a task that a plugin awaits is cancelled",
@@ -336,16 +347,16 @@ async def test_a_failed_step_undoes_reports_and_requeues(
 )
 async def test_a_failed_binding_wakes_pods_for_the_node_that_has_room_again(reply: Status) -> None:
     world = Binding(bind=reply)
-    told: list[tuple[str, str]] = []
+    told: list[tuple[str, str, str]] = []
     real = world.queue.move_all
 
     def move_all(event: ClusterEvent, old: Any, new: Any, **precheck: Any) -> None:
-        told.append((old.name, old.spec.node_name))
+        told.append((event.label, old.name, old.spec.node_name))
         real(event, old, new, **precheck)
 
     setattr(world.queue, "move_all", move_all)  # noqa: B010 - mypy forbids the plain form
     await world.bind()
-    assert told == [("p", "n1")]
+    assert told == [("AssignedPodDelete", "p", "n1"), ("ReservationDelete", "p", "")]
 
 
 async def test_a_pod_the_cache_holds_already_is_retried_and_keeps_its_place() -> None:
@@ -373,7 +384,7 @@ async def test_a_pod_the_cache_holds_already_is_retried_and_keeps_its_place() ->
             error("no answer"),
             [
                 *["B.unreserve", "A.unreserve", "cache.forget_pod p", DONE],
-                *["event FailedScheduling", "slot free"],
+                *["event FailedScheduling", GIVEN_BACK, "slot free"],
             ],
             id="the watch confirms, then the server answers an error: the pod stays bound",
         ),

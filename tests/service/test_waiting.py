@@ -21,7 +21,7 @@ from moorage.service.waiting import PreBinding, WaitingPods
 from moorage.state.lifecycle import PodState
 from moorage.testing.virtual_loop import run_virtual
 from tests.service.build import pod
-from tests.service.test_binding_cycle import BACK, DONE, UNDONE, UNSCHEDULABLE, Binding
+from tests.service.test_binding_cycle import BACK, DONE, GIVEN_BACK, UNDONE, UNSCHEDULABLE, Binding
 
 P = pod("p")
 UID = "uid-p"
@@ -288,21 +288,21 @@ LATE = "rejected due to timeout after waiting 30s at plugin Gate"
     [
         pytest.param(
             lambda w: None,
-            [*UNDONE, *UNSCHEDULABLE, f"{FREED} only other"],
+            [*UNDONE, *UNSCHEDULABLE, f"{FREED} only other", GIVEN_BACK],
             "unschedulable",
             ("Unschedulable", f"0/1 nodes are available: 1 {LATE}.", ""),
             id="timeout",
         ),
         pytest.param(
             lambda w: w.waiting.reject(UID, "Gate", "no quorum"),
-            [*UNDONE, *UNSCHEDULABLE, f"{FREED} only other"],
+            [*UNDONE, *UNSCHEDULABLE, f"{FREED} only other", GIVEN_BACK],
             "unschedulable",
             ("Unschedulable", "0/1 nodes are available: 1 no quorum.", ""),
             id="rejected",
         ),
         pytest.param(
             lambda w: w.waiting.preempt(UID, "DefaultPreemption", "preempted"),
-            [*UNDONE, FREED, *ERROR],
+            [*UNDONE, FREED, *ERROR, GIVEN_BACK],
             "backoff",
             ("SchedulerError", "waiting on permit for pod: preempted", ""),
             id="preempted",
@@ -321,7 +321,7 @@ def test_a_pod_that_is_turned_away_goes_back(
 def test_a_pod_deleted_while_it_waits_is_undone_and_forgotten() -> None:
     world = Waiting()
     log = world.log_after(world.delete)
-    assert log == [FREED, *UNDONE, DONE, f"{FREED} only other"]
+    assert log == [FREED, *UNDONE, DONE, f"{FREED} only other", GIVEN_BACK]
     assert (world.place("p"), world.cache.counts().pods) == ("", 0)
     assert world.cache.lifecycle.state(UID) is PodState.GONE
 
@@ -330,7 +330,7 @@ def test_a_pod_that_begins_to_stop_while_it_waits_goes_back() -> None:
     world = Waiting()
     stopping = pod(version="2", deleted=True)
     log = world.log_after(lambda: world.pods.on_update(world.queued.pod, stopping))
-    assert log == [FREED, *UNDONE, *UNSCHEDULABLE, f"{FREED} only other"]
+    assert log == [FREED, *UNDONE, *UNSCHEDULABLE, f"{FREED} only other", GIVEN_BACK]
     assert world.told[1] == "0/1 nodes are available: 1 removed."
     assert world.place("p") == "backoff"  # nobody's event could wake it
 
@@ -338,7 +338,7 @@ def test_a_pod_that_begins_to_stop_while_it_waits_goes_back() -> None:
 def test_a_pod_bound_by_another_program_while_it_waited_stays_bound() -> None:
     world = Waiting()
     log = world.log_after(lambda: world.confirm("n2"))
-    assert log == ["move AssignedPodAdd - p", *UNDONE, DONE, "event FailedScheduling"]
+    assert log == ["move AssignedPodAdd - p", *UNDONE, DONE, "event FailedScheduling", GIVEN_BACK]
     assert world.cache.get_pod(UID).spec.node_name == "n2"
     assert world.place("p") == ""
 

@@ -24,4 +24,4 @@ def test_every_invariant_holds_in_a_script_that_once_broke_one(path: Path) -> No
     assert path.stem.startswith(f"{script.seed}-")
     outcome = play(script)
     assert [(each.invariant, each.text) for each in outcome.breaches] == []
-    assert outcome.struck
+    assert outcome.struck or outcome.bound

@@ -100,6 +100,28 @@ def test_seeds_one_after_another_have_all_things() -> None:
     assert sum(looks) == len(ONE_BY_ONE)
 
 
+@pytest.mark.parametrize("goes", [False, True], ids=["refused", "deleted"])
+@pytest.mark.parametrize("held", ["volume", "device"])
+def test_what_an_attempt_gives_back_goes_to_a_pod_that_waits(held: str, goes: bool) -> None:
+    [want] = [want for _, want in ONE_BY_ONE if want.__name__ == f"_{held}_held_in_vain"]
+
+    def parted(plot: Plot, tag: str) -> Maker:
+        gift = want(plot, tag)
+
+        def given(later: Plot) -> None:
+            holds_at = later.now + 1.0
+            gift(later)
+            if goes:
+                later.made.append(acts.Delete(at=holds_at, kind="Pod", name=f"{tag}-h"))
+
+        return given
+
+    outcome = played("errand", parted, given=True)
+    bound = [line.split("/")[-2] for line in outcome.lines if "/binding -> 201" in line]
+    assert bound == ["k0-p"]
+    assert outcome.breaches == ()
+
+
 @pytest.mark.parametrize(("given", "placed"), [(False, "k0-top"), (True, "k0-p")])
 def test_a_pod_takes_the_room_of_a_preemptor_that_goes(given: bool, placed: str) -> None:
     [want] = [want for _, want in ONE_BY_ONE if want.__name__ == "_nominated_goes"]

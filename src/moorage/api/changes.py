@@ -43,6 +43,8 @@ class Resource:
     """Incoming only: a pod that has a node. Plugins register `POD`."""
     UNSCHEDULABLE_POD: Final = "UnschedulablePod"
     """Incoming only: a pod without a node. Plugins register `POD`."""
+    RESERVATION: Final = "Reservation"
+    """What an attempt holds in the scheduler's memory alone, such as a volume; moorage's own."""
 
 
 class Action(IntFlag):
@@ -137,6 +139,8 @@ FORCE_ACTIVATE: Final = ClusterEvent(Resource.WILDCARD, Action.ALL, label="Force
 """A plugin asked for pods to be tried again at once."""
 RELOAD: Final = ClusterEvent(Resource.WILDCARD, Action.ALL, label="ConfigurationReload")
 """Another configuration is in force: its plugins may judge any pod otherwise."""
+RESERVATION_DELETE: Final = ClusterEvent(Resource.RESERVATION, Action.DELETE)
+"""A binding failed, so other pods may have what its pod held; the old object is that pod."""
 
 _POD_FORMS: Final = frozenset({Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD})
 

@@ -12,6 +12,7 @@ from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from moorage.api.changes import RESERVATION_DELETE
 from moorage.api.pod import Pod
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import CacheCorruptedError, CacheError
@@ -352,8 +353,9 @@ class BindingCycles:
     def _binding_failed(
         self, binding: Binding, status: Status, diagnosis: Diagnosis | None
     ) -> None:
-        """Undo the attempt, wake pods that the freed room may help, and requeue the pod."""
+        """Undo the attempt, wake pods that what it held may help, and requeue the pod."""
         self._facts.note_bind_failure()
+        own = binding.queued.uid
         freed = self._undo(binding.profile, binding.decision)
         if freed is not None and not status.rejected:
             self._queue.move_all(ASSIGNED_POD_DELETE, freed, None)
@@ -361,10 +363,13 @@ class BindingCycles:
         keeps = binding.decision.node_name if missed else ""
         self._fail(binding.queued, status, diagnosis, keeps=keeps)
         if freed is not None and status.rejected:
-            own = freed.uid
             self._queue.move_all(
                 ASSIGNED_POD_DELETE, freed, None, precheck=lambda other: other.uid != own
             )
+        # Also where the pod has been removed meanwhile: plugins gave back what they held just now.
+        self._queue.move_all(
+            RESERVATION_DELETE, binding.queued.pod, None, precheck=lambda other: other.uid != own
+        )
 
     def _undo(self, profile: Profile, decision: Decision) -> Pod | None:
         """Undo the changes of the attempt.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.changes import RESERVATION_DELETE, Action, ClusterEvent, Resource
 from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND
@@ -51,6 +51,7 @@ from moorage.plugins.claims.pod_claims import (
     ClaimError,
     ClaimHints,
     claim_fault,
+    devices_given_back,
     is_reserved_for,
 )
 from moorage.plugins.claims.preparing import Preparation
@@ -269,7 +270,7 @@ class DynamicResources:
         return SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register nodes, the pod's claims, free devices, device classes and slices."""
+        """Register nodes, the pod's claims, free devices, classes, slices, and failed bindings."""
         changed = Action.ADD | Action.UPDATE
         node = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
         generated = ClusterEvent(Resource.POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
@@ -282,6 +283,7 @@ class DynamicResources:
             EventRegistration(ClusterEvent(Resource.DEVICE_CLASS, changed)),
             EventRegistration(ClusterEvent(Resource.RESOURCE_SLICE, changed)),
             EventRegistration(gone, self._hints.claim_gone, self._hints.gone_claim_concerns),
+            EventRegistration(RESERVATION_DELETE, devices_given_back),
         )
 
     # The modules below are imported for the first pod with claims: most clusters have none.

@@ -12,7 +12,9 @@ from typing import Final
 from moorage.api.claims import ClaimUsers, PodResourceClaim
 from moorage.api.devices import ResourceClaim
 from moorage.api.meta import ObjectMeta
+from moorage.api.names import is_extended_resource
 from moorage.api.pod import Pod
+from moorage.api.requests import pod_requests
 from moorage.base.errors import MoorageError
 from moorage.snapshot.claim_table import ClaimTable
 
@@ -167,6 +169,15 @@ class ClaimHints:
         del old
         assert isinstance(new, Pod)
         return new.uid == waiting.uid and claim_fault(new, self._table) is None
+
+
+def devices_given_back(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Queue when the binding of a pod with devices failed, so that they go to others."""
+    del waiting, new
+    if not isinstance(old, Pod):
+        return False
+    asked = pod_requests(old, use_status=False, pod_level=False)
+    return bool(old.spec.resource_claims) or any(map(is_extended_resource, asked))
 
 
 def _is_deallocated(old: object | None, new: ResourceClaim) -> bool:

@@ -1,8 +1,9 @@
 """Hints: which changes may help a pod that VolumeBinding rejected.
 
-The hints are for StorageClasses, CSINodes, CSIDrivers and CSIStorageCapacities.
+The hints are for StorageClasses, CSINodes, CSIDrivers, CSIStorageCapacities and failed bindings.
 
-Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumebinding``, the hints.
+Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumebinding``, the hints; the
+one for failed bindings is moorage's.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from moorage.api.pod import Pod
 from moorage.api.volume import CSIDriver, CSINode, CSIStorageCapacity, StorageClass
 from moorage.plugins.volumes.finder import capacity_limit_bytes
 from moorage.plugins.volumes.translation import MIGRATED_PLUGINS
+from moorage.snapshot.volume_pods import claim_volume
 
 
 def class_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
@@ -51,3 +53,9 @@ def capacity_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
     if after is None:
         return False
     return before is None or after > before
+
+
+def given_back_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Queue when the binding of a pod with claims failed, so that its volumes go to others."""
+    del waiting, new
+    return isinstance(old, Pod) and any(map(claim_volume, old.spec.volumes))

@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from moorage.api.changes import Action, ClusterEvent, Resource
+from moorage.api.changes import RESERVATION_DELETE, Action, ClusterEvent, Resource
 from moorage.api.volume import PersistentVolumeClaim
 from moorage.base.errors import ApiError, ConfigError, TransportError
 from moorage.config.plugin_args import VolumeBindingArgs
@@ -55,6 +55,7 @@ from moorage.plugins.volumes.hints import (
     class_hint,
     csi_driver_hint,
     csi_node_hint,
+    given_back_hint,
 )
 from moorage.plugins.volumes.writes import Plan, VolumeWriter, with_claim, with_node
 from moorage.snapshot.pod_info import PodInfo
@@ -296,7 +297,7 @@ class VolumeBinding:
         return SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register classes, the pod's claims, volumes, nodes, drivers and more capacity."""
+        """Register classes, claims, volumes, nodes, drivers, more capacity, and failed bindings."""
         changed = Action.ADD | Action.UPDATE
         return (
             EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, changed), class_hint),
@@ -308,6 +309,7 @@ class VolumeBinding:
             EventRegistration(ClusterEvent(Resource.CSI_NODE, changed), csi_node_hint),
             EventRegistration(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), csi_driver_hint),
             EventRegistration(ClusterEvent(Resource.CSI_STORAGE_CAPACITY, changed), capacity_hint),
+            EventRegistration(RESERVATION_DELETE, given_back_hint),
         )
 
     def _found(self, claims: _Claims) -> Found:

@@ -226,7 +226,7 @@ def _two_for_one_device_at_once(plot: Plot, tag: str) -> Maker:
 
 
 def _device_held_in_vain(plot: Plot, tag: str) -> Maker:
-    """Let the errand of a pod with a device be refused, which leaves the device to others."""
+    """Let the errand of a pod with a device be refused: the device goes to a pod that waits."""
     node = own_node(plot, tag)
     plot.create(device_class(tag))
     plot.create(device_slice(tag, node))
@@ -235,9 +235,9 @@ def _device_held_in_vain(plot: Plot, tag: str) -> Maker:
 
     def gift(later: Plot) -> None:
         own_pod(later, tag, f"{tag}-h", labels={LABEL: tag}, **claiming(f"{tag}-a"))
-        later.now += 2.7
-        later.delete("Pod", f"{tag}-h")
         own_pod(later, tag, **claiming(f"{tag}-b"))
+        later.now += 2.4
+        later.delete("Pod", f"{tag}-h")
 
     return gift
 

@@ -188,7 +188,7 @@ def _two_for_one_volume(plot: Plot, tag: str) -> Maker:
 
 
 def _volume_held_in_vain(plot: Plot, tag: str) -> Maker:
-    """Let the errand of a pod with a claim fail, which leaves its volume to another claim."""
+    """Let the errand of a pod with a claim fail: its volume goes to a claim that waits for it."""
     _two_claims(plot, tag)
     plot.create(volume(f"{tag}-v", tag, tag))
 
@@ -196,7 +196,6 @@ def _volume_held_in_vain(plot: Plot, tag: str) -> Maker:
         fields: dict[str, Any] = {"cpu": "100m"}
         mounts = mounting(f"{tag}-ca")
         own_pod(later, tag, f"{tag}-h", labels={LABEL: tag}, volumes=mounts, **fields)
-        later.now += 3.0
         own_pod(later, tag, volumes=mounting(f"{tag}-cb"), **fields)
 
     return gift
