@@ -75,7 +75,10 @@ class KeyedWriters:
 
 
 def worth_repeating(error: MoorageError) -> bool:
-    """Whether the same write may succeed later: no answer, too many requests, or a server error."""
+    """Whether the same write may succeed later: no answer, a conflict, or a busy or failing server.
+
+    A write for which a conflict says that it is done, or for another object, does not raise it.
+    """
     if isinstance(error, ApiError):
-        return error.code == 429 or error.code >= 500
+        return error.code in {409, 429} or error.code >= 500
     return isinstance(error, TransportError)
