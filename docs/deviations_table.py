@@ -404,8 +404,8 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         subject="Coscheduling that waits at Permit, members that were turned away",
         upstream="come back when a pod or a PodGroup is added, or after five minutes; by labels, a "
         "placed member does not activate the others",
-        here="come back when anything may have given room, and a placed member activates the "
-        "others in both forms",
+        here="come back when anything may have given room, and when `podGroupBackoffSeconds` are "
+        "over; a placed member activates the others in both forms",
         why="members came back one by one, up to five minutes apart, each holding room in vain",
     ),
     Deviation(

@@ -135,6 +135,26 @@ def test_a_rejected_group_waits_for_its_backoff():
     play(scenario, cluster=nodes(3), config=config)
 
 
+def test_a_rejected_group_is_tried_at_the_end_of_its_backoff():
+    async def scenario(live: Cluster) -> None:
+        await live.create(pod_group(least=4))
+        await live.create(*(of_object(name) for name in names(4)))
+        await live.until(
+            lambda: any("failed recently" in live.message_of(name) for name in names(4)),
+            seconds=10,
+        )
+        await aio.sleep(3)
+        began = live.seconds
+        (late,) = nodes(1)
+        late["metadata"] = {"name": "late"}
+        await live.play([late])
+        await live.until(lambda: live.bound(*names(4)) == 4, seconds=60)
+        assert 15 < live.seconds - began <= 31
+
+    config = coscheduling("permit", args="{podGroupBackoffSeconds: 30}")
+    play(scenario, cluster=nodes(3), config=config)
+
+
 def test_with_three_places_six_replicas_of_a_minimum_of_three_run_three():
     async def scenario(live: Cluster) -> None:
         await live.create(*(of_labels(name, least=3) for name in names(6)))

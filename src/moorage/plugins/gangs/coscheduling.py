@@ -73,6 +73,7 @@ class Coscheduling:
         self._snapshot = handle.snapshot
         self._effects = handle.effects
         self._clock = handle.clock
+        self._client = handle.client
         self._waits = handle.group_mode == "permit"
         permitted = Until(handle.clock, args.permit_waiting_time_seconds or _WAIT_SECONDS)
         self._backing_off = Until(handle.clock, _BACKOFF_SECONDS)
@@ -220,7 +221,7 @@ class Coscheduling:
         if self._reject(members, "optimistic rejection in PostFilter"):
             self._backing_off.begin(key)
         if self._args.pod_group_backoff_seconds and len(members.pods) >= terms.minimum:
-            self._backoff.begin(key)
+            self._back_off(key)
         self._failed(key, members)
         return None, unschedulable(
             f"PodGroup {key.full_name} gets rejected due to Pod {pod.name} is unschedulable even "
@@ -245,6 +246,22 @@ class Coscheduling:
         if self._waits:
             self._backing_off.begin(key)
             self._failed(key, members)
+
+    def _back_off(self, key: GroupKey) -> None:
+        """Begin the backoff of a group, unless it is under way."""
+        if not self._backoff.holds(key):
+            self._backoff.begin(key)
+            what = f"backoff of podGroup {key.full_name}"
+            self._effects.in_background(what, lambda: self._try_after_backoff(key))
+
+    async def _try_after_backoff(self, key: GroupKey) -> None:
+        """Have the members tried when the backoff is over: room that came meanwhile woke nobody."""
+        client = self._client
+        assert client is not None, "nothing runs in the background without an API"
+        await client.sleep(self._args.pod_group_backoff_seconds)
+        while self._backoff.holds(key):  # the clock was set back
+            await client.sleep(_BACKOFF_SECONDS)
+        self._effects.activate(self._snapshot.groups.members(key).waiting_pods())
 
     def _reject(self, members: GroupMembers, text: str, *, but: str = "") -> bool:
         """Reject all waiting members; return whether any member was waiting."""
