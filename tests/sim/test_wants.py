@@ -32,6 +32,7 @@ _OTHERS = {
     "_member_refused",
     "_bound_by_other_on_errand",
     "_slow_reports",
+    "_room_for_rest_of_team",
 }
 
 

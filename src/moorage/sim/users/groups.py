@@ -274,10 +274,34 @@ def _room_for_one_of_team(plot: Plot, tag: str) -> Maker:
     return lambda later: later.patch("Node", small, more, namespace="", subresource="status")
 
 
+def _room_for_rest_of_team(plot: Plot, tag: str) -> Maker:
+    """Let two members of a team that runs come again, with room for one of them.
+
+    In mode ``permit`` one member holds that room until the other comes, which only an event wakes.
+    The room comes by itself after a while, so that no member is held there when the script ends.
+    """
+    own_node(plot, tag)
+    team = labelled(tag, 3)
+    team["spec"]["scheduleTimeoutSeconds"] = 60
+    plot.create(team)
+    for number in range(3):
+        own_pod(plot, tag, f"{tag}-{number}", **_teammate(tag))
+    plot.now += 2.0
+    for number in (1, 2):
+        plot.delete("Pod", f"{tag}-{number}")
+    plot.now += 3.0
+    holder = own_pod(plot, tag, f"{tag}-h", cpu="1", activeDeadlineSeconds=40)
+    plot.now += 1.0
+    for number in (3, 4):
+        own_pod(plot, tag, f"{tag}-{number}", **_teammate(tag))
+    return lambda later: later.delete("Pod", holder)
+
+
 TEAM_WANTS: tuple[Want, ...] = (
     _team_comes,
     _teammate_comes,
     _room_for_team,
     _room_for_one_of_team,
+    _room_for_rest_of_team,
 )
 """The things that groups of coscheduling can wait for."""
