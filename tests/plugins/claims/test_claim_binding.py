@@ -67,9 +67,14 @@ class Losing(InProcessTransport):
 
     lost = ""
     """Pattern of the calls whose answers are lost: method and path."""
+    slow_seconds = 0.0
+    """How late the answer to the next call is."""
 
     async def request(self, call: Call) -> Answer:
+        late, self.slow_seconds = self.slow_seconds, 0.0
         answer = await super().request(call)
+        if late:
+            await aio.sleep(late)
         if re.fullmatch(self.lost, f"{call.method} {call.path}"):
             raise TransportError("the answer did not come")
         return answer

@@ -263,8 +263,10 @@ class DynamicResources:
         writes = self._written_by()
         if writes is None:
             return error(f"pod {pod.key}: no claim can be written here, there is no API client")
+        binder, releases = writes
+        await releases.unreserved(attempt, pod)
         try:
-            await writes[0].bind(attempt, pod, node_name)
+            await binder.bind(attempt, pod, node_name)
         except ClaimError as problem:
             return error(str(problem))
         return SUCCESS

@@ -16,6 +16,7 @@ from moorage.api.devices import ResourceClaim
 from moorage.base.errors import MoorageError, NotFoundError
 from moorage.framework.effects import PluginEffects
 from moorage.framework.handle import BindingClient
+from moorage.plugins.claims.attempt import Attempt
 from moorage.plugins.claims.pod_claims import full_name
 from moorage.plugins.claims.writing import ClaimWriter
 from moorage.snapshot.claim_table import ClaimTable
@@ -23,6 +24,7 @@ from moorage.snapshot.pod_info import PodInfo
 
 # kube-scheduler retries the pod after its backoff; this is the default maximum.
 _TRY_AGAIN_SECONDS: Final = 10.0
+_LOOK_SECONDS: Final = 0.1
 
 
 class Releases:
@@ -45,6 +47,8 @@ class Releases:
         self._client = client
         self._table = table
         self._effects = effects
+        # The uids of claims and pods whose reservations are being removed.
+        self._unreserving: set[tuple[str, str]] = set()
 
     def deallocate(self, claim: ResourceClaim, pod: PodInfo) -> None:
         """Deallocate a claim that prevents a pod from being scheduled."""
@@ -69,7 +73,24 @@ class Releases:
 
     async def _unreserve(self, claim: ResourceClaim, pod: PodInfo) -> None:
         """Remove the reservation, and believe the answer: the pod may be tried before the watch."""
-        self._table.assume(await self._writer.unreserve(claim, pod.uid))
+        both = claim.metadata.uid, pod.uid
+        if both in self._unreserving:
+            return  # a second removal could take the reservation of a later attempt
+        self._unreserving.add(both)
+        try:
+            self._table.assume(await self._writer.unreserve(claim, pod.uid))
+        finally:
+            self._unreserving.discard(both)
+
+    async def unreserved(self, attempt: Attempt, pod: PodInfo) -> None:
+        """Wait until no earlier reservation of a pod is being removed; take the claims of then."""
+        for each in attempt.claims:
+            both = each.claim.metadata.uid, pod.uid
+            if both not in self._unreserving:
+                continue
+            while both in self._unreserving:
+                await self._client.sleep(_LOOK_SECONDS)
+            each.claim = self._table.get(each.claim.namespace, each.claim.name) or each.claim
 
     async def _or_try_again(self, write: Awaitable[None], pod: PodInfo) -> None:
         """Await a write; after a failure, no event will queue the pod, so activate it later."""
