@@ -83,11 +83,16 @@ class Steering:
 
 
 def varied(script: Script, seed: int, rng: Random) -> Script:
-    """Return a script whose acts come at other moments, some twice or not at all."""
+    """Return a script whose acts come at other moments, some twice or not at all.
+
+    Where the members of a group hold nodes at Permit, no act is left out: without the thing that
+    they wait for, they would still hold them at the end.
+    """
     acts = []
+    whole = script.setup.endswith("at permit")
     for act in script.acts:
         draw = rng.random()
-        if draw < 0.05:
+        if draw < 0.05 and not whole:
             continue
         moved = rng.uniform(-3, 3) if draw < 0.3 else 0.0
         acts.append(msgspec.structs.replace(act, at=max(1.0, act.at + moved)))
