@@ -248,6 +248,35 @@ async def test_a_role_binding_allows_calls_in_its_namespace_until_deleted():
 
 
 @pytest.mark.parametrize(
+    ("method", "form", "query"),
+    [
+        pytest.param("PUT", "application/json", {}, id="a PUT"),
+        pytest.param(
+            "PATCH", "application/apply-patch+yaml", {"fieldManager": "me"}, id="an apply"
+        ),
+    ],
+)
+async def test_a_call_that_would_create_needs_the_verb_create(method, form, query):
+    cluster = Cluster(rbac=True)
+    path = "/apis/coordination.k8s.io/v1/namespaces/default/leases/a"
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "a"}}
+    rules = [_rule("leases", "update patch", group="coordination.k8s.io")]
+    await cluster.ok("POST", ROLES, _object("Role", "changer", rules=rules))
+    await cluster.ok("POST", ROLE_BINDINGS, _binding("b", "Role/changer", "jane"))
+
+    options = {"query": query, "user": JANE, "content_type": form}
+    status, refused = await cluster.call(method, path, lease, **options)
+    assert (status, refused["message"]) == (
+        403,
+        'leases.coordination.k8s.io "a" is forbidden: User "jane" cannot create resource "leases" '
+        'in API group "coordination.k8s.io" in the namespace "default"',
+    )
+    rules[0]["verbs"].append("create")
+    await cluster.ok("PUT", f"{ROLES}/changer", _object("Role", "changer", rules=rules))
+    assert (await cluster.call(method, path, lease, **options))[0] == 201
+
+
+@pytest.mark.parametrize(
     ("subject", "user", "answer"),
     [
         pytest.param({"kind": "Group", "name": "dev"}, User("x", ("dev",)), 200, id="a group"),

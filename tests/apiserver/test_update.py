@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.patches import merge_patch
 from tests.apiserver.harness import (
     CONFIG_MAPS,
@@ -23,6 +24,19 @@ from tests.apiserver.harness import (
 )
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+LEASE = {"metadata": {"name": "s"}, "spec": {"holderIdentity": "me"}}
+SERVICES = "/api/v1/namespaces/default/services"
+SERVICE = {"metadata": {"name": "s"}, "spec": {"ports": [{"port": 80}]}}
+CANDIDATES = "/apis/coordination.k8s.io"
+CANDIDATE = {
+    "metadata": {"name": "s"},
+    "spec": {
+        "leaseName": "l",
+        "binaryVersion": "1.36.0",
+        "emulationVersion": "1.36.0",
+        "strategy": "OldestEmulationVersion",
+    },
+}
 MODIFIED = (
     'Operation cannot be fulfilled on configmaps "a": the object has been modified; please apply '
     "your changes to the latest version and try again"
@@ -74,6 +88,132 @@ async def test_put_of_an_unknown_object_is_not_found():
     assert found == failure(404, "NotFound", 'configmaps "a" not found', A_CONFIG_MAP)
 
 
+async def test_kinds_that_a_put_creates():
+    """The strategies of kubernetes v1.36 pkg/registry with AllowCreateOnUpdate."""
+    assert {kind.resource.qualified for kind in all_kinds() if kind.created_by_put} == {
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "clusterroles.rbac.authorization.k8s.io",
+        "endpoints",
+        "events",
+        "events.events.k8s.io",
+        "leasecandidates.coordination.k8s.io",
+        "leases.coordination.k8s.io",
+        "limitranges",
+        "rolebindings.rbac.authorization.k8s.io",
+        "roles.rbac.authorization.k8s.io",
+        "runtimeclasses.node.k8s.io",
+        "services",
+    }
+
+
+class TestPutOfAMissingObject:
+    """A PUT creates the object where its kind says so (apiserver v1.36 registry store.Update)."""
+
+    @pytest.mark.parametrize(
+        ("collection", "body"),
+        [
+            pytest.param(LEASES, LEASE, id="a lease"),
+            pytest.param(
+                f"{CANDIDATES}/v1beta1/namespaces/default/leasecandidates",
+                CANDIDATE,
+                id="a lease candidate",
+            ),
+            pytest.param(
+                f"{CANDIDATES}/v1alpha2/namespaces/default/leasecandidates",
+                CANDIDATE,
+                id="a lease candidate in its other version",
+            ),
+            pytest.param(SERVICES, SERVICE, id="a service"),
+            pytest.param(
+                "/api/v1/namespaces/default/events",
+                {
+                    "metadata": {"name": "s"},
+                    "involvedObject": {"kind": "Pod", "namespace": "default", "name": "a"},
+                    "reason": "Made",
+                },
+                id="an event",
+            ),
+            pytest.param(
+                "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+                {"metadata": {"name": "s"}, "rules": []},
+                id="a cluster role",
+            ),
+        ],
+    )
+    async def test_the_object_is_made_as_by_a_post(self, collection: str, body: Any):
+        posted = await Cluster().ok("POST", collection, body)
+        cluster = Cluster()
+        status, put = await cluster.call("PUT", f"{collection}/s", body)
+        assert (status, put) == (201, posted)
+        assert await cluster.ok("GET", f"{collection}/s") == put
+        assert (await cluster.call("PUT", f"{collection}/s", put))[0] == 200
+
+    async def test_a_version_of_an_object_that_has_gone_is_ignored(self):
+        cluster = Cluster()
+        made = await cluster.ok("POST", LEASES, LEASE)
+        await cluster.ok("DELETE", f"{LEASES}/s")
+        old = made["metadata"]
+        del old["uid"]
+        status, again = await cluster.call("PUT", f"{LEASES}/s", made)
+        new = again["metadata"]
+        assert (status, again["spec"]) == (201, made["spec"])
+        assert int(new["resourceVersion"]) > int(old["resourceVersion"])
+
+    async def test_the_uid_of_an_object_that_has_gone_is_a_conflict(self):
+        cluster = Cluster()
+        made = await cluster.ok("POST", LEASES, LEASE)
+        await cluster.ok("DELETE", f"{LEASES}/s")
+        found = await cluster.call("PUT", f"{LEASES}/s", made)
+        why = f"Precondition failed: UID in precondition: {made['metadata']['uid']}, "
+        message = (
+            f'Operation cannot be fulfilled on leases.coordination.k8s.io "s": {why}'
+            "UID in object meta: "
+        )
+        details = {"name": "s", "group": "coordination.k8s.io", "kind": "leases"}
+        assert found == failure(409, "Conflict", message, details)
+
+    async def test_a_uid_of_a_kind_that_no_put_creates_is_not_found(self):
+        cluster, made = await _created()
+        await cluster.ok("DELETE", f"{CONFIG_MAPS}/a")
+        found = await cluster.call("PUT", f"{CONFIG_MAPS}/a", made)
+        assert found == failure(404, "NotFound", 'configmaps "a" not found', A_CONFIG_MAP)
+
+    @pytest.mark.parametrize(
+        ("path", "body", "code"),
+        [
+            pytest.param(f"{LEASES}/t", LEASE, 400, id="another name than the path"),
+            pytest.param(f"{LEASES}/s", {"metadata": {}}, 400, id="no name"),
+            pytest.param(
+                f"{LEASES}/s",
+                LEASE | {"spec": {"leaseDurationSeconds": -1}},
+                422,
+                id="an invalid object",
+            ),
+            pytest.param(
+                f"{LEASES.replace('kube-system', 'none')}/s", LEASE, 404, id="no such namespace"
+            ),
+            pytest.param(f"{SERVICES}/s/status", SERVICE, 404, id="only the status"),
+        ],
+    )
+    async def test_a_refused_object_is_not_made(self, path: str, body: Any, code: int):
+        cluster = Cluster()
+        before = cluster.server.store.version
+        assert (await cluster.call("PUT", path, body))[0] == code
+        assert cluster.server.store.version == before
+
+    async def test_a_dry_run_makes_nothing(self):
+        cluster = Cluster()
+        query = {"dryRun": "All"}
+        status, shown = await cluster.call("PUT", f"{LEASES}/s", LEASE, query=query)
+        assert (status, shown["spec"]) == (201, LEASE["spec"])
+        assert (await cluster.call("GET", f"{LEASES}/s"))[0] == 404
+
+    async def test_unknown_fields_cause_a_warning(self):
+        reply = await Cluster().reply("PUT", f"{LEASES}/s", LEASE | {"foo": 1})
+        assert reply.status == 201
+        assert reply.headers == (("Warning", '299 - "unknown field \\"foo\\""'),)
+
+
 async def test_put_with_another_name_than_the_path_is_refused():
     cluster, _ = await _created()
     found = await cluster.call("PUT", f"{CONFIG_MAPS}/a", config_map("b"))
@@ -83,9 +223,8 @@ async def test_put_with_another_name_than_the_path_is_refused():
 
 async def test_put_of_a_lease_must_carry_its_version():
     cluster = Cluster()
-    lease = {"metadata": {"name": "s"}, "spec": {"holderIdentity": "me"}}
-    created = await cluster.ok("POST", LEASES, lease)
-    status, body = await cluster.call("PUT", f"{LEASES}/s", lease)
+    created = await cluster.ok("POST", LEASES, LEASE)
+    status, body = await cluster.call("PUT", f"{LEASES}/s", LEASE)
     assert (status, body["message"]) == (
         422,
         'Lease.coordination.k8s.io "s" is invalid: metadata.resourceVersion: Invalid value: 0: '

@@ -50,15 +50,15 @@ class Admission:
         self._quotas = quotas
         self._escalation = escalation
 
-    def check_apply_creates(self) -> None:
-        """Refuse an apply that would create an object its caller may not create.
+    def check_may_create(self) -> None:
+        """Refuse an apply or a PUT that would create an object its caller may not create.
 
         Raises
         ------
         StatusError
             403.
         """
-        self._escalation.check_apply_creates()
+        self._escalation.check_may_create()
 
     def check_delete(self, served: Served, record: Record, *, dry_run: bool) -> None:
         """Refuse a client's delete that a policy denies.

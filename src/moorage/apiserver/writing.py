@@ -44,7 +44,7 @@ from moorage.apiserver.reading import get_record
 from moorage.apiserver.record import Record, unsaved_record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import already_exists, conflict, modified
+from moorage.apiserver.status import StatusError, already_exists, conflict, modified
 from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.views import EVENTS, Served
 from moorage.apiserver.world import World
@@ -172,17 +172,20 @@ class Writer:
         return self._save(served, obj, dry_run=dry_run)
 
     def update(self, target: Target, request: Request, query: Query) -> Written:
-        """Replace an object, or its status, by the object in the body.
+        """Replace an object, or its status, by the object in the body; it may create the object.
 
         Raises
         ------
         StatusError
-            400, 404, 409, 413, 415, 422 as in Kubernetes.
+            400, 403, 404, 409, 413, 415, 422 as in Kubernetes.
         """
         kind = target.served.kind
         new, sent = decode_object(request, kind.resource)
         warnings = check_fields(new, kind, query, sent) + kind.warnings(new)
         check_options(query, apply=False)
+        if kind.created_by_put and self._is_missing(target):
+            made = self._create_by_put(target, new, dry_run=is_dry_run(query))
+            return Written(made, warnings, created=True)
         record = get_record(self._world.store, target)
         if not new["metadata"].get("resourceVersion") and kind.resource.qualified in (
             _VERSION_REQUIRED
@@ -233,14 +236,13 @@ class Writer:
 
     def _apply(self, target: Target, request: Request, query: Query) -> Written:
         """Apply a configuration: create the object, or change the fields of the caller."""
-        served, kind = target.served, target.served.kind
+        kind = target.served.kind
         sent = read_configuration(request)
         config = check_kind(sent.decoded, kind.resource)
         warnings = check_fields(config, kind, query, sent, applied=True) + kind.warnings(config)
         agree_with_path(config, target)
-        shelf = self._world.store.shelf(served.shelf)
-        if not target.subresource and shelf.get((target.namespace, target.name)) is None:
-            self._admission.check_apply_creates()
+        if self._is_missing(target):
+            self._admission.check_may_create()
             writing, dry_run = self._writing(target, request, query), is_dry_run(query)
             new, managed = applied(None, config, writing, force=False)
             made = self.create_object(target, new, dry_run=dry_run, managed=managed)
@@ -270,6 +272,25 @@ class Writer:
         new["metadata"] = new["metadata"] | {"managedFields": managed}
         new["metadata"] |= {key: value for key, value in wanted.items() if value}
         return self._replace(target, record, new, None, is_dry_run(query))
+
+    def _is_missing(self, target: Target) -> bool:
+        """Whether a path names a whole object, and none is stored there."""
+        shelf = self._world.store.shelf(target.served.shelf)
+        return not target.subresource and shelf.get((target.namespace, target.name)) is None
+
+    def _create_by_put(self, target: Target, obj: Obj, *, dry_run: bool) -> Record:
+        """Store the object of a PUT to a name without one; ``obj`` is changed.
+
+        Notes
+        -----
+        apiserver v1.36 pkg/registry/generic/registry/store.go, Update: a uid is a precondition, and
+        the version of an object that has gone is ignored.
+        """
+        agree_with_path(obj, target)
+        if uid := obj["metadata"].get("uid"):
+            raise _other_uid(target, uid, "")
+        self._admission.check_may_create()
+        return self.create_object(target, obj, dry_run=dry_run)
 
     def _writing(self, target: Target, request: Request, query: Query) -> Writing:
         """Return the data of a call that managers of fields need."""
@@ -385,14 +406,18 @@ def is_dry_run(query: Query) -> bool:
 
 
 def _check_preconditions(target: Target, record: Record, meta: Obj) -> None:
-    resource = target.served.kind.resource
     uid = meta.get("uid")
     if uid and uid != record.uid:
-        why = f"Precondition failed: UID in precondition: {uid}, UID in object meta: {record.uid}"
-        raise conflict(resource, target.name, why)
+        raise _other_uid(target, uid, record.uid)
     version = meta.get("resourceVersion")
     if version and version != str(record.version):
-        raise modified(resource, target.name)
+        raise modified(target.served.kind.resource, target.name)
+
+
+def _other_uid(target: Target, wanted: str, stored: str) -> StatusError:
+    """409: the object with the wanted uid has gone."""
+    why = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {stored}"
+    return conflict(target.served.kind.resource, target.name, why)
 
 
 def _ends(meta: Obj) -> bool:

@@ -171,6 +171,7 @@ def _kind(about: str, resource: resources.ResourceType, **more: Any) -> ServedKi
     return ServedKind(
         resource=resource,
         acted_on_by="the server, which lets them expire",
+        created_by_put=True,
         columns=_COLUMNS,
         cells=_cells,
         defaults=_default,

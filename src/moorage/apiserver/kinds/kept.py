@@ -20,6 +20,8 @@ from moorage.apiserver.schema.catalog import kind_definition
 # Kinds whose names may be any segment of a path (pkg/registry strategies of kubernetes v1.36):
 # their names often have colons.
 _FREE_NAMES = frozenset({"clustertrustbundles"})
+# Kinds that a PUT creates (AllowCreateOnUpdate in v1.36 pkg/registry).
+_CREATED_BY_PUT = frozenset({"leasecandidates"})
 # Kinds whose status strategy keeps the metadata (ResetObjectMetaForStatus in v1.36 pkg/registry).
 _CLOSED_STATUS = frozenset(
     {
@@ -37,6 +39,7 @@ def kept_kind(resource: ResourceType) -> ServedKind:
     return ServedKind(
         resource=resource,
         columns=(NAME, AGE),
+        created_by_put=plural in _CREATED_BY_PUT,
         open_status=() if plural in _CLOSED_STATUS else OPEN_METADATA,
         counts_generations="spec" in kind_definition(resource).fields,
         **extra,
@@ -62,6 +65,7 @@ def other_version(resource: ResourceType, stored: ServedKind) -> ServedKind:
         cells=cells,
         has_status=stored.has_status,
         parts=stored.parts,
+        created_by_put=stored.created_by_put,
         acted_on_by=stored.acted_on_by,
         warn=stored.warn,
         translation=Translation(

@@ -11,6 +11,7 @@ KINDS = (
     ServedKind(
         resource=resources.LEASES,
         acted_on_by="leader election, the node life controller",
+        created_by_put=True,
         columns=(NAME, column("Holder", "spec.holderIdentity", "Who holds the lease"), AGE),
         defaults=defaults(unset={"spec": {}}),
         rules=rules(

@@ -226,6 +226,7 @@ KINDS = (
     ServedKind(
         resource=resources.LIMIT_RANGES,
         acted_on_by="admission of pods",
+        created_by_put=True,
         columns=(NAME, column("Created At", CREATED, "When the object was created")),
         defaults=_default,
         rules=rules(

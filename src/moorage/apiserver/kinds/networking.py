@@ -340,6 +340,7 @@ ENDPOINT_SLICE = ServedKind(
 )
 ENDPOINTS = ServedKind(
     resource=resources.ENDPOINTS,
+    created_by_put=True,
     columns=(NAME, column("Endpoints", _endpoints, "Addresses and ports", empty=NONE), AGE),
     defaults=defaults(empty={"subsets[].ports[].protocol": "TCP"}),
     rules=rules(("subsets", each(_subset))),

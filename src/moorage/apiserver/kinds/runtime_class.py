@@ -73,6 +73,7 @@ KINDS = (
     ServedKind(
         resource=resource_type("node.k8s.io/v1", "runtimeclasses"),
         acted_on_by="admission of pods",
+        created_by_put=True,
         columns=(
             NAME,
             column("Handler", "handler", "Configuration that the runtime should use"),

@@ -118,6 +118,8 @@ class ServedKind:
         Creation keeps the client's status (nodes register with their status).
     counts_generations
         ``metadata.generation`` is counted.
+    created_by_put
+        A PUT to the name of no object creates one (AllowCreateOnUpdate upstream).
     open_status
         Fields of the metadata that may change together with the status.
     parts
@@ -155,6 +157,7 @@ class ServedKind:
     has_status: bool | None = None
     keeps_status: bool = False
     counts_generations: bool = False
+    created_by_put: bool = False
     open_status: tuple[str, ...] = OPEN_METADATA
     parts: Mapping[str, Part] = field(default_factory=dict)
     more_subresources: frozenset[str] = field(default=frozenset())

@@ -234,6 +234,7 @@ def _selector(obj: Obj) -> str:
 KINDS = (
     ServedKind(
         resource=resources.SERVICES,
+        created_by_put=True,
         columns=(
             NAME,
             column("Type", "spec.type", "How the service is reached"),

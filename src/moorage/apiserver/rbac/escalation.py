@@ -71,8 +71,8 @@ class Escalation:
         """Attribute the writes inside the context to a user; the server writes outside of it."""
         return _CalledBy(self._call, (user, wanted))
 
-    def check_apply_creates(self) -> None:
-        """Raise if an apply would create an object and the caller lacks the verb ``create``.
+    def check_may_create(self) -> None:
+        """Raise if a call of another verb would create an object its caller may not create.
 
         Raises
         ------
@@ -81,8 +81,8 @@ class Escalation:
 
         Notes
         -----
-        kubernetes v1.36 apiserver pkg/endpoints/handlers/patch.go: the attributes are those of the
-        call, its name included, with another verb.
+        kubernetes v1.36 apiserver pkg/endpoints/handlers, patch.go and update.go: the attributes
+        are those of the call, its name included, with the verb ``create``.
         """
         call = self._call.get()
         if call is not None:
