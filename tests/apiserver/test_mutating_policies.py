@@ -106,6 +106,42 @@ async def test_a_field_that_a_policy_sets_in_an_applied_object_has_no_owner():
 
 
 @pytest.mark.parametrize(
+    ("method", "form"),
+    [
+        pytest.param("PUT", "application/json", id="an update"),
+        pytest.param("PATCH", MERGE, id="a patch"),
+    ],
+)
+async def test_a_field_that_a_policy_sets_in_a_changed_object_has_no_owner(method, form):
+    """apiserver v1.36 endpoints/handlers, update.go and patch.go: as for an apply."""
+    cluster = await cluster_with(policy(configuration("Object{data: {'b': object.data.a}}")))
+    path, query = f"{CONFIG_MAPS}/a", {"fieldManager": "me"}
+    applied = {"content_type": "application/apply-patch+yaml", "query": {"fieldManager": "one"}}
+    await cluster.ok("PATCH", path, config_map(a="x", c="x"), **applied)
+    body = config_map(a="y", c="x")
+    found = await cluster.ok(method, path, body, content_type=form, query=query)
+    assert found["data"] == {"a": "y", "b": "y", "c": "x"}
+    assert {m["manager"]: m["fieldsV1"] for m in found["metadata"]["managedFields"]} == {
+        "one": {"f:data": {"f:c": {}}},
+        "me": {"f:data": {"f:a": {}}},
+    }
+
+
+async def test_a_field_that_a_policy_changes_back_belongs_to_the_caller_who_changed_it():
+    cluster = await cluster_with(policy(configuration("Object{data: {'a': 'x'}}")))
+    path = f"{CONFIG_MAPS}/a"
+    applied = {"content_type": "application/apply-patch+yaml", "query": {"fieldManager": "one"}}
+    await cluster.ok("PATCH", path, config_map(a="x", c="x"), **applied)
+    body, query = {"data": {"a": "y"}}, {"fieldManager": "me"}
+    found = await cluster.ok("PATCH", path, body, content_type=MERGE, query=query)
+    assert found["data"] == {"a": "x", "c": "x"}
+    assert {m["manager"]: m["fieldsV1"] for m in found["metadata"]["managedFields"]} == {
+        "one": {"f:data": {"f:c": {}}},
+        "me": {"f:data": {"f:a": {}}},
+    }
+
+
+@pytest.mark.parametrize(
     ("mutation", "expected"),
     [
         pytest.param(

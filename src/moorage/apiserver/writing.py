@@ -330,20 +330,23 @@ class Writer:
         new = served.to_ruled(new, status=subresource == "status")
         keep_system_fields(new, old)
         new["metadata"]["resourceVersion"] = str(record.version)
+        managed, of_part = sent, subresource in kind.parts
+        if writing is not None and not of_part:
+            # Fields that admission or the kind changes belong to nobody.
+            managed = _tracked(served, old, new, sent, writing)
         if self._admission.mutations.exist and subresource in (None, "status"):
             asked = self._admission.mutations.mutated
             new = asked(served, new, old, subresource=subresource or "", dry_run=dry_run)
             agree_with_path(new, target)
             keep_system_fields(new, old)
         kind.prepare_update(new, old, subresource=subresource, ctx=self._world)
+        if writing is not None and of_part:
+            # Only now are the fields outside of the part those of the old object.
+            managed = _tracked(served, old, new, sent, writing)
         errors = kind.validate(new, old, subresource=subresource)
         if errors:
             raise invalid_object(kind.resource, target.name, errors)
-        if writing is None:
-            _set_managed(new, sent)
-        elif "managedFields" in old["metadata"]:
-            seen = (served.served_from_ruled(old), served.served_from_ruled(new))
-            _set_managed(new, track(*seen, sent, writing()))
+        _set_managed(new, managed)
         if new == old:
             return record
         if subresource is None:
@@ -384,6 +387,15 @@ def _version_of(served: Served) -> Version:
     kind = served.kind
     layout = kind.shape.layout()
     return Version(kind.resource.api_version, layout, served.to_stored, served.from_stored)
+
+
+def _tracked(
+    served: Served, old: Obj, new: Obj, sent: list[Obj] | None, writing: Callable[[], Writing]
+) -> list[Obj] | None:
+    """Return ``managedFields`` after an update; None where no managers are recorded."""
+    if "managedFields" not in old["metadata"]:
+        return None
+    return track(served.served_from_ruled(old), served.served_from_ruled(new), sent, writing())
 
 
 def _set_managed(new: Obj, managed: list[Obj] | None) -> None:

@@ -141,7 +141,7 @@ class Writing(msgspec.Struct, frozen=True, kw_only=True):
         return self.version.layout
 
     def managed(self, paths: Iterable[Path]) -> FieldSet:
-        """Return the paths that a manager can own through this write."""
+        """Return the paths that this write can give to a manager, or take from one."""
         found = frozenset(path for path in paths if path not in _NOBODYS)
         if not self.has_status:
             return found
@@ -291,7 +291,7 @@ def _outdone(others: Iterable[Manager], change: Comparison, writing: Writing) ->
     for each in others:
         found = change.in_version(each.api_version)
         if found is not None:
-            left.append(_less(each, writing.managed(found[0]) | found[1], writing.now))
+            left.append(_less(each, writing.managed(found[0] | found[1]), writing.now))
     return left
 
 
@@ -375,8 +375,8 @@ def track(old: Obj, new: Obj, sent: Any, writing: Writing) -> list[Obj] | None:
     if not managers:
         return None
     change = Comparison(old, new, writing.version, writing.find)
-    changed, gone = change.in_version(writing.api_version) or (set(), set())
-    managed = writing.managed(changed)
+    changed, removed = change.in_version(writing.api_version) or (set(), set())
+    managed, gone = writing.managed(changed), writing.managed(removed)
     me = Manager(writing.manager, UPDATE, writing.api_version, writing.now, writing.subresource)
     mine = next((each for each in managers if each.key == me.key), None)
     others = [each for each in managers if each.key != me.key]
