@@ -175,7 +175,6 @@ class TestConditions:
         "options",
         [
             pytest.param({"gracePeriodSeconds": "soon"}, id="grace that is no number"),
-            pytest.param({"dryRun": ["Some"]}, id="a dry run of something"),
             pytest.param([], id="no object"),
         ],
     )

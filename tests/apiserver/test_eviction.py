@@ -352,11 +352,6 @@ async def test_an_eviction_may_set_the_grace_period():
             "version/kind; expected a JSON object, not list",
             id="no object",
         ),
-        pytest.param(
-            eviction(deleteOptions={"dryRun": ["Some"]}),
-            'dryRun: Unsupported value: "Some": supported values: "All"',
-            id="a dry run of another kind",
-        ),
     ],
 )
 async def test_a_body_that_is_no_eviction_is_refused(body, message):

@@ -26,6 +26,7 @@ from moorage.apiserver.status import (
     too_large,
     unsupported_media_type,
 )
+from moorage.apiserver.write_options import FIELD_VALIDATIONS, invalid_create
 from moorage.base.errors import DecodeError
 
 # The default limit of kube-apiserver (MaxRequestBodyBytes).
@@ -237,12 +238,12 @@ def check_fields(
     ------
     StatusError
         400: a value of a wrong type; under ``fieldValidation=Strict`` an unknown field or a field
-        given twice; an unknown value of ``fieldValidation``. 500: a field of an applied
+        given twice. 422: an unknown value of ``fieldValidation``. 500: a field of an applied
         configuration is not in the schema.
     """
     mode = query.text("fieldValidation") or "Warn"
-    if mode not in {"Strict", "Warn", "Ignore"}:
-        raise bad_request(f'invalid fieldValidation parameter: Unsupported value: "{mode}"')
+    if mode not in FIELD_VALIDATIONS:
+        raise invalid_create(query)
     found: list[str] = []
     if mode != "Ignore" and not sent.body:
         found = list(sent.repeated)

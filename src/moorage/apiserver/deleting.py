@@ -27,6 +27,7 @@ from moorage.apiserver.status import (
 )
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
+from moorage.apiserver.write_options import dry_run_faults
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
 
 PODS = "pods"
@@ -112,7 +113,7 @@ def options_of(raw: dict[str, Any]) -> DeleteOptions:
     Raises
     ------
     StatusError
-        400: not DeleteOptions. 422: its fields contradict each other.
+        400: not DeleteOptions. 422: its fields are invalid or contradict each other.
     """
     raw = {name: value for name, value in raw.items() if value is not None}
     try:
@@ -130,27 +131,13 @@ def options_of(raw: dict[str, Any]) -> DeleteOptions:
         errors.append(invalid(field, policy, why))
     if (policy or "") not in _POLICIES:
         errors.append(not_supported(field, policy, [*filter(None, _POLICIES), "nil"]))
+    errors += dry_run_faults(options.dry_run)
     if errors:
         raise invalid_options("DeleteOptions", errors)
-    check_dry_run(options.dry_run)
     if orphan is not None:
         policy = "Orphan" if orphan else "Background"
         return msgspec.structs.replace(options, propagation_policy=policy)
     return options
-
-
-def check_dry_run(values: tuple[str, ...]) -> bool:
-    """Return whether the call is a dry run.
-
-    Raises
-    ------
-    StatusError
-        400: ``dryRun`` has another value than ``All``.
-    """
-    for value in values:
-        if value != "All":
-            raise bad_request(f'dryRun: Unsupported value: "{value}": supported values: "All"')
-    return bool(values)
 
 
 class Deleter:

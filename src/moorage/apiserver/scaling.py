@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api.resources import DEPLOYMENTS
-from moorage.apiserver.applying.calls import check_options, read_configuration
+from moorage.apiserver.applying.calls import read_configuration
 from moorage.apiserver.bodies import decode_json, typed
 from moorage.apiserver.built_in import subresource_body
 from moorage.apiserver.kind import Obj, ScalePaths, invalid
@@ -31,6 +31,7 @@ from moorage.apiserver.routes import Target
 from moorage.apiserver.status import bad_request, unsupported_media_type
 from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.world import World
+from moorage.apiserver.write_options import Options, check_options
 from moorage.apiserver.writing import Writer
 
 _SCALE, _ = subresource_body(DEPLOYMENTS, "scale")
@@ -76,7 +77,8 @@ class Scaler:
         paths = _paths(target)
         form = content_type(request.headers.get("content-type", ""))
         apply = request.method == "PATCH" and form == APPLY_PATCH
-        check_options(query, apply=apply)
+        options: Options = "PatchOptions" if request.method == "PATCH" else "UpdateOptions"
+        check_options(query, options, apply=apply)
         if apply:
             config = _configuration(target, paths, request)
             record = self._writer.apply_stored(target, config, request, query, scale=True)

@@ -13,7 +13,6 @@ import msgspec
 
 from moorage.apiserver.admission import Admission
 from moorage.apiserver.applying.calls import (
-    check_options,
     manager_name,
     read_configuration,
     refresh_last_applied,
@@ -28,7 +27,7 @@ from moorage.apiserver.bodies import (
     decode_json,
     decode_object,
 )
-from moorage.apiserver.deleting import NAMESPACES, Deleter, check_dry_run
+from moorage.apiserver.deleting import NAMESPACES, Deleter
 from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.kind import Obj, invalid
 from moorage.apiserver.metadata import (
@@ -48,6 +47,7 @@ from moorage.apiserver.status import StatusError, already_exists, conflict, modi
 from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.views import EVENTS, Served
 from moorage.apiserver.world import World
+from moorage.apiserver.write_options import ALL, check_options, invalid_create
 from moorage.base.clock import rfc3339
 
 # Attempts to find a free generated name, as upstream (apiserver v1.36 registry/generic).
@@ -180,9 +180,9 @@ class Writer:
             400, 403, 404, 409, 413, 415, 422 as in Kubernetes.
         """
         kind = target.served.kind
+        check_options(query, "UpdateOptions")
         new, sent = decode_object(request, kind.resource)
         warnings = check_fields(new, kind, query, sent) + kind.warnings(new)
-        check_options(query, apply=False)
         if kind.created_by_put and self._is_missing(target):
             made = self._create_by_put(target, new, dry_run=is_dry_run(query))
             return Written(made, warnings, created=True)
@@ -205,7 +205,7 @@ class Writer:
         """
         served = target.served
         type_name = patch_type(request.headers.get("content-type", ""), served.kind)
-        check_options(query, apply=type_name == APPLY_PATCH)
+        check_options(query, "PatchOptions", apply=type_name == APPLY_PATCH)
         if type_name == APPLY_PATCH:
             return self._apply(target, request, query)
         patch = decode_json(request)
@@ -412,9 +412,13 @@ def is_dry_run(query: Query) -> bool:
     Raises
     ------
     StatusError
-        400: ``dryRun`` has another value than ``All``.
+        422: ``dryRun`` of a POST has another value than ``All``.
     """
-    return check_dry_run((query.text("dryRun"),) if "dryRun" in query else ())
+    if "dryRun" not in query:
+        return False
+    if query.text("dryRun") != ALL:
+        raise invalid_create(query)
+    return True
 
 
 def _check_preconditions(target: Target, record: Record, meta: Obj) -> None:

@@ -1,4 +1,4 @@
-"""The call of an apply: its body, its field manager, and whether it is forced.
+"""The call of an apply: its body and its field manager.
 
 Place in the flow: read by `writing` before `managers` judges it. Messages follow kubernetes v1.36
 apimachinery pkg/apis/meta/v1/validation and apiserver pkg/endpoints/handlers/patch.go.
@@ -10,12 +10,11 @@ import msgspec
 
 from moorage.apiserver.applying.managers import LAST_APPLIED
 from moorage.apiserver.bodies import OF_BODY, Sent, decode_json
-from moorage.apiserver.kind import FieldError, Obj, forbidden, required
+from moorage.apiserver.kind import Obj
 from moorage.apiserver.requests import Query, Request, readable
-from moorage.apiserver.status import StatusError, bad_request, invalid_options
+from moorage.apiserver.status import StatusError, bad_request
+from moorage.apiserver.write_options import MANAGER_LENGTH_MAX
 from moorage.base.errors import DecodeError
-
-_MANAGER_LENGTH_MAX = 128
 
 
 def read_configuration(request: Request) -> Sent:
@@ -55,29 +54,7 @@ def _read_yaml(body: bytes) -> Sent:
 def manager_name(request: Request, query: Query) -> str:
     """Return the field manager: the parameter, or the name in the User-Agent header."""
     agent = readable(request.headers.get("user-agent", "")).partition("/")[0]
-    return query.text("fieldManager") or agent[:_MANAGER_LENGTH_MAX] or "unknown"
-
-
-def check_options(query: Query, *, apply: bool) -> None:
-    """Refuse parameters that do not go with a patch of this type.
-
-    Raises
-    ------
-    StatusError
-        422.
-    """
-    errors = []
-    name = query.text("fieldManager")
-    if apply and not name:
-        errors.append(required("fieldManager", "is required for apply patch"))
-    if len(name.encode()) > _MANAGER_LENGTH_MAX:
-        detail = f"may not be more than {_MANAGER_LENGTH_MAX} bytes"
-        errors.append(FieldError("FieldValueTooLong", "fieldManager", name, detail))
-    if not apply and query.flag("force"):
-        errors.append(forbidden("force", "may not be specified for non-apply patch"))
-    if not errors:
-        return
-    raise invalid_options("PatchOptions", errors)
+    return query.text("fieldManager") or agent[:MANAGER_LENGTH_MAX] or "unknown"
 
 
 def refresh_last_applied(new: Obj, config: Obj, manager: str) -> None:
