@@ -96,6 +96,7 @@ NO_MESSAGES = {
     "add allocation and reservation to": "part of a longer message",
     "add finalizer to": "part of a longer message",
     "add reservation to": "part of a longer message",
+    "backoff of podGroup <>": "the name of a task, for the log",
     "deallocation of ResourceClaim <>": "the name of a task, for the log",
     "deletion of ResourceClaim <>": "the name of a task, for the log",
     "reservation of ResourceClaim <> for pod <>": "the name of a task, for the log",
