@@ -44,7 +44,7 @@ class Resource:
     UNSCHEDULABLE_POD: Final = "UnschedulablePod"
     """Incoming only: a pod without a node. Plugins register `POD`."""
     RESERVATION: Final = "Reservation"
-    """What an attempt holds in the scheduler's memory alone, such as a volume; moorage's own."""
+    """A volume or device that an attempt holds in the scheduler's memory alone; moorage's own."""
 
 
 class Action(IntFlag):

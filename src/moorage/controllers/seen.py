@@ -46,8 +46,11 @@ class Seen(Generic[T]):
         return dirty
 
     def _told(self, old: T | None, new: T | None) -> None:
-        relabelled = old and new and old.metadata.labels != new.metadata.labels
-        for obj in (old if relabelled or new is None else None, new):
-            if obj is not None:
-                self.dirty[key_of(obj)] = None
-                self._changed(obj)
+        if old is not None and (new is None or old.metadata.labels != new.metadata.labels):
+            self._note(old)
+        if new is not None:
+            self._note(new)
+
+    def _note(self, obj: T) -> None:
+        self.dirty[key_of(obj)] = None
+        self._changed(obj)

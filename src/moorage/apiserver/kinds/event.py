@@ -152,15 +152,17 @@ def _fields(about: str) -> Callable[[Obj], Mapping[str, str]]:
     )
 
     def fields(obj: Obj) -> Mapping[str, str]:
-        meta, object_ = (
-            child(obj, "metadata"),
-            child(obj, "involvedObject") or child(obj, "regarding"),
-        )
-        values = [text(meta, "name"), text(meta, "namespace"), text(obj, "reason")]
-        values.append(text(obj, "type"))
-        values += [text(object_, key) for key in _REFERENCE]
-        values.append(_either(obj, "reportingComponent", "reportingController"))
-        values.append(_component(obj))
+        meta = child(obj, "metadata")
+        regarding = child(obj, "involvedObject") or child(obj, "regarding")
+        values = [
+            text(meta, "name"),
+            text(meta, "namespace"),
+            text(obj, "reason"),
+            text(obj, "type"),
+            *(text(regarding, key) for key in _REFERENCE),
+            _either(obj, "reportingComponent", "reportingController"),
+            _component(obj),
+        ]
         return packed(names, values)
 
     return fields

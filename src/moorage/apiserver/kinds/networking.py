@@ -10,16 +10,7 @@ import ipaddress
 
 from moorage.api import resources
 from moorage.api.names import dns_subdomain_faults
-from moorage.api.resources import ResourceType
-from moorage.apiserver.kind import (
-    Context,
-    FieldError,
-    Obj,
-    forbidden,
-    invalid,
-    not_supported,
-    required,
-)
+from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid, not_supported, required
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, UNSET, column, format_selector
 from moorage.apiserver.kinds.default_class import default_class
 from moorage.apiserver.kinds.fields import (
@@ -39,10 +30,8 @@ from moorage.apiserver.kinds.fields import (
 from moorage.apiserver.kinds.name_rules import port_name, port_number, service_name
 from moorage.apiserver.kinds.selectors import check_label_selector
 from moorage.apiserver.kinds.served import ServedKind
-from moorage.apiserver.kinds.tree import Json, attach, child, items, number, objects, strings, text
+from moorage.apiserver.kinds.tree import Json, child, items, number, objects, strings, text
 
-_CLASS_ANNOTATION = "kubernetes.io/ingress.class"
-_DEFAULT_CLASS = "ingressclass.kubernetes.io/is-default-class"
 # Sequences that a path may not contain, so that it means the same to every controller.
 _NOT_IN_PATHS = ("//", "/./", "/../", "%2f", "%2F")
 _NOT_AT_END = ("/..", "/.")
@@ -71,16 +60,6 @@ def _default_policy_types(obj: Json) -> None:
     spec = obj["spec"]
     if not spec.get("policyTypes"):
         spec["policyTypes"] = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
-
-
-def _take_default_class(obj: Json, ctx: Context, resource: ResourceType) -> None:
-    """Give an ingress that names no class the default one, if there is one."""
-    spec = attach(obj, "spec")
-    annotations = child(obj, "metadata", "annotations")
-    if spec.get("ingressClassName") is not None or _CLASS_ANNOTATION in annotations:
-        return
-    if name := default_class(ctx, "ingressclasses", _DEFAULT_CLASS):
-        spec["ingressClassName"] = name
 
 
 def _some_backend(spec: Json, where: str) -> list[FieldError]:
@@ -293,7 +272,12 @@ INGRESS = ServedKind(
         AGE,
     ),
     defaults=defaults(unset={"status.loadBalancer": {}}),
-    on_create=_take_default_class,
+    on_create=default_class(
+        "ingressclasses",
+        marked="ingressclass.kubernetes.io/is-default-class",
+        field="ingressClassName",
+        older="kubernetes.io/ingress.class",
+    ),
     counts_generations=True,
     rules=rules(("spec", _ingress)),
 )

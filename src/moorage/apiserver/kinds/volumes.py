@@ -7,8 +7,7 @@ plugin DefaultStorageClass.
 from __future__ import annotations
 
 from moorage.api import resources
-from moorage.api.resources import ResourceType
-from moorage.apiserver.kind import Context, FieldError, Obj, forbidden, not_supported, required
+from moorage.apiserver.kind import FieldError, Obj, forbidden, not_supported, required
 from moorage.apiserver.kinds.cells import AGE, NAME, UNSET, column, wide
 from moorage.apiserver.kinds.default_class import default_class
 from moorage.apiserver.kinds.fields import (
@@ -156,16 +155,6 @@ def _claim_change(new: Obj, old: Obj) -> list[FieldError]:
     return [] if spec == before else [forbidden("spec", _CLAIM_IMMUTABLE)]
 
 
-def _prepare_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
-    """Give a claim that names no storage class the default one, if there is one."""
-    spec = attach(obj, "spec")
-    annotations = child(obj, "metadata", "annotations")
-    if spec.get("storageClassName") is not None or _CLASS_ANNOTATION in annotations:
-        return
-    if name := default_class(ctx, "storageclasses", DEFAULT_CLASS):
-        spec["storageClassName"] = name
-
-
 def _class_of(obj: Obj) -> str:
     """Storage class of a volume or claim; the old annotation takes precedence."""
     annotations = child(obj, "metadata", "annotations")
@@ -276,7 +265,12 @@ CLAIM = ServedKind(
         _MODE,
     ),
     defaults=default_claim,
-    on_create=_prepare_claim,
+    on_create=default_class(
+        "storageclasses",
+        marked=DEFAULT_CLASS,
+        field="storageClassName",
+        older=_CLASS_ANNOTATION,
+    ),
     rules=rules(
         ("spec", _access),
         ("spec.selector", check_label_selector),

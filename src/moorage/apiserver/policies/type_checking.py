@@ -22,6 +22,7 @@ from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 
 _KINDS_MAX: Final = 10
+_OBJECTS: Final = ("object", "oldObject")
 _UNTYPED: Final = ("authorizer", "params", "request", "variables")
 
 
@@ -89,9 +90,6 @@ class TypeChecking:
                 if served := self._world.catalog.get(api_version, plural):
                     found[group, version, served.kind.resource.kind] = served.kind
         return [found[key] for key in sorted(found)][:_KINDS_MAX]
-
-
-_OBJECTS: Final = ("object", "oldObject")
 
 
 def _expressions(spec: Json) -> Iterator[tuple[str, Any]]:
