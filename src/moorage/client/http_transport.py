@@ -144,9 +144,9 @@ class HttpTransport:
                 renewed = True
                 if self._access.credentials.reject():
                     continue
-            pause = retry_after_seconds(answer.headers)
             retriable = answer.status == 429 or answer.status >= 500
-            if last or pause is None or not retriable:
+            pause = retry_after_seconds(answer.headers) if retriable else None
+            if last or pause is None:
                 return answer
             await self._before_retry(call, answer.status, pause)
         raise AssertionError("the last try returned or raised")
@@ -185,7 +185,7 @@ class HttpTransport:
             try:
                 async with self._open(lane, call, timeout) as response:
                     body = await self._whole_body(call, response)
-                    return Answer(response.status, _headers(response), body)
+                    return Answer(response.status, response.headers, body)
             except _FAILURES as error:
                 raise self.failure(call, error, seconds=call.timeout_seconds) from error
 
@@ -445,7 +445,7 @@ class _HttpLines:
         self._call = call
         self._response = response
         self.status = response.status
-        self.headers: Mapping[str, str] = _headers(response)
+        self.headers: Mapping[str, str] = response.headers
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         splitter = LineSplitter()
@@ -461,10 +461,6 @@ class _HttpLines:
 
 
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
-
-
-def _headers(response: aiohttp.ClientResponse) -> dict[str, str]:
-    return {name.lower(): value for name, value in response.headers.items()}
 
 
 def tls_context(access: ServerAccess, credential: Credential) -> ssl.SSLContext | bool:

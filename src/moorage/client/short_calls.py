@@ -489,8 +489,7 @@ class _Connection(BaseProtocol):
                 return
             self._arriving.popleft()
             self._calls.popleft()
-            headers = {name.lower(): value for name, value in message.headers.items()}
-            answer = Answer(message.code, headers, payload.read_nowait())
+            answer = Answer(message.code, message.headers, payload.read_nowait())
             self.was_quick = self._loop.time() - self._sent_at < _QUICK_SECONDS
             if not sent.answer.done():
                 sent.answer.set_result(answer)

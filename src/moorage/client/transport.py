@@ -81,7 +81,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A whole answer; header names are lower case."""
+    """A whole answer; headers are looked up by names in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -103,7 +103,7 @@ class LineStream(Protocol):
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Headers, names in lower case."""
+        """Headers, looked up by names in lower case."""
         ...
 
     def __aiter__(self) -> AsyncIterator[bytes]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from moorage.observe.catalogue import METRICS
-from moorage.observe.series import Histogram
+from moorage.observe.catalogue import BUCKETS
+from moorage.observe.series import Histograms
 
-_BOUNDS = {metric.name: metric.buckets for metric in METRICS}
-_REVIEW = _BOUNDS["apiserver_delegated_authn_request_duration_seconds"]
-_JUDGED = _BOUNDS["authentication_duration_seconds"]
+_REVIEW = BUCKETS["apiserver_delegated_authn_request_duration_seconds"]
+_JUDGED = BUCKETS["authentication_duration_seconds"]
 
 
 class ReviewFacts:
@@ -25,13 +24,13 @@ class ReviewFacts:
 
     def __init__(self) -> None:
         self.answers: Counter[str] = Counter()
-        self.durations: dict[str, Histogram] = {}
+        self.durations: Histograms[str] = Histograms(_REVIEW)
 
     def answered(self, code: int | None, seconds: float) -> None:
         """Count a review; no code: no answer came."""
         label = "<error>" if code is None else str(code)
         self.answers[label] += 1
-        _observe(self.durations, label, seconds, _REVIEW)
+        self.durations[label].observe(seconds)
 
 
 class AccessFacts:
@@ -54,22 +53,13 @@ class AccessFacts:
         self.access_reviews = ReviewFacts()
         self.token_cache: Counter[str] = Counter(hit=0, miss=0)
         self.token_fetches: Counter[str] = Counter()
-        self.authentications: dict[str, Histogram] = {}
-        self.authorizations: dict[str, Histogram] = {}
+        self.authentications: Histograms[str] = Histograms(_JUDGED)
+        self.authorizations: Histograms[str] = Histograms(_JUDGED)
 
     def authenticated(self, result: str, seconds: float) -> None:
         """Count a call by how its authentication ended: success, failure or error."""
-        _observe(self.authentications, result, seconds, _JUDGED)
+        self.authentications[result].observe(seconds)
 
     def authorized(self, result: str, seconds: float) -> None:
         """Count a call by how its authorization ended: allowed, no-opinion, denied or error."""
-        _observe(self.authorizations, result, seconds, _JUDGED)
-
-
-def _observe(
-    by_label: dict[str, Histogram], label: str, seconds: float, bounds: tuple[float, ...]
-) -> None:
-    histogram = by_label.get(label)
-    if histogram is None:
-        histogram = by_label[label] = Histogram(bounds)
-    histogram.observe(seconds)
+        self.authorizations[result].observe(seconds)

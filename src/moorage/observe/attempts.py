@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from moorage.base.clock import NS_PER_SECOND, Clock
-from moorage.observe.catalogue import METRICS
-from moorage.observe.series import Histogram
+from moorage.observe.catalogue import BUCKETS
+from moorage.observe.series import Histogram, Histograms
 
 _ATTEMPTS_TOLD = 15
 _SCHEDULED, _UNSCHEDULABLE, _ERROR = "scheduled", "unschedulable", "error"
-_BOUNDS = {metric.name: metric.buckets for metric in METRICS}
-
-
-def _histogram(name: str) -> Histogram:
-    return Histogram(_BOUNDS[f"scheduler_{name}"])
 
 
 class AttemptFacts:
@@ -36,13 +31,17 @@ class AttemptFacts:
         self._began_ns: dict[str, int] = {}
         self.results: Counter[tuple[str, str]] = Counter()
         """Attempts by (result, profile)."""
-        self.durations: dict[tuple[str, str], Histogram] = {}
+        self.durations: Histograms[tuple[str, str]] = Histograms(
+            BUCKETS["scheduler_scheduling_attempt_duration_seconds"]
+        )
         """Durations of attempts, seconds, by (result, profile)."""
-        self.algorithm = _histogram("scheduling_algorithm_duration_seconds")
-        self.attempts = _histogram("pod_scheduling_attempts")
-        self.sli: dict[str, Histogram] = {}
+        self.algorithm = Histogram(BUCKETS["scheduler_scheduling_algorithm_duration_seconds"])
+        self.attempts = Histogram(BUCKETS["scheduler_pod_scheduling_attempts"])
+        self.sli: Histograms[str] = Histograms(
+            BUCKETS["scheduler_pod_scheduling_sli_duration_seconds"]
+        )
         """From first attempt to binding, seconds, by number of attempts."""
-        self.victims = _histogram("preemption_victims")
+        self.victims = Histogram(BUCKETS["scheduler_preemption_victims"])
 
     @property
     def under_way(self) -> int:
@@ -87,10 +86,7 @@ class AttemptFacts:
         if first_attempt_ns is None:
             return
         told = str(attempts) if attempts < _ATTEMPTS_TOLD else f"{_ATTEMPTS_TOLD}+"
-        histogram = self.sli.get(told)
-        if histogram is None:
-            histogram = self.sli[told] = _histogram("pod_scheduling_sli_duration_seconds")
-        histogram.observe((self._clock.now_ns() - first_attempt_ns) / NS_PER_SECOND)
+        self.sli[told].observe((self._clock.now_ns() - first_attempt_ns) / NS_PER_SECOND)
 
     def returned(self, uid: str, profile: str, *, rejected: bool) -> None:
         """Note that an attempt failed: rejected by plugins, or ended by an error."""
@@ -104,9 +100,6 @@ class AttemptFacts:
         key = result, profile
         self.results[key] += 1
         began_ns = self._began_ns.pop(uid, None)
-        if began_ns is None:
-            return
-        histogram = self.durations.get(key)
-        if histogram is None:
-            histogram = self.durations[key] = _histogram("scheduling_attempt_duration_seconds")
-        histogram.observe((self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND)
+        if began_ns is not None:
+            took_ns = self._clock.monotonic_ns() - began_ns
+            self.durations[key].observe(took_ns / NS_PER_SECOND)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
-from moorage.observe.catalogue import METRICS
-from moorage.observe.series import Histogram
+from moorage.observe.catalogue import BUCKETS
+from moorage.observe.series import Histograms
 
-_BOUNDS = {metric.name: metric.buckets for metric in METRICS}
-_SECONDS = _BOUNDS["rest_client_request_duration_seconds"]
-_BYTES = _BOUNDS["rest_client_request_size_bytes"]
+_SECONDS = BUCKETS["rest_client_request_duration_seconds"]
+_BYTES = BUCKETS["rest_client_request_size_bytes"]
 
 
 class CallFacts:
@@ -38,11 +36,11 @@ class CallFacts:
     def __init__(self, host: str) -> None:
         self.host = host
         self.answers: Counter[tuple[str, str]] = Counter()
-        self.durations: dict[str, Histogram] = {}
-        self.sent: dict[str, Histogram] = {}
-        self.received: dict[str, Histogram] = {}
+        self.durations: Histograms[str] = Histograms(_SECONDS)
+        self.sent: Histograms[str] = Histograms(_BYTES)
+        self.received: Histograms[str] = Histograms(_BYTES)
         self.retries: Counter[tuple[str, str]] = Counter()
-        self.waits: dict[str, Histogram] = {}
+        self.waits: Histograms[str] = Histograms(_SECONDS)
 
     def answered(
         self, method: str, code: int | None, seconds: float, *, sent: int = 0, received: int = 0
@@ -59,11 +57,11 @@ class CallFacts:
             Bytes of the bodies.
         """
         self.answers[_code(code), method] += 1
-        _observe(self.durations, method, seconds, _SECONDS)
+        self.durations[method].observe(seconds)
         if sent:
-            _observe(self.sent, method, sent, _BYTES)
+            self.sent[method].observe(sent)
         if received:
-            _observe(self.received, method, received, _BYTES)
+            self.received[method].observe(received)
 
     def retried(self, method: str, code: int | None) -> None:
         """Count a call that is sent again; no code: no answer came."""
@@ -71,17 +69,8 @@ class CallFacts:
 
     def held(self, method: str, seconds: float) -> None:
         """Observe how long a call waited for its turn."""
-        _observe(self.waits, method, seconds, _SECONDS)
+        self.waits[method].observe(seconds)
 
 
 def _code(code: int | None) -> str:
     return "<error>" if code is None else str(code)
-
-
-def _observe(
-    by_method: dict[str, Histogram], method: str, value: float, bounds: Sequence[float]
-) -> None:
-    histogram = by_method.get(method)
-    if histogram is None:
-        histogram = by_method[method] = Histogram(bounds)
-    histogram.observe(value)

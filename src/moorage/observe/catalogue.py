@@ -6,6 +6,7 @@ buckets are Kubernetes' own, because dashboards depend on them. The help texts a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal
 
 import msgspec
@@ -458,3 +459,6 @@ METRICS: Final[tuple[Metric, ...]] = (
     ),
 )
 """In the order they are written."""
+
+BUCKETS: Final[Mapping[str, tuple[float, ...]]] = {each.name: each.buckets for each in METRICS}
+"""Upper bounds of the buckets of each histogram, by its name; empty for other metrics."""

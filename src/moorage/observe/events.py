@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from moorage.base.clock import Clock
-from moorage.observe.catalogue import METRICS
+from moorage.observe.catalogue import BUCKETS
 from moorage.observe.series import Durations, Histogram
 
-_BUCKETS = next(m.buckets for m in METRICS if m.name == "scheduler_event_handling_duration_seconds")
+_SECONDS = BUCKETS["scheduler_event_handling_duration_seconds"]
 
 
 class EventFacts:
@@ -37,5 +37,5 @@ class EventFacts:
         """Note that a cluster event was taken in."""
         told = self._durations.get(event)
         if told is None:
-            told = self._durations[event] = Durations(_BUCKETS)
+            told = self._durations[event] = Durations(_SECONDS)
         told.add(self.now_ns() - since_ns)

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from moorage.base.clock import NS_PER_SECOND, Clock
-from moorage.observe.catalogue import METRICS
-from moorage.observe.series import Histogram
+from moorage.observe.catalogue import BUCKETS
+from moorage.observe.series import Histogram, Histograms
 
-_BUCKETS = next(
-    m.buckets for m in METRICS if m.name == "scheduler_podgroup_scheduling_attempt_duration_seconds"
-)
+_BUCKETS = BUCKETS["scheduler_podgroup_scheduling_attempt_duration_seconds"]
 
 
 class GroupAttemptFacts:
@@ -35,7 +33,7 @@ class GroupAttemptFacts:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.results: Counter[tuple[str, str]] = Counter()
-        self.durations: dict[tuple[str, str], Histogram] = {}
+        self.durations: Histograms[tuple[str, str]] = Histograms(_BUCKETS)
         self.algorithm = Histogram(_BUCKETS)
 
     def now_ns(self) -> int:
@@ -58,10 +56,4 @@ class GroupAttemptFacts:
         """
         key = result, profile
         self.results[key] += 1
-        histogram = self.durations.get(key)
-        if histogram is None:
-            histogram = self.durations[key] = Histogram(_BUCKETS)
-        histogram.observe(self._seconds(since_ns))
-
-    def _seconds(self, since_ns: int) -> float:
-        return (self._clock.monotonic_ns() - since_ns) / NS_PER_SECOND
+        self.durations[key].observe((self.now_ns() - since_ns) / NS_PER_SECOND)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from moorage.base.clock import NS_PER_SECOND, Clock
-from moorage.observe.catalogue import METRICS
-from moorage.observe.series import Histogram
-
-_BOUNDS = {metric.name: metric.buckets for metric in METRICS}
+from moorage.observe.catalogue import BUCKETS
+from moorage.observe.series import Histograms
 
 
 class PointFacts:
@@ -26,27 +24,23 @@ class PointFacts:
     """
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self.durations: dict[tuple[str, str, str], Histogram] = {}
-        self.waits: dict[tuple[str], Histogram] = {}
+        self.now_ns = clock.monotonic_ns
+        """Returns the time to hand in as the beginning, monotonic nanoseconds."""
+        self.durations: Histograms[tuple[str, str, str]] = Histograms(
+            BUCKETS["scheduler_framework_extension_point_duration_seconds"]
+        )
+        self.waits: Histograms[tuple[str]] = Histograms(
+            BUCKETS["scheduler_permit_wait_duration_seconds"]
+        )
 
-    def now_ns(self) -> int:
-        """Return the time to hand in as the beginning, monotonic nanoseconds."""
-        return self._clock.monotonic_ns()
+    def ran(self, point: str, status: str, profile: str, *, since_ns: int) -> int:
+        """Note that every plugin of a point has run; return how long they took, nanoseconds."""
+        took_ns = self.now_ns() - since_ns
+        self.durations[point, status, profile].observe(took_ns / NS_PER_SECOND)
+        return took_ns
 
-    def ran(self, point: str, status: str, profile: str, *, since_ns: int) -> None:
-        """Note that every plugin of a point has run."""
-        key = point, status, profile
-        histogram = self.durations.get(key)
-        if histogram is None:
-            bounds = _BOUNDS["scheduler_framework_extension_point_duration_seconds"]
-            histogram = self.durations[key] = Histogram(bounds)
-        histogram.observe((self._clock.monotonic_ns() - since_ns) / NS_PER_SECOND)
-
-    def waited(self, status: str, *, since_ns: int) -> None:
-        """Note that a pod stopped waiting at Permit."""
-        histogram = self.waits.get((status,))
-        if histogram is None:
-            bounds = _BOUNDS["scheduler_permit_wait_duration_seconds"]
-            histogram = self.waits[status,] = Histogram(bounds)
-        histogram.observe((self._clock.monotonic_ns() - since_ns) / NS_PER_SECOND)
+    def waited(self, status: str, *, since_ns: int) -> int:
+        """Note that a pod stopped waiting at Permit; return how long it waited, nanoseconds."""
+        took_ns = self.now_ns() - since_ns
+        self.waits[status,].observe(took_ns / NS_PER_SECOND)
+        return took_ns

@@ -6,13 +6,11 @@ from collections import Counter
 from collections.abc import Callable
 
 from moorage.base.clock import NS_PER_SECOND
-from moorage.observe.catalogue import METRICS
+from moorage.observe.catalogue import BUCKETS
 from moorage.observe.plugin_facts import PluginFacts
-from moorage.observe.series import Histogram
+from moorage.observe.series import Histograms
 
-_HINT = next(
-    m.buckets for m in METRICS if m.name == "scheduler_queueing_hint_execution_duration_seconds"
-)
+_HINT = BUCKETS["scheduler_queueing_hint_execution_duration_seconds"]
 
 
 class QueueFacts:
@@ -52,7 +50,7 @@ class QueueFacts:
     def __init__(self, plugins: PluginFacts) -> None:
         self.plugins = plugins
         self.now_ns: Callable[[], int] = plugins.now_ns
-        self.hints: dict[tuple[str, str, str], Histogram] = {}
+        self.hints: Histograms[tuple[str, str, str]] = Histograms(_HINT)
         self.incoming_pods: Counter[tuple[str, str]] = Counter()
         self.pending_pods: Counter[str] = Counter(
             {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
@@ -78,11 +76,8 @@ class QueueFacts:
 
     def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
         """Note how long a requeue hint took."""
-        key = plugin, event, answer
-        histogram = self.hints.get(key)
-        if histogram is None:
-            histogram = self.hints[key] = Histogram(_HINT)
-        histogram.observe((self.now_ns() - since_ns) / NS_PER_SECOND)
+        took_ns = self.now_ns() - since_ns
+        self.hints[plugin, event, answer].observe(took_ns / NS_PER_SECOND)
 
     def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
         """Note how long PreEnqueue took, under the status Success for any answer, as upstream."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 from moorage.base.clock import NS_PER_SECOND
 
@@ -58,6 +59,30 @@ class Histogram:
         for bound, count in zip((*self._bounds, float("inf")), self.counts, strict=True):
             running += count
             yield "+Inf" if bound == float("inf") else repr(float(bound)), running
+
+
+LabelsT = TypeVar("LabelsT")
+
+
+class Histograms(dict[LabelsT, Histogram]):
+    """Histograms by labels, each made when its labels are first asked for.
+
+    Parameters
+    ----------
+    bounds
+        Upper bounds of the buckets of each.
+    """
+
+    __slots__ = ("_bounds",)
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        super().__init__()
+        self._bounds = bounds
+
+    def __missing__(self, labels: LabelsT) -> Histogram:
+        """Make the histogram of labels that are new."""
+        made = self[labels] = Histogram(self._bounds)
+        return made
 
 
 class Durations:

@@ -184,10 +184,9 @@ class BindingCycles:
         self, point: str, status: Status, profile: Profile, began_ns: int, uid: str = ""
     ) -> None:
         """Note how long the plugins of a point took together, also in the record of a pod."""
-        points = self._facts.points
-        points.ran(point, status.code.text, profile.name, since_ns=began_ns)
+        took_ns = self._facts.points.ran(point, status.code.text, profile.name, since_ns=began_ns)
         if self._records is not None and uid:
-            self._records.stepped(uid, point, status, took_ns=points.now_ns() - began_ns)
+            self._records.stepped(uid, point, status, took_ns=took_ns)
 
     def _activate(self, decision: Decision) -> None:
         """Activate the pods that plugins put into the cycle state."""
@@ -255,9 +254,8 @@ class BindingCycles:
         if self._waiting.holds(uid):
             began_ns = points.now_ns()
             status = await self._waiting.outcome(uid)
-            points.waited(status.code.text, since_ns=began_ns)
+            took_ns = points.waited(status.code.text, since_ns=began_ns)
             if self._records is not None:
-                took_ns = points.now_ns() - began_ns
                 self._records.stepped(uid, "WaitOnPermit", status, took_ns=took_ns)
             if not status.ok:
                 return status, _diagnosis(decision, status)

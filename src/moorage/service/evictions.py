@@ -37,8 +37,8 @@ from moorage.client.events import EventRecorder
 from moorage.client.pod_status import changed_condition, status_patch
 from moorage.client.writes import Client
 from moorage.engine.decision import Decision
-from moorage.observe.catalogue import METRICS
-from moorage.observe.series import Histogram
+from moorage.observe.catalogue import BUCKETS
+from moorage.observe.series import Histograms
 from moorage.service.pod_writes import PodWrites, reference
 from moorage.service.waiting import CallOff
 from moorage.state.contracts import PodLookup
@@ -46,9 +46,7 @@ from moorage.state.queue import SchedulingQueue
 
 _log = logging.getLogger(__name__)
 
-_SECONDS = next(
-    m.buckets for m in METRICS if m.name == "scheduler_preemption_goroutines_duration_seconds"
-)
+_SECONDS = BUCKETS["scheduler_preemption_goroutines_duration_seconds"]
 # As the first backoff of the queue. Upstream is slowed by the rate limit of its client instead.
 _RETRY_SECONDS = 1.0
 _IN_MEMORY = " (in kube-scheduler memory)."  # the words of kube-scheduler's Event
@@ -112,7 +110,7 @@ class EvictionLedger:
         self._lookup = lookup
         self._node_of = node_of
         self._last: dict[str, Pod | None] = {}
-        self.durations: dict[str, Histogram] = {}
+        self.durations: Histograms[str] = Histograms(_SECONDS)
         """Seconds that evictions for one preemptor took, by ``success`` or ``error``."""
 
     def begin(self, uid: str) -> None:
@@ -134,10 +132,7 @@ class EvictionLedger:
     def took(self, nanoseconds: int, *, done: bool) -> None:
         """Note how long the evictions for one preemptor took, and whether all were made."""
         result = "success" if done else "error"
-        histogram = self.durations.get(result)
-        if histogram is None:
-            histogram = self.durations[result] = Histogram(_SECONDS)
-        histogram.observe(nanoseconds / NS_PER_SECOND)
+        self.durations[result].observe(nanoseconds / NS_PER_SECOND)
 
     def running_for(self, uid: str) -> bool:
         """Whether some evictions for this preemptor have not reached the API yet."""

@@ -11,14 +11,13 @@ from moorage.base.clock import Clock
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.status import Status
 from moorage.observe.attempts import AttemptFacts
-from moorage.observe.catalogue import METRICS
+from moorage.observe.catalogue import BUCKETS
 from moorage.observe.events import EventFacts
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.points import PointFacts
 from moorage.observe.series import Histogram
 from moorage.observe.waiting_groups import WaitingGroups
 
-_LOOP_BUCKETS = next(m.buckets for m in METRICS if m.name == "moorage_event_loop_stall_seconds")
 _KEPT = 200  # decisions; enough for a screen and a debugging session
 
 
@@ -80,7 +79,7 @@ class Facts:
         self.points = PointFacts(clock)
         self.groups = WaitingGroups(clock)
         self.events = EventFacts(clock)
-        self.loop_stalls = Histogram(_LOOP_BUCKETS)
+        self.loop_stalls = Histogram(BUCKETS["moorage_event_loop_stall_seconds"])
         self.reloads: Counter[str] = Counter()
         self.recent: deque[DecisionRecord] = deque(maxlen=_KEPT)
 

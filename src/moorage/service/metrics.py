@@ -13,14 +13,14 @@ from moorage.framework.plugin_metrics import Labels, PluginMetrics
 from moorage.framework.profile import Profile
 from moorage.observe.access import AccessFacts
 from moorage.observe.calls import CallFacts
-from moorage.observe.catalogue import METRICS
+from moorage.observe.catalogue import BUCKETS, METRICS
 from moorage.observe.exposition import Exposition, Sample, Source
 from moorage.observe.group_attempts import GroupAttemptFacts
 from moorage.observe.plugin_facts import EVALUATED
 from moorage.observe.queue_facts import QueueFacts
 from moorage.observe.records.recorder import Recorder
 from moorage.observe.records.ring import RecordRing
-from moorage.observe.series import Histogram
+from moorage.observe.series import Histogram, Histograms
 from moorage.service.scheduler import Scheduler
 
 _S = "scheduler_"
@@ -226,15 +226,14 @@ def _counter(name: str, told: Callable[[], list[PluginMetrics]]) -> Source:
 
 
 def _histogram(name: str, told: Callable[[], list[PluginMetrics]]) -> Source:
-    buckets = next(metric.buckets for metric in METRICS if metric.name == name)
-    histograms: dict[Labels, Histogram] = {}
+    histograms: Histograms[Labels] = Histograms(BUCKETS[name])
 
     def samples() -> Iterable[Sample]:
         for each in told():
             observed = each.observations.get(name)
             while observed:
                 labels, value = observed.popleft()
-                histograms.setdefault(labels, Histogram(buckets)).observe(value)
+                histograms[labels].observe(value)
         return histograms.items()
 
     return samples
