@@ -307,27 +307,28 @@ class NodeAgents:
         pod = effect.pod
         try:
             while (patch := self._life.patch_of(effect)) is not None:
-                if await self._write_status(pod, patch):
+                try:
+                    await self._write_status(pod, patch)
+                except ConflictError:
+                    newest = from_dict(
+                        Pod, await self._client.get(PODS, pod.name, namespace=pod.namespace)
+                    )
+                    if newest.uid != pod.uid:
+                        return
+                    self._carry_out(self._life.on_read(newest, now_ns=self._clock.now_ns()))
+                    if self._life.patch_of(effect) == patch:
+                        raise  # about the newest version: the writer waits, and tries again
+                else:
                     return
-                found = await self._client.get(PODS, pod.name, namespace=pod.namespace)
-                newest = from_dict(Pod, found)
-                if newest.uid != pod.uid:
-                    return
-                self._carry_out(self._life.on_read(newest, now_ns=self._clock.now_ns()))
         except NotFoundError:
             _log.info("pod %s/%s is gone", pod.namespace, pod.name)
 
-    async def _write_status(self, pod: ObjectReference, patch: Mapping[str, object]) -> bool:
-        """Whether a patch of a pod's status was written: the pod has its version."""
-        try:
-            written = await self._client.patch(
-                PODS, pod.name, patch_body(patch), namespace=pod.namespace, subresource="status"
-            )
-        except ConflictError:
-            return False
+    async def _write_status(self, pod: ObjectReference, patch: Mapping[str, object]) -> None:
+        written = await self._client.patch(
+            PODS, pod.name, patch_body(patch), namespace=pod.namespace, subresource="status"
+        )
         version = from_dict(PartialObject, written).metadata.resource_version
         self._life.on_written(pod.uid, version)
-        return True
 
     async def _remove_pod(self, effect: RemovePod) -> None:
         try:
