@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from moorage.apiserver.kind import Obj
-from moorage.apiserver.negotiate import JSON, PROTOBUF, Accepted, Form
+from moorage.apiserver.negotiate import JSON, Accepted, Form
 from moorage.apiserver.record import Record
-from moorage.apiserver.requests import Body, Query
-from moorage.apiserver.status import StatusError, bad_request
+from moorage.apiserver.requests import Body
+from moorage.apiserver.status import StatusError
 from moorage.apiserver.table import partial_metadata, to_table
 from moorage.apiserver.views import Served
 
@@ -127,23 +127,3 @@ class Renderer:
     def _table(self, records: Sequence[Record]) -> dict[str, Any]:
         objs = (self.served.read(record) for record in records)
         return to_table(self.served.kind, objs, self.now_ns, self._include_object, self._meta)
-
-
-def make_renderer(served: Served, accepted: Accepted, query: Query, now_ns: int) -> Renderer:
-    """Build the renderer of one call.
-
-    Raises
-    ------
-    StatusError
-        400: ``includeObject`` is not one of its three values.
-    """
-    include = query.text("includeObject") or "Metadata"
-    if include not in {"None", "Metadata", "Object"}:
-        raise bad_request(f'unrecognized includeObject value: "{include}"')
-    make = Renderer
-    if accepted.media_type == PROTOBUF:
-        # The runtime of protobuf is imported only for clients that use it.
-        from moorage.apiserver.protobuf.rendering import ProtobufRenderer
-
-        make = ProtobufRenderer
-    return make(served, accepted, include_object=include, now_ns=now_ns)

@@ -21,7 +21,8 @@ from moorage.apiserver.kubelet.streams import STREAMS, refuse_stream
 from moorage.apiserver.negotiate import negotiate
 from moorage.apiserver.protobuf.calls import has_message
 from moorage.apiserver.reading import Lister, get_record
-from moorage.apiserver.render import Renderer, encode, make_renderer
+from moorage.apiserver.render import Renderer, encode
+from moorage.apiserver.renderers import make_renderer
 from moorage.apiserver.replies import deleted_reply, written_reply
 from moorage.apiserver.requests import Query, Reply, Request
 from moorage.apiserver.routes import Target

@@ -1,8 +1,8 @@
 """Lists and watches in protobuf.
 
-Place in the flow: `moorage.apiserver.render.make_renderer` chooses this renderer for a client that
-prefers protobuf. Objects are stored in JSON, so each object is decoded and written in protobuf.
-Watches share the written bytes, and a long list is written in slices.
+Place in the flow: `moorage.apiserver.renderers.make_renderer` chooses this renderer for a client
+that prefers protobuf. Objects are stored in JSON, so each object is decoded and written in
+protobuf. Watches share the written bytes, and a long list is written in slices.
 """
 
 from __future__ import annotations
