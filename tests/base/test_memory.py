@@ -24,7 +24,7 @@ print(gc.get_threshold(), gc.get_freeze_count() > 0, kept)
 
 @pytest.mark.parametrize("first", ["collect", "do not"])
 def test_present_objects_are_taken_out_of_collection(first: str) -> None:
-    assert _printed(_TAKEN_OUT, first) == "(2000, 5, 8000) True False\n"
+    assert _printed(_TAKEN_OUT, first) == "(2000, 0, 8000) True False\n"
 
 
 _USED_AGAIN = """
