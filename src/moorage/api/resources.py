@@ -5,6 +5,7 @@ One table, used by the client to build paths and by the API server to answer dis
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
@@ -298,8 +299,11 @@ def resource_path(
     path = _collection_path(rt, namespace)
     if name is None:
         return path
-    path = f"{path}/{quote(name, safe='')}"
+    path = f"{path}/{name if _is_plain(name) else quote(name, safe='')}"
     return path if subresource is None else f"{path}/{subresource}"
+
+
+_is_plain = re.compile(r"[a-z0-9.-]*").fullmatch  # most names, which need no quoting
 
 
 @lru_cache(maxsize=1024)

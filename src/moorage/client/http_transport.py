@@ -17,7 +17,7 @@ import logging
 import os
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -168,15 +168,15 @@ class HttpTransport:
             self._told.retried(call.method, code)
         await aio.sleep(pause_seconds)
 
-    async def _request_once(self, call: Call) -> Answer:
+    def _request_once(self, call: Call) -> Awaitable[Answer]:
         # Refused early, no connection need be made; the guard is asked once more before sending.
         if self._guard is not None:
             self._guard.before(call)
-        if call.method not in READS and not self._proxy:
-            try:
-                return await self._write_once(call)
-            except NoConnectionError:
-                pass  # the session says why, or finds that the server is back
+        if call.method in READS or self._proxy:
+            return self._by_session(call)
+        return self._write_once(call)
+
+    async def _by_session(self, call: Call) -> Answer:
         async with self._lane_for_call() as lane:
             timeout = aiohttp.ClientTimeout(
                 total=_real(call.timeout_seconds),
@@ -194,6 +194,8 @@ class HttpTransport:
         lane.users += 1
         try:
             return await lane.short.request(call, lane.credential, _real(call.timeout_seconds))
+        except NoConnectionError:
+            return await self._by_session(call)  # it says why, or finds that the server is back
         except _FAILURES as error:
             raise self.failure(call, error, seconds=call.timeout_seconds) from error
         finally:

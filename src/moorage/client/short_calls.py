@@ -135,7 +135,11 @@ class ShortCalls:
                 connection.soon(self._send_filled)
             else:
                 self._send(connection)
-        return await connection.answer(sent)
+        try:
+            return await sent.answer
+        except asyncio.CancelledError:
+            connection.give_up(sent)
+            raise
 
     def _send_filled(self, connection: _Connection) -> None:
         if self._filling is connection:
@@ -361,14 +365,10 @@ class _Connection(BaseProtocol):
         self._calls.append(sent)
         return sent
 
-    async def answer(self, sent: _Sent) -> Answer:
-        """Wait for the answer to a call."""
-        try:
-            return await sent.answer
-        except asyncio.CancelledError:
-            if sent.answer.cancelled() and all(each.answer.done() for each in self._calls):
-                self._end()  # nobody waits for what is under way
-            raise
+    def give_up(self, sent: _Sent) -> None:
+        """Take in that nobody waits for the answer to a call any more."""
+        if sent.answer.cancelled() and all(each.answer.done() for each in self._calls):
+            self._end()  # nobody waits for what is under way
 
     def send(self) -> None:
         """Send the calls, without those that have been given up meanwhile."""
