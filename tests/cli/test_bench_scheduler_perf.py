@@ -43,9 +43,9 @@ def test_a_malformed_file_lists_its_faults_and_ends_with_2(tmp_path: Path) -> No
         2,
         [
             f"{file}: 3 faults",
-            '  unknown field "[0].colour"',
-            "  [0].workloads: Required value",
-            "  [0].workloadTemplate: Required value",
+            '  a: unknown field "[0].colour"',
+            "  a: [0].workloads: Required value",
+            "  a: [0].workloadTemplate: Required value",
         ],
     )
 

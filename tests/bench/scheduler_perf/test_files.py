@@ -85,7 +85,7 @@ def test_a_case_is_read_with_all_its_parts(tmp_path: Path) -> None:
         ),
         pytest.param(
             "- name: a",
-            ["[0].workloads: Required value", "[0].workloadTemplate: Required value"],
+            ["a: [0].workloads: Required value", "a: [0].workloadTemplate: Required value"],
             id="a case without anything else",
         ),
     ],
@@ -208,7 +208,16 @@ def test_the_faults_of_an_operation(operation: str, faults: list[str], tmp_path:
     expected = [
         fault.format(place) if fault.startswith("unknown") else place + fault for fault in faults
     ]
-    assert list(read(text, tmp_path)) == expected
+    opcode = operation.removeprefix("{opcode: ").partition(",")[0].strip("{}")
+    shown = f"a, op 0 ({opcode}): " if opcode else "a, op 0: "
+    assert list(read(text, tmp_path)) == [shown + fault for fault in expected]
+
+
+def test_a_fault_of_an_operation_has_no_other_as_its_consequence(tmp_path: Path) -> None:
+    measured = '{opcode: createPods, count: 1, collectMetrics: "yes"}'
+    text = f"- name: a\n  workloads: [{{name: w}}]\n  workloadTemplate: [{measured}]"
+    (fault,) = read(text, tmp_path)
+    assert "collectMetrics: Invalid value" in fault
 
 
 def test_the_faults_of_several_cases_are_told_together(tmp_path: Path) -> None:
@@ -222,10 +231,10 @@ def test_the_faults_of_several_cases_are_told_together(tmp_path: Path) -> None:
   workloadTemplate: [{opcode: createPods, count: 1, collectMetrics: true}]
 """
     assert read(text, tmp_path) == (
-        'unknown field "[0].surprise"',
-        "[0].workloadTemplate: no operation of a collects metrics",
-        '[0].workloads[1].name: Duplicate value: "w"',
-        "[0].workloads[1].threshold: must not be negative",
+        'a: unknown field "[0].surprise"',
+        "a: [0].workloadTemplate: no operation collects metrics",
+        'a: [0].workloads[1].name: Duplicate value: "w"',
+        "a: [0].workloads[1].threshold: must not be negative",
         '[1].name: Duplicate value: "a"',
     )
 
@@ -259,7 +268,7 @@ def test_fields_are_read_in_any_case(tmp_path: Path) -> None:
 
 def test_a_field_in_two_spellings_is_a_fault(tmp_path: Path) -> None:
     text = "- {name: a, Name: b, workloads: [{name: w}], workloadTemplate: [{opcode: paint}]}"
-    assert read(text, tmp_path) == ('unknown field "[0].Name" (did you mean "name"?)',)
+    assert read(text, tmp_path) == ('a: unknown field "[0].Name" (did you mean "name"?)',)
 
 
 def test_a_folder_stands_for_every_workload_file_below_it(tmp_path: Path) -> None:

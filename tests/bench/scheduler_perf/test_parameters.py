@@ -64,6 +64,12 @@ def pods(**fields: Any) -> CreatePods:
             id="parameters of a template",
         ),
         pytest.param(
+            CreateAny(opcode="createAny", template_params={"a": "$x|7", "b": "$y|7", "c": "$z|"}),
+            {"x": 1},
+            [CreateAny(opcode="createAny", template_params={"a": 1, "b": "7", "c": ""})],
+            id="parameters of a template with a default",
+        ),
+        pytest.param(
             CreatePodSets(
                 opcode="createPodSets",
                 count_param="$sets",

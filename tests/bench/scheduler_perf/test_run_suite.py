@@ -72,7 +72,24 @@ CASES = """
 - name: Missing
   workloadTemplate:
   - {opcode: createNodes, count: 1, nodeTemplatePath: nothing.yaml}
+  - {opcode: createPods, countParam: $undefined, podTemplatePath: open.yaml, collectMetrics: true}
+  - opcode: createPodSets
+    count: 1
+    namespacePrefix: set
+    createPodsOp: {opcode: createPods, count: 1, podTemplatePath: nothing.yaml}
+  - {opcode: churn, mode: create, templatePaths: [kind.yaml, void.yaml]}
+  defaultPodTemplatePath: default.yaml
+  workloads: [{name: w}]
+- name: Configured
+  schedulerConfigPath: nothing.yaml
+  defaultPodTemplatePath: default.yaml
+  workloadTemplate:
   - {opcode: createPods, count: 1, collectMetrics: true}
+  workloads: [{name: w}]
+- name: Later
+  schedulerApiClientQPS: 10
+  workloadTemplate:
+  - {opcode: createPods, count: 1, nominatedNodeName: node-1, collectMetrics: true}
   workloads: [{name: w}]
 """
 
@@ -107,6 +124,7 @@ def path(tmp_path: Path) -> Path:
     file.write_text(CASES)
     kind = "apiVersion: paint.example.com/v1\nkind: Paint\nmetadata: {name: red}\n"
     (tmp_path / "kind.yaml").write_text(kind)
+    (tmp_path / "open.yaml").write_text("kind: {{ .Index")
     return file
 
 
@@ -210,8 +228,29 @@ def test_a_workload_is_run_and_measured(path: Path) -> None:
         pytest.param(
             "Missing",
             "failed",
-            ["op 0 (createNodes): {folder}/nothing.yaml: cannot be read"],
-            id="a template that is not there",
+            [
+                "op 1: parameter undefined is undefined",
+                "op 0 (createNodes): {folder}/nothing.yaml: cannot be read: No such file",
+                "op 1 (createPods): {folder}/open.yaml: ",
+                "op 2 (createPodSets): {folder}/nothing.yaml: cannot be read: No such file",
+                "op 3 (churn): {folder}/void.yaml: cannot be read: No such file",
+            ],
+            id="templates that cannot be read, all before the workload begins",
+        ),
+        pytest.param(
+            "Configured",
+            "failed",
+            [
+                "op 0 (createPods): {folder}/default.yaml: cannot be read: No such file",
+                "schedulerConfigPath: {folder}/nothing.yaml: cannot read the file",
+            ],
+            id="a configuration that is not there",
+        ),
+        pytest.param(
+            "Later",
+            "not supported",
+            ["field schedulerApiClientQPS", "field nominatedNodeName of createPods"],
+            id="fields that are newer than v1.36",
         ),
     ],
 )
@@ -236,11 +275,15 @@ def test_a_threshold_that_is_missed_is_told(path: Path) -> None:
 
 def test_the_faults_of_a_file_are_reported_beside_the_workloads(tmp_path: Path) -> None:
     (tmp_path / "performance-config.yaml").write_text("- name: a\n")
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "performance-config.yaml").write_text("name: a\n")
     report = run(tmp_path)
     assert report.as_lines() == [
+        f"{tmp_path}/more/performance-config.yaml: 1 fault",
+        "  expected a list of test cases",
         f"{tmp_path}/performance-config.yaml: 2 faults",
-        "  [0].workloads: Required value",
-        "  [0].workloadTemplate: Required value",
+        "  a: [0].workloads: Required value",
+        "  a: [0].workloadTemplate: Required value",
     ]
 
 

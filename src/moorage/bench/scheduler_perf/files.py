@@ -87,10 +87,13 @@ def _read_cases(documents: Sequence[Any], folder: Path, faults: list[str]) -> li
     cases = []
     for index, value in enumerate(documents[0]):
         reader = Reader()
-        written = reader.read(WrittenCase, as_spelt(WrittenCase, value), path=f"[{index}]")
-        faults += reader.faults
+        spelt = as_spelt(WrittenCase, value)
+        written = reader.read(WrittenCase, spelt, path=f"[{index}]")
+        found = list(reader.faults)
         if written is not None:
-            cases.append(_read_case(written, folder, f"[{index}]", faults))
+            cases.append(_read_case(written, folder, f"[{index}]", found))
+        name = spelt.get("name") if isinstance(spelt, Mapping) else None
+        faults += (f"{name}{_joined(fault)}" if isinstance(name, str) else fault for fault in found)
     faults += _repeated([case.name for case in cases], "", "name")
     return cases
 
@@ -98,6 +101,7 @@ def _read_cases(documents: Sequence[Any], folder: Path, faults: list[str]) -> li
 def _read_case(written: WrittenCase, folder: Path, path: str, faults: list[str]) -> TestCase:
     operations: list[Operation] = []
     unknown: list[str] = []
+    wrong: list[str] = []
     for number, value in enumerate(written.workload_template):
         place = f"{join(path, 'workloadTemplate')}[{number}]"
         opcode = as_spelt(Operation, value).get("opcode")
@@ -106,19 +110,26 @@ def _read_case(written: WrittenCase, folder: Path, path: str, faults: list[str])
             if isinstance(opcode, str) and opcode:
                 unknown.append(opcode)
             else:
-                faults.append(f"{place}.opcode: Required value")
+                wrong.append(f"op {number}: {place}.opcode: Required value")
             continue
         reader = Reader()
         op = reader.read(type_, as_spelt(type_, value), path=place)
-        faults += reader.faults
+        found = list(reader.faults)
         if op is not None:
-            faults += faults_of(op, place)
+            found += faults_of(op, place)
             operations.append(op)
+        wrong += (f"op {number} ({opcode}): {fault}" for fault in found)
     case = TestCase(
         written=written, operations=tuple(operations), unknown=tuple(unknown), folder=folder
     )
-    faults += _faults_of_case(case, path)
+    faults += wrong
+    faults += _faults_of_case(case, path, certain=not wrong and not unknown)
     return case
+
+
+def _joined(fault: str) -> str:
+    """Return a fault as it follows the name of its test case."""
+    return f", {fault}" if fault.startswith("op ") else f": {fault}"
 
 
 def as_spelt(type_: type[msgspec.Struct], value: Any) -> Any:
@@ -140,14 +151,21 @@ def as_spelt(type_: type[msgspec.Struct], value: Any) -> Any:
     return spelt
 
 
-def _faults_of_case(case: TestCase, path: str) -> Iterator[str]:
+def _faults_of_case(case: TestCase, path: str, *, certain: bool) -> Iterator[str]:
+    """Yield the faults of a case as a whole.
+
+    Parameters
+    ----------
+    certain
+        Whether every operation was understood; one that was not may collect metrics.
+    """
     written = case.written
     if not written.workloads:
         yield f"{join(path, 'workloads')}: Required value"
     if not written.workload_template:
         yield f"{join(path, 'workloadTemplate')}: Required value"
-    elif not case.unknown and not any(collects(op) for op in case.operations):
-        yield f"{join(path, 'workloadTemplate')}: no operation of {case.name} collects metrics"
+    elif certain and not any(collects(op) for op in case.operations):
+        yield f"{join(path, 'workloadTemplate')}: no operation collects metrics"
     yield from _repeated([each.name for each in written.workloads], path, "workloads")
     for index, workload in enumerate(written.workloads):
         bounds: Mapping[str, float] = (

@@ -9,7 +9,7 @@ and opcodes that are newer or older than v1.36 are marked.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -96,6 +96,8 @@ class CreatePods(Operation, frozen=True, kw_only=True, rename="camel"):
         Namespace of the pods; None for ``namespace-<index of the operation>``.
     signature_batch_size
         Number of pods in a row with the same label ``signature``; newer than v1.36.
+    nominated_node_name
+        Not supported; newer than v1.36.
     """
 
     count: int = 0
@@ -114,6 +116,7 @@ class CreatePods(Operation, frozen=True, kw_only=True, rename="camel"):
     template_params: Params = {}
     signature_batch_size: int = 0
     signature_batch_size_param: str = ""
+    nominated_node_name: str = ""
 
 
 class CreatePodSets(Operation, frozen=True, kw_only=True, rename="camel"):
@@ -233,6 +236,24 @@ class WaitForPodGroups(Operation, frozen=True, kw_only=True, rename="camel"):
     namespace: str = ""
     count: int = 0
     count_param: str = ""
+
+
+def templates_of(op: Operation, default_pod: str) -> Iterator[str]:
+    """Yield the paths of an operation's templates.
+
+    Parameters
+    ----------
+    default_pod
+        Template of pods for an operation that names none; "" for no template.
+    """
+    for field in msgspec.structs.fields(type(op)):
+        value = getattr(op, field.name)
+        if field.name == "template_paths":
+            yield from value
+        elif isinstance(value, CreatePods):
+            yield from templates_of(value, default_pod)
+        elif field.name.endswith("template_path"):
+            yield from filter(None, [value or (field.name == "pod_template_path" and default_pod)])
 
 
 OPERATIONS: Final[Mapping[str, type[Operation]]] = {

@@ -87,11 +87,12 @@ class Resolving:
     def _template_value(self, value: Any, index: int) -> Any:
         if not isinstance(value, str) or not value.startswith("$"):
             return value
-        name = value[1:]
+        # The suite after v1.36 has a default after the name.
+        name, bar, default = value[1:].partition("|")
         self._used.add(name)
-        if name not in self._params:
+        if name not in self._params and not bar:
             self.faults.append(f"op {index}: parameter {name} is undefined")
-        return self._params.get(name)
+        return self._params.get(name, default)
 
 
 class Resolved(msgspec.Struct, frozen=True):

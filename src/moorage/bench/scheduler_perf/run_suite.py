@@ -91,7 +91,8 @@ class SuiteReport(msgspec.Struct, frozen=True):
         """Return the report for people."""
         lines = [line for each in self.workloads for line in each.as_lines()]
         for file in self.malformed:
-            lines.append(f"{file.path}: {len(file.faults)} faults")
+            plural = "" if len(file.faults) == 1 else "s"
+            lines.append(f"{file.path}: {len(file.faults)} fault{plural}")
             lines += (f"  {fault}" for fault in file.faults)
         return lines
 

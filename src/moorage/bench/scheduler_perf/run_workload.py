@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -9,7 +10,7 @@ import msgspec
 from moorage.api.resources import PODS
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
-from moorage.base.errors import ConfigError
+from moorage.base.errors import ConfigError, UsageError
 from moorage.base.rng import Streams
 from moorage.bench.scheduler_perf.cases import TestCase, Workload
 from moorage.bench.scheduler_perf.cleaning import remove_all
@@ -19,8 +20,8 @@ from moorage.bench.scheduler_perf.executor import Executor, Progress
 from moorage.bench.scheduler_perf.gates import gates_of
 from moorage.bench.scheduler_perf.histograms import collects
 from moorage.bench.scheduler_perf.objects import NotSupportedError, Objects
-from moorage.bench.scheduler_perf.operations import Operation
-from moorage.bench.scheduler_perf.parameters import resolve
+from moorage.bench.scheduler_perf.operations import CreatePods, Operation, templates_of
+from moorage.bench.scheduler_perf.parameters import Resolved, resolve
 from moorage.bench.scheduler_perf.pods_seen import PodsSeen, SeenPod
 from moorage.bench.scheduler_perf.scene import Scene
 from moorage.bench.scheduler_perf.templates import Templates
@@ -59,23 +60,36 @@ def plan(case: TestCase, workload: Workload) -> tuple[Planned, list[str]]:
     NotSupportedError
         It asks for opcodes, feature gates or fields that moorage does not have; all are named.
     ConfigError
-        A parameter, or the scheduler's configuration, has faults; all are listed.
+        A parameter, a template, or the scheduler's configuration has faults; all are listed.
     """
     gates = gates_of(case.gates(workload))
     missing = [f"opcode {opcode}" for opcode in dict.fromkeys(case.unknown)]
     missing += gates.unsupported
     if case.written.scheduler_api_client_qps:
         missing.append("field schedulerApiClientQPS")
+    if any(isinstance(op, CreatePods) and op.nominated_node_name for op in case.operations):
+        missing.append("field nominatedNodeName of createPods")
     if missing:
         raise NotSupportedError(*missing)
     _check_threshold(case, workload)
-    resolved, notes = resolve(case.operations, workload.params), list(gates.notes)
-    if resolved.unused:
-        notes.append(f"no operation uses the parameters {', '.join(resolved.unused)}")
+    faults: list[str] = []
+    resolved, notes = Resolved((), ()), list(gates.notes)
+    try:
+        resolved = resolve(case.operations, workload.params)
+    except ConfigError as error:
+        faults += error.faults
+    faults += _faults_of_templates(case)
     config, path = LoadedConfiguration(), None
     if case.written.scheduler_config_path:
         path = Templates(case.folder).path_of(case.written.scheduler_config_path)
-        config = load_config(path)
+        try:
+            config = load_config(path)
+        except ConfigError as error:
+            faults += (f"schedulerConfigPath: {path}: {fault}" for fault in error.faults)
+    if faults:
+        raise ConfigError(faults)
+    if resolved.unused:
+        notes.append(f"no operation uses the parameters {', '.join(resolved.unused)}")
     planned = Planned(
         name=f"{case.name}/{workload.name}",
         case=case,
@@ -84,6 +98,17 @@ def plan(case: TestCase, workload: Workload) -> tuple[Planned, list[str]]:
         config_path=path,
     )
     return planned, notes
+
+
+def _faults_of_templates(case: TestCase) -> Iterator[str]:
+    """Yield a sentence for every template that cannot be read."""
+    templates = Templates(case.folder)
+    for index, op in enumerate(case.operations):
+        for name in templates_of(op, case.written.default_pod_template_path):
+            try:
+                templates.check(name)
+            except UsageError as error:
+                yield f"op {index} ({op.opcode}): {error}"
 
 
 def _check_threshold(case: TestCase, workload: Workload) -> None:

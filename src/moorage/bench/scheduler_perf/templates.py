@@ -81,6 +81,19 @@ class Templates:
             return copy.deepcopy(manifest)
         return manifest
 
+    def check(self, name: str) -> None:
+        """Read a template.
+
+        Raises
+        ------
+        UsageError
+            It cannot be read, or has actions that are not understood.
+        """
+        try:
+            self._template(name)
+        except DecodeError as error:
+            raise UsageError(f"{self.path_of(name)}: {error}") from error
+
     def _template(self, name: str) -> GoTemplate:
         found = self._parsed.get(name)
         if found is None:
@@ -88,7 +101,8 @@ class Templates:
             try:
                 text = path.read_text(encoding="utf-8")
             except (OSError, UnicodeDecodeError) as error:
-                raise UsageError(f"{path}: cannot be read: {error}") from error
+                reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text"
+                raise UsageError(f"{path}: cannot be read: {reason}") from error
             found = self._parsed[name] = GoTemplate(text)
         return found
 
