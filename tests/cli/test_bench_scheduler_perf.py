@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from moorage.bench.scheduler_perf import run_suite
+from moorage.bench.scheduler_perf.cases import TestCase, Workload
+from moorage.bench.scheduler_perf.run_workload import Planned, plan
 from moorage.cli.main import main
 
 CASES = """
@@ -80,6 +83,23 @@ def test_results_are_written_and_printed(path: Path, tmp_path: Path) -> None:
     )
     assert [set(labels) for labels in others] == [set(first)] * len(others)
     assert [each["outcome"] for each in shown["workloads"]] == ["done"]
+
+
+def test_an_interrupted_run_has_printed_and_written_what_had_ended(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def plan_first(case: TestCase, workload: Workload) -> tuple[Planned, list[str]]:
+        if workload.name != "good":
+            raise KeyboardInterrupt
+        return plan(case, workload)
+
+    monkeypatch.setattr(run_suite, "plan", plan_first)
+    result = run(path, "--data-items-dir", tmp_path / "out")
+    assert result.exit_code == 130
+    assert result.stdout.splitlines()[0] == "Basic/good: done"
+    (written,) = (tmp_path / "out").iterdir()
+    names = {item["labels"]["Name"] for item in json.loads(written.read_text())["dataItems"]}
+    assert names == {"BenchmarkPerfScheduling/Basic/good/namespace-1"}
 
 
 def test_a_topic_is_part_of_the_name_of_the_results(path: Path, tmp_path: Path) -> None:

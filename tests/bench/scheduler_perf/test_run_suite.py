@@ -94,8 +94,16 @@ CASES = """
 """
 
 
-def run(path: Path, names: str = "", *, labels: str = "", wait_seconds: float = 30) -> SuiteReport:
-    """Run workloads of a file, each in a cluster in virtual time."""
+def run(
+    path: Path,
+    names: str = "",
+    *,
+    labels: str = "",
+    wait_seconds: float = 30,
+    lines: list[str] | None = None,
+) -> SuiteReport:
+    """Run workloads of a file, each in a cluster in virtual time; lines gets all that is told."""
+    told: list[str] = [] if lines is None else lines
     clock, registry = ManualClock(), in_tree_registry()
 
     def opened(
@@ -113,8 +121,9 @@ def run(path: Path, names: str = "", *, labels: str = "", wait_seconds: float = 
         names=names,
         labels=labels,
         wait_seconds=wait_seconds,
+        progress=lambda line: told.append(f"progress {line}"),
     )
-    return run_virtual(suite.run(read_files(path)), clock)
+    return run_virtual(suite.run(read_files(path), told.extend), clock)
 
 
 @pytest.fixture
@@ -277,13 +286,37 @@ def test_the_faults_of_a_file_are_reported_beside_the_workloads(tmp_path: Path) 
     (tmp_path / "performance-config.yaml").write_text("- name: a\n")
     (tmp_path / "more").mkdir()
     (tmp_path / "more" / "performance-config.yaml").write_text("name: a\n")
-    report = run(tmp_path)
-    assert report.as_lines() == [
+    lines: list[str] = []
+    report = run(tmp_path, lines=lines)
+    assert (len(report.malformed), report.workloads) == (2, ())
+    assert lines == [
         f"{tmp_path}/more/performance-config.yaml: 1 fault",
         "  expected a list of test cases",
         f"{tmp_path}/performance-config.yaml: 2 faults",
         "  a: [0].workloads: Required value",
         "  a: [0].workloadTemplate: Required value",
+    ]
+
+
+def test_a_workload_is_told_when_it_ends_and_faults_of_files_before_all(tmp_path: Path) -> None:
+    workloads = "[{name: v, params: {pods: x}}, {name: w, params: {pods: x}}]"
+    operation = "{opcode: createPods, countParam: $pods, collectMetrics: true}"
+    whole = f"- {{name: a, workloads: {workloads}, workloadTemplate: [{operation}]}}"
+    for folder, text in (("a", whole), ("b", "name: a")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "performance-config.yaml").write_text(text)
+    lines: list[str] = []
+    run(tmp_path, lines=lines)
+    fault = "  op 0: parameter pods is 'x', which is not of type int"
+    assert lines == [
+        f"{tmp_path}/b/performance-config.yaml: 1 fault",
+        "  expected a list of test cases",
+        "progress a/v",
+        "a/v: failed",
+        fault,
+        "progress a/w",
+        "a/w: failed",
+        fault,
     ]
 
 

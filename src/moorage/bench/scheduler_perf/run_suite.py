@@ -87,15 +87,6 @@ class SuiteReport(msgspec.Struct, frozen=True):
         faults = {str(each.path): list(each.faults) for each in self.malformed}
         return {**document(self.items), "workloads": ended, "malformed": faults}
 
-    def as_lines(self) -> list[str]:
-        """Return the report for people."""
-        lines = [line for each in self.workloads for line in each.as_lines()]
-        for file in self.malformed:
-            plural = "" if len(file.faults) == 1 else "s"
-            lines.append(f"{file.path}: {len(file.faults)} fault{plural}")
-            lines += (f"  {fault}" for fault in file.faults)
-        return lines
-
 
 class Suite:
     """Runs workloads.
@@ -114,6 +105,11 @@ class Suite:
         How long an operation waits for pods.
     progress
         Called with what is being done.
+
+    Attributes
+    ----------
+    ended
+        The workloads that have ended; what is left of a run that is interrupted.
     """
 
     def __init__(
@@ -136,9 +132,20 @@ class Suite:
         self._topic = topic
         self._wait_seconds = wait_seconds
         self._progress = progress
+        self.ended: list[WorkloadReport] = []
 
-    async def run(self, files: Sequence[WorkloadFile]) -> SuiteReport:
+    async def run(
+        self,
+        files: Sequence[WorkloadFile],
+        told: Callable[[Sequence[str]], None] = lambda lines: None,
+    ) -> SuiteReport:
         """Run the selected workloads of files, one after the other.
+
+        Parameters
+        ----------
+        told
+            Called with the lines of the report for people: the faults of files before all else, and
+            each workload when it ends.
 
         Raises
         ------
@@ -146,10 +153,14 @@ class Suite:
             No workload is selected.
         """
         malformed = tuple(file for file in files if file.faults)
-        reports = [await self._report(case, workload) for case, workload in self._selected(files)]
-        if not reports and not malformed:
+        for file in malformed:
+            told(_lines_of_faults(file))
+        for case, workload in self._selected(files):
+            self.ended.append(await self._report(case, workload))
+            told(self.ended[-1].as_lines())
+        if not self.ended and not malformed:
             raise UsageError("no workload is selected; leave out --filter or --labels to see all")
-        return SuiteReport(tuple(reports), malformed)
+        return SuiteReport(tuple(self.ended), malformed)
 
     def _selected(self, files: Sequence[WorkloadFile]) -> Iterator[tuple[TestCase, Workload]]:
         for file in files:
@@ -214,6 +225,12 @@ class Suite:
         except MoorageError as error:
             messages.append(str(error))
         return ("failed" if messages else "done"), messages, items
+
+
+def _lines_of_faults(file: WorkloadFile) -> list[str]:
+    plural = "" if len(file.faults) == 1 else "s"
+    heading = f"{file.path}: {len(file.faults)} fault{plural}"
+    return [heading, *(f"  {fault}" for fault in file.faults)]
 
 
 async def _ended(work: asyncio.Task[None], messages: Sequence[str]) -> None:

@@ -109,10 +109,17 @@ def bench_scheduler_perf(ctx: click.Context, /, output: Form, **given: Any) -> N
     if not given["kubeconfig"] and (given["no_scheduler"] or given["with_nodes"]):
         raise click.UsageError("--no-scheduler and --with-nodes need --kubeconfig")
     files = read_files(given["file"] or OWN)
-    report = run_loop(_suite(given).run(files))
-    show(output, report.as_json(), text="\n".join(report.as_lines()))
-    if given["data_items_dir"] is not None:
-        _write(given["data_items_dir"], given["topic"], report.items)
+    # People read each workload when it ends, as a run takes hours; a document comes at the end.
+    suite, in_text = _suite(given), output == "text"
+    try:
+        report = run_loop(
+            suite.run(files, lambda lines: click.echo("\n".join(lines), err=not in_text))
+        )
+    finally:
+        if given["data_items_dir"] is not None and suite.ended:
+            items = [item for each in suite.ended for item in each.items]
+            _write(given["data_items_dir"], given["topic"], items)
+    show(output, report.as_json(), text="")
     if report.malformed:
         ctx.exit(2)
     if any(each.has_failed for each in report.workloads):
