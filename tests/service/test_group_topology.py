@@ -41,6 +41,7 @@ def _in_turns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Decide at once, or with a turn for the other tasks after each rack that was tried."""
     if request.param == "in turns":
         monkeypatch.setattr(group_turns, "_TURN_NS", 0)
+        monkeypatch.setattr(group_turns, "_TURN_BETWEEN_MEMBERS_NS", 0)
 
 
 @pytest.mark.usefixtures("_in_turns")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from moorage.base import aio
@@ -19,7 +21,7 @@ def steps(clock: ManualClock, *milliseconds: int) -> Steps:
     """Return steps that take so long each."""
     for each in milliseconds:
         clock.advance_ns(each * 1_000_000)
-        yield
+        yield None
     return DECISION
 
 
@@ -58,9 +60,60 @@ async def test_others_have_a_turn_every_20_ms(milliseconds: tuple[int, ...], tur
     assert not hold.held
 
 
+class Trial:
+    """Members on trial, as far as turns know them."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def suspend(self) -> None:
+        self.told.append("suspend")
+
+    def resume(self) -> None:
+        self.told.append("resume")
+
+
+async def test_members_on_trial_are_off_their_nodes_during_a_turn_of_others():
+    clock, hold, trial = ManualClock(), Hold(), Trial()
+
+    def on_trial() -> Steps:
+        for each in (300, 300, 300, 300, 100):
+            clock.advance_ns(each * 1_000_000)
+            trial.told.append("step")
+            yield trial
+        return DECISION
+
+    decided, parts = Turns(clock.monotonic_ns, hold), on_trial()
+    assert decided.begun(parts) is None
+    assert trial.told == ["step", "step", "suspend"]  # a turn after 500 ms: resuming costs
+    assert await decided.rest(parts) is DECISION
+    assert trial.told[3:] == ["resume", "step", "step", "suspend", "resume", "step"]
+
+
+async def test_steps_that_are_cancelled_are_closed():
+    closed, trial, clock = [], Trial(), ManualClock()
+
+    def endless() -> Steps:
+        try:
+            while True:
+                clock.advance_ns(700_000_000)
+                yield trial
+        finally:
+            closed.append(True)
+
+    decided, parts = Turns(clock.monotonic_ns, Hold()), endless()
+    assert decided.begun(parts) is None
+    rest = asyncio.get_running_loop().create_task(decided.rest(parts))
+    await aio.sleep(0)
+    rest.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await rest
+    assert closed == [True]
+
+
 async def test_a_step_that_breaks_ends_the_hold():
     def broken() -> Steps:
-        yield
+        yield None
         raise RuntimeError("no more")
 
     hold = Hold()

@@ -243,3 +243,50 @@ def test_the_domain_that_takes_more_pods_is_the_better_one():
     found = decide(cluster(rooms), pods, 2, gates=GATES, schedulingConstraints=topology)
     assert found.placement == "z1"
     assert [each.node_name for each in found.members] == ["n1", "n3", "n5"]
+
+
+def in_turns(cycle: GroupCycle, pods: Sequence[PodInfo]) -> tuple[GroupDecision, int]:
+    """Decide with a turn for others after every step; return the decision, and their turns."""
+    steps, turns = cycle.deciding(KEY, pods), 0
+    while True:
+        try:
+            stopped = next(steps)
+        except StopIteration as end:
+            found: GroupDecision = end.value
+            return found, turns
+        turns += 1
+        if stopped is not None:
+            stopped.suspend()
+            assert not any(cycle.cycle.snapshot.table.pod(each.pod.uid) for each in pods)
+            stopped.resume()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    cpus=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    wanted=st.lists(st.integers(1, 3), min_size=1, max_size=5),
+    spread=st.booleans(),
+    racks=st.booleans(),
+)
+def test_a_group_goes_to_the_same_nodes_when_others_have_turns_between_its_members(
+    cpus: list[int], wanted: list[int], spread: bool, racks: bool
+):
+    constraints: dict[str, Any] = (
+        {"schedulingConstraints": {"topology": [{"key": "zone"}]}} if racks else {}
+    )
+
+    def made() -> tuple[GroupCycle, list[PodInfo]]:
+        snapshot, pods = cluster(cpus), members(wanted, spread=spread)
+        for index in range(len(cpus)):
+            low = pod(f"low{index}", cpu="1", priority=-5, node_name=f"n{index}")
+            snapshot.table.add_pod(PodInfo(low), f"n{index}")
+        cycle = cycle_for(snapshot, pods, len(wanted), gates=GATES, **constraints)
+        return GroupCycle(cycle), pods
+
+    cycle, pods = made()
+    at_once = cycle.decide(KEY, pods)
+    cycle, pods = made()
+    found, turns = in_turns(cycle, pods)
+    assert said(found, pods) == said(at_once, pods)
+    assert found.outcome is at_once.outcome
+    assert turns

@@ -26,7 +26,7 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.groups.orders import ORDERS, OtherOrders
 from moorage.engine.groups.placements import Placements
-from moorage.engine.groups.trying import MembersOnTrial
+from moorage.engine.groups.trying import MembersOnTrial, Suspendable
 from moorage.framework.containment import contained
 from moorage.framework.status import Status, unschedulable
 from moorage.snapshot.pod_groups import GroupKey
@@ -39,8 +39,12 @@ CONSTRAINED = (
 )
 
 
-Steps: TypeAlias = Generator[None, None, GroupDecision]
-"""An attempt that stops after each try, with the snapshot as it was; it returns the decision."""
+Steps: TypeAlias = Generator[Suspendable | None, None, GroupDecision]
+"""An attempt that stops after each member and each try; it returns the decision.
+
+After a member it yields the members on trial: whoever does something else meanwhile suspends and
+resumes them. After a try it yields None, and the snapshot is as it was.
+"""
 
 
 class GroupCycle:
@@ -87,7 +91,9 @@ class GroupCycle:
     def deciding(
         self, key: GroupKey, pods: Sequence[PodInfo], *, within: NodeView | None = None
     ) -> Steps:
-        """Decide as `decide` does, in steps: a large group with many placements takes seconds.
+        """Decide as `decide` does, in steps: a large group takes seconds.
+
+        Many placements take long, and so do members that preempt.
 
         Between two steps no node may come or go, and no other attempt may be made.
         """
@@ -139,24 +145,25 @@ class GroupCycle:
         """Try the placements and take the best of those in which the group fits."""
         choice = self.placements.choice(key, pods)
         if choice is None:
-            return self._try(pods, scope)
+            return (yield from self._try(pods, scope))
         if isinstance(choice, GroupDecision):
             return choice
         while (placement := choice.next()) is not None:
             within = self._shared(scope.within, placement.within)
-            found = self._try(pods, choice.scope(scope, within))
+            found = yield from self._try(pods, choice.scope(scope, within))
             if found.outcome is GroupOutcome.BROKEN:
                 return found
             choice.tried(found)
-            yield
+            yield None
         return choice.best()
 
-    def _try(self, pods: Sequence[PodInfo], scope: Scope) -> GroupDecision:
+    def _try(self, pods: Sequence[PodInfo], scope: Scope) -> Steps:
         """Place the pods one after another, and undo every placement."""
         with MembersOnTrial(self._profile, self._snapshot) as tried:
             for pod in pods:
                 if not tried.add(self.cycle.decide(pod, scope)):
                     break
+                yield tried
             return tried.found()
 
     def _shared(self, one: NodeView | None, other: NodeView | None) -> NodeView | None:
@@ -197,7 +204,7 @@ class GroupCycle:
         with self._snapshot.trial() as trial:
             for uid in uids:
                 trial.remove_pod(uid)
-            return self._try(pods, Scope(post_filter=False)).status
+            return _decision(self._try(pods, Scope(post_filter=False))).status
 
 
 def _decision(steps: Steps) -> GroupDecision:

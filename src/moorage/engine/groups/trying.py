@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Generator
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import msgspec
 
@@ -37,6 +37,16 @@ class ClusterMovedError(Exception):
     """A member's node or a node of the placement changed while extenders were asked."""
 
 
+class Suspendable(Protocol):
+    """Changes that can be taken back while others have their turn, and made again."""
+
+    def suspend(self) -> None:
+        """Take the changes back."""
+
+    def resume(self) -> None:
+        """Make the changes again."""
+
+
 class MembersOnTrial:
     """The members tried so far; use it in a `with` statement, which undoes everything at its end.
 
@@ -57,6 +67,7 @@ class MembersOnTrial:
         self._structure = snapshot.table.columns.structure
         self._members: list[Member] = []
         self._held: list[tuple[Decision, str]] = []
+        self._suspended: list[tuple[Decision, str]] = []
         self._preempting = False
         self._outcome = GroupOutcome.REJECTED
         self._trial: Trial | None = snapshot.trial()
@@ -105,11 +116,13 @@ class MembersOnTrial:
 
     def suspend(self) -> None:
         """Take every member off its node, the last one first, and undo the trial."""
+        if self._trial is None:
+            return
         for decision, node_name in reversed(self._held):
             self._unreserve(decision, node_name)
-        if self._trial is not None:
-            self._trial.undo()
-            self._trial = None
+        self._held, self._suspended = [], self._held
+        self._trial.undo()
+        self._trial = None
 
     def resume(self) -> None:
         """Put the members on their nodes again.
@@ -119,7 +132,7 @@ class MembersOnTrial:
         ClusterMovedError
             A node is gone, a member is no longer without a node, or a Reserve plugin refuses.
         """
-        held, self._held = self._held, []
+        held, self._suspended = self._suspended, []
         if self._bounded and self._structure != self._snapshot.table.columns.structure:
             raise ClusterMovedError
         self._trial = self._snapshot.trial()
