@@ -13,6 +13,8 @@ from moorage.config.plugin_args import (
     ScoringStrategy,
 )
 from moorage.framework.cycle_state import CycleState
+from moorage.plugins.claims.devices.contract import NodeFacts
+from moorage.plugins.claims.devices.offered import OfferedSlice
 from moorage.plugins.resources.device_totals import DeviceTotals
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -61,6 +63,25 @@ def test_totals_follow_new_slices_and_allocations():
         assert [each.tolist() for each in found] == [there, taken]
         put(snapshot, offered("b", "b0", "b1", "b2"))
         put(snapshot, claim("more", allocation=allocated("b", result("b", "b0"))))
+
+
+def test_a_slice_of_one_node_is_asked_about_by_that_node_once(monkeypatch):
+    snapshot, asked = some_taken(), list[tuple[str, str]]()
+    was = OfferedSlice.is_reached_from
+
+    def counted(self: OfferedSlice, node: NodeFacts) -> bool:
+        asked.append((self.pool.pool, node.name))
+        return was(self, node)
+
+    monkeypatch.setattr(OfferedSlice, "is_reached_from", counted)
+    totals = DeviceTotals(handle(snapshot))
+    for _ in range(2):
+        assert totals.of(snapshot.all(), GPU) is not None
+    assert asked == [("a", "a"), ("b", "b")]
+    asked.clear()
+    snapshot.table.update_node(node("a", labels={"rack": "1"}))
+    assert totals.of(snapshot.all(), GPU) is not None
+    assert asked == [("a", "a")]
 
 
 @pytest.mark.parametrize(

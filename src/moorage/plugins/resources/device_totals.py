@@ -10,8 +10,9 @@ also of an older generation or of a pool that is incomplete.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 Int64Array = NDArray[np.int64]
 
+_NOTHING: Final[list[DeviceID]] = []
+
 
 class DeviceTotals:
     """Counts devices for extended resources.
@@ -44,8 +47,9 @@ class DeviceTotals:
         self._gates = handle.gates
         self._classes = DeviceClassNames(handle.snapshot.listers.device_classes)
         self._holdings: Holdings | None = None
-        self._slices: list[OfferedSlice] = []
+        self._slices = _Slices()
         self._generation = -1
+        self._reached: dict[tuple[str, ...], dict[str, tuple[Node, list[DeviceID]]]] = {}
 
     def of(self, view: NodeView, resource: str) -> tuple[Int64Array, Int64Array] | None:
         """Return int64, (rows,), twice: devices that provide a resource, and allocated devices.
@@ -57,11 +61,16 @@ class DeviceTotals:
         device_class = self._classes.find(resource)
         if device_class is None:
             return None
-        expressions = [each.cel.expression for each in device_class.spec.selectors if each.cel]
+        expressions = tuple(each.cel.expression for each in device_class.spec.selectors if each.cel)
         offered, held = self._offered(), self._held()
+        known = self._reached.setdefault(expressions, {})
         there_n, taken_n = np.zeros(len(view), np.int64), np.zeros(len(view), np.int64)
         for position, row in enumerate(view.row_numbers().tolist()):
-            found = _reached(offered, self._snapshot.node(row), expressions)
+            node = self._snapshot.node(row)
+            kept, found = known.get(node.name, (None, _NOTHING))
+            if kept is not node:
+                found = _reached(offered, node, expressions)
+                known[node.name] = node, found
             there_n[position] = len(found)
             taken_n[position] = sum(map(held.is_used, found))
         return there_n, taken_n
@@ -76,29 +85,46 @@ class DeviceTotals:
             self._holdings = Holdings(self._snapshot.claims, consumable_capacity=by_capacity)
         return self._holdings.now()
 
-    def _offered(self) -> Sequence[OfferedSlice]:
+    def _offered(self) -> _Slices:
         from moorage.plugins.claims.devices.offered import KindTable, offer
 
         lister = self._snapshot.listers.resource_slices
         if lister.generation != self._generation:
             kinds, by_capacity = KindTable(), self._gates("DRAConsumableCapacity")
-            self._slices = [
-                offer(each, kinds, consumable_capacity=by_capacity) for each in lister.all()
-            ]
+            self._slices = _Slices()
+            for each in lister.all():
+                self._slices.add(offer(each, kinds, consumable_capacity=by_capacity))
+            self._reached.clear()
             self._generation = lister.generation
         return self._slices
 
 
-def _reached(
-    offered: Sequence[OfferedSlice], node: Node, expressions: Sequence[str]
-) -> list[DeviceID]:
+class _Slices:
+    """The slices, so that a node does not look at those of every other node."""
+
+    def __init__(self) -> None:
+        self._of_node: dict[str, list[OfferedSlice]] = {}
+        self._others: list[OfferedSlice] = []
+
+    def add(self, slice_: OfferedSlice) -> None:
+        """Take in a slice; counters are for all nodes."""
+        spec = slice_.api.spec
+        only = spec.node_name if not spec.shared_counters else ""
+        (self._of_node.setdefault(only, []) if only else self._others).append(slice_)
+
+    def near(self, node_name: str) -> Iterator[OfferedSlice]:
+        """Return the slices that a node may reach."""
+        return chain(self._of_node.get(node_name, ()), self._others)
+
+
+def _reached(offered: _Slices, node: Node, expressions: Sequence[str]) -> list[DeviceID]:
     """Return the devices of a class that a node can reach; none after an error."""
     from moorage.plugins.claims.devices.contract import AllocationError, NodeFacts
 
     facts = NodeFacts(node.name, node.metadata.labels)
     found: list[DeviceID] = []
     try:
-        for slice_ in offered:
+        for slice_ in offered.near(node.name):
             if not slice_.is_reached_from(facts):
                 continue
             for device in slice_.devices:
