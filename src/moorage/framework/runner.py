@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -17,7 +17,7 @@ from moorage.api.pod import Pod
 from moorage.base.no_names import NO_NAMES
 from moorage.framework.containment import contained
 from moorage.framework.cycle_state import CycleState
-from moorage.framework.meter import POST_FILTER, PRE_FILTER, PRE_SCORE
+from moorage.framework.meter import NOT_TIMED, POST_FILTER, PRE_FILTER, PRE_SCORE
 from moorage.framework.points import (
     PostFilterPlugin,
     PostFilterResult,
@@ -42,6 +42,7 @@ _log = logging.getLogger(__name__)
 
 # Permit never holds a pod longer than this (kubernetes v1.36, maxTimeout).
 PERMIT_WAIT_SECONDS_MAX = 15 * 60.0
+_SKIP: Final = Code.SKIP  # finding it in the enum takes longer than using it
 _WAITING = "one or more plugins asked to wait and no plugin rejected pod"
 
 
@@ -267,17 +268,19 @@ def run_pre_score(
     only
         The plugins to run; all when None.
     """
-    skipped: set[str] = set()
+    skipped: list[str] = []
     for plugin in profile.pre_scores if only is None else only:
-        began_ns = state.begins()
+        began_ns = state.begins() if state.timed else NOT_TIMED
         try:
             status = plugin.pre_score(state, pod, feasible)
         except Exception as problem:
             status = contained(plugin.name, PRE_SCORE, problem)
+        if status.code is _SKIP:
+            skipped.append(plugin.name)
+            if not state.timed:
+                continue  # a call that answers Skip is not counted
         state.ended(plugin.name, PRE_SCORE, status.code, since_ns=began_ns)
-        if status.code is Code.SKIP:
-            skipped.add(plugin.name)
-        elif not status.ok:
+        if not (status.ok or status.code is _SKIP):
             text = f'running PreScore plugin "{plugin.name}": {status.message}'
             return error(text).by(plugin.name)
     state.skip_score = frozenset(skipped)

@@ -48,6 +48,7 @@ from moorage.plugins.affinity.domain_counts import (
 from moorage.plugins.affinity.hints import registrations
 from moorage.plugins.affinity.incoming import IncomingAffinity, Resolver, means
 from moorage.snapshot.affinity_terms import (
+    NO_MATCH,
     ExistingTerm,
     MatchingTerms,
     TermKind,
@@ -251,11 +252,11 @@ class InterPodAffinity:
     # -- counting ------------------------------------------------------------------------------
 
     def _matching(self, snapshot: Snapshot, pod: PodInfo) -> MatchingTerms:
-        return snapshot.affinity_terms.matching(
-            pod,
-            _namespace_labels(snapshot, pod.namespace),
-            labels_version=snapshot.listers.namespaces.generation,
-        )
+        terms = snapshot.affinity_terms
+        if not terms:
+            return NO_MATCH
+        labels = _namespace_labels(snapshot, pod.namespace)
+        return terms.matching(pod, labels, labels_version=snapshot.listers.namespaces.generation)
 
     def _existing(self, snapshot: Snapshot, terms: Iterable[ExistingTerm]) -> ByKey:
         sums: dict[str, Domains] = {}

@@ -32,7 +32,8 @@ from moorage.plugins.spread.constraints import (
     compile_constraint,
 )
 from moorage.snapshot.listers import Listers
-from moorage.snapshot.shape import Part
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import LABELS, Part
 
 Owner = ReplicationController | ReplicaSet | StatefulSet
 
@@ -72,23 +73,18 @@ class DefaultConstraints:
         """Whether any default constraint is hard."""
         return bool(self._hard)
 
-    def of(self, pod: Pod, labels: _Labels) -> Constraints:
-        """Return the default constraints of a pod; none for a pod without service and owner.
+    def of(self, pod: PodInfo) -> Constraints:
+        """Return the default constraints of a pod without constraints of its own.
 
-        Parameters
-        ----------
-        pod
-            The pod, without constraints of its own.
-        labels
-            The pod's `LABELS` part.
+        There are none for a pod without service and owner.
         """
         if not self._hard and not self._soft:
             return NO_CONSTRAINTS
-        reference = _controller(pod)
-        owner = None if reference is None else self._owner(reference, pod.metadata.namespace)
+        owner = self._owner(pod.pod) if pod.pod.metadata.owner_references else None
         services = self._listers.services.generation
         if owner is None and not services:
             return NO_CONSTRAINTS
+        labels = pod.part(LABELS)
         key = (
             (labels.id, "", "") if owner is None else (labels.id, type(owner).__name__, owner.name)
         )
@@ -123,8 +119,11 @@ class DefaultConstraints:
             return selector
         return make_selector((*selector.requirements, *further.requirements))
 
-    def _owner(self, reference: OwnerReference, namespace: str) -> Owner | None:
-        """Look up an owner by name; as upstream, without comparing its uid."""
+    def _owner(self, pod: Pod) -> Owner | None:
+        """Look up a pod's controller by name; as upstream, without comparing its uid."""
+        reference, namespace = _controller(pod), pod.metadata.namespace
+        if reference is None:
+            return None
         listers, kind = self._listers, reference.kind
         if reference.api_version == "v1" and kind == "ReplicationController":
             return listers.replication_controllers.get(reference.name, namespace)

@@ -36,8 +36,7 @@ from moorage.plugins.spread.skew import (
     answer_of_codes,
     normalized,
 )
-from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shape import LABELS
+from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -165,7 +164,7 @@ class PodTopologySpread:
 
     def _constraints(self, pod: PodInfo) -> Constraints:
         own = pod.part(SPREAD).value
-        return own if own.explicit else self._defaults.of(pod.pod, pod.part(LABELS))
+        return own if own.explicit else self._defaults.of(pod)
 
     def _move(
         self, state: CycleState, pod: PodInfo, other: PodInfo, *, row: int, step: int
@@ -177,8 +176,7 @@ class PodTopologySpread:
     # -- hints ---------------------------------------------------------------------------------
 
     def _hard_of(self, waiting: Pod) -> Sequence[Constraint]:
-        own = SPREAD.of(waiting).value
-        found = own if own.explicit else self._defaults.of(waiting, LABELS.of(waiting))
+        found = self._constraints(info_of(waiting))
         if found.hard_error is not None:
             raise ValueError(found.hard_error)
         return found.hard
