@@ -69,7 +69,7 @@ class Attempts:
             self._lifecycle.note(queued.pod, "second copy dropped", cause=cause)
             return False
         self._in_flight.begin(queued.uid)
-        if self._lifecycle.state(queued.uid) in _ASSUMED_OR_BOUND:
+        if self._lifecycle.known(queued.uid) in _ASSUMED_OR_BOUND:
             self._lifecycle.note(queued.pod, "second copy popped", cause=cause)
         else:
             self._lifecycle.move(queued.pod, _IN_FLIGHT, cause=cause)
@@ -99,7 +99,7 @@ class Attempts:
     def done(self, uid: str) -> None:
         """End a pod's time in flight; a second call does nothing."""
         self._in_flight.done(uid)
-        if self._lifecycle.state(uid) is not _IN_FLIGHT:
+        if self._lifecycle.known(uid) is not _IN_FLIGHT:
             return
         key = self._lifecycle.key_of(uid)
         copy = self._sub_queues.find(key)

@@ -55,12 +55,17 @@ class PodHistory:
         self.dropped = 0
         """Number of entries dropped to stay within the bound."""
         self.kept: list[HistoryEntry] = []
-        """The entries kept, oldest first; written by `Histories` alone."""
+        """The entries kept, oldest first; written by `Histories` and `Lifecycle` alone."""
 
     @property
     def entries(self) -> tuple[HistoryEntry, ...]:
         """The entries kept, oldest first."""
         return tuple(self.kept)
+
+    def drop_oldest(self) -> None:
+        """Drop one entry to stay within the bound."""
+        del self.kept[0]
+        self.dropped += 1
 
     def by_cause(self, cause: str) -> tuple[HistoryEntry, ...]:
         """Return the entries with exactly this cause, oldest first."""
@@ -83,8 +88,8 @@ class Histories:
     def __init__(
         self, clock: Clock, *, entries_max: int = _ENTRIES_MAX, finished_max: int = _FINISHED_MAX
     ) -> None:
-        self._now_ns = clock.now_ns
-        self._entries_max = entries_max
+        self.now_ns = clock.now_ns
+        self.entries_max = entries_max
         self._finished_max = finished_max
         self._by_uid: dict[str, PodHistory] = {}
         self.get: Final = self._by_uid.get  # not a method around it: asked at each attempt
@@ -101,15 +106,16 @@ class Histories:
 
     def record(self, uid: str, key: PodKey, what: str, *, cause: str) -> None:
         """Add an entry to a pod's history, beginning the history if there is none."""
-        history = self._by_uid.get(uid)
-        if history is None:
-            history = self._by_uid[uid] = PodHistory(uid, key)
-            self._uid_by_key[key] = uid
-        kept = history.kept
-        kept.append(HistoryEntry(self._now_ns(), what, cause))
-        if len(kept) > self._entries_max:
-            del kept[0]
-            history.dropped += 1
+        history = self._by_uid.get(uid) or self.begin(uid, key)
+        history.kept.append(HistoryEntry(self.now_ns(), what, cause))
+        if len(history.kept) > self.entries_max:
+            history.drop_oldest()
+
+    def begin(self, uid: str, key: PodKey) -> PodHistory:
+        """Return a new history, without entries, of a pod that has none."""
+        history = self._by_uid[uid] = PodHistory(uid, key)
+        self._uid_by_key[key] = uid
+        return history
 
     def of(self, uid: str) -> tuple[HistoryEntry, ...]:
         """Return what is known to have happened to a pod, oldest first; empty if unknown."""

@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import Enum
 from types import MappingProxyType
+from typing import Final
 
+from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.state.history import Histories, HistoryEntry
@@ -169,6 +171,8 @@ class Lifecycle:
         self.histories = histories if histories is not None else Histories(clock)
         # uid -> state. UNKNOWN and GONE are not stored.
         self._states: dict[str, PodState] = {}
+        self.known: Final = self._states.get  # not a method around it: asked at each move
+        """Returns a pod's state by uid; None where it is unknown or gone."""
 
     def __len__(self) -> int:
         return len(self._states)
@@ -195,8 +199,30 @@ class Lifecycle:
         InvalidTransitionError
             The table has no such move.
         """
-        metadata = pod.metadata
-        self._move(metadata.uid, (metadata.namespace, metadata.name), to, cause)
+        states, histories, uid = self._states, self.histories, pod.metadata.uid
+        origin = states.get(uid, _UNKNOWN)
+        if origin is not to and to not in TRANSITIONS[origin]:
+            raise InvalidTransitionError(pod.key, origin, to, histories.of(uid))
+        if to is _GONE:
+            del states[uid]
+        else:
+            states[uid] = to
+        history = histories.get(uid)
+        # Pods that were never ours to schedule have no history: most of a cluster is such pods.
+        if origin is _UNKNOWN:
+            if to is _BOUND:
+                return
+            histories.reopen(uid)
+        elif origin is _BOUND and history is None:
+            return
+        if history is None:
+            history = histories.begin(uid, pod.key)
+        kept = history.kept  # as `Histories.record`, which costs another call at each move
+        kept.append(HistoryEntry(histories.now_ns(), _PHRASES[to], cause))
+        if len(kept) > histories.entries_max:
+            history.drop_oldest()
+        if to is _BOUND or to is _GONE:
+            histories.finish(uid)
 
     def progress(self, pod: Pod, to: PodState, *, cause: str) -> bool:
         """Move an assumed pod on to WAITING or BINDING, if it is still assumed.
@@ -224,7 +250,9 @@ class Lifecycle:
         InvalidTransitionError
             The pod is not known.
         """
-        self._move(uid, self.key_of(uid), PodState.GONE, cause)
+        namespace, name = self.key_of(uid)
+        pod = Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=uid))
+        self.move(pod, _GONE, cause=cause)
 
     def key_of(self, uid: str) -> PodKey:
         """Return (namespace, name) of a pod with a history; empty strings for any other pod."""
@@ -237,26 +265,6 @@ class Lifecycle:
         if pod.uid not in self._states:
             # No later move ends this history: it is dropped with the finished ones.
             self.histories.finish(pod.uid)
-
-    def _move(self, uid: str, key: PodKey, to: PodState, cause: str) -> None:
-        states, histories = self._states, self.histories
-        origin = states.get(uid, _UNKNOWN)
-        if origin is not to and to not in TRANSITIONS[origin]:
-            raise InvalidTransitionError(key, origin, to, histories.of(uid))
-        if to is _GONE:
-            del states[uid]
-        else:
-            states[uid] = to
-        # Pods that were never ours to schedule have no history: most of a cluster is such pods.
-        if origin is _UNKNOWN and to is _BOUND:
-            return
-        if origin is _BOUND and histories.get(uid) is None:
-            return
-        histories.record(uid, key, _PHRASES[to], cause=cause)
-        if to is _BOUND or to is _GONE:
-            histories.finish(uid)
-        elif origin is _UNKNOWN:
-            histories.reopen(uid)
 
 
 _PROGRESS = frozenset({_S.WAITING, _S.BINDING})

@@ -208,11 +208,11 @@ class SchedulingQueue:
         self.nominator.delete(pod)
         queued = self._sub_queues.take(pod.key)
         uid = pod.metadata.uid
-        if queued is not None and self.lifecycle.state(queued.uid) in QUEUED:
+        if queued is not None and self.lifecycle.known(queued.uid) in QUEUED:
             self.lifecycle.end(queued.uid, cause="deleted from the queue")
             if self.companions is not None:
                 self.companions.pass_on(queued.pod)
-        elif self.lifecycle.state(uid) in ATTEMPTED:
+        elif self.lifecycle.known(uid) in ATTEMPTED:
             self.lifecycle.note(pod, "deleted while being scheduled", cause="delete")
 
     # --- attempts --------------------------------------------------------------------------------

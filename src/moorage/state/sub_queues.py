@@ -239,7 +239,7 @@ class SubQueues:
     def _entered(self, queued: QueuedPod, state: PodState, cause: str) -> None:
         self._recount(queued, queued.rejectors)
         lifecycle, uid = self._lifecycle, queued.uid
-        held = lifecycle.state(uid)
+        held = lifecycle.known(uid)
         # A pod that comes back from its attempt was popped at least once; a second copy never was.
         returns = held is _IN_FLIGHT and queued.attempts > 0
         if held in _HELD_ELSEWHERE and not returns:
@@ -259,7 +259,7 @@ class SubQueues:
         self._recount(displaced, NO_NAMES)
         if displaced.uid != by.uid:
             self.nominator.delete(displaced.pod)
-            if self._lifecycle.state(displaced.uid) not in _HELD_ELSEWHERE:
+            if self._lifecycle.known(displaced.uid) not in _HELD_ELSEWHERE:
                 cause = "replaced by a pod of the same name"
                 self._lifecycle.move(displaced.pod, PodState.GONE, cause=cause)
 
