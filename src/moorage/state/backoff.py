@@ -47,6 +47,8 @@ class BackoffQueue:
         Counts the pods.
     popped_early
         Whether pods may be popped before their backoff is over.
+    queued
+        The pods of all sub-queues by key, in which those of this one are kept.
     """
 
     def __init__(
@@ -57,16 +59,17 @@ class BackoffQueue:
         observer: QueueObserver,
         *,
         popped_early: bool,
+        queued: dict[PodKey, QueuedPod],
     ) -> None:
         self._clock = clock
         self._times = times
         on_size = partial(observer.pending, BACKOFF)
         if popped_early:
-            self.rejected = KeyedHeap(lambda p: (self.expiry_ns(p), sort_key(p)), on_size)
+            self.rejected = KeyedHeap(lambda p: (self.expiry_ns(p), sort_key(p)), on_size, queued)
         else:
-            self.rejected = KeyedHeap(self.expiry_ns, on_size)
+            self.rejected = KeyedHeap(self.expiry_ns, on_size, queued)
         """Pods that at least one plugin rejected; these may be popped early."""
-        self.errored = KeyedHeap(self.expiry_ns, on_size)
+        self.errored = KeyedHeap(self.expiry_ns, on_size, queued)
         """Pods whose attempt met an error."""
 
     def __len__(self) -> int:

@@ -29,11 +29,17 @@ class KeyedHeap:
         A pod's place in the order. Read once each time the pod is put.
     on_size
         Called with +1 or -1 when the number of pods changes.
+    queued
+        The pods of all sub-queues by key, in which those of this heap are kept; None for a heap
+        by itself.
     """
 
-    def __init__(self, sort_key: SortKey, on_size: OnSize) -> None:
+    def __init__(
+        self, sort_key: SortKey, on_size: OnSize, queued: dict[PodKey, QueuedPod] | None = None
+    ) -> None:
         self._sort_key = sort_key
         self._on_size = on_size
+        self._queued = {} if queued is None else queued
         # (sort key, arrival, stamp, key); stamps are unique, so comparing never reaches the key.
         self._heap: list[tuple[Comparable, int, int, PodKey]] = []
         # key -> (stamp, arrival, pod). A heap place is live iff its stamp is the one here.
@@ -60,6 +66,7 @@ class KeyedHeap:
         found = self._live.get(queued.key)
         arrival = stamp if found is None else found[1]
         self._live[queued.key] = (stamp, arrival, queued)
+        self._queued[queued.key] = queued
         heapq.heappush(self._heap, (self._sort_key(queued), arrival, stamp, queued.key))
         if found is None:
             self._on_size(1)
@@ -72,6 +79,7 @@ class KeyedHeap:
         found = self._live.pop(key, None)
         if found is None:
             return None
+        del self._queued[key]
         self._on_size(-1)
         self._sweep()
         return found[2]
@@ -93,7 +101,7 @@ class KeyedHeap:
             _, _, stamp, key = heapq.heappop(heap)
             found = live.get(key)
             if found is not None and found[0] == stamp:
-                del live[key]
+                del live[key], self._queued[key]
                 self._on_size(-1)
                 return found[2]
         return None

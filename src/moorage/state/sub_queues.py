@@ -89,23 +89,26 @@ class SubQueues:
         self._pre_enqueue = pre_enqueue
         self._lifecycle = lifecycle
         self._observer = observer
-        self.active = KeyedHeap(sort_key, partial(observer.pending, ACTIVE))
+        # Every queued pod; the sub-queues keep it, so that one look tells whether a pod is queued.
+        self._queued: dict[PodKey, QueuedPod] = {}
+        self.active = KeyedHeap(sort_key, partial(observer.pending, ACTIVE), self._queued)
         self.backoff = BackoffQueue(
             clock,
             backoff_times,
             sort_key,
             observer,
             popped_early=settings.pop_from_backoff,
+            queued=self._queued,
         )
-        self.unschedulable = UnschedulablePods(observer)
+        self.unschedulable = UnschedulablePods(observer, self._queued)
         self.nominator = nominator
 
     def __len__(self) -> int:
-        return len(self.active) + len(self.backoff) + len(self.unschedulable)
+        return len(self._queued)
 
     def find(self, key: PodKey) -> QueuedPod | None:
         """Return the queued pod of this key, wherever it waits, or None."""
-        return self.unschedulable.get(key) or self.active.get(key) or self.backoff.get(key)
+        return self._queued.get(key)
 
     def sub_queue_of(self, key: PodKey) -> PodState | None:
         """Return which sub-queue holds a key, as a lifecycle state, or None."""
@@ -128,8 +131,9 @@ class SubQueues:
             return False
         if queued.initial_attempt_ns is None:
             queued.initial_attempt_ns = self._clock.now_ns()
-        self._displaced(self.unschedulable.remove(queued.key), queued)
-        self._displaced(self.backoff.remove(queued.key), queued)
+        if queued.key in self._queued:
+            self._displaced(self.unschedulable.remove(queued.key), queued)
+            self._displaced(self.backoff.remove(queued.key), queued)
         self._displaced(self.active.put(queued), queued)
         self._entered(queued, _ACTIVE, cause)
         self._observer.incoming(ACTIVE, cause)
@@ -198,6 +202,8 @@ class SubQueues:
 
     def take(self, key: PodKey) -> QueuedPod | None:
         """Take a pod out wherever it waits, or return None."""
+        if key not in self._queued:
+            return None
         queued = self.active.remove(key) or self.backoff.remove(key)
         queued = queued or self.unschedulable.remove(key)
         if queued is not None:
@@ -214,6 +220,8 @@ class SubQueues:
             part.validate()
         keys = [queued.key for queued in self.pods()]
         assert len(keys) == len(set(keys)), f"a pod is in two sub-queues: {sorted(keys)}"
+        here = {queued.key: queued for queued in self.pods()}
+        assert self._queued == here, "the queued pods and those of the sub-queues differ"
         for queued in self.pods():
             sub_queue, state = self.sub_queue_of(queued.key), self._lifecycle.state(queued.uid)
             agree = state is sub_queue or state in _HELD_ELSEWHERE
@@ -221,10 +229,10 @@ class SubQueues:
             assert queued.counted_rejectors == queued.rejectors, f"{queued!r} is miscounted"
             if sub_queue is not PodState.GATED:
                 assert not queued.gated, f"{queued!r} is gated in {sub_queue}"
-        here = {queued.uid: queued.pod for queued in self.pods()}
+        versions = {queued.uid: queued.pod for queued in self.pods()}
         for uid, _ in self.nominator:
             told = self.nominator.queued_version(uid)
-            assert told is here.get(uid), f"the nominator has {told} of pod {uid}"
+            assert told is versions.get(uid), f"the nominator has {told} of pod {uid}"
 
     def _refused(self, queued: QueuedPod, cause: str) -> None:
         # Only a fresh copy of a queued pod is there already: the queued pod stays.

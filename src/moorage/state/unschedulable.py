@@ -34,10 +34,13 @@ class UnschedulablePods:
     ----------
     observer
         Counts the gated and the other pods.
+    queued
+        The pods of all sub-queues by key, in which those of this one are kept.
     """
 
-    def __init__(self, observer: QueueObserver) -> None:
+    def __init__(self, observer: QueueObserver, queued: dict[PodKey, QueuedPod]) -> None:
         self._observer = observer
+        self._queued = queued
         self._filed: dict[PodKey, _Filed] = {}
         # The same pods by (profile, rejectors). No file is empty.
         self._files: dict[FileKey, dict[PodKey, _Filed]] = {}
@@ -81,6 +84,7 @@ class UnschedulablePods:
         filed_as = (queued.pod.spec.scheduler_name, queued.rejectors)
         item = _Filed(arrival, queued, filed_as, counted_as, _named_claims(queued.pod))
         self._filed[queued.key] = item
+        self._queued[queued.key] = queued
         self._files.setdefault(filed_as, {})[queued.key] = item
         for claim in item.claims:
             self._users.setdefault(claim, {})[queued.key] = None
@@ -91,6 +95,7 @@ class UnschedulablePods:
         found = self._filed.pop(key, None)
         if found is None:
             return None
+        del self._queued[key]
         self._unfile(found)
         self._count(found.counted_as, -1)
         return found.queued
