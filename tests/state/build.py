@@ -13,6 +13,7 @@ from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import Pod, PodSpec, PodStatus
 from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.snapshot.pod_info import PodInfo
 from moorage.state.activations import Activations
 from moorage.state.companions import GroupOf
 from moorage.state.contracts import (
@@ -269,7 +270,12 @@ class Table:
     def has_node(self, name: str) -> bool:
         return name in self.nodes
 
-    def add_pod(self, pod: Pod, node_name: str) -> None:
+    @property
+    def hidden_nodes(self) -> set[str]:
+        return {name for name, _ in self.pods.values()} - self.nodes.keys()
+
+    def add_pod(self, pod: Pod | PodInfo, node_name: str) -> None:
+        pod = pod.pod if isinstance(pod, PodInfo) else pod
         assert pod.uid not in self.pods
         self.pods[pod.uid] = (node_name, pod)
 

@@ -7,7 +7,7 @@ are not counted until the node exists (the "ghost" nodes of kubernetes v1.36
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, cast
 
 from moorage.api.node import Node, Taint
@@ -184,13 +184,14 @@ class NodeTable:
             The pod is not in the table.
         """
         info, row = info_of(pod), self._row_by_name.get(node_name)
-        old = self.pod(info.uid)
-        same_node = self._node_of_pod[info.uid] == node_name
-        if row is not None and same_node and old is not None and info.counts_like(old):
-            self.pods_by_row[row][info.uid] = info
-            self.version_log.append(row)
-            return
-        self.remove_pod(info.uid)
+        uid = info.uid
+        if row is not None and self._node_of_pod[uid] == node_name:
+            pods = self.pods_by_row[row]
+            if info.counts_like(pods[uid]):
+                pods[uid] = info
+                self.version_log.append(row)
+                return
+        self.remove_pod(uid)
         self.add_pod(info, node_name)
 
     def node_of_pod(self, uid: str) -> str | None:
@@ -211,7 +212,7 @@ class NodeTable:
         return len(self._node_of_pod)
 
     @property
-    def hidden_nodes(self) -> Iterable[str]:
+    def hidden_nodes(self) -> Collection[str]:
         """Names of unknown nodes that pods are assigned to."""
         return self._hidden.keys()
 

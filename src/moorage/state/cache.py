@@ -21,7 +21,7 @@ import logging
 from collections.abc import Callable, Mapping
 from enum import Enum
 from types import MappingProxyType
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -64,11 +64,6 @@ class Move(Enum):
 _ABSENT, _ASSUMED, _ADDED = Hold.ABSENT, Hold.ASSUMED, Hold.ADDED
 
 
-class _Held(NamedTuple):
-    pod: Pod
-    node_name: str
-
-
 class Cache:
     """Pods and nodes, as the scheduler believes them to be.
 
@@ -96,12 +91,10 @@ class Cache:
         self.groups = PodGroups() if groups is None else groups
         self.lifecycle = lifecycle if lifecycle is not None else Lifecycle(clock)
         self._nodes: dict[str, Node] = {}
-        # uid -> what is held, assumed or added.
-        self._pods: dict[str, _Held] = {}
+        # uid -> the pod with its node, assumed or added.
+        self._pods: dict[str, Pod] = {}
         # Uids of assumed pods, in order; a subset of the above. Values are unused.
         self._assumed: dict[str, None] = {}
-        # Node name -> number of pods on the node, known or not. No number is 0.
-        self._pod_counts: dict[str, int] = {}
 
     # --- pods ------------------------------------------------------------------------------------
 
@@ -189,7 +182,7 @@ class Cache:
         held = self._pods.get(uid)
         if held is None:
             raise CacheError(f"pod {uid} does not exist in scheduler cache")
-        return held.pod
+        return held
 
     # --- nodes -----------------------------------------------------------------------------------
 
@@ -237,9 +230,8 @@ class Cache:
 
     def counts(self) -> CacheCounts:
         """Return the number of pods and nodes that are held."""
-        ghosts = sum(name not in self._nodes for name in self._pod_counts)
         return CacheCounts(
-            nodes=len(self._nodes) + ghosts,
+            nodes=len(self._nodes) + len(self._table.hidden_nodes),
             pods=len(self._pods),
             assumed_pods=len(self._assumed),
         )
@@ -248,8 +240,8 @@ class Cache:
         """Return all pods and nodes that are held; the cost grows with their number."""
         return CacheDump(
             nodes=dict(self._nodes),
-            node_of_pod={uid: held.node_name for uid, held in self._pods.items()},
-            pods={uid: held.pod for uid, held in self._pods.items()},
+            node_of_pod={uid: pod.spec.node_name for uid, pod in self._pods.items()},
+            pods=dict(self._pods),
             assumed=tuple(self._assumed),
         )
 
@@ -263,14 +255,13 @@ class Cache:
         """
         stray = [uid for uid in self._assumed if uid not in self._pods]
         assert not stray, f"assumed but not held: {stray}"
-        counts: dict[str, int] = {}
-        for uid, held in self._pods.items():
-            counts[held.node_name] = counts.get(held.node_name, 0) + 1
-            assert held.pod.spec.node_name == held.node_name, f"pod {uid} and its node disagree"
+        for uid, pod in self._pods.items():
+            assert pod.spec.node_name, f"pod {uid} is held without a node"
             state = self.lifecycle.state(uid)
             allowed = _ASSUMED_STATES if uid in self._assumed else _ADDED_STATES
             assert state in allowed, f"pod {uid} is held, its lifecycle says {state}"
-        assert counts == self._pod_counts, "pods by node are miscounted"
+        hidden = {pod.spec.node_name for pod in self._pods.values()} - self._nodes.keys()
+        assert {*self._table.hidden_nodes} == hidden, "the table hides pods of other nodes"
         for name in self._nodes:
             assert self._table.has_node(name), f"node {name} is missing in the table"
         for state in _ASSUMED_STATES | _ADDED_STATES:
@@ -290,32 +281,34 @@ class Cache:
         TRANSITIONS[hold, move](self, pod, node_name)
 
     def _assume(self, pod: Pod, node_name: str) -> None:
-        assumed = info_of(pod).placed(node_name).pod
-        uid = pod.metadata.uid
+        info, uid = info_of(pod).placed(node_name), pod.metadata.uid
         self.lifecycle.move(pod, PodState.ASSUMED, cause=f"assumed on {node_name}")
+        self._pods[uid] = info.pod
         self._assumed[uid] = None
-        self._put(assumed, node_name)
+        self._table.add_pod(info, node_name)
         self.groups.assume(uid)
 
     def _forget(self, pod: Pod, node_name: str) -> None:
         held = self._pods[pod.uid]
-        if node_name and node_name != held.node_name:
+        if node_name and node_name != held.spec.node_name:
             raise CacheError(
                 f"pod {pod.uid}({pod.full_name}) was assumed on {node_name} "
-                f"but assigned to {held.node_name}"
+                f"but assigned to {held.spec.node_name}"
             )
-        self.lifecycle.move(held.pod, PodState.IN_FLIGHT, cause=f"forgotten on {held.node_name}")
-        self._forget_place(pod.uid)
-        self._table.remove_pod(pod.uid)
+        cause = f"forgotten on {held.spec.node_name}"
+        self.lifecycle.move(held, PodState.IN_FLIGHT, cause=cause)
+        self._drop(pod.uid)
         self.groups.forget(pod.uid)
 
     def _add(self, pod: Pod, node_name: str) -> None:
         self.lifecycle.move(pod, PodState.BOUND, cause=f"seen on {node_name}")
-        self._put(pod, node_name)
+        self._pods[pod.metadata.uid] = pod
+        self._table.add_pod(pod, node_name)
         self.groups.put(pod)
 
     def _confirm(self, pod: Pod, node_name: str) -> None:
-        assumed_on = self._pods[pod.metadata.uid].node_name
+        uid = pod.metadata.uid
+        assumed_on = self._pods[uid].spec.node_name
         if assumed_on != node_name:
             _log.warning(
                 "pod %s was assumed on %s but is bound to %s; the API's word counts",
@@ -324,22 +317,20 @@ class Cache:
                 node_name,
             )
         self.lifecycle.move(pod, PodState.BOUND, cause=f"confirmed on {node_name}")
+        del self._assumed[uid]
         self._exchange(pod, node_name)
-        self.groups.put(pod)
 
     def _replace(self, pod: Pod, node_name: str) -> None:
-        if self._pods[pod.uid].node_name != node_name:
+        if self._pods[pod.uid].spec.node_name != node_name:
             raise self._moved(pod, node_name)
         self._exchange(pod, node_name)
-        self.groups.put(pod)
 
     def _remove(self, pod: Pod, node_name: str) -> None:
         uid = pod.metadata.uid
-        if node_name and self._pods[uid].node_name != node_name:
+        if node_name and self._pods[uid].spec.node_name != node_name:
             raise self._moved(pod, node_name)
         self.lifecycle.move(pod, PodState.GONE, cause="removed from the cache")
-        self._forget_place(uid)
-        self._table.remove_pod(uid)
+        self._drop(uid)
         self.groups.remove(uid)
 
     def _moved(self, pod: Pod, node_name: str) -> CacheCorruptedError:
@@ -347,33 +338,19 @@ class Cache:
         held = self._pods[pod.uid]
         return CacheCorruptedError(
             f"scheduler cache is corrupted and can badly affect scheduling decisions: pod "
-            f"{pod.full_name} is on {held.node_name}, the API says {node_name}"
+            f"{pod.full_name} is on {held.spec.node_name}, the API says {node_name}"
         )
-
-    def _put(self, pod: Pod, node_name: str) -> None:
-        self._pods[pod.metadata.uid] = _Held(pod, node_name)
-        self._pod_counts[node_name] = self._pod_counts.get(node_name, 0) + 1
-        self._table.add_pod(pod, node_name)
 
     def _exchange(self, pod: Pod, node_name: str) -> None:
         """Take over a newer version; the table is left alone if it would not change."""
-        uid = pod.metadata.uid
-        if self._pods[uid].node_name == node_name:
-            self._assumed.pop(uid, None)
-        else:
-            self._forget_place(uid)
-            self._pod_counts[node_name] = self._pod_counts.get(node_name, 0) + 1
-        self._pods[uid] = _Held(pod, node_name)
+        self._pods[pod.metadata.uid] = pod
         self._table.update_pod(pod, node_name)
+        self.groups.put(pod)
 
-    def _forget_place(self, uid: str) -> None:
-        held = self._pods.pop(uid)
+    def _drop(self, uid: str) -> None:
+        del self._pods[uid]
         self._assumed.pop(uid, None)
-        left = self._pod_counts[held.node_name] - 1
-        if left:
-            self._pod_counts[held.node_name] = left
-        else:
-            del self._pod_counts[held.node_name]
+        self._table.remove_pod(uid)
 
 
 _Step: TypeAlias = Callable[[Cache, Pod, str], None]

@@ -6,7 +6,7 @@ and hands them in, so the queue never learns what a plugin is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Protocol, TypeAlias
 
@@ -17,6 +17,7 @@ from moorage.api.claims import ClaimUsers
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND
+from moorage.snapshot.pod_info import PodInfo
 from moorage.state.queued_pod import QueuedPod
 
 ACTIVE = "active"
@@ -201,7 +202,12 @@ class NodeTableLike(Protocol):
         """Whether a row of this name exists."""
         ...
 
-    def add_pod(self, pod: Pod, node_name: str) -> None:
+    @property
+    def hidden_nodes(self) -> Collection[str]:
+        """Names of unknown nodes on which pods are counted."""
+        ...
+
+    def add_pod(self, pod: Pod | PodInfo, node_name: str) -> None:
         """Count a pod on a node; on an unknown node it is kept hidden until the node arrives."""
         ...
 
