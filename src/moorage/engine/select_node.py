@@ -63,6 +63,7 @@ def seeded(rng: Random) -> TieBreak:
     """Return a tie-break that draws uniformly from a seeded stream."""
 
     def draw(rows: TiedRows, names: Sequence[str]) -> int:
-        return int(rows[0] if len(rows) == 1 else rows[rng.randrange(len(rows))])
+        count = len(rows)
+        return int(rows[0 if count == 1 else rng.randrange(count)])
 
     return draw

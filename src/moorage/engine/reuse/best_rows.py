@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,13 +38,13 @@ class BestRows:
     """
 
     __slots__ = (
-        "_counts",
         "_filtered",
         "_filters",
         "_fixed_n",
         "_scores",
         "_stale",
         "_sum_n",
+        "_tied",
         "_tops",
     )
 
@@ -59,16 +60,16 @@ class BestRows:
         self._fixed_n: ScoreArray | None = None
         # int64, (n,): sums of fixed scores.
         self._sum_n: ScoreArray | None = None
-        # By block: the greatest sum, and how many rows have it; and the blocks for which these have
-        # to be found again. Lists, because blocks are few.
+        # By block: the greatest sum, and the positions in the block of the rows that have it; and
+        # the blocks for which these have to be found again. Lists, because blocks are few.
         self._tops: list[int] = []
-        self._counts: list[int] = []
+        self._tied: list[NDArray[np.int64]] = []
         self._stale: set[int] = set()
 
     @property
     def nbytes(self) -> int:
-        """Memory of the sums, bytes."""
-        return 0 if self._sum_n is None else self._sum_n.nbytes
+        """Memory of the sums and of the positions at most, bytes."""
+        return 0 if self._sum_n is None else 2 * self._sum_n.nbytes
 
     # -- answers -------------------------------------------------------------------------------
 
@@ -88,22 +89,26 @@ class BestRows:
         self._filtered, self._fixed_n = filtered, fixed_n
         self._sum_n = np.where(filtered.plugin_n == PASSED, fixed_n, _NOT_FEASIBLE)
         blocks = (len(fixed_n) + _BLOCK - 1) >> _SHIFT
-        self._tops, self._counts = [0] * blocks, [0] * blocks
+        self._tops, self._tied = [0] * blocks, [np.zeros(0, np.int64)] * blocks
         self._stale = set(range(blocks))
 
     def find(self) -> TiedInBlocks:
         """Return the feasible rows with the greatest sum; there is at least one."""
-        sum_n, tops, counts = self._sum_n, self._tops, self._counts
+        sum_n, tops, tied = self._sum_n, self._tops, self._tied
         assert sum_n is not None, "sums are kept once they were asked for"
         for block in self._stale:
             begin = block << _SHIFT
             part_n = sum_n[begin : begin + _BLOCK]
             tops[block] = top = part_n.item(part_n.argmax())
-            counts[block] = int(np.count_nonzero(part_n == top))
+            tied[block] = (part_n == top).nonzero()[0]
         self._stale.clear()
-        top = max(tops)
-        blocks = [block for block, each in enumerate(tops) if each == top]
-        return TiedInBlocks(sum_n, top, blocks, [counts[block] for block in blocks])
+        top, length = max(tops), 0
+        blocks: list[tuple[int, NDArray[np.int64]]] = []
+        for block, each in enumerate(tops):
+            if each == top:
+                blocks.append((block << _SHIFT, tied[block]))
+                length += len(tied[block])
+        return TiedInBlocks(sum_n, top, blocks, length)
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -125,7 +130,7 @@ class BestRows:
         self._stale.update((rows >> _SHIFT).tolist())
 
 
-class TiedInBlocks:
+class TiedInBlocks(msgspec.Struct, eq=False):
     """The rows with the greatest sum, ascending; read before any row changes.
 
     Parameters
@@ -134,41 +139,32 @@ class TiedInBlocks:
         int64, (n,): the sum of each row.
     top
         The greatest sum.
-    blocks, counts
-        The blocks with such rows, ascending, and how many each has.
+    blocks
+        The first row of each block with such rows, ascending, and int64, their positions in it.
+    length
+        How many rows there are.
     """
 
-    __slots__ = ("_blocks", "_counts", "_length", "_sum_n", "top")
-
-    def __init__(self, sum_n: ScoreArray, top: int, blocks: list[int], counts: list[int]) -> None:
-        self._sum_n = sum_n
-        self.top = top
-        self._blocks = blocks
-        self._counts = counts
-        self._length = sum(counts)
+    sum_n: ScoreArray
+    top: int
+    blocks: list[tuple[int, NDArray[np.int64]]]
+    length: int
 
     def __len__(self) -> int:
-        return self._length
+        return self.length
 
     def __contains__(self, row: int) -> bool:
-        return 0 <= row < len(self._sum_n) and self._sum_n.item(row) == self.top
+        return 0 <= row < len(self.sum_n) and self.sum_n.item(row) == self.top
 
     def __getitem__(self, position: int) -> int:
-        if not 0 <= position < self._length:
-            raise IndexError(f"there are {self._length} rows, and none at position {position}")
-        index, counts = 0, self._counts
-        while position >= counts[index]:
-            position -= counts[index]
-            index += 1
-        block = self._blocks[index]
-        return (block << _SHIFT) + self._within(block).item(position)
+        left = position
+        if left >= 0:
+            for begin, tied in self.blocks:
+                if left < len(tied):
+                    return begin + tied.item(left)
+                left -= len(tied)
+        raise IndexError(f"there are {self.length} rows, and none at position {position}")
 
     def __iter__(self) -> Iterator[int]:
-        for block in self._blocks:
-            yield from (self._within(block) + (block << _SHIFT)).tolist()
-
-    def _within(self, block: int) -> NDArray[np.int64]:
-        """Return int64, ascending: the positions within a block of its rows."""
-        begin = block << _SHIFT
-        found: NDArray[np.int64] = (self._sum_n[begin : begin + _BLOCK] == self.top).nonzero()[0]
-        return found
+        for begin, tied in self.blocks:
+            yield from (tied + begin).tolist()
