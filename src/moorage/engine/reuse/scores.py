@@ -48,6 +48,7 @@ class ScorePlugins:
         self.reused = [each for each in profile.score_forms if each.reused]
         self.open = [each for each in profile.score_forms if each.normalizer or not each.reused]
         """The plugins whose part of the total is not in the fixed sum."""
+        self.open_names = frozenset(each.name for each in self.open)
         self.prepared = [each for each in profile.pre_scores if each.name not in afresh]
         self.prepared_afresh = [each for each in profile.pre_scores if each.name in afresh]
         """The plugins whose PreScore runs in every attempt."""
@@ -87,6 +88,7 @@ class ScoreCache:
         "_noted",
         "_plugins",
         "_raw_pn",
+        "_uneven",
         "_unlogged",
         "fixed_n",
         "flat",
@@ -107,6 +109,8 @@ class ScoreCache:
         self.raw: dict[str, ScoreArray] = {}
         self.fixed_n: ScoreArray = np.zeros(0, np.int64)
         self.flat: dict[str, int] = {}
+        self._uneven: frozenset[str] = NO_NAMES
+        """Names of the plugins whose part of the total may differ between rows."""
         self._flat_total: int | None = None
         # The arrays of `raw` are the rows of this one, in the order of `_cached`.
         self._raw_pn: NDArray[np.int64] = np.zeros((0, 0), np.int64)
@@ -156,6 +160,7 @@ class ScoreCache:
             self.forget()
             self._fails = True
             return False
+        self._uneven = self._plugins.open_names - self.flat.keys()
         self._known, self._fails = True, False
         return True
 
@@ -223,10 +228,8 @@ class ScoreCache:
         CycleError
             A plugin failed, or a score is out of range.
         """
-        skipped = attempt.state.skip_score
-        for forms in self._plugins.open:
-            if forms.name not in skipped and forms.name not in self.flat:
-                return None
+        if not self._uneven <= attempt.state.skip_score:
+            return None
         if notes is None:
             return self._same_part(attempt)
         log = self._log
@@ -361,20 +364,21 @@ class ScoreCache:
 
         A plugin that raises is asked again with arrays, where its failure is contained.
         """
-        score_row, state, pod = forms.score_row, self._attempt.state, self._attempt.pod
+        score_row, raw_n, attempt = forms.score_row, self.raw[forms.name], self._attempt
         if score_row is None:
             return False
-        raw_n, fixed_n, flat = self.raw[forms.name], self.fixed_n, self.flat.get(forms.name)
         try:
             for row in rows:
-                new = score_row(state, pod, row)
+                new, before = score_row(attempt.state, attempt.pod, row), raw_n.item(row)
                 if new is None:
                     return False
+                if new == before:
+                    continue
                 if forms.normalizer is None:
                     if not MIN_NODE_SCORE <= new <= MAX_NODE_SCORE:
                         return False
-                    fixed_n[row] += forms.weight * (new - raw_n.item(row))
-                elif flat is not None and new != flat:
+                    self.fixed_n[row] += forms.weight * (new - before)
+                elif forms.name in self.flat:
                     self._not_flat(forms.name)
                 raw_n[row] = new
         except Exception:
@@ -384,4 +388,5 @@ class ScoreCache:
     def _not_flat(self, name: str) -> None:
         """Note that the raw scores of a plugin are no longer equal on every row."""
         self.flat.pop(name, None)
+        self._uneven |= {name}
         self._flat_total = None
