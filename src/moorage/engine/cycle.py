@@ -158,7 +158,7 @@ class Cycle:
         self._meter.start()
         outcome = answers.pre_filter()
         self._meter.lap(PRE_FILTER, outcome.status.code)
-        if not outcome.status.ok:
+        if outcome.status.code is not _SUCCESS:
             if outcome.status.rejected:
                 return Search(answers, outcome, self.snapshot.rows([]), FilterPass(0))
             raise CycleError(outcome.status)
@@ -172,12 +172,17 @@ class Cycle:
         return found
 
     def _filter(self, answers: Answers, outcome: PreFilterOutcome, *, shortcut: bool) -> Search:
-        own = filter_nominated_node(answers)
+        named = answers.attempt.pod.pod.status.nominated_node_name
+        own = filter_nominated_node(answers, named) if named else None
         if own is not None and shortcut and own.filtered.plugin_n.item(0) == PASSED:
             view = self.snapshot.rows([own.row])
             return Search(answers, outcome, view, own.filtered, nominated_row=own.row)
         start, rejectors = self._sampler.rotation.start, frozenset[str]()
-        view, filtered = self._filter_candidates(answers, outcome)
+        view = answers.attempt.candidates(outcome.node_names)
+        if self._sampler.on:
+            view, filtered = self._sampled(answers, view)
+        else:
+            filtered = answers.filter_view(view)
         if own is not None:
             view, filtered = with_row(view, filtered, own.row, own.filtered)
             rejectors = own.filtered.tally.rejectors(self.profile)
@@ -193,12 +198,7 @@ class Cycle:
             notes=None if self._notes is None else ScoreNotes(),
         )
 
-    def _filter_candidates(
-        self, answers: Answers, outcome: PreFilterOutcome
-    ) -> tuple[NodeView, FilterPass]:
-        view = answers.attempt.candidates(outcome.node_names)
-        if not self._sampler.on:
-            return view, answers.filter_view(view)
+    def _sampled(self, answers: Answers, view: NodeView) -> tuple[NodeView, FilterPass]:
         try:
             filtered = answers.filter_view(view)
         except CycleError:

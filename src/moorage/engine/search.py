@@ -87,11 +87,10 @@ class NominatedNode(msgspec.Struct, frozen=True, gc=False):
     filtered: FilterPass
 
 
-def filter_nominated_node(answers: Answers) -> NominatedNode | None:
+def filter_nominated_node(answers: Answers, name: str) -> NominatedNode | None:
     """Filter the nominated node alone; None without such a node, or where a plugin breaks."""
     attempt = answers.attempt
-    name, within = attempt.pod.pod.status.nominated_node_name, attempt.scope.within
-    row = attempt.snapshot.row_of(name) if name else None
+    row, within = attempt.snapshot.row_of(name), attempt.scope.within
     if row is None or (within is not None and row not in within.row_numbers()):
         return None
     try:

@@ -72,6 +72,11 @@ class Snapshot(ResourceColumns):
         groups: PodGroups | None = None,
     ) -> None:
         super().__init__(NodeTable() if table is None else table)
+        self.names: Sequence[str] = self.table.names
+        """Node names by row."""
+        self.affinity_terms: AffinityTerms = self.table.terms
+        """The affinity terms of pods on nodes, each distinct one once."""
+        self._all = NodeView(self.num_nodes)
         self.listers = Listers() if listers is None else listers
         self.claims = ClaimTable(self.listers.resource_claims)
         self.nominations: Nominations = {} if nominations is None else nominations
@@ -87,11 +92,6 @@ class Snapshot(ResourceColumns):
     def num_nodes(self) -> int:
         """Number of nodes."""
         return self.table.columns.n
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Node names by row."""
-        return self.table.names
 
     def row_of(self, name: str) -> int | None:
         """Return the row of a node, or None when there is no such node."""
@@ -111,7 +111,9 @@ class Snapshot(ResourceColumns):
 
     def all(self) -> NodeView:
         """Return the view of every row."""
-        return NodeView(self.num_nodes)
+        if self._all.size_of_all != self.table.columns.n:
+            self._all = NodeView(self.table.columns.n)
+        return self._all
 
     def rows(self, rows: Sequence[int] | NDArray[np.int64]) -> NodeView:
         """Return the view of these rows, in this order."""
@@ -158,11 +160,6 @@ class Snapshot(ResourceColumns):
     def count_column(self, key: CountKey) -> NDArray[np.int64]:
         """Return int64, (n,): pods on each node that match a selector; kept by increments."""
         return self.table.pods.counts(key)
-
-    @property
-    def affinity_terms(self) -> AffinityTerms:
-        """The affinity terms of pods on nodes, each distinct one once."""
-        return self.table.terms
 
     @property
     def volume_pods(self) -> VolumePods:

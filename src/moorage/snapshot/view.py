@@ -31,10 +31,11 @@ class NodeView:
         int64, (len(view),): the rows; None means every row, which costs nothing to take.
     """
 
-    __slots__ = ("_index", "_n_all", "rows")
+    __slots__ = ("_index", "rows", "size_of_all")
 
     def __init__(self, n_all: int, rows: Rows | None = None) -> None:
-        self._n_all = n_all
+        self.size_of_all = n_all
+        """Number of all nodes, inside or outside the view."""
         self.rows = rows
         # A view of one row is the most frequent (the node that just got a pod): a slice costs a
         # quarter of an index array.
@@ -53,15 +54,10 @@ class NodeView:
     @property
     def index(self) -> Rows | slice:
         """The index of the view's rows in a column of all rows."""
-        return slice(0, self._n_all) if self._index is None else self._index
+        return slice(0, self.size_of_all) if self._index is None else self._index
 
     def __len__(self) -> int:
-        return self._n_all if self.rows is None else len(self.rows)
-
-    @property
-    def size_of_all(self) -> int:
-        """Number of all nodes, inside or outside the view."""
-        return self._n_all
+        return self.size_of_all if self.rows is None else len(self.rows)
 
     @property
     def is_all(self) -> bool:
@@ -81,9 +77,8 @@ class NodeView:
         For answers that need several columns: reading them costs nothing then, and the computation
         for the additional rows costs less than a copy of each column would.
         """
-        return (
-            self if self.rows is None or 2 * len(self.rows) < self._n_all else NodeView(self._n_all)
-        )
+        n_all = self.size_of_all
+        return self if self.rows is None or 2 * len(self.rows) < n_all else NodeView(n_all)
 
     def narrowed(self, answer_n: NDArray[A], wide: NodeView) -> NDArray[A]:
         """Return, for the rows of this view, the part of an answer for `widened`."""
@@ -91,4 +86,4 @@ class NodeView:
 
     def row_numbers(self) -> Rows:
         """Return int64, (len(view),): the row numbers, also for the view of all rows."""
-        return np.arange(self._n_all) if self.rows is None else self.rows
+        return np.arange(self.size_of_all) if self.rows is None else self.rows

@@ -16,8 +16,11 @@ from moorage.engine.reuse.shapes import BUDGET_BYTES, Shape, ShapeCache
 from moorage.framework.points import ScoreArray
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
+from moorage.framework.status import Code
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
+
+_SUCCESS: Final = Code.SUCCESS  # finding it in the enum takes longer than using it
 
 _ROW_PASSES: Final = FilterPass(1)
 """The filter result on one row that passes; never changed."""
@@ -91,7 +94,8 @@ class ReusedAnswers(Answers):
 
     def follow(self) -> None:
         """Bring the shape's caches up to date."""
-        self._reuse.shapes.follow(self._shape)
+        if self._shape.follow():
+            self._reuse.shapes.missed(self._shape)
         self._followed = True
 
     @property
@@ -103,7 +107,7 @@ class ReusedAnswers(Answers):
         """Run PreFilter, from the cache where possible."""
         outcome = self._shape.pre_filters.run(self.attempt)
         self._every_node = outcome.node_names is None
-        if not outcome.status.ok:  # otherwise counted with the results of Filter
+        if outcome.status.code is not _SUCCESS:  # otherwise counted with the results of Filter
             self._reuse.shapes.settle(self._shape)
         return outcome
 
@@ -123,7 +127,7 @@ class ReusedAnswers(Answers):
 
     def filter_view(self, view: NodeView) -> FilterPass:
         """Run Filter on a view: every row from the cache; plugins are asked about other views."""
-        if not view.is_all:
+        if view.rows is not None:
             return super().filter_view(view)
         at, filters, shapes = self.attempt, self._shape.filters, self._reuse.shapes
         if not self._followed:
@@ -146,7 +150,7 @@ class ReusedAnswers(Answers):
         """Return the rows that pass; a kept filter result keeps them too."""
         return (
             self._shape.filters.feasible(filtered)
-            if view.is_all
+            if view.rows is None
             else super().feasible(view, filtered)
         )
 

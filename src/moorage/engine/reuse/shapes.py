@@ -216,11 +216,10 @@ class ShapeCache:
         self.settle(made)  # also shapes that PreFilter stops or restricts must not accumulate
         return made
 
-    def follow(self, shape: Shape) -> None:
-        """Bring a shape up to date with every changed row."""
-        if shape.follow():
-            self.misses += 1
-            self.settle(shape)
+    def missed(self, shape: Shape) -> None:
+        """Note that a shape forgot all its answers: all rows have to be judged."""
+        self.misses += 1
+        self.settle(shape)
 
     def settle(self, shape: Shape) -> None:
         """Count a shape's memory, and drop the least recently used shapes over budget."""
