@@ -28,7 +28,7 @@ SAVING = (
     "filter_room",
     "filter_row",
     "passes_row",
-    "score_row",
+    "row_scorer",
 )
 
 

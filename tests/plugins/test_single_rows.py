@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,6 +21,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Code
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import NOTHING_MORE, RowSums, ShiftedSums
+from moorage.snapshot.snapshot import Snapshot
 from tests.plugins.builders import cluster, make, node, pod
 from tests.plugins.strategies import clusters, pods
 from tests.plugins.test_against_reference import RESOURCE_NAMES, Cluster, build
@@ -26,20 +29,23 @@ from tests.plugins.test_against_reference import RESOURCE_NAMES, Cluster, build
 FEW = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
 )
+BY_ROW = ("filter_row", "passes_row", "score_row", "row_scorer")
 resources = st.lists(st.sampled_from(RESOURCE_NAMES), min_size=1, max_size=4, unique=True)
 
 
 def test_the_plugins_that_read_pods_by_sums_answer_for_single_rows():
     snapshot = cluster(node("n"))
     scalar = {
-        name: [each for each in capabilities_of(name, plugin).declared() if each.endswith("_row")]
+        name: [
+            each for each in capabilities_of(name, plugin).declared() if "row" in each.split("_")
+        ]
         for name in ("NodeResourcesFit", "NodePorts", "NodeResourcesBalancedAllocation")
         for plugin in [make(name, snapshot)[0]]
     }
     assert scalar == {
-        "NodeResourcesFit": ["filter_row", "score_row"],
+        "NodeResourcesFit": ["filter_row", "row_scorer"],
         "NodePorts": ["passes_row"],
-        "NodeResourcesBalancedAllocation": ["score_row"],
+        "NodeResourcesBalancedAllocation": ["row_scorer"],
     }
 
 
@@ -105,18 +111,23 @@ def test_balanced_score_row_equals_score(random_cluster, asked, names):
     scores_agree("NodeResourcesBalancedAllocation", args, random_cluster, asked)
 
 
+def scored_by_row(plugin: Any, info: PodInfo, snapshot: Snapshot) -> list[int | None]:
+    scorer = plugin.row_scorer(info)
+    return [None if scorer is None else scorer(row) for row in range(snapshot.num_nodes)]
+
+
 def scores_agree(name: str, args: object, random_cluster: Cluster, asked: Pod) -> None:
     snapshot = build(random_cluster)
     plugin, state, info = make(name, snapshot, args=args)[0], CycleState(), PodInfo(asked)
     expected = plugin.score(state, info, snapshot.all()).tolist()
-    found = [plugin.score_row(state, info, row) for row in range(snapshot.num_nodes)]
+    found = scored_by_row(plugin, info, snapshot)
     assert [e if f is None else f for e, f in zip(expected, found, strict=True)] == expected
 
 
 def test_amounts_beyond_exact_floats_need_arrays():
     snapshot = cluster(node("n", allocatable={"memory": "100Ti", "cpu": "4", "pods": "9"}))
     plugin, info = make("NodeResourcesFit", snapshot)[0], PodInfo(pod(requests={"cpu": "1"}))
-    assert plugin.score_row(CycleState(), info, 0) is None
+    assert plugin.row_scorer(info) is None
 
 
 def test_an_ordinary_row_needs_no_arrays():
@@ -124,7 +135,7 @@ def test_an_ordinary_row_needs_no_arrays():
     asked = PodInfo(pod(requests={"cpu": "2", "memory": "1Gi"}))
     fit = make("NodeResourcesFit", snapshot)[0]
     balanced = make("NodeResourcesBalancedAllocation", snapshot)[0]
-    found = [plugin.score_row(CycleState(), asked, 0) for plugin in (fit, balanced)]
+    found = [plugin.row_scorer(asked)(0) for plugin in (fit, balanced)]
     assert found == [62, 68]
 
 
@@ -161,7 +172,7 @@ def test_a_score_of_one_row_follows_nodes_and_columns_that_change_between_two_po
     def agree() -> list[int | None]:
         state = CycleState()
         expected = plugin.score(state, asked, snapshot.all()).tolist()
-        found = [plugin.score_row(state, asked, row) for row in range(snapshot.num_nodes)]
+        found = scored_by_row(plugin, asked, snapshot)
         assert [e if f is None else f for e, f in zip(expected, found, strict=True)] == expected
         return found
 

@@ -222,6 +222,18 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             given=("state", "pod", "row"),
         ),
     ] = None
+    row_scorer: Annotated[
+        Callable[[PodInfo], Callable[[int], int | None] | None] | None,
+        Trait(
+            "Returns a function that answers for one row as `score_row` would, about this pod. It "
+            "is used until a node or the list of columns changes. None where Score is to be asked.",
+            saves="As `score_row`, without looking up columns for each row.",
+            methods=("score",),
+            beside=("score_reads",),
+            given=("pod",),
+            from_outside=False,
+        ),
+    ] = None
     sorts_by_first_attempt: Annotated[
         bool,
         Trait(

@@ -7,6 +7,8 @@ plugin has. The profile makes these records once, so that nothing is looked up i
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias
 
 import msgspec
 
@@ -20,6 +22,9 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
+
+RowScorer: TypeAlias = Callable[[int], int | None]
+"""Returns the raw score of a row; None where that takes arrays."""
 
 
 class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,8 +82,8 @@ class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
         The part of the cluster that a raw score of a row depends on.
     reused
         Whether raw scores may be reused for replicas.
-    score_row
-        The capability of this name; None where not declared.
+    score_row, row_scorer
+        The capabilities of these names; None where not declared.
     """
 
     name: str
@@ -88,6 +93,16 @@ class ScoreForms(msgspec.Struct, frozen=True, kw_only=True):
     reads: Reads
     reused: bool
     score_row: Callable[[CycleState, PodInfo, int], int | None] | None
+    row_scorer: Callable[[PodInfo], RowScorer | None] | None
+
+    def scorer(self, state: CycleState, pod: PodInfo) -> RowScorer | None:
+        """Return the function that scores single rows for a pod; None where it takes arrays.
+
+        It is good until a node changes, or a column is made or dropped.
+        """
+        if self.row_scorer is not None:
+            return self.row_scorer(pod)
+        return None if self.score_row is None else partial(self.score_row, state, pod)
 
 
 def filter_forms(
@@ -142,4 +157,5 @@ def score_forms(
         reads=found.score_reads or Reads.CLUSTER,
         reused=is_reused(plugin, found),
         score_row=found.score_row,
+        row_scorer=found.row_scorer,
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +17,7 @@ from moorage.framework.capabilities import Reads
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.table import NodeTable
 from tests.engine.builders import told
 from tests.framework.builders import Fake, profile
 from tests.snapshot.builders import node, pod
@@ -22,18 +25,22 @@ from tests.snapshot.builders import node, pod
 NAMES = tuple(f"n{i:02}" for i in range(20))
 
 
+Form = tuple[bool, bool, bool]
+"""Whether a plugin normalizes, has a scalar form, and has it bound to a pod."""
+
+
 class Scores:
     """A Score plugin that prefers rows by their number of pods, and notes who asks in arrays."""
 
-    def __init__(
-        self, name: str, snapshot: Snapshot, *, step: int, normalizes: bool, scalar: bool
-    ) -> None:
+    def __init__(self, name: str, snapshot: Snapshot, *, step: int, form: Form) -> None:
+        normalizes, scalar, bound = form
         self.asked: list[list[int]] = []
+        self.bound = 0
         self._snapshot = snapshot
         self._step = step
         more: dict[str, Any] = {"normalize": self._normalize} if normalizes else {}
         if scalar:
-            more["score_row"] = self._score_row
+            more["row_scorer" if bound else "score_row"] = self._bound if bound else self._score_row
         self.plugin = Fake(
             name,
             score=self._score,
@@ -50,6 +57,10 @@ class Scores:
         count = int(self._snapshot.pod_count[row])
         return None if count == 3 else min(count * self._step % 101, 100)
 
+    def _bound(self, info: object) -> Any:
+        self.bound += 1
+        return lambda row: self._score_row(None, info, row)
+
     @staticmethod
     def _normalize(state: object, info: object, raw_n: Any) -> Any:
         return raw_n * 100 // max(int(raw_n.max()), 1)
@@ -58,13 +69,13 @@ class Scores:
 class World:
     """One cluster, decided about with reuse and without."""
 
-    def __init__(self, forms: list[tuple[bool, bool]]) -> None:
+    def __init__(self, forms: list[Form]) -> None:
         self.snapshot = Snapshot()
         for name in NAMES:
             self.snapshot.table.add_node(node(name))
         self.scores = [
-            Scores(f"S{i}", self.snapshot, step=7 * i + 3, normalizes=normalizes, scalar=scalar)
-            for i, (normalizes, scalar) in enumerate(forms)
+            Scores(f"S{i}", self.snapshot, step=7 * i + 3, form=form)
+            for i, form in enumerate(forms)
         ]
         made = profile(*(each.plugin for each in self.scores), snapshot=self.snapshot)
         self.reusing = Cycle(made, self.snapshot, smallest_name)
@@ -82,7 +93,7 @@ class World:
         assert told(reused) == told(plain)
 
 
-forms = st.tuples(st.booleans(), st.booleans())
+forms = st.tuples(st.booleans(), st.booleans(), st.booleans())
 
 
 @settings(max_examples=100, deadline=None)
@@ -91,7 +102,7 @@ forms = st.tuples(st.booleans(), st.booleans())
     st.lists(st.lists(st.integers(0, 19), max_size=3), max_size=12),
 )
 def test_reuse_never_changes_a_score_whatever_forms_the_plugins_have(
-    plugins: list[tuple[bool, bool]], history: list[list[int]]
+    plugins: list[Form], history: list[list[int]]
 ) -> None:
     world = World(plugins)
     for rows in history:
@@ -102,8 +113,9 @@ def test_reuse_never_changes_a_score_whatever_forms_the_plugins_have(
 
 
 def test_a_plugin_in_arrays_keeps_no_other_plugin_on_arrays() -> None:
-    """(normalizes, has the scalar form) of each plugin; a pod is placed, then one is decided."""
-    world = World([(False, True), (True, False), (True, True), (False, False)])
+    """A pod is placed, then one is decided."""
+    yes, no = True, False
+    world = World([(no, yes, no), (yes, no, no), (yes, yes, yes), (no, no, no)])
     asked = PodInfo(pod("asked"))
     world.reusing.decide(asked)
     for each in world.scores:
@@ -111,3 +123,26 @@ def test_a_plugin_in_arrays_keeps_no_other_plugin_on_arrays() -> None:
     world.place(4)
     world.reusing.decide(asked)
     assert [each.asked for each in world.scores] == [[], [[4]], [], [[4]]]
+
+
+@pytest.mark.parametrize(
+    ("change", "bound"),
+    [
+        pytest.param(lambda table: None, 1, id="nothing"),
+        pytest.param(lambda table: table.update_node(node(NAMES[9])), 2, id="a node"),
+        pytest.param(lambda table: table.columns.ensure(("requested", "a.b/c")), 2, id="columns"),
+        pytest.param(lambda table: table.add_node(node("n99")), 2, id="the number of nodes"),
+    ],
+)
+def test_what_scores_a_row_is_bound_again_after_a_change_of(
+    change: Callable[[NodeTable], object], bound: int
+) -> None:
+    world = World([(False, True, True)])
+    asked = PodInfo(pod("asked"))
+    world.reusing.decide(asked)
+    for row, step in ((4, lambda table: None), (5, change), (6, lambda table: None)):
+        step(world.snapshot.table)
+        world.reusing.decide(asked)
+        world.place(row)
+        world.compare()
+    assert world.scores[0].bound == bound

@@ -22,7 +22,7 @@ from moorage.engine.scoring import ask_score, check_range, normalized
 from moorage.framework.caches import Changes
 from moorage.framework.capabilities import Reads
 from moorage.framework.containment import contained
-from moorage.framework.forms import ScoreForms
+from moorage.framework.forms import RowScorer, ScoreForms
 from moorage.framework.meter import PRE_SCORE
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE, ScoreArray
 from moorage.framework.profile import Profile
@@ -88,6 +88,8 @@ class ScoreCache:
         "_noted",
         "_plugins",
         "_raw_pn",
+        "_scorers",
+        "_scorers_of",
         "_uneven",
         "_unlogged",
         "fixed_n",
@@ -112,6 +114,10 @@ class ScoreCache:
         self._uneven: frozenset[str] = NO_NAMES
         """Names of the plugins whose part of the total may differ between rows."""
         self._flat_total: int | None = None
+        # By plugin whose scores depend on pods: what scores a row of it, and the generation of
+        # the columns for which that is good; () before a row was scored, and after nodes changed.
+        self._scorers: tuple[tuple[ScoreForms, RowScorer | None], ...] = ()
+        self._scorers_of = -1
         # The arrays of `raw` are the rows of this one, in the order of `_cached`.
         self._raw_pn: NDArray[np.int64] = np.zeros((0, 0), np.int64)
         self._cached: tuple[CachedPart, ...] = ()
@@ -331,10 +337,14 @@ class ScoreCache:
                 self._unlog(changes.rows)
         try:
             if changes.are_few:
-                for forms in self._plugins.by_pods:
-                    if forms.name not in self.skipped and not self._by_row(forms, changes.rows):
+                generation = self._attempt.snapshot.table.columns.generation
+                if not self._scorers or generation != self._scorers_of:
+                    self._scorers, self._scorers_of = self._bound(), generation
+                for forms, scorer in self._scorers:
+                    if scorer is None or not self._by_row(forms, scorer, changes.rows):
                         self._by_arrays(forms, changes.rows)
                 return
+            self._scorers = ()
             for forms in self._scoring():
                 if changes.nodes or forms.reads != Reads.NODE:
                     self._by_arrays(forms, changes.rows)
@@ -359,17 +369,24 @@ class ScoreCache:
             self._not_flat(forms.name)
         raw_n[rows] = new
 
-    def _by_row(self, forms: ScoreForms, rows: Sequence[int]) -> bool:
+    def _bound(self) -> tuple[tuple[ScoreForms, RowScorer | None], ...]:
+        """Return the plugins whose scores depend on pods, each with what scores a row of it."""
+        state, pod, skipped = self._attempt.state, self._attempt.pod, self.skipped
+        asked = [each for each in self._plugins.by_pods if each.name not in skipped]
+        try:
+            return tuple((each, each.scorer(state, pod)) for each in asked)
+        except Exception:  # asked again with arrays, where a failure is contained
+            return tuple((each, None) for each in asked)
+
+    def _by_row(self, forms: ScoreForms, scorer: RowScorer, rows: Sequence[int]) -> bool:
         """Ask one plugin about a few changed rows, without arrays; False where it takes arrays.
 
         A plugin that raises is asked again with arrays, where its failure is contained.
         """
-        score_row, raw_n, attempt = forms.score_row, self.raw[forms.name], self._attempt
-        if score_row is None:
-            return False
+        raw_n = self.raw[forms.name]
         try:
             for row in rows:
-                new, before = score_row(attempt.state, attempt.pod, row), raw_n.item(row)
+                new, before = scorer(row), raw_n.item(row)
                 if new is None:
                     return False
                 if new == before:

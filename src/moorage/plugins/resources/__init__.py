@@ -4,7 +4,6 @@
 - `node_resources_balanced_allocation`: the plugin NodeResourcesBalancedAllocation.
 - `node_resources_allocatable`: the plugin NodeResourcesAllocatable.
 - `scoring`: scores from the use of each resource.
-- `kept_columns`: the columns that a score of one row reads.
 - `device_classes`: the DeviceClass that stands for an extended resource.
 - `device_totals`: the numbers of reachable and of allocated devices of a class, by node.
 """

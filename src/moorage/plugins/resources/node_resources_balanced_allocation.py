@@ -21,12 +21,12 @@ from moorage.config.plugin_args import (
 )
 from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState
+from moorage.framework.forms import RowScorer
 from moorage.framework.handle import Handle
 from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
 from moorage.framework.status import SKIP, SUCCESS, Status
 from moorage.plugins.answers import memo_of
 from moorage.plugins.resources.device_totals import DeviceTotals
-from moorage.plugins.resources.kept_columns import KeptColumns
 from moorage.plugins.resources.scoring import FIRST_CLASS
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES, Part, PodRequests
@@ -59,14 +59,13 @@ class NodeResourcesBalancedAllocation:
         self._resources = tuple(spec.name for spec in args.resources)
         self._snapshot = handle.snapshot
         self._totals = DeviceTotals(handle)
-        self._scored = KeptColumns(handle.snapshot.table, self._scored_columns)
 
     def capabilities(self) -> Capabilities:
         """Declare reuse by row, and the scalar form."""
         return Capabilities(
             score_reads=Reads.NODE | Reads.PODS,
             shape_parts=(RESOURCES,),
-            score_row=self.score_row,
+            row_scorer=self.row_scorer,
         )
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
@@ -112,23 +111,27 @@ class NodeResourcesBalancedAllocation:
         change >>= 1
         return view.narrowed(change, wide)
 
-    def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
-        """Score one row with Python floats, in the same order; None if the row lacks a resource."""
-        del state
-        before: list[float] = []
-        after: list[float] = []
-        for capacity_n, used_n, request in self._scored.of(pod.part(RESOURCES)):
-            capacity = capacity_n.item(row)
-            if capacity == 0.0:
-                return None
-            used = used_n.item(row)
-            before.append(min(used / capacity, 1.0))
-            after.append(min((used + request) / capacity, 1.0))
-        if not after:
-            return 0
-        with_pod = int((1.0 - _deviation_of_one(after)) * MAX_NODE_SCORE)
-        without = int((1.0 - _deviation_of_one(before)) * MAX_NODE_SCORE)
-        return _HALF + (_HALF + with_pod - without) // 2
+    def row_scorer(self, pod: PodInfo) -> RowScorer:
+        """Return what scores one row with Python floats; None if the row lacks a resource."""
+        columns = self._scored_columns(pod.part(RESOURCES))
+
+        def score(row: int) -> int | None:
+            before: list[float] = []
+            after: list[float] = []
+            for capacity_n, used_n, request in columns:
+                capacity = capacity_n.item(row)
+                if capacity == 0.0:
+                    return None
+                used = used_n.item(row)
+                before.append(min(used / capacity, 1.0))
+                after.append(min((used + request) / capacity, 1.0))
+            if not after:
+                return 0
+            with_pod = int((1.0 - _deviation_of_one(after)) * MAX_NODE_SCORE)
+            without = int((1.0 - _deviation_of_one(before)) * MAX_NODE_SCORE)
+            return _HALF + (_HALF + with_pod - without) // 2
+
+        return score
 
     def _scored_columns(self, requests: Part[PodRequests]) -> ScoredColumns:
         snapshot = self._snapshot

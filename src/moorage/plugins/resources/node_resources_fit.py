@@ -33,6 +33,7 @@ from moorage.config.plugin_args import (
 from moorage.config.plugin_args import validate_node_resources_fit_args as validate
 from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey
+from moorage.framework.forms import RowScorer
 from moorage.framework.group import FilledPlacement
 from moorage.framework.handle import Handle
 from moorage.framework.points import (
@@ -52,7 +53,6 @@ from moorage.plugins.resources.device_classes import (
     may_be_devices,
 )
 from moorage.plugins.resources.device_totals import DeviceTotals
-from moorage.plugins.resources.kept_columns import KeptColumns
 from moorage.plugins.resources.scoring import (
     SHARES,
     RequestedToCapacityRatio,
@@ -161,7 +161,6 @@ class NodeResourcesFit:
         self._strategy = _strategy(args.scoring_strategy)
         self._share_of = SHARES.get(args.scoring_strategy.type)
         self._score_key = (self, "score")
-        self._scored = KeptColumns(handle.snapshot.table, self._scored_columns)
         self._checks_before: Checks | None = None
         self._generation_before = -1
         self._columns_before: CheckedColumns = ()
@@ -176,7 +175,7 @@ class NodeResourcesFit:
             filter_sees_sums=True,
             filter_room=self.filter_room,
             filter_row=self.filter_row,
-            score_row=self.score_row,
+            row_scorer=self.row_scorer,
             rejects_about=Subject.RESOURCES,
         )
 
@@ -339,19 +338,22 @@ class NodeResourcesFit:
             total, weights = total + share * spec.weight, weights + spec.weight
         return total // weights if weights else 0
 
-    def score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
-        """Score one row with Python integers; None where strategy or amounts need arrays."""
-        del state
-        share_of, columns = self._share_of, self._scored.of(pod.part(RESOURCES))
+    def row_scorer(self, pod: PodInfo) -> RowScorer | None:
+        """Return what scores one row with integers; None where strategy or amounts need arrays."""
+        share_of, columns = self._share_of, self._scored_columns(pod.part(RESOURCES))
         if share_of is None or columns is None:
             return None
-        total = weights = 0
-        for capacity_n, used_n, request, weight in columns:
-            capacity = capacity_n.item(row)
-            if capacity:
-                total += share_of(used_n.item(row) + request, capacity) * weight
-                weights += weight
-        return total // weights if weights else 0
+
+        def score(row: int) -> int:
+            total = weights = 0
+            for capacity_n, used_n, request, weight in columns:
+                capacity = capacity_n.item(row)
+                if capacity:
+                    total += share_of(used_n.item(row) + request, capacity) * weight
+                    weights += weight
+            return total // weights if weights else 0
+
+        return score
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register pods and nodes that make room, and device classes that provide resources."""
