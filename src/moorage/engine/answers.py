@@ -106,7 +106,7 @@ class Rejection(NamedTuple):
     after: PostFilterOutcome | None
 
 
-class Answers:
+class Answers(msgspec.Struct, eq=False):
     """The answers about one attempt; each plugin is asked when its answer is needed.
 
     Parameters
@@ -115,10 +115,7 @@ class Answers:
         The attempt.
     """
 
-    __slots__ = ("attempt",)
-
-    def __init__(self, attempt: Attempt) -> None:
-        self.attempt = attempt
+    attempt: Attempt
 
     @property
     def known(self) -> KnownRows | None:

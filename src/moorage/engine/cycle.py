@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 import numpy as np
 
-from moorage.engine.answers import Answers, Best, Rejection, Rows, ScoreNotes
+from moorage.engine.answers import Answers, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
 from moorage.engine.decision import Decision, Outcome, failed, rejected
 from moorage.engine.filters.filter_pass import PASSED, FilterPass
@@ -125,7 +125,9 @@ class Cycle:
             if len(rows) == 1:
                 return self._taken(search, int(rows[0]))
             # 5. Several: score them, and take the best. (PreScore, Score, NormalizeScore)
-            best = self._best(search, rows)
+            # A tie-break by position asks in which order the rows were found: nobody keeps that.
+            by_position = self._tie_break is positional
+            best = None if by_position else self._scored(search, rows, search.answers.best)
             if best is None:
                 return self.select(search, rows, self.totals(search, rows))
             row = self._tie_break(best.rows, self.snapshot.names)
@@ -136,8 +138,7 @@ class Cycle:
 
     def begin(self, pod: PodInfo, scope: Scope = WHOLE) -> Attempt:
         """Return a new attempt for a pod."""
-        state = CycleState()
-        state.meter, state.timed = self._told, self._meter.sample()
+        state = CycleState(self._told, self._meter.sample())
         if scope.explain:
             state.write(EXPLAIN, True)
         return Attempt(self.profile, self.snapshot, state, pod, scope)
@@ -249,12 +250,6 @@ class Cycle:
             A plugin broke.
         """
         return self._scored(search, rows, search.answers.totals)
-
-    def _best(self, search: Search, rows: Rows) -> Best | None:
-        """Return the greatest total and its rows, where they are kept; else None."""
-        if self._tie_break is positional:  # asks in which order the rows were found
-            return None
-        return self._scored(search, rows, search.answers.best)
 
     def _scored(self, search: Search, rows: Rows, ask: Callable[[Rows, ScoreNotes | None], T]) -> T:
         try:

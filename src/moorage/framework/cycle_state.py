@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+import msgspec
+
 from moorage.api.pod import Pod
 from moorage.base.no_names import NO_NAMES
 from moorage.framework.meter import NOT_TIMED, Meter
@@ -35,32 +37,29 @@ class StateMissingError(KeyError):
         return "not found"
 
 
-class CycleState:
-    """Values by typed key, the plugins skipped in this attempt, and the meter that times them."""
+class CycleState(msgspec.Struct, eq=False):
+    """Values by typed key, the plugins skipped in this attempt, and the meter that times them.
 
-    __slots__ = (
-        "_values",
-        "meter",
-        "pods_to_activate",
-        "skip_filter",
-        "skip_pre_bind",
-        "skip_score",
-        "timed",
-    )
-
-    def __init__(self) -> None:
-        self._values: dict[StateKey[Any], Any] = {}
-        self.meter: Meter | None = None
-        """The meter that is told of the plugins' calls in this attempt; None without measuring."""
-        self.timed = False
-        """Whether plugins are timed one by one."""
-        self.skip_filter: frozenset[str] = NO_NAMES
-        self.skip_score: frozenset[str] = NO_NAMES
-        self.skip_pre_bind: frozenset[str] = NO_NAMES
-        self.pods_to_activate: dict[str, Pod] = {}
-        """Pods by uid that are activated when the scheduling cycle succeeds. Pods added later are
+    Parameters
+    ----------
+    meter
+        The meter that is told of the plugins' calls in this attempt; None without measuring.
+    timed
+        Whether plugins are timed one by one.
+    skip_filter, skip_score, skip_pre_bind
+        Names of the plugins that skip these points.
+    pods_to_activate
+        Pods by uid that are activated when the scheduling cycle succeeds. Pods added later are
         activated when the binding succeeds. Copies of the state share the pods.
-        """
+    """
+
+    meter: Meter | None = None
+    timed: bool = False
+    skip_filter: frozenset[str] = NO_NAMES
+    skip_score: frozenset[str] = NO_NAMES
+    skip_pre_bind: frozenset[str] = NO_NAMES
+    pods_to_activate: dict[str, Pod] = {}
+    _values: dict[StateKey[Any], Any] = {}
 
     def write(self, key: StateKey[T], value: T) -> None:
         """Store a value under its key."""
@@ -122,14 +121,7 @@ class CycleState:
 
     def copy(self) -> CycleState:
         """Return a state with the same values; the values themselves are shared."""
-        twin = CycleState()
-        twin.meter, twin.timed = self.meter, self.timed
-        twin._values = dict(self._values)
-        twin.skip_filter = self.skip_filter
-        twin.skip_score = self.skip_score
-        twin.skip_pre_bind = self.skip_pre_bind
-        twin.pods_to_activate = self.pods_to_activate
-        return twin
+        return msgspec.structs.replace(self, _values=dict(self._values))
 
     def absorb(self, other: CycleState) -> None:
         """Take over every value another state has."""

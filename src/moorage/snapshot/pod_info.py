@@ -34,13 +34,11 @@ class PodInfo:
     ----------
     pod
         The API object; never changed.
-    key
-        ``namespace/name``.
     priority
         ``spec.priority``, 0 where absent.
     """
 
-    __slots__ = ("_own", "_parts", "_spec", "key", "name", "namespace", "pod", "priority", "uid")
+    __slots__ = ("_own", "_spec", "name", "namespace", "pod", "priority", "uid")
 
     def __init__(
         self, pod: Pod, *, spec: Part[dict[PartKind[Any], Part[Any]]] | None = None
@@ -50,14 +48,17 @@ class PodInfo:
         self.uid = metadata.uid
         self.namespace = metadata.namespace
         self.name = metadata.name
-        self.key = f"{metadata.namespace}/{metadata.name}"
         self.priority = pod.spec.priority or 0
         self._spec = SPEC.of(pod) if spec is None else spec
-        self._parts = self._spec.value
         self._own: dict[PartKind[Any], Part[Any]] | None = None
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key})"
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``."""
+        return f"{self.namespace}/{self.name}"
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -98,11 +99,12 @@ class PodInfo:
 
     def part(self, kind: PartKind[T]) -> Part[T]:
         """Return the shared, compiled part of this kind."""
-        found = self._parts.get(kind)
+        parts = self._spec.value
+        found = parts.get(kind)
         if found is not None:
             return found
         if kind.within_spec:
-            found = self._parts[kind] = self._part_of_others(kind)
+            found = parts[kind] = self._part_of_others(kind)
             return found
         return self._part_of_its_own(kind)
 
@@ -110,7 +112,7 @@ class PodInfo:
         """Return a part that no pod with the same spec has asked for yet."""
         if not (kind.beside_volumes and self.pod.spec.volumes):
             return kind.of(self.pod)
-        beside: dict[PartKind[Any], Part[Any]] = self._parts[SPEC_BESIDE_VOLUMES].value
+        beside: dict[PartKind[Any], Part[Any]] = self._spec.value[SPEC_BESIDE_VOLUMES].value
         found: Part[T] | None = beside.get(kind)
         if found is None:
             found = beside[kind] = kind.of(self.pod)

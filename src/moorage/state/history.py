@@ -44,18 +44,23 @@ class HistoryEntry(msgspec.Struct, frozen=True, gc=False):
         return f"{rfc3339_micro(self.at_ns)} {self.what} ({self.cause})"
 
 
-class PodHistory:
-    """The entries of one pod, oldest first; the oldest are dropped first."""
+class PodHistory(msgspec.Struct, eq=False):
+    """The entries of one pod, oldest first; the oldest are dropped first.
 
-    __slots__ = ("dropped", "kept", "key", "uid")
+    Parameters
+    ----------
+    uid, key
+        The pod.
+    dropped
+        Number of entries dropped to stay within the bound.
+    kept
+        The entries kept, oldest first; written by `Histories` and `Lifecycle` alone.
+    """
 
-    def __init__(self, uid: str, key: PodKey) -> None:
-        self.uid = uid
-        self.key = key
-        self.dropped = 0
-        """Number of entries dropped to stay within the bound."""
-        self.kept: list[HistoryEntry] = []
-        """The entries kept, oldest first; written by `Histories` and `Lifecycle` alone."""
+    uid: str
+    key: PodKey
+    dropped: int = 0
+    kept: list[HistoryEntry] = []
 
     @property
     def entries(self) -> tuple[HistoryEntry, ...]:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
+import msgspec
+
 from moorage.api.changes import ClusterEvent
 from moorage.api.pod import Pod
 from moorage.base.no_names import NO_NAMES
@@ -18,7 +20,7 @@ PodKey: TypeAlias = tuple[str, str]
 """(namespace, name)."""
 
 
-class QueuedPod:
+class QueuedPod(msgspec.Struct, eq=False):
     """A pod and the record that the queue keeps of its attempts.
 
     Parameters
@@ -26,7 +28,8 @@ class QueuedPod:
     pod
         The pod as the API last showed it.
     timestamp_ns
-        Wall-clock time of arrival, nanoseconds since the Unix epoch.
+        When the pod arrived or last came back, wall-clock nanoseconds since the Unix epoch; kept
+        across sub-queues.
 
     Notes
     -----
@@ -34,61 +37,42 @@ class QueuedPod:
     no counterpart: replicas are recognised by pod shape in the snapshot.
     """
 
-    __slots__ = (
-        "attempts",
-        "backoff_expiration_ns",
-        "consecutive_errors_count",
-        "counted_rejectors",
-        "gating_events",
-        "gating_plugin",
-        "gating_result",
-        "info",
-        "initial_attempt_ns",
-        "key",
-        "message",
-        "pending_plugins",
-        "pod",
-        "timestamp_ns",
-        "uid",
-        "unschedulable_count",
-        "unschedulable_plugins",
-        "was_flushed",
-    )
+    pod: Pod
+    timestamp_ns: int
+    attempts: int = 0
+    """Number of times that the pod was popped."""
+    unschedulable_count: int = 0
+    """Number of times that the pod came back with a rejector."""
+    consecutive_errors_count: int = 0
+    """Number of times in a row that the pod came back without a rejector."""
+    backoff_expiration_ns: int = 0
+    """End of the current backoff, wall-clock ns; 0 = not computed yet. Kept by `Backoff`."""
+    initial_attempt_ns: int | None = None
+    """When the pod first entered activeQ, wall-clock ns; gated time is not part of it."""
+    unschedulable_plugins: frozenset[str] = NO_NAMES
+    """Plugins that rejected the pod, PreEnqueue included."""
+    pending_plugins: frozenset[str] = NO_NAMES
+    """Plugins that answered Pending."""
+    gating_plugin: str = ""
+    """The PreEnqueue plugin that keeps the pod out; empty = not gated."""
+    gating_result: tuple[str, tuple[str, ...]] | None = None
+    """(code, reasons) of the gating plugin's last answer, for explaining."""
+    gating_events: tuple[ClusterEvent, ...] = ()
+    """Events the gating plugin registered; no others are looked at while gated."""
+    message: str = ""
+    """Reason of the last failed attempt, in the words of its Event; empty before a failure."""
+    was_flushed: bool = False
+    """Whether the pod left unschedulablePods by the leftover flush since it last came back."""
+    counted_rejectors: frozenset[str] = NO_NAMES
+    """The rejectors that the pod counts for in ``unschedulable_pods``; kept by the queue."""
+    info: PodInfo = msgspec.UNSET  # type: ignore[assignment]
+    """The pod as attempts read it, with everything compiled from it."""
+    uid: str = ""
+    key: PodKey = ("", "")
 
-    def __init__(self, pod: Pod, timestamp_ns: int) -> None:
-        self.pod = pod
-        self.info: PodInfo = info_of(pod)
-        """The pod as attempts read it, with everything compiled from it."""
-        self.uid = self.info.uid
-        self.key: PodKey = (self.info.namespace, self.info.name)
-        self.timestamp_ns = timestamp_ns
-        """When the pod arrived or last came back, wall-clock ns; kept across sub-queues."""
-        self.attempts = 0
-        """Number of times that the pod was popped."""
-        self.unschedulable_count = 0
-        """Number of times that the pod came back with a rejector."""
-        self.consecutive_errors_count = 0
-        """Number of times in a row that the pod came back without a rejector."""
-        self.backoff_expiration_ns = 0
-        """End of the current backoff, wall-clock ns; 0 = not computed yet. Kept by `Backoff`."""
-        self.initial_attempt_ns: int | None = None
-        """When the pod first entered activeQ, wall-clock ns; gated time is not part of it."""
-        self.unschedulable_plugins: frozenset[str] = NO_NAMES
-        """Plugins that rejected the pod, PreEnqueue included."""
-        self.pending_plugins: frozenset[str] = NO_NAMES
-        """Plugins that answered Pending."""
-        self.gating_plugin = ""
-        """The PreEnqueue plugin that keeps the pod out; empty = not gated."""
-        self.gating_result: tuple[str, tuple[str, ...]] | None = None
-        """(code, reasons) of the gating plugin's last answer, for explaining."""
-        self.gating_events: tuple[ClusterEvent, ...] = ()
-        """Events the gating plugin registered; no others are looked at while gated."""
-        self.message = ""
-        """Reason of the last failed attempt, in the words of its Event; empty before a failure."""
-        self.was_flushed = False
-        """Whether the pod left unschedulablePods by the leftover flush since it last came back."""
-        self.counted_rejectors: frozenset[str] = NO_NAMES
-        """The rejectors that the pod counts for in ``unschedulable_pods``; kept by the queue."""
+    def __post_init__(self) -> None:
+        self.info = info = info_of(self.pod)
+        self.uid, self.key = info.uid, (info.namespace, info.name)
 
     def __repr__(self) -> str:
         return f"<QueuedPod {self.key[0]}/{self.key[1]} attempts={self.attempts}>"

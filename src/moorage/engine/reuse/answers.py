@@ -79,18 +79,14 @@ class ReusedAnswers(Answers):
         The caches.
     """
 
-    __slots__ = ("_every_node", "_followed", "_prepared", "_reuse", "_shape")
-
-    def __init__(self, attempt: Attempt, shape: Shape, reuse: Reuse) -> None:
-        self.attempt = attempt
-        self._shape = shape
-        self._reuse = reuse
-        self._every_node = True
-        """Whether PreFilter lets every node be searched; the cached answers cover every row."""
-        self._followed = False
-        """Whether the shape is up to date. No row changes for good during an attempt."""
-        self._prepared = False
-        """Whether PreScore has run."""
+    _shape: Shape
+    _reuse: Reuse
+    _every_node: bool = True
+    """Whether PreFilter lets every node be searched; the cached answers cover every row."""
+    _followed: bool = False
+    """Whether the shape is up to date. No row changes for good during an attempt."""
+    _prepared: bool = False
+    """Whether PreScore has run."""
 
     def follow(self) -> None:
         """Bring the shape's caches up to date."""
