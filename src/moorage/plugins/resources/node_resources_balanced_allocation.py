@@ -35,8 +35,8 @@ from moorage.snapshot.view import NodeView
 Float64Array = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-ScoredColumns = tuple[tuple[Float64Array, NDArray[np.int64], int], ...]
-"""(allocatable amounts, used amounts, request) of the scored resources."""
+ScoredColumn = tuple[Float64Array, NDArray[np.int64], int]
+"""(allocatable amounts, used amounts, request) of a scored resource."""
 
 _HALF = MAX_NODE_SCORE // 2
 
@@ -114,6 +114,8 @@ class NodeResourcesBalancedAllocation:
     def row_scorer(self, pod: PodInfo) -> RowScorer:
         """Return what scores one row with Python floats; None if the row lacks a resource."""
         columns = self._scored_columns(pod.part(RESOURCES))
+        if len(columns) == 2:
+            return _scorer_of_two(*columns)
 
         def score(row: int) -> int | None:
             before: list[float] = []
@@ -125,15 +127,11 @@ class NodeResourcesBalancedAllocation:
                 used = used_n.item(row)
                 before.append(min(used / capacity, 1.0))
                 after.append(min((used + request) / capacity, 1.0))
-            if not after:
-                return 0
-            with_pod = int((1.0 - _deviation_of_one(after)) * MAX_NODE_SCORE)
-            without = int((1.0 - _deviation_of_one(before)) * MAX_NODE_SCORE)
-            return _HALF + (_HALF + with_pod - without) // 2
+            return _change(_deviation_of_one(before), _deviation_of_one(after)) if after else 0
 
         return score
 
-    def _scored_columns(self, requests: Part[PodRequests]) -> ScoredColumns:
+    def _scored_columns(self, requests: Part[PodRequests]) -> tuple[ScoredColumn, ...]:
         snapshot = self._snapshot
         return tuple(
             (snapshot.allocatable_float(resource), snapshot.requested(resource), request)
@@ -149,6 +147,30 @@ class NodeResourcesBalancedAllocation:
             if name in FIRST_CLASS or (amount != 0 and is_scalar_resource(name))
         )
         return terms if any(amount for _, amount in terms) else ()
+
+
+def _scorer_of_two(first: ScoredColumn, second: ScoredColumn) -> RowScorer:
+    """Return what scores one row by two resources, as most profiles do, without lists."""
+    first_capacity_n, first_used_n, first_request = first
+    second_capacity_n, second_used_n, second_request = second
+
+    def score(row: int) -> int | None:
+        capacity, other_capacity = first_capacity_n.item(row), second_capacity_n.item(row)
+        if capacity == 0.0 or other_capacity == 0.0:
+            return None
+        used, other_used = first_used_n.item(row), second_used_n.item(row)
+        before = min(used / capacity, 1.0) - min(other_used / other_capacity, 1.0)
+        used, other_used = used + first_request, other_used + second_request
+        after = min(used / capacity, 1.0) - min(other_used / other_capacity, 1.0)
+        return _change(abs(before / 2.0), abs(after / 2.0))
+
+    return score
+
+
+def _change(before: float, after: float) -> int:
+    """Return the score of a change between two deviations."""
+    with_pod, without = int((1.0 - after) * MAX_NODE_SCORE), int((1.0 - before) * MAX_NODE_SCORE)
+    return _HALF + (_HALF + with_pod - without) // 2
 
 
 def _exceeds_one(fraction: Float64Array) -> bool:
@@ -203,12 +225,10 @@ def _deviation(fractions: Sequence[Float64Array]) -> Float64Array:
 
 
 def _deviation_of_one(fractions: Sequence[float]) -> float:
-    """Return the standard deviation of the fractions of one node."""
+    """Return the standard deviation of one node's fractions; of two, `_scorer_of_two` does."""
     count = len(fractions)
     if count == 1:
         return 0.0
-    if count == 2:
-        return abs((fractions[0] - fractions[1]) / 2.0)
     total = 0.0
     for fraction in fractions:
         total += fraction

@@ -67,7 +67,7 @@ from moorage.plugins.resources.scoring import (
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES, Part, PodRequests
-from moorage.snapshot.shifted import RowSums
+from moorage.snapshot.shifted import NOTHING_MORE, RowSums
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -236,9 +236,16 @@ class NodeResourcesFit:
             PreFilter of this plugin is not enabled.
         """
         del pod
+        columns = self._columns(state.read(_PRE_FILTER))
+        if more is NOTHING_MORE:  # nearly always, and then most rows have all amounts
+            for check, capacity_n, used_n in columns:
+                if capacity_n.item(row) - used_n.item(row) < check.amount:
+                    break
+            else:
+                return 0, 0
         failures, code = [], _UNSCHEDULABLE
         added, left_of = more.amounts, self._left
-        for check, capacity_n, used_n in self._columns(state.read(_PRE_FILTER)):
+        for check, capacity_n, used_n in columns:
             capacity, used = capacity_n.item(row), used_n.item(row)
             if check is _ONE_POD:
                 used += more.pods
