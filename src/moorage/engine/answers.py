@@ -78,7 +78,7 @@ class ScoreNotes(msgspec.Struct, gc=False):
     extended: bool = False
 
 
-class Best(NamedTuple):
+class Best(msgspec.Struct, frozen=True, gc=False):
     """The greatest total, and the feasible rows that have it."""
 
     total: int

@@ -258,21 +258,17 @@ class PodGroups:
 
     def assume(self, uid: str) -> None:
         """Count a waiting pod as placed; a pod in any other state is unchanged."""
-        group = self._group_of(uid)
-        if group is not None and uid in group.waiting:
+        key = self._key_of.get(uid)
+        if key is not None and uid in (group := self._groups[key]).waiting:
             del group.waiting[uid]
             group.assumed[uid] = None
 
     def forget(self, uid: str) -> None:
         """Take an assumption back; a pod in any other state is unchanged."""
-        group = self._group_of(uid)
-        if group is not None and uid in group.assumed:
+        key = self._key_of.get(uid)
+        if key is not None and uid in (group := self._groups[key]).assumed:
             del group.assumed[uid]
             group.waiting[uid] = None
-
-    def _group_of(self, uid: str) -> GroupMembers | None:
-        key = self._key_of.get(uid)
-        return None if key is None else self._groups[key]
 
     def validate(self) -> None:
         """Check every invariant; for tests.

@@ -85,7 +85,7 @@ class QueuedPod(msgspec.Struct, eq=False):
     @property
     def priority(self) -> int:
         """``spec.priority``; absent counts as 0."""
-        return self.pod.priority
+        return self.info.priority
 
     @property
     def profile(self) -> str:

@@ -257,7 +257,8 @@ class SubQueues:
         self.nominator.entered(queued.pod)
 
     def _left(self, queued: QueuedPod) -> None:
-        self._recount(queued, NO_NAMES)
+        if queued.counted_rejectors:
+            self._recount(queued, NO_NAMES)
         self.nominator.left(queued.uid)
 
     def _displaced(self, displaced: QueuedPod | None, by: QueuedPod) -> None:
