@@ -57,6 +57,8 @@ _ANSWER_BYTES: Final = 512
 
 _NONE: Final = _Skips(frozenset())
 
+_SKIP: Final = Code.SKIP  # finding it in the enum takes longer than using it
+
 
 class PreFilterPlugins:
     """The PreFilter plugins of a profile, split into plugins with and without kept answers.
@@ -73,6 +75,8 @@ class PreFilterPlugins:
         self.afresh_names = frozenset(plugin.name for plugin in self.afresh)
         self.kept = len(profile.pre_filters) - len(self.afresh)
         self.all_skip = (True,) * len(self.afresh)
+        self.skip_of = {each.name: (None, SKIP.by(each.name)) for each in self.afresh}
+        """The answer of each plugin asked afresh that is known to skip."""
         self._declared = [(each.name, profile.capabilities[each.name]) for each in self.afresh]
 
     def skips(self, pod: PodInfo) -> _Skips:
@@ -141,20 +145,22 @@ class PreFilterCache:
 
     def _ask_afresh(self, attempt: Attempt, skips: _Skips) -> PreFilterOutcome:
         """Ask the plugins asked afresh, and look up the outcome of their answers."""
-        state, answers = attempt.state, dict[str, PreFilterAnswer]()
+        state, answers, skipping = attempt.state, dict[str, PreFilterAnswer](), list[bool]()
         for plugin in self._plugins.afresh:
-            if plugin.name in skips.always:
-                answers[plugin.name] = None, SKIP.by(plugin.name)
+            name = plugin.name
+            if name in skips.always:
+                answers[name] = self._plugins.skip_of[name]
+                skipping.append(True)
                 continue
-            answer = pre_filter_one(plugin, state, attempt.pod, attempt.snapshot)
-            answers[plugin.name] = answer
-            if not _is_plain(answer):
+            answer = answers[name] = pre_filter_one(plugin, state, attempt.pod, attempt.snapshot)
+            skipping.append(answer[1].code is _SKIP)
+            if not (skipping[-1] or _is_plain(answer)):
                 return self._put_together(attempt, answers)
-        skipping = tuple([status.code is Code.SKIP for _, status in answers.values()])
-        known = self._outcomes.get(skipping)
+        key = tuple(skipping)
+        known = self._outcomes.get(key)
         if known is None:
             outcome = self._put_together(attempt, answers)
-            known = self._outcomes[skipping] = outcome, state.skip_filter
+            known = self._outcomes[key] = outcome, state.skip_filter
         outcome, state.skip_filter = known
         return outcome
 
