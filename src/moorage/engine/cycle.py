@@ -14,6 +14,7 @@ from typing import TypeAlias, TypeVar
 import msgspec
 import numpy as np
 
+from moorage.base.no_names import NO_NAMES
 from moorage.engine.answers import Answers, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
 from moorage.engine.decision import Decision, Outcome, failed, rejected
@@ -178,7 +179,7 @@ class Cycle:
         if own is not None and shortcut and own.filtered.plugin_n.item(0) == PASSED:
             view = self.snapshot.rows([own.row])
             return Search(answers, outcome, view, own.filtered, nominated_row=own.row)
-        start, rejectors = self._sampler.rotation.start, frozenset[str]()
+        start, rejectors = self._sampler.rotation.start, NO_NAMES
         view = answers.attempt.candidates(outcome.node_names)
         if self._sampler.on:
             view, filtered = self._sampled(answers, view)

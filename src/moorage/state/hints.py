@@ -214,7 +214,8 @@ class HintIndex:
             )
             return Requeue.AFTER_BACKOFF
         # Members of a group come back together and find an event for each; most do not matter.
-        rejectors, telling = queued.rejectors, dict[ClusterEvent, bool]()
+        rejectors = queued.rejectors
+        telling: dict[ClusterEvent, bool] = {}
         if not events:
             return _SKIP
         best = _SKIP

@@ -116,7 +116,8 @@ class KeyedHeap:
         The cost grows with `count`, not with the number of pods: a place is looked at after the
         place above it only.
         """
-        heap, found = self._heap, list[QueuedPod]()
+        heap = self._heap
+        found: list[QueuedPod] = []
         edge = [(heap[0], 0)] if heap else []
         while edge and len(found) < count:
             (_, _, stamp, key), index = heapq.heappop(edge)

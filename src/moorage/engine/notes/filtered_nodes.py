@@ -158,7 +158,7 @@ class MoreRejections(msgspec.Struct, frozen=True, gc=False):
         failed, checks = _packed(failed_n), answer.checks
         if not checks:
             return cls(plugin, failed, (), answer)
-        kept = list[tuple[Bits | None, Code, int]]()
+        kept: list[tuple[Bits | None, Code, int]] = []
         for rows, code, reason in checks[:-1]:
             bits = _packed(rows)
             if bits == failed:  # no row is left for the other checks

@@ -145,7 +145,9 @@ class PreFilterCache:
 
     def _ask_afresh(self, attempt: Attempt, skips: _Skips) -> PreFilterOutcome:
         """Ask the plugins asked afresh, and look up the outcome of their answers."""
-        state, answers, skipping = attempt.state, dict[str, PreFilterAnswer](), list[bool]()
+        state = attempt.state
+        answers: dict[str, PreFilterAnswer] = {}
+        skipping: list[bool] = []
         for plugin in self._plugins.afresh:
             name = plugin.name
             if name in skips.always:

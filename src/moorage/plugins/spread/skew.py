@@ -167,7 +167,8 @@ class HardSkew:
 
         None where no row fails at all. The last entry is that of rows without the key.
         """
-        found, fails = list[BoolArray](), False
+        found: list[BoolArray] = []
+        fails = False
         for index, constraint in enumerate(self._constraints):
             axis, tally = self._layout.axes[index], self._tally(index)
             most = self._most(index, constraint)
