@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
-from itertools import compress
-from operator import sub
 from typing import Final, TypeAlias
 
 from moorage.base.clock import NS_PER_SECOND
@@ -173,19 +171,17 @@ class ProfileMeter:
 
     def sort_in(self) -> None:
         """Turn the times taken so far into durations; the last one still begins a point."""
-        marks = self._marks
-        if not marks:
-            return
-        points, codes, times_ns = zip(*marks, strict=True)
-        kinds = list(zip(points, codes, strict=True))
-        durations_ns = [times_ns[0], *map(sub, times_ns[1:], times_ns)]
-        # A pass in C for each of the few kinds: every attempt leaves five marks.
-        for kind in dict.fromkeys(kinds):
-            point, code = kind
-            if point is not _BEGINS:
-                of_kind = compress(durations_ns, map(kind.__eq__, kinds))
-                self._facts.durations_of(point, code.text, self.profile).extend([*of_kind])
-        marks[:] = [(_BEGINS, _SUCCESS, times_ns[-1])]
+        marks, taken = self._marks, defaultdict[tuple[str, Code], list[int]](list)
+        last_ns = 0
+        for point, code, at_ns in marks:
+            taken[point, code].append(at_ns - last_ns)
+            last_ns = at_ns
+        taken.pop((_BEGINS, _SUCCESS), None)
+        for (point, code), durations_ns in taken.items():
+            self._facts.durations_of(point, code.text, self.profile).extend(durations_ns)
+        marks.clear()
+        if last_ns:
+            marks.append((_BEGINS, _SUCCESS, last_ns))
 
     def called(self, plugin: str, point: str) -> None:
         """Count a call of a plugin."""
