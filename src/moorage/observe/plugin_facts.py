@@ -171,7 +171,8 @@ class ProfileMeter:
 
     def sort_in(self) -> None:
         """Turn the times taken so far into durations; the last one still begins a point."""
-        marks, taken = self._marks, defaultdict[tuple[str, Code], list[int]](list)
+        marks = self._marks
+        taken: defaultdict[tuple[str, Code], list[int]] = defaultdict(list)
         last_ns = 0
         for point, code, at_ns in marks:
             taken[point, code].append(at_ns - last_ns)
