@@ -47,7 +47,7 @@ from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 # To look a code up in the enum costs more than to tell the meter.
-_SUCCESS, _ERROR = Code.SUCCESS, Code.ERROR
+_SUCCESS, _ERROR, _BIND = Code.SUCCESS, Code.ERROR, Outcome.BIND
 
 T = TypeVar("T")
 
@@ -302,7 +302,7 @@ class Cycle:
     ) -> Decision:
         attempt, notes = search.answers.attempt, self._notes
         return Decision(
-            outcome=Outcome.BIND,
+            outcome=_BIND,
             pod=attempt.pod,
             state=attempt.state,
             status=SUCCESS,

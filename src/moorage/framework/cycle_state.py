@@ -6,7 +6,7 @@ with the attempt.
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
@@ -16,6 +16,8 @@ from moorage.framework.meter import NOT_TIMED, Meter
 from moorage.framework.status import Code
 
 T = TypeVar("T")
+
+_SKIP: Final = Code.SKIP  # finding it in the enum takes longer than using it
 
 
 class StateKey(Generic[T]):
@@ -110,7 +112,7 @@ class CycleState(msgspec.Struct, eq=False):
         meter = self.meter
         if meter is None:
             return
-        if code is not Code.SKIP:
+        if code is not _SKIP:
             meter.called(plugin, point)
         if since_ns != NOT_TIMED:
             meter.took(plugin, point, code, since_ns=since_ns)

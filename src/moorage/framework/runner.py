@@ -138,7 +138,7 @@ def _pre_filtered(profile: Profile, ask: AskPreFilter, skipped: set[str]) -> Pre
         result, status = ask(plugin)
         if not status.ok:
             results[plugin.name] = status
-        if status.code is Code.SKIP:
+        if status.code is _SKIP:
             skipped.add(plugin.name)
         elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return PreFilterOutcome(status, None, frozenset({plugin.name}), results, restricted)

@@ -62,6 +62,8 @@ class Move(Enum):
 
 # Under names of their own: finding a member in its class takes ten times as long.
 _ABSENT, _ASSUMED, _ADDED = Hold.ABSENT, Hold.ASSUMED, Hold.ADDED
+_ASSUME, _ADD = Move.ASSUME, Move.ADD
+_IS_ASSUMED, _IS_BOUND = PodState.ASSUMED, PodState.BOUND
 
 
 class Cache:
@@ -106,7 +108,7 @@ class Cache:
         CacheError
             The pod is held already, or has no uid.
         """
-        self._tell(Move.ASSUME, pod, node_name)
+        self._tell(_ASSUME, pod, node_name)
 
     def forget_pod(self, pod: Pod) -> None:
         """Take back an assumption; does nothing if the pod is not held at all.
@@ -131,7 +133,7 @@ class Cache:
         CacheError
             The pod is added already.
         """
-        self._tell(Move.ADD, pod, pod.spec.node_name)
+        self._tell(_ADD, pod, pod.spec.node_name)
 
     def update_pod(self, old: Pod, new: Pod) -> None:
         """Take over a new version of an added pod.
@@ -282,7 +284,7 @@ class Cache:
 
     def _assume(self, pod: Pod, node_name: str) -> None:
         info, uid = info_of(pod).placed(node_name), pod.metadata.uid
-        self.lifecycle.move(pod, PodState.ASSUMED, cause=f"assumed on {node_name}")
+        self.lifecycle.move(pod, _IS_ASSUMED, cause=f"assumed on {node_name}")
         self._pods[uid] = info.pod
         self._assumed[uid] = None
         self._table.add_pod(info, node_name)
@@ -301,7 +303,7 @@ class Cache:
         self.groups.forget(pod.uid)
 
     def _add(self, pod: Pod, node_name: str) -> None:
-        self.lifecycle.move(pod, PodState.BOUND, cause=f"seen on {node_name}")
+        self.lifecycle.move(pod, _IS_BOUND, cause=f"seen on {node_name}")
         self._pods[pod.metadata.uid] = pod
         self._table.add_pod(pod, node_name)
         self.groups.put(pod)
@@ -316,7 +318,7 @@ class Cache:
                 assumed_on,
                 node_name,
             )
-        self.lifecycle.move(pod, PodState.BOUND, cause=f"confirmed on {node_name}")
+        self.lifecycle.move(pod, _IS_BOUND, cause=f"confirmed on {node_name}")
         del self._assumed[uid]
         self._exchange(pod, node_name)
 
