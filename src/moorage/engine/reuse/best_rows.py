@@ -1,18 +1,21 @@
 """The best rows: the greatest sum of fixed scores, and the rows that have it, for one shape.
 
-Rows are divided into blocks. Each block keeps its greatest sum, and how many of its rows have it.
-After a pod was placed one block is looked at again, and then the blocks' greatest sums are
-compared. The time of a decision thus hardly grows with the number of nodes.
+Rows are divided into blocks. Each block keeps its greatest sum, and the rows that have it. After a
+pod was placed its row is put in or taken out, and then the blocks' greatest sums are compared. A
+block is looked at again when its last best row is gone. The time of a decision thus hardly grows
+with the number of nodes.
 """
 
 from __future__ import annotations
 
+from array import array
+from bisect import bisect_left, insort
 from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from moorage.engine.filters.filter_pass import PASSED, FilterPass
 from moorage.engine.reuse.filters import FilterCache
@@ -60,15 +63,15 @@ class BestRows:
         self._fixed_n: ScoreArray | None = None
         # int64, (n,): sums of fixed scores.
         self._sum_n: ScoreArray | None = None
-        # By block: the greatest sum, and the positions in the block of the rows that have it; and
-        # the blocks for which these have to be found again. Lists, because blocks are few.
+        # By block: the greatest sum, and the rows that have it, ascending; and the blocks for which
+        # these have to be found again. Lists, because blocks are few.
         self._tops: list[int] = []
-        self._tied: list[NDArray[np.int64]] = []
+        self._tied: list[array[int]] = []
         self._stale: set[int] = set()
 
     @property
     def nbytes(self) -> int:
-        """Memory of the sums and of the positions at most, bytes."""
+        """Memory of the sums and of tied rows at most, bytes."""
         return 0 if self._sum_n is None else 2 * self._sum_n.nbytes
 
     # -- answers -------------------------------------------------------------------------------
@@ -89,7 +92,7 @@ class BestRows:
         self._filtered, self._fixed_n = filtered, fixed_n
         self._sum_n = np.where(filtered.plugin_n == PASSED, fixed_n, _NOT_FEASIBLE)
         blocks = (len(fixed_n) + _BLOCK - 1) >> _SHIFT
-        self._tops, self._tied = [0] * blocks, [np.zeros(0, np.int64)] * blocks
+        self._tops, self._tied = [0] * blocks, [array("q")] * blocks
         self._stale = set(range(blocks))
 
     def find(self) -> TiedInBlocks:
@@ -100,15 +103,11 @@ class BestRows:
             begin = block << _SHIFT
             part_n = sum_n[begin : begin + _BLOCK]
             tops[block] = top = part_n.item(part_n.argmax())
-            tied[block] = (part_n == top).nonzero()[0]
+            tied[block] = array("q", ((part_n == top).nonzero()[0] + begin).tobytes())
         self._stale.clear()
-        top, length = max(tops), 0
-        blocks: list[tuple[int, NDArray[np.int64]]] = []
-        for block, each in enumerate(tops):
-            if each == top:
-                blocks.append((block << _SHIFT, tied[block]))
-                length += len(tied[block])
-        return TiedInBlocks(sum_n, top, blocks, length)
+        top = max(tops)
+        best = [rows for rows, each in zip(tied, tops, strict=True) if each == top]
+        return TiedInBlocks(sum_n, top, best, sum(map(len, best)))
 
     # -- changes -------------------------------------------------------------------------------
 
@@ -121,13 +120,30 @@ class BestRows:
             plugin_n = filtered.plugin_n
             for row in changes.rows:
                 passed = plugin_n.item(row) == PASSED
-                sum_n[row] = fixed_n.item(row) if passed else _NOT_FEASIBLE
-                self._stale.add(row >> _SHIFT)
+                self._put(row, fixed_n.item(row) if passed else _NOT_FEASIBLE)
             return
         rows = np.array(changes.rows, np.int64)
         passed_k = filtered.plugin_n[rows] == PASSED
         sum_n[rows] = np.where(passed_k, fixed_n[rows], _NOT_FEASIBLE)
         self._stale.update((rows >> _SHIFT).tolist())
+
+    def _put(self, row: int, new: int) -> None:
+        """Take over the sum of one row; its block becomes stale when no best row is left."""
+        assert self._sum_n is not None, "sums are kept once they were asked for"
+        before, block = self._sum_n.item(row), row >> _SHIFT
+        if new == before or block in self._stale:
+            self._sum_n[row] = new
+            return
+        self._sum_n[row] = new
+        top, tied = self._tops[block], self._tied[block]
+        if new > top:
+            self._tops[block], self._tied[block] = new, array("q", [row])
+        elif new == top:
+            insort(tied, row)
+        elif before == top:
+            del tied[bisect_left(tied, row)]
+            if not tied:
+                self._stale.add(block)
 
 
 class TiedInBlocks(msgspec.Struct, eq=False):
@@ -140,14 +156,14 @@ class TiedInBlocks(msgspec.Struct, eq=False):
     top
         The greatest sum.
     blocks
-        The first row of each block with such rows, ascending, and int64, their positions in it.
+        The rows, by block.
     length
         How many rows there are.
     """
 
     sum_n: ScoreArray
     top: int
-    blocks: list[tuple[int, NDArray[np.int64]]]
+    blocks: list[array[int]]
     length: int
 
     def __len__(self) -> int:
@@ -159,12 +175,11 @@ class TiedInBlocks(msgspec.Struct, eq=False):
     def __getitem__(self, position: int) -> int:
         left = position
         if left >= 0:
-            for begin, tied in self.blocks:
+            for tied in self.blocks:
                 if left < len(tied):
-                    return begin + tied.item(left)
+                    return tied[left]
                 left -= len(tied)
         raise IndexError(f"there are {self.length} rows, and none at position {position}")
 
     def __iter__(self) -> Iterator[int]:
-        for begin, tied in self.blocks:
-            yield from (tied + begin).tolist()
+        return chain.from_iterable(self.blocks)
