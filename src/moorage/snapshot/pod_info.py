@@ -131,7 +131,9 @@ class PodInfo:
 
 
 _lately: dict[int, PodInfo] = {}
-# The last replica, by namespace and generateName: most replicas share all parts.
+# The last replica, by namespace and generateName: most replicas share all parts. Pods without the
+# name have one, too: they often come in rows, and a comparison takes a third of the time that
+# finding a spec takes.
 _replicas: dict[tuple[str, str], PodInfo] = {}
 
 
@@ -154,8 +156,6 @@ def info_of(pod: Pod, *, like: PodInfo | None = None) -> PodInfo:
 def _like_a_replica(pod: Pod) -> PodInfo:
     """Return a pod that nobody has seen, with the parts of the replica before it."""
     metadata = pod.metadata
-    if not metadata.generate_name:
-        return PodInfo(pod)
     made_as = metadata.namespace, metadata.generate_name
     replica = _replicas.get(made_as)
     if len(_replicas) >= _REPLICAS_MOST:

@@ -123,9 +123,10 @@ class InFlight:
         if self._markers.pop(uid, None) is None:
             return
         self._observer.in_flight_events(POD_POPPED, -1)
-        oldest = next(iter(self._markers.values()), None)
-        while self._events and (oldest is None or self._events[0].position < oldest):
-            self._drop_oldest()
+        if self._events:
+            oldest = next(iter(self._markers.values()), None)
+            while self._events and (oldest is None or self._events[0].position < oldest):
+                self._drop_oldest()
 
     def uids(self) -> list[str]:
         """Return the pods in flight, longest in flight first."""
