@@ -124,13 +124,13 @@ _PAINTED: dict[str, Any] = {
 )
 async def test_an_update_may_keep_what_breaks_a_changed_schema(schema, stored, changed, faults):
     cluster = await cluster_with(_strict(x={"x-kubernetes-preserve-unknown-fields": True}))
-    await cluster.ok("POST", CARS, car(extras={"x": stored}))
+    made = await cluster.ok("POST", CARS, car(extras={"x": stored}))
     versions = _strict(x=schema)["spec"]["versions"]
     patch = [{"op": "replace", "path": "/spec/versions", "value": versions}]
     await cluster.ok("PATCH", f"{DEFINITIONS}/cars.example.com", patch, content_type=JSON_PATCH)
 
     new = car(extras={"x": changed})
-    new["metadata"]["labels"] = {"a": "b"}
+    new["metadata"] = made["metadata"] | {"labels": {"a": "b"}}
     status, answer = await cluster.call("PUT", f"{CARS}/a", new)
     causes = answer.get("details", {}).get("causes", [])
     assert (status, [each["field"] for each in causes]) == (422 if faults else 200, faults)

@@ -263,8 +263,8 @@ async def test_a_null_in_a_list_is_refused():
 
 async def test_a_null_in_a_status_is_dropped():
     cluster = await cluster_with()
-    await cluster.ok("POST", CARS, car())
-    changed = car() | {"status": {"phase": None, "replicas": 1}}
+    made = await cluster.ok("POST", CARS, car())
+    changed = made | {"status": {"phase": None, "replicas": 1}}
     found = await cluster.ok("PUT", f"{CARS}/a/status", changed)
     assert found["status"] == {"replicas": 1}
 

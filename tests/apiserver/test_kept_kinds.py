@@ -103,6 +103,35 @@ async def test_a_kept_kind_answers_every_verb(resource):
     assert kinds == ["ADDED", *["MODIFIED"] * 4, "DELETED", "ADDED"]
 
 
+# AllowUnconditionalUpdate is false in kubernetes v1.36 pkg/registry.
+VERSION_REQUIRED = frozenset(
+    {
+        "apiservices",
+        "clustertrustbundles",
+        "leasecandidates",
+        "mutatingadmissionpolicies",
+        "mutatingadmissionpolicybindings",
+        "mutatingwebhookconfigurations",
+        "podcertificaterequests",
+        "resourcepoolstatusrequests",
+        "storageversionmigrations",
+        "storageversions",
+        "validatingwebhookconfigurations",
+    }
+)
+
+
+@pytest.mark.parametrize("resource", KEPT, ids=lambda each: f"{each.plural}.{each.api_version}")
+async def test_an_update_without_a_version_is_refused_where_the_kind_says_so(resource):
+    cluster, path = Cluster(), path_of(resource, "x")
+    await cluster.ok("POST", path_of(resource), manifest(resource))
+    status, found = await cluster.call("PUT", path, manifest(resource))
+    refused = status == 422 and "must be specified for an update" in found["message"]
+    assert (refused, status) == (
+        (True, 422) if resource.plural in VERSION_REQUIRED else (False, 200)
+    )
+
+
 @pytest.mark.parametrize("resource", KEPT, ids=lambda each: f"{each.plural}.{each.api_version}")
 async def test_the_schema_of_a_kept_kind_is_enforced(resource):
     cluster, collection = Cluster(), path_of(resource)

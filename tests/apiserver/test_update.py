@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.patches import merge_patch
+from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import (
     CONFIG_MAPS,
     JSON_PATCH,
@@ -148,6 +149,12 @@ class TestPutOfAMissingObject:
         assert await cluster.ok("GET", f"{collection}/s") == put
         assert (await cluster.call("PUT", f"{collection}/s", put))[0] == 200
 
+    async def test_a_put_of_a_status_makes_the_object_without_it(self):
+        posted = await Cluster().ok("POST", SERVICES, SERVICE)
+        status = {"loadBalancer": {"ingress": [{"ip": "10.1.1.1"}]}}
+        found = await Cluster().call("PUT", f"{SERVICES}/s/status", SERVICE | {"status": status})
+        assert found == (201, posted)
+
     async def test_a_version_of_an_object_that_has_gone_is_ignored(self):
         cluster = Cluster()
         made = await cluster.ok("POST", LEASES, LEASE)
@@ -192,7 +199,6 @@ class TestPutOfAMissingObject:
             pytest.param(
                 f"{LEASES.replace('kube-system', 'none')}/s", LEASE, 404, id="no such namespace"
             ),
-            pytest.param(f"{SERVICES}/s/status", SERVICE, 404, id="only the status"),
         ],
     )
     async def test_a_refused_object_is_not_made(self, path: str, body: Any, code: int):
@@ -221,17 +227,42 @@ async def test_put_with_another_name_than_the_path_is_refused():
     assert found == failure(400, "BadRequest", text)
 
 
-async def test_put_of_a_lease_must_carry_its_version():
+WEBHOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+@pytest.mark.parametrize(
+    ("collection", "body"),
+    [
+        pytest.param(LEASES, LEASE, id="a lease"),
+        pytest.param(
+            "/apis/node.k8s.io/v1/runtimeclasses",
+            {"metadata": {"name": "s"}, "handler": "h"},
+            id="a runtime class",
+        ),
+        pytest.param(WEBHOOKS, {"metadata": {"name": "s"}}, id="a webhook configuration"),
+        pytest.param(
+            "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
+            {"metadata": {"name": "s"}, "spec": {"policyName": "p", "validationActions": ["Deny"]}},
+            id="a binding of a policy",
+        ),
+        pytest.param(DEFINITIONS, definition(), id="a definition"),
+        pytest.param(CARS, car(), id="a custom resource"),
+    ],
+)
+async def test_an_update_of_some_kinds_must_carry_its_version(collection: str, body: Any):
     cluster = Cluster()
-    created = await cluster.ok("POST", LEASES, LEASE)
-    status, body = await cluster.call("PUT", f"{LEASES}/s", LEASE)
-    assert (status, body["message"]) == (
+    if collection == CARS:
+        await cluster.ok("POST", DEFINITIONS, definition())
+    created = await cluster.ok("POST", collection, body)
+    name = body["metadata"]["name"]
+    status, answer = await cluster.call("PUT", f"{collection}/{name}", body)
+    group, plural = collection.split("/")[2], collection.rsplit("/", maxsplit=1)[-1]
+    assert (status, answer["message"]) == (
         422,
-        'Lease.coordination.k8s.io "s" is invalid: metadata.resourceVersion: Invalid value: 0: '
+        f'{plural}.{group} "{name}" is invalid: metadata.resourceVersion: Invalid value: 0: '
         "must be specified for an update",
     )
-    created["spec"]["holderIdentity"] = "you"
-    assert (await cluster.ok("PUT", f"{LEASES}/s", created))["spec"] == {"holderIdentity": "you"}
+    await cluster.ok("PUT", f"{collection}/{name}", created)
 
 
 async def test_a_dry_run_shows_the_change_and_keeps_the_object():

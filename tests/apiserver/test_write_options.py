@@ -26,6 +26,13 @@ FIELDS = (
     'Unsupported value: "Loud": supported values: "", "Ignore", "Strict", "Warn"',
 )
 LONG = ("fieldManager", "Too long: may not be more than 128 bytes")
+UNPRINTABLE = [
+    (
+        "fieldManager",
+        f'Invalid value: "é\\ny\u200b": invalid character {shown}',
+    )
+    for shown in ("U+000A (at position 2)", "U+200B (at position 4)")
+]
 NO_FORCE = ("force", "Forbidden: may not be specified for non-apply patch")
 NAMELESS = ("fieldManager", "Required value: is required for apply patch")
 SOME = {"dryRun": "Some"}
@@ -37,7 +44,7 @@ APPLY = "application/apply-patch+yaml"
 
 def refusal(options: str, *errors: tuple[str, str]) -> Any:
     types = {"Un": "FieldValueNotSupported", "To": "FieldValueTooLong"}
-    types |= {"Fo": "FieldValueForbidden", "Re": "FieldValueRequired"}
+    types |= {"In": "FieldValueInvalid", "Fo": "FieldValueForbidden", "Re": "FieldValueRequired"}
     causes = [
         {"reason": types[body[:2]], "message": body, "field": field} for field, body in errors
     ]
@@ -65,6 +72,38 @@ def refusal(options: str, *errors: tuple[str, str]) -> Any:
             SOME | LOUD,
             refusal("CreateOptions", DRY_RUN, FIELDS),
             id="all errors of a create",
+        ),
+        pytest.param(
+            "POST",
+            CONFIG_MAPS,
+            b"[",
+            {"fieldManager": "x" * 129} | LOUD,
+            refusal("CreateOptions", LONG, FIELDS),
+            id="a long manager of a create, before its body",
+        ),
+        pytest.param(
+            "POST",
+            CONFIG_MAPS,
+            config_map(),
+            {"fieldManager": "é\ny\u200b"},
+            refusal("CreateOptions", *UNPRINTABLE),
+            id="a manager that cannot be printed",
+        ),
+        pytest.param(
+            "PUT",
+            f"{CONFIG_MAPS}/none",
+            config_map(),
+            {"fieldManager": "é\ny\u200b"},
+            refusal("UpdateOptions", *UNPRINTABLE),
+            id="a manager of an update that cannot be printed",
+        ),
+        pytest.param(
+            "POST",
+            f"{PODS}/none/eviction",
+            EVICTION,
+            {"fieldManager": "x" * 129},
+            refusal("CreateOptions", LONG),
+            id="a long manager of an eviction",
         ),
         pytest.param(
             "POST",

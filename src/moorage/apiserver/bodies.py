@@ -26,7 +26,6 @@ from moorage.apiserver.status import (
     too_large,
     unsupported_media_type,
 )
-from moorage.apiserver.write_options import FIELD_VALIDATIONS, invalid_create
 from moorage.base.errors import DecodeError
 
 # The default limit of kube-apiserver (MaxRequestBodyBytes).
@@ -190,7 +189,7 @@ def decode_typed(request: Request, resource: ResourceType) -> Obj:
     StatusError
         As for `decode_object` and `typed`.
     """
-    return typed(decode_object(request, resource)[0], resource)
+    return _fitting(decode_object(request, resource)[0], resource)
 
 
 def typed(obj: Any, resource: ResourceType) -> Obj:
@@ -201,12 +200,16 @@ def typed(obj: Any, resource: ResourceType) -> Obj:
     StatusError
         400: not an object, of another kind, or with a value of a wrong type.
     """
-    found, shape = check_kind(obj, resource), builtin_shape(resource)
-    wrong = shape.type_errors(found)
+    return _fitting(check_kind(obj, resource), resource)
+
+
+def _fitting(obj: Obj, resource: ResourceType) -> Obj:
+    shape = builtin_shape(resource)
+    wrong = shape.type_errors(obj)
     if wrong:
         raise _cannot_be_handled(resource, wrong[0])
-    shape.prune(found)
-    return found
+    shape.prune(obj)
+    return obj
 
 
 def check_fields(
@@ -238,12 +241,9 @@ def check_fields(
     ------
     StatusError
         400: a value of a wrong type; under ``fieldValidation=Strict`` an unknown field or a field
-        given twice. 422: an unknown value of ``fieldValidation``. 500: a field of an applied
-        configuration is not in the schema.
+        given twice. 500: a field of an applied configuration is not in the schema.
     """
     mode = query.text("fieldValidation") or "Warn"
-    if mode not in FIELD_VALIDATIONS:
-        raise invalid_create(query)
     found: list[str] = []
     if mode != "Ignore" and not sent.body:
         found = list(sent.repeated)

@@ -31,7 +31,8 @@ from moorage.apiserver.selection import read_selection
 from moorage.apiserver.status import method_not_allowed, success
 from moorage.apiserver.watching import Watcher
 from moorage.apiserver.world import World
-from moorage.apiserver.writing import Writer, is_dry_run
+from moorage.apiserver.write_options import check_options, is_dry_run
+from moorage.apiserver.writing import Writer
 from moorage.base.rng import Random
 
 # Kinds whose delete answers with the object even when it is gone (upstream ReturnDeletedObject).
@@ -91,8 +92,11 @@ class ResourceCalls:
         ------
         StatusError
             As the verbs do; 405: the target does not answer the method. 406: no accepted form.
+            422: the options of a POST are invalid.
         """
         query = Query(request.query)
+        if request.method == "POST" and request.query:
+            check_options(query, "CreateOptions")
         if target.subresource == "log":
             return self._logs.answer(target, request, query)
         if target.subresource in STREAMS:

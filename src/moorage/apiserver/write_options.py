@@ -1,8 +1,8 @@
 """The options of a write, as parameters of the call: ``dryRun``, ``fieldManager`` and the like.
 
-Place in the flow: `writing` and `scaling` check the options of a PUT or PATCH before anything else.
-Those of a POST are checked where they are read, because most calls have none. Messages follow
-kubernetes v1.36 apimachinery pkg/apis/meta/v1/validation.
+Place in the flow: `resource_calls` checks the options of a POST, `writing` and `scaling` those of a
+PUT or PATCH, before anything else. Messages follow kubernetes v1.36 apimachinery
+pkg/apis/meta/v1/validation.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from moorage.apiserver.kind import FieldError, forbidden, not_supported, required
+from moorage.apiserver.kind import FieldError, forbidden, invalid, not_supported, required
 from moorage.apiserver.requests import Query
-from moorage.apiserver.status import StatusError, invalid_options
+from moorage.apiserver.status import invalid_options
 
 MANAGER_LENGTH_MAX = 128
 FIELD_VALIDATIONS = frozenset({"", "Ignore", "Strict", "Warn"})
@@ -41,9 +41,9 @@ def check_options(query: Query, options: Options, *, apply: bool = False) -> Non
         raise invalid_options(options, errors)
 
 
-def invalid_create(query: Query) -> StatusError:
-    """422: the options of a POST, at least one of which is known to be invalid."""
-    return invalid_options("CreateOptions", _faults(query))
+def is_dry_run(query: Query) -> bool:
+    """Whether a call with valid options is a dry run."""
+    return "dryRun" in query
 
 
 def dry_run_faults(values: Iterable[str]) -> list[FieldError]:
@@ -59,8 +59,21 @@ def _faults(query: Query) -> list[FieldError]:
     if len(name.encode()) > MANAGER_LENGTH_MAX:
         detail = f"may not be more than {MANAGER_LENGTH_MAX} bytes"
         errors.append(FieldError("FieldValueTooLong", "fieldManager", name, detail))
+    if not name.isprintable():
+        errors += _unprintable(name)
     if "dryRun" in query:
         errors += dry_run_faults([query.text("dryRun")])
     if mode not in FIELD_VALIDATIONS:
         errors.append(not_supported("fieldValidation", mode, FIELD_VALIDATIONS))
+    return errors
+
+
+def _unprintable(name: str) -> list[FieldError]:
+    """Return an error for each character of a manager's name that cannot be printed."""
+    errors, place = [], 0
+    for each in name:
+        if not each.isprintable():
+            detail = f"invalid character U+{ord(each):04X} (at position {place})"
+            errors.append(invalid("fieldManager", name, detail))
+        place += len(each.encode())
     return errors

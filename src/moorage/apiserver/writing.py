@@ -47,20 +47,36 @@ from moorage.apiserver.status import StatusError, already_exists, conflict, modi
 from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.views import EVENTS, Served
 from moorage.apiserver.world import World
-from moorage.apiserver.write_options import ALL, check_options, invalid_create
+from moorage.apiserver.write_options import check_options, is_dry_run
 from moorage.base.clock import rfc3339
 
 # Attempts to find a free generated name, as upstream (apiserver v1.36 registry/generic).
 _NAME_TRIES = 8
 
-# Kinds whose PUT must carry a resourceVersion (AllowUnconditionalUpdate is false upstream).
+# Built-in kinds whose PUT must carry a resourceVersion (AllowUnconditionalUpdate is false in v1.36
+# pkg/registry); that of a custom resource must, too.
 _VERSION_REQUIRED = frozenset(
     {
-        "leases.coordination.k8s.io",
-        "poddisruptionbudgets.policy",
-        "csinodes.storage.k8s.io",
+        "apiservices.apiregistration.k8s.io",
+        "clustertrustbundles.certificates.k8s.io",
         "csidrivers.storage.k8s.io",
+        "csinodes.storage.k8s.io",
         "csistoragecapacities.storage.k8s.io",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "leasecandidates.coordination.k8s.io",
+        "leases.coordination.k8s.io",
+        "mutatingadmissionpolicies.admissionregistration.k8s.io",
+        "mutatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "podcertificaterequests.certificates.k8s.io",
+        "poddisruptionbudgets.policy",
+        "resourcepoolstatusrequests.resource.k8s.io",
+        "runtimeclasses.node.k8s.io",
+        "storageversionmigrations.storagemigration.k8s.io",
+        "storageversions.internal.apiserver.k8s.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings.admissionregistration.k8s.io",
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
         "volumeattachments.storage.k8s.io",
     }
 )
@@ -184,14 +200,15 @@ class Writer:
         new, sent = decode_object(request, kind.resource)
         warnings = check_fields(new, kind, query, sent) + kind.warnings(new)
         if kind.created_by_put and self._is_missing(target):
+            # Also from a status: upstream's strategy of the status is that of the object otherwise.
             made = self._create_by_put(target, new, dry_run=is_dry_run(query))
             return Written(made, warnings, created=True)
         record = get_record(self._world.store, target)
-        if not new["metadata"].get("resourceVersion") and kind.resource.qualified in (
-            _VERSION_REQUIRED
-        ):
+        if not new["metadata"].get("resourceVersion") and _needs_version(target.served):
             fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            raise invalid_object(kind.resource, target.name, [fault])
+            # Upstream names the resource here, and the kind in every other error.
+            called = msgspec.structs.replace(kind.resource, kind=kind.resource.plural)
+            raise invalid_object(called, target.name, [fault])
         writing = partial(self._writing, target, request, query)
         return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
 
@@ -241,7 +258,7 @@ class Writer:
         config = check_kind(sent.decoded, kind.resource)
         warnings = check_fields(config, kind, query, sent, applied=True) + kind.warnings(config)
         agree_with_path(config, target)
-        if self._is_missing(target):
+        if not target.subresource and self._is_missing(target):
             self._admission.check_may_create()
             writing, dry_run = self._writing(target, request, query), is_dry_run(query)
             new, managed = applied(None, config, writing, force=False)
@@ -274,9 +291,9 @@ class Writer:
         return self._replace(target, record, new, None, is_dry_run(query))
 
     def _is_missing(self, target: Target) -> bool:
-        """Whether a path names a whole object, and none is stored there."""
+        """Whether no object of the path's name is stored."""
         shelf = self._world.store.shelf(target.served.shelf)
-        return not target.subresource and shelf.get((target.namespace, target.name)) is None
+        return shelf.get((target.namespace, target.name)) is None
 
     def _create_by_put(self, target: Target, obj: Obj, *, dry_run: bool) -> Record:
         """Store the object of a PUT to a name without one; ``obj`` is changed.
@@ -406,19 +423,8 @@ def _set_managed(new: Obj, managed: list[Obj] | None) -> None:
         new["metadata"] = new["metadata"] | {"managedFields": managed}
 
 
-def is_dry_run(query: Query) -> bool:
-    """Whether the call is a dry run.
-
-    Raises
-    ------
-    StatusError
-        422: ``dryRun`` of a POST has another value than ``All``.
-    """
-    if "dryRun" not in query:
-        return False
-    if query.text("dryRun") != ALL:
-        raise invalid_create(query)
-    return True
+def _needs_version(served: Served) -> bool:
+    return served.custom or served.kind.resource.qualified in _VERSION_REQUIRED
 
 
 def _check_preconditions(target: Target, record: Record, meta: Obj) -> None:
