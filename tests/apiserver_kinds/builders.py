@@ -56,9 +56,9 @@ def created(plural: str, obj: Obj, world: World | None = None) -> Obj:
     return stored
 
 
-def create_errors(plural: str, obj: Obj) -> list[str]:
+def create_errors(plural: str, obj: Obj, world: World | None = None) -> list[str]:
     """Messages of everything wrong with a new object."""
-    stored = created(plural, obj)
+    stored = created(plural, obj, world)
     return [error.message for error in KINDS[plural].validate(stored, None, subresource=None)]
 
 

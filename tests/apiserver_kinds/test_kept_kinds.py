@@ -316,7 +316,7 @@ OF_ANOTHER = {"service": {"name": "api", "namespace": "default"}}
 def test_objects_that_are_stored_without_effect_cause_a_warning(
     plural: str, obj: Obj, warnings: list[str]
 ) -> None:
-    assert KINDS[plural].warnings(obj) == warnings
+    assert KINDS[plural].warnings(obj, new=True) == warnings
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,8 @@ _HUGEPAGES: Final = "hugepages-"
 _ATTACHABLE: Final = "attachable-volumes-"
 _QUOTA: Final = "requests."
 
-_NAME_LENGTH_MAX: Final = 63
+DNS_LABEL_LENGTH_MAX: Final = 63
+"""Characters of a DNS label, of a label's value, and of a qualified name without its prefix."""
 _SUBDOMAIN_LENGTH_MAX: Final = 253
 
 _QUALIFIED: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
@@ -103,8 +104,8 @@ def qualified_name_faults(name: str) -> list[str]:
             faults += [f"prefix part {fault}" for fault in dns_subdomain_faults(prefix)]
     if not last:
         faults.append("name part must be non-empty")
-    elif len(last) > _NAME_LENGTH_MAX:
-        faults.append(f"name part {_length_fault(_NAME_LENGTH_MAX)}")
+    elif len(last) > DNS_LABEL_LENGTH_MAX:
+        faults.append(f"name part {_length_fault(DNS_LABEL_LENGTH_MAX)}")
     if not _RE_QUALIFIED.fullmatch(last):
         faults.append(
             "name part "
@@ -121,8 +122,8 @@ def qualified_name_faults(name: str) -> list[str]:
 def label_value_faults(text: str) -> list[str]:
     """Check the value of a label; empty is valid."""
     faults = []
-    if len(text) > _NAME_LENGTH_MAX:
-        faults.append(_length_fault(_NAME_LENGTH_MAX))
+    if len(text) > DNS_LABEL_LENGTH_MAX:
+        faults.append(_length_fault(DNS_LABEL_LENGTH_MAX))
     if not _RE_LABEL_VALUE.fullmatch(text):
         faults.append(
             _regex_fault(
@@ -138,8 +139,8 @@ def label_value_faults(text: str) -> list[str]:
 def dns_label_faults(text: str) -> list[str]:
     """Check one DNS label (RFC 1123), the form of namespace and container names."""
     faults = []
-    if len(text) > _NAME_LENGTH_MAX:
-        faults.append(_length_fault(_NAME_LENGTH_MAX))
+    if len(text) > DNS_LABEL_LENGTH_MAX:
+        faults.append(_length_fault(DNS_LABEL_LENGTH_MAX))
     if not _RE_DNS_LABEL.fullmatch(text):
         faults.append(
             _regex_fault(

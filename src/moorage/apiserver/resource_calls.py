@@ -10,6 +10,8 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
+import msgspec
+
 from moorage.apiserver.account_tokens import AccountTokens
 from moorage.apiserver.admission import Admission
 from moorage.apiserver.binding import bind
@@ -23,7 +25,7 @@ from moorage.apiserver.protobuf.calls import has_message
 from moorage.apiserver.reading import Lister, get_record
 from moorage.apiserver.render import Renderer, encode
 from moorage.apiserver.renderers import make_renderer
-from moorage.apiserver.replies import deleted_reply, written_reply
+from moorage.apiserver.replies import deleted_reply, warning_headers, written_reply
 from moorage.apiserver.requests import Query, Reply, Request
 from moorage.apiserver.routes import Target
 from moorage.apiserver.scaling import Scaler
@@ -86,6 +88,20 @@ class ResourceCalls:
         self._watcher.close()
 
     def answer(self, request: Request, target: Target) -> Reply:
+        """Answer a call of a caller with the right to make it, with a warning of an old version.
+
+        Raises
+        ------
+        StatusError
+            As `_answer`.
+        """
+        reply = self._answer(request, target)
+        if told := target.served.kind.deprecation:
+            headers = warning_headers([told]) + reply.headers
+            return msgspec.structs.replace(reply, headers=headers)
+        return reply
+
+    def _answer(self, request: Request, target: Target) -> Reply:
         """Answer a call of a caller with the right to make it.
 
         Raises

@@ -134,7 +134,7 @@ class Writer:
         obj, sent = decode_object(request, target.served.kind.resource)
         warnings = check_fields(obj, target.served.kind, query, sent)
         check_never_stored(obj)
-        warnings += target.served.kind.warnings(obj)
+        warnings += target.served.kind.warnings(obj, new=True)
         return Written(self.create_object(target, obj, dry_run=is_dry_run(query)), warnings)
 
     def create_object(
@@ -198,8 +198,11 @@ class Writer:
         kind = target.served.kind
         check_options(query, "UpdateOptions")
         new, sent = decode_object(request, kind.resource)
-        warnings = check_fields(new, kind, query, sent) + kind.warnings(new)
-        if kind.created_by_put and self._is_missing(target):
+        creates = kind.created_by_put and self._is_missing(target)
+        warnings = check_fields(new, kind, query, sent)
+        if creates or not target.subresource:
+            warnings += kind.warnings(new, new=creates)
+        if creates:
             # Also from a status: upstream's strategy of the status is that of the object otherwise.
             made = self._create_by_put(target, new, dry_run=is_dry_run(query))
             return Written(made, warnings, created=True)
@@ -234,7 +237,9 @@ class Writer:
         patched = apply_patch(old, patch, type_name, served.kind, small=small)
         new = check_kind(patched, served.kind.resource)
         sent = Sent(request.body, patch)
-        warnings = check_fields(new, served.kind, query, sent) + served.kind.warnings(new)
+        warnings = check_fields(new, served.kind, query, sent)
+        if not target.subresource:
+            warnings += served.kind.warnings(new, new=False)
         writing = partial(self._writing, target, request, query)
         return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
 
@@ -256,9 +261,12 @@ class Writer:
         kind = target.served.kind
         sent = read_configuration(request)
         config = check_kind(sent.decoded, kind.resource)
-        warnings = check_fields(config, kind, query, sent, applied=True) + kind.warnings(config)
+        warnings = check_fields(config, kind, query, sent, applied=True)
+        creates = not target.subresource and self._is_missing(target)
+        if not target.subresource:
+            warnings += kind.warnings(config, new=creates)
         agree_with_path(config, target)
-        if not target.subresource and self._is_missing(target):
+        if creates:
             self._admission.check_may_create()
             writing, dry_run = self._writing(target, request, query), is_dry_run(query)
             new, managed = applied(None, config, writing, force=False)

@@ -75,8 +75,13 @@ def custom_kind(definition: Obj, version: Mapping[str, Any]) -> ServedKind:
             return [*errors, _UNCHECKED]
         return errors + rules_broken_by(schema, new, old)
 
+    deprecation = ""
+    if version.get("deprecated"):
+        named = f"{resource.api_version} {resource.kind} is deprecated"
+        deprecation = version.get("deprecationWarning") or named
     return ServedKind(
         resource=resource,
+        deprecation=deprecation,
         columns=columns,
         cells=cells,
         defaults=lambda obj: fill_defaults(schema, obj),

@@ -17,6 +17,7 @@ from moorage.apiserver.kinds.cells import AGE, NAME, column
 from moorage.apiserver.kinds.fields import Rule, defaults, kept, rules, selectable
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, attach, child, items, text
+from moorage.apiserver.kinds.warnings import of_annotations
 
 _KEY = re.compile("[-._a-zA-Z0-9]+")
 _KEY_DETAIL = (
@@ -117,6 +118,12 @@ def _secrets(obj: Obj) -> str:
     return str(len(items(obj, "secrets")))
 
 
+_ANNOTATIONS = {
+    "kubernetes.io/enforce-mountable-secrets": (
+        "deprecated in v1.32+; prefer separate namespaces to isolate access to mounted secrets"
+    ),
+}
+
 KINDS = (
     ServedKind(
         resource=resources.CONFIG_MAPS,
@@ -142,5 +149,6 @@ KINDS = (
         acted_on_by="the account controller, authentication",
         columns=(NAME, column("Secrets", _secrets, "Number of secrets"), AGE),
         more_subresources=frozenset({"token"}),
+        warn_of_new=lambda obj: of_annotations(obj, _ANNOTATIONS),
     ),
 )

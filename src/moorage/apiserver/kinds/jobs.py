@@ -26,6 +26,7 @@ from moorage.apiserver.kinds.cells import (
 from moorage.apiserver.kinds.fields import defaults, kept, one_of, rules, selectable, within
 from moorage.apiserver.kinds.pod.defaults import default_template
 from moorage.apiserver.kinds.pod.spec import INT32_MAX, template
+from moorage.apiserver.kinds.pod.warnings import of_owner, of_template
 from moorage.apiserver.kinds.selectors import check_label_selector
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, attach, child, fill, number, objects, text
@@ -290,6 +291,24 @@ def _cron_selector(obj: Obj) -> str:
     return format_selector(child(obj, "spec", "jobTemplate", "spec", "selector"))
 
 
+_JOB_SPEC = ("spec", "jobTemplate", "spec")
+# More than this many of both, and not all failed indexes of a job are told.
+_COMPLETIONS_KNOWN, _PARALLELISM_KNOWN = 100_000, 10_000
+
+
+def _warn_of_job(spec: Json, where: str) -> list[str]:
+    found = of_template(child(spec, "template"), f"{where}.template.")
+    many = number(spec, "completions") > _COMPLETIONS_KNOWN
+    broad = number(spec, "parallelism") > _PARALLELISM_KNOWN
+    if many and broad and text(spec, "completionMode") == "Indexed":
+        found.append(
+            f"{where}: In Indexed Jobs with a number of completions higher than 10^5 and a "
+            "parallelism higher than 10^4, Kubernetes might not be able to track completedIndexes "
+            "when a big number of indexes fail"
+        )
+    return found
+
+
 JOB = ServedKind(
     resource=resources.JOBS,
     acted_on_by="the job controller",
@@ -311,6 +330,8 @@ JOB = ServedKind(
     counts_generations=True,
     check=_check_job,
     change=_job_change,
+    warn=lambda obj: _warn_of_job(child(obj, "spec"), "spec"),
+    warn_of_new=of_owner,
 )
 CRON_JOB = ServedKind(
     resource=resources.CRON_JOBS,
@@ -349,5 +370,7 @@ CRON_JOB = ServedKind(
         ),
         ("spec.jobTemplate.spec.template", _job_template),
     ),
+    warn=lambda obj: _warn_of_job(child(obj, *_JOB_SPEC), ".".join(_JOB_SPEC)),
+    warn_of_new=of_owner,
 )
 KINDS = (JOB, CRON_JOB)

@@ -68,6 +68,7 @@ def other_version(resource: ResourceType, stored: ServedKind) -> ServedKind:
         created_by_put=stored.created_by_put,
         acted_on_by=stored.acted_on_by,
         warn=stored.warn,
+        warn_of_new=stored.warn_of_new,
         translation=Translation(
             stored=stored.resource,
             to_stored=_renaming(stored.resource.api_version, to_stored),

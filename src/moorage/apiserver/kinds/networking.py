@@ -256,6 +256,16 @@ def _more(found: list[str]) -> str:
     return f"{shown} + {left} more..." if left > 0 else shown
 
 
+_CLASS_ANNOTATION = "kubernetes.io/ingress.class"
+
+
+def _warn_of_ingress(obj: Obj) -> list[str]:
+    if not text(obj, "metadata", "annotations", _CLASS_ANNOTATION):
+        return []
+    use = "please use 'spec.ingressClassName' instead"
+    return [f'annotation "{_CLASS_ANNOTATION}" is deprecated, {use}']
+
+
 INGRESS = ServedKind(
     resource=resources.INGRESSES,
     columns=(
@@ -276,8 +286,9 @@ INGRESS = ServedKind(
         "ingressclasses",
         marked="ingressclass.kubernetes.io/is-default-class",
         field="ingressClassName",
-        older="kubernetes.io/ingress.class",
+        older=_CLASS_ANNOTATION,
     ),
+    warn_of_new=_warn_of_ingress,
     counts_generations=True,
     rules=rules(("spec", _ingress)),
 )

@@ -94,12 +94,24 @@ def _address(obj: Obj, kind: str) -> str:
     return next((text(each, "address") for each in found), NONE)
 
 
+_GONE = {
+    "configSource": "the feature is removed",
+    "externalID": "this field is deprecated, and is unused by Kubernetes",
+}
+
+
+def _warn(obj: Obj) -> list[str]:
+    given = child(obj, "spec")
+    return [f"spec.{name}: {told}" for name, told in _GONE.items() if given.get(name)]
+
+
 _INFO_PATH = "status.nodeInfo."
 
 KINDS = (
     ServedKind(
         resource=resources.NODES,
         acted_on_by="the scheduler, node agents, the node life controller",
+        warn=_warn,
         columns=(
             NAME,
             column("Status", _readiness, "Whether the node is ready and takes pods"),

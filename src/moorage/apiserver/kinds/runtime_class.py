@@ -18,6 +18,7 @@ from moorage.apiserver.kinds.quantities import check_quantity
 from moorage.apiserver.kinds.selectors import check_tolerations
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, attach, child, objects, text
+from moorage.apiserver.kinds.warnings import of_labels
 
 _MISMATCH = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
 _WITHOUT_CLASS = (
@@ -69,6 +70,11 @@ def _add_scheduling(pod: Obj, scheduling: Json, resource: ResourceType) -> None:
         spec["tolerations"] = tolerations + [dict(each) for each in more]
 
 
+def _warn(obj: Obj) -> list[str]:
+    chosen = child(obj, "scheduling", "nodeSelector")
+    return of_labels([("scheduling.nodeSelector", key) for key in chosen], named=False)
+
+
 KINDS = (
     ServedKind(
         resource=resource_type("node.k8s.io/v1", "runtimeclasses"),
@@ -86,5 +92,6 @@ KINDS = (
             ("scheduling.tolerations", check_tolerations),
         ),
         change=kept("handler"),
+        warn=_warn,
     ),
 )

@@ -30,6 +30,7 @@ from moorage.apiserver.kind import (
 from moorage.apiserver.kinds.fields import Change, Rule, name_fields
 from moorage.apiserver.kinds.metadata import check_metadata
 from moorage.apiserver.kinds.name_rules import NameRule
+from moorage.apiserver.kinds.warnings import deprecation_of
 from moorage.apiserver.schema.builtin import builtin_shape
 
 Prepare = Callable[[Obj, Context, ResourceType], None]
@@ -134,8 +135,10 @@ class ServedKind:
         Shape of the objects; None for built-in kinds.
     translation
         Conversion to the stored version; None where this version is stored.
-    warn
-        Further warnings for a client that writes the object.
+    warn, warn_of_new
+        Further warnings for a client that writes the object, and for a client that creates it.
+    deprecation
+        Warning of every answer about this version; for built-in kinds the facts have it.
     acted_on_by
         The part of moorage that acts on objects of this kind; empty where no part does.
     """
@@ -165,6 +168,8 @@ class ServedKind:
     custom_shape: Shape | None = None
     translation: Translation | None = None
     warn: Callable[[Obj], list[str]] = warn_of_nothing
+    warn_of_new: Callable[[Obj], list[str]] = warn_of_nothing
+    deprecation: str = ""
     verbs: frozenset[str] = frozenset()
     acted_on_by: str = ""
 
@@ -179,6 +184,7 @@ class ServedKind:
             verbs = VERBS if fact is None else frozenset(verbs_of(fact))
             object.__setattr__(self, "verbs", verbs)
         if self.custom_shape is None:
+            object.__setattr__(self, "deprecation", deprecation_of(self.resource))
             object.__setattr__(self, "custom_shape", builtin_shape(self.resource))
 
     @property
@@ -290,9 +296,9 @@ class ServedKind:
         errors += self.check(obj, old)
         return errors + self.change(obj, old) if self.change and old is not None else errors
 
-    def warnings(self, obj: Obj) -> list[str]:
-        """Return further warnings for a client that writes the object."""
-        return self.warn(obj)
+    def warnings(self, obj: Obj, *, new: bool) -> list[str]:
+        """Return further warnings for a client that writes the object, or creates it."""
+        return self.warn(obj) + self.warn_of_new(obj) if new else self.warn(obj)
 
     def selectable_fields(self, obj: Obj) -> Mapping[str, str]:
         """Values for field selectors.

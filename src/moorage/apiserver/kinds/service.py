@@ -231,10 +231,40 @@ def _selector(obj: Obj) -> str:
     return format_labels(child(obj, "spec", "selector"))
 
 
+def _warn(obj: Obj) -> list[str]:
+    """Return the warnings about a service (kubernetes v1.36 pkg/api/service/warnings.go)."""
+    spec = child(obj, "spec")
+    kind = text(spec, "type") or "ClusterIP"
+    headless = kind == "ClusterIP" and text(spec, "clusterIP") == "None"
+    external = items(spec, "externalIPs")
+    found = []
+    if "service.kubernetes.io/topology-aware-hints" in child(obj, "metadata", "annotations"):
+        use = "please use service.kubernetes.io/topology-mode instead"
+        found.append(f"annotation service.kubernetes.io/topology-aware-hints is deprecated, {use}")
+    if headless and text(spec, "loadBalancerIP"):
+        found.append("spec.loadBalancerIP is ignored for headless services")
+    if headless and external:
+        found.append("spec.externalIPs is ignored for headless services")
+    if headless and text(spec, "sessionAffinity") not in ("", "None"):
+        found.append("spec.SessionAffinity is ignored for headless services")
+    if external and not headless and kind != "ExternalName":
+        found.append(
+            "spec.externalIPs is deprecated and may no longer be implemented in some clusters"
+        )
+    if external and kind == "ExternalName":
+        found.append('spec.externalIPs is ignored when spec.type is "ExternalName"')
+    if kind != "ExternalName" and text(spec, "externalName"):
+        found.append('spec.externalName is ignored when spec.type is not "ExternalName"')
+    if text(spec, "trafficDistribution") == "PreferClose":
+        found.append('spec.trafficDistribution: "PreferClose" is deprecated; use "PreferSameZone"')
+    return found
+
+
 KINDS = (
     ServedKind(
         resource=resources.SERVICES,
         created_by_put=True,
+        warn=_warn,
         columns=(
             NAME,
             column("Type", "spec.type", "How the service is reached"),

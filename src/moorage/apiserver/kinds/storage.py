@@ -23,6 +23,7 @@ from moorage.apiserver.kinds.quantities import canonical_quantity, check_quantit
 from moorage.apiserver.kinds.selectors import check_label_selector
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, child, items, objects, text
+from moorage.apiserver.kinds.warnings import of_expressions, of_labels
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 """Annotation of the class for claims that name none."""
@@ -88,6 +89,21 @@ def _source(source: Json | None, where: str) -> list[FieldError]:
     return [forbidden(where, detail) if found else required(where, detail)]
 
 
+def _warn_of_class(obj: Obj) -> list[str]:
+    keys = [
+        (f"allowedTopologies[{i}].matchLabelExpressions[{j}]", text(each, "key"))
+        for i, term in enumerate(objects(obj, "allowedTopologies"))
+        for j, each in enumerate(objects(term, "matchLabelExpressions"))
+    ]
+    return of_labels(keys, named=False)
+
+
+def _warn_of_capacity(obj: Obj) -> list[str]:
+    topology = child(obj, "nodeTopology")
+    keys = [(f"nodeTopology.matchLabels.{key}", key) for key in child(topology, "matchLabels")]
+    return of_expressions(topology, "nodeTopology") + of_labels(keys, named=False)
+
+
 STORAGE_CLASS = ServedKind(
     resource=resources.STORAGE_CLASSES,
     acted_on_by="the volume controller, the scheduler",
@@ -110,6 +126,7 @@ STORAGE_CLASS = ServedKind(
         ),
     ),
     change=_class_change,
+    warn=_warn_of_class,
 )
 CSI_NODE = ServedKind(
     resource=resources.CSI_NODES,
@@ -169,6 +186,7 @@ CSI_STORAGE_CAPACITY = ServedKind(
         ("capacity maximumVolumeSize", given(check_quantity)),
     ),
     change=kept("nodeTopology storageClassName"),
+    warn=_warn_of_capacity,
 )
 VOLUME_ATTACHMENT = ServedKind(
     resource=resources.VOLUME_ATTACHMENTS,

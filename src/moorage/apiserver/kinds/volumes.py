@@ -25,7 +25,8 @@ from moorage.apiserver.kinds.quantities import check_size, default_resources, na
 from moorage.apiserver.kinds.selectors import check_label_selector, check_node_selector
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.storage import DEFAULT_CLASS
-from moorage.apiserver.kinds.tree import Json, attach, child, items, text
+from moorage.apiserver.kinds.tree import Json, attach, child, items, objects, text
+from moorage.apiserver.kinds.warnings import of_annotations, of_claim, of_expressions, of_volume
 
 _MODES = {
     "ReadWriteOnce": "RWO",
@@ -198,6 +199,27 @@ _CLASSES = (
 )
 _MODE = wide("VolumeMode", "spec.volumeMode", "Filesystem or Block", empty=UNSET)
 
+_ANNOTATIONS = {
+    _CLASS_ANNOTATION: 'deprecated since v1.8; use "storageClassName" attribute instead',
+}
+
+
+def _warn_of_volume(obj: Obj) -> list[str]:
+    found, spec = of_annotations(obj, _ANNOTATIONS), child(obj, "spec")
+    if text(spec, "persistentVolumeReclaimPolicy") == "Recycle":
+        found.append(
+            "spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. "
+            "Instead, the recommended approach is to use dynamic provisioning."
+        )
+    for index, term in enumerate(objects(spec, "nodeAffinity", "required", "nodeSelectorTerms")):
+        found += of_expressions(term, f"spec.nodeAffinity.required.nodeSelectorTerms[{index}]")
+    return found + of_volume(spec, "spec")
+
+
+def _warn_of_claim(obj: Obj) -> list[str]:
+    return of_annotations(obj, _ANNOTATIONS) + of_claim(child(obj, "spec"), "spec")
+
+
 VOLUME = ServedKind(
     resource=resources.PERSISTENT_VOLUMES,
     acted_on_by="the volume controller, the scheduler",
@@ -250,6 +272,7 @@ VOLUME = ServedKind(
         )
     ),
     change=_volume_change,
+    warn=_warn_of_volume,
 )
 CLAIM = ServedKind(
     resource=resources.PERSISTENT_VOLUME_CLAIMS,
@@ -277,5 +300,6 @@ CLAIM = ServedKind(
         ("spec.resources.requests", _claim_request),
     ),
     change=_claim_change,
+    warn=_warn_of_claim,
 )
 KINDS = (VOLUME, CLAIM)

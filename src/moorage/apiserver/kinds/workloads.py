@@ -42,10 +42,12 @@ from moorage.apiserver.kinds.fields import (
 from moorage.apiserver.kinds.pod.containers import RESTART_POLICIES
 from moorage.apiserver.kinds.pod.defaults import default_template
 from moorage.apiserver.kinds.pod.spec import template
+from moorage.apiserver.kinds.pod.warnings import of_owner, of_template
 from moorage.apiserver.kinds.selectors import check_label_selector
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, attach, child, number, objects, text
 from moorage.apiserver.kinds.volumes import default_claim
+from moorage.apiserver.kinds.warnings import of_claim
 
 _STATEFUL_SET_OPEN = (
     "replicas",
@@ -223,6 +225,23 @@ _BY_REPLICAS = selectable(
     more={"status.replicas": lambda obj: str(number(obj, "status", "replicas"))}
 )
 
+
+def _warn(obj: Obj) -> list[str]:
+    return of_template(child(obj, "spec", "template"), "spec.template.")
+
+
+def _warn_of_stateful_set(obj: Obj) -> list[str]:
+    found = _warn(obj)
+    for index, claim in enumerate(objects(obj, "spec", "volumeClaimTemplates")):
+        found += of_claim(child(claim, "spec"), f"spec.volumeClaimTemplates[{index}].spec")
+    if number(obj, "spec", "revisionHistoryLimit") < 0:
+        found.append(
+            "spec.revisionHistoryLimit: a negative value retains all historical revisions; "
+            "a value >= 0 is recommended"
+        )
+    return found
+
+
 DEPLOYMENT = ServedKind(
     resource=resources.DEPLOYMENTS,
     acted_on_by="the deployment controller",
@@ -262,6 +281,8 @@ DEPLOYMENT = ServedKind(
         ("strategy.rollingUpdate", rules(("maxUnavailable maxSurge", amount), _not_stuck)),
     ),
     change=_SELECTOR_KEPT,
+    warn=_warn,
+    warn_of_new=of_owner,
 )
 REPLICA_SET = ServedKind(
     resource=resources.REPLICA_SETS,
@@ -272,6 +293,8 @@ REPLICA_SET = ServedKind(
     counts_generations=True,
     rules=_workload("replicaset"),
     change=_SELECTOR_KEPT,
+    warn=_warn,
+    warn_of_new=of_owner,
 )
 STATEFUL_SET = ServedKind(
     resource=resources.STATEFUL_SETS,
@@ -300,6 +323,7 @@ STATEFUL_SET = ServedKind(
     counts_generations=True,
     rules=_workload("statefulset", ("podManagementPolicy", one_of("OrderedReady", "Parallel"))),
     change=_stateful_set_change,
+    warn=_warn_of_stateful_set,
 )
 DAEMON_SET = ServedKind(
     resource=resources.DAEMON_SETS,
@@ -332,6 +356,7 @@ DAEMON_SET = ServedKind(
     counts_generations=True,
     rules=_workload("daemonset"),
     change=_SELECTOR_KEPT,
+    warn=_warn,
 )
 CONTROLLER_REVISION = ServedKind(
     resource=resources.CONTROLLER_REVISIONS,
@@ -355,6 +380,8 @@ REPLICATION_CONTROLLER = ServedKind(
     fields=_BY_REPLICAS,
     counts_generations=True,
     rules=rules(("spec", rules((_COUNTS, within(0)), _controlled))),
+    warn=_warn,
+    warn_of_new=of_owner,
 )
 POD_TEMPLATE = ServedKind(
     resource=resource_type("v1", "podtemplates"),
@@ -367,6 +394,7 @@ POD_TEMPLATE = ServedKind(
     defaults=default_template,
     counts_generations=True,
     rules=rules(("template", template(*RESTART_POLICIES))),
+    warn=lambda obj: of_template(child(obj, "template"), "template."),
 )
 KINDS = (
     DEPLOYMENT,

@@ -1,7 +1,7 @@
 """Fields that the creation of a pod adds: priority, tolerations, conditions, QoS class.
 
 Mirrors kubernetes v1.36 pkg/registry/core/pod/strategy.go and plugin/pkg/admission/{priority,
-defaulttolerationseconds,limitranger,serviceaccount}.
+defaulttolerationseconds,limitranger}; `accounts` has the service account.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from moorage.api.resources import ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context
 from moorage.apiserver.kinds.limit_range import default_from_limit_ranges
+from moorage.apiserver.kinds.pod.accounts import admit_account
 from moorage.apiserver.kinds.pod.scheduling import affinity_terms
 from moorage.apiserver.kinds.quantities import Amounts, add, amounts
 from moorage.apiserver.kinds.runtime_class import admit_runtime_class
@@ -32,12 +33,12 @@ def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
     Raises
     ------
     moorage.apiserver.status.StatusError
-        403: the priority class does not exist, or the pod contradicts it.
+        403: the account, the priority class or the runtime class does not exist, or the pod
+        contradicts it.
     """
     spec = attach(obj, "spec")
-    if not text(spec, "serviceAccountName"):
-        spec["serviceAccountName"] = spec["serviceAccount"] = "default"
     default_from_limit_ranges(obj, ctx)
+    admit_account(obj, ctx, resource)
     admit_priority(obj, ctx, resource)
     add_default_tolerations(spec)
     admit_runtime_class(obj, ctx, resource)

@@ -9,6 +9,7 @@ from moorage.apiserver.kinds.pod.admission import complete_pod, prepare_pod
 from moorage.apiserver.kinds.pod.changes import PARTS, check_pod, check_pod_status
 from moorage.apiserver.kinds.pod.columns import COLUMNS, pod_cells
 from moorage.apiserver.kinds.pod.defaults import default_pod, default_pod_status
+from moorage.apiserver.kinds.pod.warnings import of_pod
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import child, objects, text
 
@@ -34,6 +35,7 @@ KINDS = (
         # prepare_pod writes the whole status itself.
         keeps_status=True,
         on_update=complete_pod,
+        warn_of_new=of_pod,
         fields=selectable(
             "spec.nodeName",
             "spec.restartPolicy",

@@ -65,7 +65,6 @@ check_pod_spec = rules(
         "activeDeadlineSeconds",
         given(within(1, INT32_MAX, f"must be between 1 and {INT32_MAX}, inclusive")),
     ),
-    ("terminationGracePeriodSeconds", within(0)),
     ("nodeSelector", check_labels),
     ("affinity", check_affinity),
     ("tolerations", check_tolerations),
