@@ -155,6 +155,25 @@ def test_a_suspended_job_has_no_pods_until_it_is_resumed():
     play(scenario)
 
 
+@pytest.mark.parametrize("change", [{"suspend": True}, {"parallelism": 0}])
+def test_pods_that_the_controller_takes_back_are_no_failures(change: dict[str, Any]):
+    async def scenario(cluster: VirtualCluster) -> None:
+        fields = {"completions": 2, "parallelism": 2, "backoffLimit": 0}
+        await cluster.create(job(seconds=20, **fields))
+        await cluster.until(lambda: len(running(cluster)) == 2)
+        await cluster.patch(JOBS, "work", {"spec": change}, namespace="default")
+        await cluster.until(lambda: not every(cluster, PODS))
+        back = {"suspend": False, "parallelism": 2}
+        await cluster.patch(JOBS, "work", {"spec": back}, namespace="default")
+        began = cluster.seconds
+        await cluster.until(lambda: "Complete" in conditions(cluster), seconds=60)
+        # No pause as after a failure.
+        assert cluster.seconds - began < 25
+        assert (status(cluster)["succeeded"], status(cluster).get("failed", 0)) == (2, 0)
+
+    play(scenario)
+
+
 @pytest.mark.parametrize(
     ("rule", "outcome", "failed"),
     [

@@ -119,8 +119,10 @@ class JobController(Controller):
         if job.metadata.deletion_timestamp is None and self._control.expectations.fulfilled(
             key_of(job)
         ):
-            if end is not None or suspended:
+            if end is not None:
                 await self._control.delete(job, found.active)
+            elif suspended:
+                await self._take_back(job, found.active)
             else:
                 wait = await self._manage(job, found, now_ns)
         status = self._status(job, found, end, suspended=suspended, now_ns=now_ns)
@@ -143,7 +145,7 @@ class JobController(Controller):
         number = missing(job, found)
         if number < 0:
             order = deletion_order(found.active, rank={}, now_ns=now_ns)
-            await self._control.delete(job, order[:-number])
+            await self._take_back(job, order[:-number])
         elif number > 0:
             if fails_by_index(job):
                 return await self._replace_by_index(job, found, number, now_ns)
@@ -152,6 +154,11 @@ class JobController(Controller):
                 return wait
             await self._control.create(job, self._bodies(job, found, min(number, _BURST)))
         return None
+
+    async def _take_back(self, job: Whole, pods: list[Pod]) -> None:
+        """Delete pods that are not needed now; without a finalizer they do not count as failed."""
+        await self._release(pods)
+        await self._control.delete(job, pods)
 
     async def _replace_by_index(
         self, job: Whole, found: Tally, number: int, now_ns: int
