@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moorage.apiserver.custom import pruning
+from moorage.apiserver.custom.formats import is_known
 from moorage.apiserver.custom.patterns import compile_pattern
 from moorage.apiserver.custom.rules.compiled import RULES
 from moorage.apiserver.custom.rules.judging import rules_broken_by
@@ -64,6 +65,20 @@ def places_of_rules(schema: Any, path: str = "") -> Iterator[str]:
         yield path or "the object"
     for key, sub in _members(schema):
         yield from places_of_rules(sub, f"{path}{'' if not path or key == '[*]' else '.'}{key}")
+
+
+def unknown_formats(schema: Any) -> Iterator[str]:
+    """Yield each ``format`` that is no format of its type."""
+    if not isinstance(schema, dict):
+        return
+    form = schema.get("format")
+    if form and not is_known(form, schema.get("type") or ""):
+        yield form
+    for key in ("allOf", "anyOf", "oneOf"):
+        for sub in schema.get(key) or ():
+            yield from unknown_formats(sub)
+    for sub in (schema.get("not"), *(sub for _, sub in _members(schema))):
+        yield from unknown_formats(sub)
 
 
 def _members(schema: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -16,7 +16,7 @@ from moorage.apiserver.custom.json_path import compile_path, simple_path
 from moorage.apiserver.custom.names import name_conflicts
 from moorage.apiserver.custom.rules.compiled import compiled_rules, has_rules
 from moorage.apiserver.custom.rules.runtime import is_installed
-from moorage.apiserver.custom.structural import check_schema, places_of_rules
+from moorage.apiserver.custom.structural import check_schema, places_of_rules, unknown_formats
 from moorage.apiserver.kind import Column, Context, FieldError, Obj, invalid, required
 from moorage.apiserver.kinds.cells import CREATED, is_true
 from moorage.apiserver.kinds.fields import (
@@ -112,6 +112,15 @@ def _warnings(obj: Obj) -> list[str]:
             "this server has no CEL"
         )
     return found
+
+
+def _warn_of_formats(obj: Obj) -> list[str]:
+    """Return a warning for each format that no value is checked against."""
+    return [
+        f'unrecognized format "{form}"'
+        for version in objects(obj, "spec", "versions")
+        for form in unknown_formats(child(version, "schema", "openAPIV3Schema"))
+    ]
 
 
 def _name(obj: Any, where: str) -> list[FieldError]:
@@ -274,5 +283,6 @@ KINDS = (
         check=_check,
         change=kept("spec.group spec.scope spec.names.kind spec.names.plural"),
         warn=_warnings,
+        warn_of_new=_warn_of_formats,
     ),
 )

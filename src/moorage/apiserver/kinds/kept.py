@@ -25,6 +25,8 @@ _CREATED_BY_PUT = frozenset({"leasecandidates"})
 # Kinds whose status strategy keeps the metadata (ResetObjectMetaForStatus in v1.36 pkg/registry).
 _CLOSED_STATUS = frozenset(
     {
+        "podcertificaterequests",
+        "resourcepoolstatusrequests",
         "servicecidrs",
         "storageversions",
         "storageversionmigrations",
