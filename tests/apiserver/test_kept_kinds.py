@@ -140,7 +140,7 @@ async def test_the_schema_of_a_kept_kind_is_enforced(resource):
     status, found = await cluster.call("POST", collection, body, query=strict)
     assert (status, 'unknown field "nosuch"' in found["message"]) == (400, True)
     reply = await cluster.reply("POST", collection, body)
-    assert reply.headers[0] == ("Warning", '299 - "unknown field \\"nosuch\\""')
+    assert ("Warning", '299 - "unknown field \\"nosuch\\""') in reply.headers
     assert "nosuch" not in await cluster.ok("GET", path_of(resource, "x"))
     labels = {"metadata": {"name": "z", "labels": {"a": 1}}}
     status, found = await cluster.call("POST", collection, manifest(resource) | labels)
