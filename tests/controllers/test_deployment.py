@@ -234,3 +234,21 @@ def test_a_replica_set_adopts_pods_that_match_before_it_makes_any():
         assert owner["controller"] is True
 
     play(scenario)
+
+
+def test_a_deployment_adopts_its_replica_set_before_it_makes_one():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(workload("Deployment", replicas=2))
+        await cluster.until(lambda: complete(cluster, 2))
+        (orphan,) = every(cluster, REPLICA_SETS)
+        await cluster.client.delete(DEPLOYMENTS, "web", namespace="default", propagation="Orphan")
+        await cluster.until(lambda: not every(cluster, DEPLOYMENTS))
+        other = workload("Deployment", replicas=2)
+        other["metadata"]["name"] = "other"
+        await cluster.create(other)
+        await cluster.until(lambda: complete(cluster, 2, "other"))
+        (adopted,) = every(cluster, REPLICA_SETS)
+        assert adopted["metadata"]["uid"] == orphan["metadata"]["uid"]
+        assert adopted["metadata"]["ownerReferences"][0]["name"] == "other"
+
+    play(scenario)

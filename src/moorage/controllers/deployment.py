@@ -83,7 +83,10 @@ class DeploymentController(Controller):
         deployment = self._deployments.objects.get(key)
         if deployment is None:
             return None
-        sets = part_sets(deployment, await self._claim(deployment))
+        claimed = await self._claim(deployment)
+        if claimed is None:
+            return None
+        sets = part_sets(deployment, claimed)
         if deployment.metadata.deletion_timestamp is None:
             for step in self._steps(deployment, sets):
                 await self._carry_out(deployment, step)
@@ -132,8 +135,12 @@ class DeploymentController(Controller):
 
     # --- claiming ---------------------------------------------------------------------------
 
-    async def _claim(self, deployment: Whole) -> list[Whole]:
-        """Return a deployment's replica sets, after adopting matching and releasing other ones."""
+    async def _claim(self, deployment: Whole) -> list[Whole] | None:
+        """Return a deployment's replica sets, after releasing other ones.
+
+        Matching sets without an owner are adopted first. Then the result is None, because only the
+        watch shows the adopted sets, and one of them may be the set of the present template.
+        """
         selector = selector_of(deployment)
         leaving = deployment.metadata.deletion_timestamp is not None
         mine = []
@@ -145,11 +152,12 @@ class DeploymentController(Controller):
                 await self._change_owners(each, {"$patch": "delete", "uid": uid})
         if leaving:
             return mine
+        adopted = False
         for each in self._sets.free_in(deployment.namespace):
             if _may_adopt(deployment, each) and each.metadata.deletion_timestamp is None:
                 await self._change_owners(each, owner_reference(deployment, DEPLOYMENTS))
-                # The watch will show the adopted set; no decision counts the set until then.
-        return mine
+                adopted = True
+        return None if adopted else mine
 
     async def _change_owners(self, found: Whole, change: dict[str, Any]) -> None:
         metadata = {"uid": found.metadata.uid, "ownerReferences": [change]}

@@ -147,7 +147,7 @@ class PodLife:
         if record.stage is not _Stage.RUNNING:
             return effects
         told_anew = before.annotations != pod.metadata.annotations
-        if told_anew:
+        if newer or told_anew:
             self._set_timer(record, now_ns)
         # The spec changed, such as the image: a kubelet reports the observed generation.
         if newer or told_anew or self._gates_moved(record, now_ns):
