@@ -11,6 +11,7 @@ from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.kubelet.metrics import METRICS
 from moorage.apiserver.openapi_frame import OPENAPI_PROTOBUF_V1
 from moorage.apiserver.rbac.reviews import REVIEWS
+from tests.apiserver.crd import DEFINITIONS, definition
 from tests.apiserver.harness import Cluster, failure
 
 NOT_FOUND = failure(404, "NotFound", "the server could not find the requested resource", {})
@@ -134,9 +135,36 @@ async def test_discovery_lists_pods_with_verbs_and_short_names():
             "verbs": POD_VERBS,
             "shortNames": ["po"],
             "categories": ["all"],
+            "storageVersionHash": "xPOwRZ+Yhw8=",
         },
         *subresources,
     ]
+
+
+async def test_discovery_tells_the_stored_version_by_its_hash():
+    """The hashes of built-in kinds are those that real clusters show."""
+
+    async def hashes(path: str) -> dict[str, str]:
+        found = (await cluster.ok("GET", path))["resources"]
+        return {
+            each["name"]: each["storageVersionHash"]
+            for each in found
+            if "storageVersionHash" in each
+        }
+
+    cluster = Cluster()
+    core = await hashes("/api/v1")
+    assert (core["configmaps"], core["nodes"]) == ("qFsyl6wFWjQ=", "XwShjMxG9Fs=")
+    assert "pods/status" not in core
+    assert await hashes("/apis/events.k8s.io/v1") == {"events": core["events"]}
+    assert (await hashes("/apis/autoscaling/v1")) == await hashes("/apis/autoscaling/v2")
+    assert await hashes("/apis/authorization.k8s.io/v1") == {}
+    versions = definition()["spec"]["versions"]
+    second = versions[0] | {"name": "v2", "storage": False}
+    await cluster.ok("POST", DEFINITIONS, definition(spec__versions=[*versions, second]))
+    first = await hashes("/apis/example.com/v1")
+    assert first == await hashes("/apis/example.com/v2")
+    assert list(first) == ["cars"]
 
 
 async def test_the_document_of_one_group_lists_its_versions():

@@ -324,32 +324,6 @@ def test_a_second_deletion_may_shorten_the_grace():
     play(scene)
 
 
-def test_a_running_pod_may_be_told_to_end():
-    async def scene(api: MemoryApi) -> None:
-        api.put("pods", pod())
-        await aio.sleep(10)
-        told = {"metadata": {"annotations": {"moorage.dev/run-seconds": "20"}}}
-        api.change("pods", "default", "web", told)
-        await aio.sleep(5)
-        assert phases(api)[-1] == "Running"
-        await aio.sleep(10)
-
-    assert phases(play(scene)) == ["Pending", "Running", "Succeeded"]
-
-
-def test_a_running_pod_may_be_given_a_deadline():
-    async def scene(api: MemoryApi) -> None:
-        api.put("pods", pod())
-        await aio.sleep(10)
-        changed = {"metadata": {"generation": 2}, "spec": {"activeDeadlineSeconds": 20}}
-        api.change("pods", "default", "web", changed)
-        await aio.sleep(5)
-        assert phases(api)[-1] == "Running"
-        await aio.sleep(10)
-
-    assert phases(play(scene)) == ["Pending", "Running", "Failed DeadlineExceeded"]
-
-
 def test_a_pod_is_ready_when_its_gates_are_open():
     def gate(status: str) -> dict[str, Any]:
         return {"status": {"conditions": [{"type": "example.com/lb", "status": status}]}}

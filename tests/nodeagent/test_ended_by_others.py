@@ -1,4 +1,4 @@
-"""Pods to which another client gave a terminal phase: they stay ended."""
+"""Pods to which another client gave a terminal phase, or a time to end: they stay ended."""
 
 from __future__ import annotations
 
@@ -106,3 +106,25 @@ def test_a_pod_that_goes_while_its_agent_reads_it_is_forgotten():
 
     api = play(scene, api=Gone("Running"))
     assert phases(api)[-1] == "gone"
+
+
+LATER = [
+    ({"metadata": {"annotations": {"moorage.dev/run-seconds": "20"}}}, "Succeeded"),
+    (
+        {"metadata": {"generation": 2}, "spec": {"activeDeadlineSeconds": 20}},
+        "Failed DeadlineExceeded",
+    ),
+]
+
+
+@pytest.mark.parametrize(("told", "end"), LATER, ids=["an annotation", "a deadline"])
+def test_a_running_pod_may_be_told_to_end(told: Any, end: str):
+    async def scene(api: MemoryApi) -> None:
+        api.put("pods", pod())
+        await aio.sleep(10)
+        api.change("pods", "default", "web", told)
+        await aio.sleep(5)
+        assert phases(api)[-1] == "Running"
+        await aio.sleep(10)
+
+    assert phases(play(scene)) == ["Pending", "Running", end]

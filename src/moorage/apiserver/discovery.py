@@ -6,6 +6,8 @@ served kinds. Of the OpenAPI documents only the documents of its group are built
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import platform
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -177,8 +179,15 @@ class Discovery:
             for each in self._computed
             if each.api_version == api_version
         ]
-        found = [(kind.resource, _resource_entries(kind)) for kind in self._kinds(api_version)]
+        found = [(kind.resource, self._own_entries(kind)) for kind in self._kinds(api_version)]
         return [*found, *computed]
+
+    def _own_entries(self, kind: ServedKind) -> list[dict[str, Any]]:
+        first, *subresources = _resource_entries(kind)
+        served = self._catalog.get(kind.resource.api_version, kind.resource.plural)
+        if served is not None:
+            first["storageVersionHash"] = _hash_of_stored(served.stored_kind.resource)
+        return [first, *subresources]
 
     def _kinds(self, api_version: str) -> list[ServedKind]:
         found = [k for k in self._all_kinds() if k.resource.api_version == api_version]
@@ -186,6 +195,17 @@ class Discovery:
 
     def _all_kinds(self) -> tuple[ServedKind, ...]:
         return (*self._catalog.kinds, *self._asked)
+
+
+def _hash_of_stored(resource: ResourceType) -> str:
+    """Return the hash of a stored version, as a real API server computes it.
+
+    Notes
+    -----
+    kubernetes v1.36 apiserver pkg/endpoints/discovery/storageversionhash.go.
+    """
+    stored = f"{resource.group}/{resource.version}/{resource.kind}"
+    return base64.b64encode(hashlib.sha256(stored.encode()).digest()[:8]).decode()
 
 
 def _resource_entry(resource: ResourceType, verbs: Iterable[str]) -> dict[str, Any]:
