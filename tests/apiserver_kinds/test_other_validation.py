@@ -32,10 +32,24 @@ def volume(**spec: Any) -> Obj:
     return named("persistentvolumes", spec=base | spec)
 
 
+def claims(name: str) -> Obj:
+    return {"metadata": {"name": name}, "spec": claim()["spec"]}
+
+
+DATA = [{"name": "data", "mountPath": "/data"}]
 VALID = [
     pytest.param("services", named("services", spec={"ports": [{"port": 80}]}), id="a service"),
     pytest.param("deployments", workload("deployments"), id="a deployment"),
     pytest.param("statefulsets", workload("statefulsets"), id="a stateful set"),
+    pytest.param(
+        "statefulsets",
+        workload(
+            "statefulsets",
+            template=template(containers=[container(volumeMounts=DATA)]),
+            volumeClaimTemplates=[claims("data")],
+        ),
+        id="a stateful set that mounts its claims",
+    ),
     pytest.param("daemonsets", workload("daemonsets"), id="a daemon set"),
     pytest.param("persistentvolumes", volume(), id="a volume"),
     pytest.param("persistentvolumeclaims", claim(), id="a claim"),
@@ -111,6 +125,16 @@ def test_an_update_without_a_change_is_accepted(plural, obj):
                 '"TCP", "UDP"',
             ],
             id="ports of a service",
+        ),
+        pytest.param(
+            "statefulsets",
+            workload(
+                "statefulsets",
+                template=template(containers=[container(volumeMounts=DATA)]),
+                volumeClaimTemplates=[claims("other")],
+            ),
+            ['spec.template.spec.containers[0].volumeMounts[0].name: Not found: "data"'],
+            id="a stateful set that mounts what it does not claim",
         ),
         pytest.param(
             "deployments",

@@ -100,10 +100,14 @@ def _selected(kind: str) -> Rule:
 _COUNTS = "replicas minReadySeconds revisionHistoryLimit progressDeadlineSeconds"
 
 
-def _workload(kind: str, *more: Rule | tuple[str, Rule]) -> Rule:
-    """Return the rule of the spec of a workload: counts, selector, template, and more."""
-    spec = rules((_COUNTS, within(0)), _selected(kind), ("template", template("Always")), *more)
-    return rules(("spec", spec))
+_always = template("Always")
+
+
+def _workload(
+    kind: str, *more: Rule | tuple[str, Rule], pods: Rule | tuple[str, Rule] = ("template", _always)
+) -> Rule:
+    """Return the rule of the spec of a workload: counts, selector, its pods, and more."""
+    return rules(("spec", rules((_COUNTS, within(0)), _selected(kind), pods, *more)))
 
 
 def _default_spec_template(obj: Json) -> None:
@@ -144,6 +148,17 @@ def _stateful_set_change(new: Obj, old: Obj) -> list[FieldError]:
     return [] if after == before else [forbidden("spec", _STATEFUL_SET_UPDATE)]
 
 
+def _with_claims(spec: Json, where: str) -> list[FieldError]:
+    """Check the template of a stateful set, whose pods get a volume for each claim template."""
+    claims = [text(each, "metadata", "name") for each in objects(spec, "volumeClaimTemplates")]
+    found = child(spec, "template")
+    own = [each for each in objects(found, "spec", "volumes") if text(each, "name") not in claims]
+    given = [{"name": name, "persistentVolumeClaim": {"claimName": name}} for name in claims]
+    if given:
+        found = {**found, "spec": {**child(found, "spec"), "volumes": [*own, *given]}}
+    return _always(found, f"{where}.template")
+
+
 def _default_claims(obj: Json) -> None:
     for claim in objects(obj, "spec", "volumeClaimTemplates"):
         default_claim(claim)
@@ -170,7 +185,7 @@ def _controlled(spec: Json, where: str) -> list[FieldError]:
     labels = child(spec, "template", "metadata", "labels")
     if any(labels.get(key) != value for key, value in selector.items()):
         errors.append(_mismatch(labels))
-    return errors + template("Always")(spec["template"], f"{where}.template")
+    return errors + _always(spec["template"], f"{where}.template")
 
 
 def _revision(new: Obj, old: Obj | None) -> list[FieldError]:
@@ -321,7 +336,11 @@ STATEFUL_SET = ServedKind(
         },
     ),
     counts_generations=True,
-    rules=_workload("statefulset", ("podManagementPolicy", one_of("OrderedReady", "Parallel"))),
+    rules=_workload(
+        "statefulset",
+        ("podManagementPolicy", one_of("OrderedReady", "Parallel")),
+        pods=_with_claims,
+    ),
     change=_stateful_set_change,
     warn=_warn_of_stateful_set,
 )
