@@ -211,6 +211,50 @@ def test_the_pods_of_a_deleted_job_are_deleted_in_spite_of_their_finalizer():
     play(scenario)
 
 
+TRACKED = "batch.kubernetes.io/job-tracking"
+
+
+def finalizers(cluster: VirtualCluster, name: str) -> list[str]:
+    return stored(cluster, PODS, name)["metadata"].get("finalizers", [])
+
+
+def owners(cluster: VirtualCluster, name: str) -> list[str]:
+    references = stored(cluster, PODS, name)["metadata"].get("ownerReferences") or []
+    return [each["name"] for each in references]
+
+
+def test_a_pod_that_leaves_its_job_loses_the_finalizer_and_gets_it_again():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(seconds=1000, parallelism=2))
+        await cluster.until(lambda: len(running(cluster)) == 2)
+        first, _ = running(cluster)
+        labels = stored(cluster, PODS, first)["metadata"]["labels"]
+        without = {"metadata": {"labels": dict.fromkeys(labels)}}
+        await cluster.patch(PODS, first, without, namespace="default")
+        await cluster.until(lambda: not owners(cluster, first))
+        assert finalizers(cluster, first) == []
+        await cluster.client.delete(PODS, running(cluster)[-1], namespace="default")
+        await cluster.patch(PODS, first, {"metadata": {"labels": labels}}, namespace="default")
+        await cluster.until(lambda: owners(cluster, first) == ["work"])
+        assert finalizers(cluster, first) == [TRACKED]
+
+    play(scenario)
+
+
+def test_the_pods_that_a_job_leaves_behind_lose_their_finalizer():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(job(seconds=1000, parallelism=2))
+        await cluster.until(lambda: len(running(cluster)) == 2)
+        left = running(cluster)
+        await cluster.client.delete(JOBS, "work", namespace="default", propagation="Orphan")
+        await cluster.until(lambda: not every(cluster, JOBS))
+        await cluster.until(lambda: not any(finalizers(cluster, each) for each in left))
+        assert running(cluster) == left
+        assert not any(owners(cluster, each) for each in left)
+
+    play(scenario)
+
+
 def test_fewer_at_a_time_means_that_some_pods_go():
     async def scenario(cluster: VirtualCluster) -> None:
         await cluster.create(job(seconds=100, parallelism=4, completions=8))

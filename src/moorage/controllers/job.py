@@ -52,6 +52,7 @@ from moorage.controllers.pods import deletion_order
 from moorage.controllers.views import Whole
 
 _OURS: Final = ("", "kubernetes.io/job-controller")
+_NO_JOB: Final = ""
 _BURST: Final = 500  # pods created in one go, as upstream
 
 
@@ -62,10 +63,11 @@ class JobController(Controller):
         super().__init__(around, name="job-controller", resource=JOBS)
         self._jobs = around.views.of(JOBS, Whole)
         self._pods = around.views.of(PODS, Pod)
-        self._control = PodControl(self, self._jobs, self._pods)
+        self._control = PodControl(self, self._jobs, self._pods, finalizers=[TRACKED])
         # Job -> (failures since the last success, time of the last failure).
         self._failures: dict[Key, tuple[int, int]] = {}
-        # Deleted job -> its tracked pods: only this controller removes their finalizer.
+        # Deleted job -> its tracked pods: only this controller removes their finalizer. Pods that
+        # no job owns are under a name that no job has.
         self._strays: dict[Key, dict[Key, None]] = {}
         self.follow(self._jobs)
         self._jobs.tell(self._job_changed)
@@ -79,13 +81,17 @@ class JobController(Controller):
                 self._stray(pod, key_of(old))
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        owner = new.metadata.controller if new is not None else None
-        if new is None or owner is None or owner.kind != JOBS.kind or not is_tracked(new):
+        if new is None or not is_tracked(new) or self._is_owned(new):
             return
-        key = (new.namespace, owner.name)
-        job = self._jobs.objects.get(key)
-        if job is None or job.metadata.uid != owner.uid:
-            self._stray(new, key)
+        owner = new.metadata.controller
+        if owner is None or owner.kind == JOBS.kind:
+            self._stray(new, (new.namespace, owner.name if owner is not None else _NO_JOB))
+
+    def _is_owned(self, pod: Pod) -> bool:
+        """Whether a job that exists owns a pod."""
+        owner = pod.metadata.controller
+        job = self._jobs.objects.get((pod.namespace, owner.name)) if owner is not None else None
+        return job is not None and owner is not None and job.metadata.uid == owner.uid
 
     def _stray(self, pod: Pod, job: Key) -> None:
         if is_tracked(pod):
@@ -97,7 +103,7 @@ class JobController(Controller):
     async def sync(self, key: Key) -> float | None:
         """Count pods, create or delete some, and write the status."""
         job = self._jobs.objects.get(key)
-        await self._release_strays(key, job)
+        await self._release_strays(key)
         if job is None:
             self._control.expectations.forget(key)
             self._failures.pop(key, None)
@@ -254,8 +260,10 @@ class JobController(Controller):
     async def _release(self, pods: list[Pod]) -> None:
         await in_batches([partial(self._release_one, pod) for pod in pods if is_tracked(pod)])
 
-    async def _release_one(self, pod: Pod) -> None:
+    async def _release_one(self, pod: Pod, *, unchanged: bool = False) -> None:
         change = {"uid": pod.metadata.uid, "$deleteFromPrimitiveList/finalizers": [TRACKED]}
+        if unchanged:
+            change["resourceVersion"] = pod.metadata.resource_version
         try:
             await self.client.patch(
                 PODS, pod.name, patch_body({"metadata": change}), namespace=pod.namespace
@@ -263,14 +271,15 @@ class JobController(Controller):
         except NotFoundError:
             return
 
-    async def _release_strays(self, key: Key, job: Whole | None) -> None:
-        """Release the pods of a job that is gone, or was replaced by a job of the same name."""
+    async def _release_strays(self, key: Key) -> None:
+        """Release the pods that no job owns, or only a job that is gone.
+
+        A pod without an owner may be adopted at the same time; then the version is another one.
+        """
         for pod_key in list(self._strays.get(key, ())):
             pod = self._pods.objects.get(pod_key)
-            owner = pod.metadata.controller if pod is not None else None
-            ours = job is not None and owner is not None and owner.uid == job.metadata.uid
-            if pod is not None and is_tracked(pod) and not ours:
-                await self._release_one(pod)
+            if pod is not None and is_tracked(pod) and not self._is_owned(pod):
+                await self._release_one(pod, unchanged=pod.metadata.controller is None)
             self._strays[key].pop(pod_key, None)
         if key in self._strays and not self._strays[key]:
             del self._strays[key]

@@ -42,6 +42,8 @@ class PodControl:
         Views of the owners and of the pods.
     said
         Texts of the Events about a created and about a deleted pod.
+    finalizers
+        Finalizers that a pod gets when it is adopted, and loses when it is released.
     """
 
     def __init__(
@@ -51,8 +53,10 @@ class PodControl:
         pods: View[Pod],
         *,
         said: tuple[str, str] = ("Created pod: {pod}", "Deleted pod: {pod}"),
+        finalizers: Sequence[str] = (),
     ) -> None:
         self._controller = controller
+        self._finalizers = list(finalizers)
         self._said = said
         self._owners = owners
         self._pods = pods
@@ -149,16 +153,19 @@ class PodControl:
         metadata = live["metadata"]
         if metadata["uid"] != owner.metadata.uid or metadata.get("deletionTimestamp"):
             raise MoorageError(f"{owner.name} is being deleted and adopts nothing")
-        await self._change_owners(pod, owner_reference(owner, resource))
+        also = {"finalizers": self._finalizers} if self._finalizers else {}
+        await self._change_owners(pod, owner_reference(owner, resource), also)
 
     async def _release(self, owner: Whole, pod: Pod) -> None:
         try:
-            await self._change_owners(pod, {"$patch": "delete", "uid": owner.metadata.uid})
+            gone = {"$deleteFromPrimitiveList/finalizers": self._finalizers}
+            change = {"$patch": "delete", "uid": owner.metadata.uid}
+            await self._change_owners(pod, change, gone if self._finalizers else {})
         except NotFoundError:
             return
 
-    async def _change_owners(self, pod: Pod, change: Json) -> None:
-        metadata = {"uid": pod.metadata.uid, "ownerReferences": [change]}
+    async def _change_owners(self, pod: Pod, change: Json, also: Json) -> None:
+        metadata = {"uid": pod.metadata.uid, "ownerReferences": [change], **also}
         await self._controller.client.patch(
             PODS, pod.name, patch_body({"metadata": metadata}), namespace=pod.namespace
         )
