@@ -2,7 +2,8 @@
 
 An annotation holds for every regular container of the pod. With ``.NAME`` behind it, it holds for
 the container of this name, init containers included. Values of ``run-seconds`` and ``exit-code``
-may be lists: one value for each run of the container, the last one for all further runs.
+may be lists: one value for each run of the container, the last one for all further runs. Without an
+annotation the command of the container counts, if it tells (`commands`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.api.pod import Container, Pod, Probe
+from moorage.nodeagent.commands import course_of
 
 START_SECONDS: Final = "moorage.dev/start-seconds"
 STARTUP_SECONDS: Final = "moorage.dev/startup-seconds"
@@ -51,6 +53,8 @@ def run_seconds(pod: Pod, container: Container, run: int, *, init: bool) -> floa
     told = _of_run(pod, container, RUN_SECONDS, run, init=init)
     if told is not None:
         return told
+    if (course := course_of(container)) is not None:
+        return course.seconds
     if init:
         return None if container.is_restartable_init else 0.0
     return _JOB_RUN_SECONDS if _is_of_job(pod) else None
@@ -58,7 +62,11 @@ def run_seconds(pod: Pod, container: Container, run: int, *, init: bool) -> floa
 
 def exit_code(pod: Pod, container: Container, run: int, *, init: bool) -> int:
     """Return the exit code of a run of a container."""
-    return int(_of_run(pod, container, EXIT_CODE, run, init=init) or 0)
+    told = _of_run(pod, container, EXIT_CODE, run, init=init)
+    if told is not None:
+        return int(told)
+    course = course_of(container)
+    return course.exit_code if course is not None else 0
 
 
 def startup_seconds(pod: Pod, container: Container, *, init: bool) -> float:
