@@ -429,6 +429,21 @@ async def test_a_selectable_field_selects():
     assert (code, body["message"]) == (400, "field label not supported: spec.wheels")
 
 
+async def test_each_version_has_selectable_fields_of_its_own():
+    versions = definition(selectableFields=[{"jsonPath": ".spec.color"}])["spec"]["versions"]
+    wheels = [{"jsonPath": ".spec.wheels"}]
+    versions.append(versions[0] | {"name": "v2", "storage": False, "selectableFields": wheels})
+    cluster = await cluster_with(definition(spec__versions=versions))
+    await cluster.ok("POST", CARS, car("a"))
+    await cluster.ok("POST", CARS, car("b", color="blue", wheels=6))
+    other = CARS.replace("/v1/", "/v2/")
+    assert await cluster.names(CARS, fieldSelector="spec.color=blue") == ["b"]
+    assert await cluster.names(other, fieldSelector="spec.wheels=4") == ["a"]
+    for path, field in ((CARS, "spec.wheels"), (other, "spec.color")):
+        code, body = await cluster.call("GET", path, query={"fieldSelector": f"{field}=4"})
+        assert (code, body["message"]) == (400, f"field label not supported: {field}")
+
+
 @pytest.mark.parametrize(
     ("changed", "fault"),
     [

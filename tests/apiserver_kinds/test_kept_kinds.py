@@ -32,6 +32,10 @@ def webhook(**fields: Any) -> Obj:
     }
 
 
+def condition(name: str, expression: str) -> Obj:
+    return {"name": name, "expression": expression}
+
+
 def webhooks(*found: Obj) -> Obj:
     return named("validatingwebhookconfigurations", webhooks=list(found))
 
@@ -180,6 +184,12 @@ def slice_of(*addresses: str, kind: str = "IPv4") -> Obj:
             ],
             id="webhooks nobody could call",
         ),
+        pytest.param(
+            "validatingwebhookconfigurations",
+            webhooks(webhook(matchConditions=[condition("here", "object.metadata.name != 'x'")])),
+            [],
+            id="a webhook with a condition",
+        ),
         pytest.param("apiservices", api_service(), [], id="an API service"),
         pytest.param(
             "apiservices",
@@ -270,6 +280,23 @@ def test_immutable_fields_of_kept_kinds_are_refused() -> None:
 )
 def test_objects_of_kept_kinds_are_defaulted(plural: str, obj: Obj, spec: Obj) -> None:
     assert created(plural, obj)["spec"] == spec
+
+
+def test_conditions_of_webhooks_have_to_compile() -> None:
+    told = (("here", "1 +"), ("here", " "), ("not here", "true"), ("", "nope"))
+    found = webhook(matchConditions=[condition(*each) for each in told])
+    errors = create_errors("mutatingwebhookconfigurations", webhooks(found))
+    starts = [
+        '[0].expression: Invalid value: "1 +": compilation failed: ERROR: <input>:1:4: Syntax ',
+        "[1].expression: Required value",
+        '[1].name: Duplicate value: "here"',
+        '[2].name: Invalid value: "not here": name part must consist of ',
+        '[3].expression: Invalid value: "nope": compilation failed: ERROR: <input>:1:1: undecl',
+        "[3].name: Required value",
+    ]
+    assert len(errors) == len(starts)
+    for error, start in zip(errors, starts, strict=True):
+        assert error.startswith(f"webhooks[0].matchConditions{start}")
 
 
 def test_defaults_of_webhooks() -> None:

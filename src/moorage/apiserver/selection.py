@@ -5,8 +5,6 @@ A `Selection` looks only at the fields of a `Record`, so selecting never decodes
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from moorage.api.selectors import (
@@ -91,10 +89,9 @@ def _read_fields(target: Target, text: str) -> tuple[FieldRequirement, ...]:
             parsed = parse_field_selector(text)
         except ValueError as error:
             raise bad_request(str(error)) from error
-        known: Mapping[str, str] = target.served.fields({"metadata": {}})
         for label, op, value in parsed:
             path = target.served.stored_field(label)
-            if path not in known:
+            if not target.served.selects_by(path):
                 raise bad_request(f"field label not supported: {label}")
             requirements.append(FieldRequirement(path, op, value))
     return tuple(requirements)

@@ -142,8 +142,13 @@ class Served(msgspec.Struct, frozen=True):
         return _encode(self.read(record))
 
     def fields(self, stored: Obj) -> Mapping[str, str]:
-        """Return the values for field selectors."""
+        """Return the values for field selectors, of all versions."""
         return self.stored_kind.selectable_fields(stored)
+
+    def selects_by(self, path: str) -> bool:
+        """Whether a field selector may name a path, which is in the stored form."""
+        known = self.kind.labels if self.custom else None
+        return path in (self.fields({"metadata": {}}) if known is None else known)
 
     def stored_field(self, label: str) -> str:
         """Translate a field selector's label to the stored form's."""

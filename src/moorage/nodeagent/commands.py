@@ -42,7 +42,7 @@ def course_of(container: Container) -> Course | None:
     words = [*container.command, *container.args]
     if not container.command:
         return None
-    if len(words) == 3 and words[0] in _SHELLS and words[1] == "-c":  # noqa: PLR2004
+    if len(words) == 3 and words[0] in _SHELLS and words[1] == "-c":
         return _script(words[2])
     course = _simple(words)
     return None if words[0] == "exit" else course

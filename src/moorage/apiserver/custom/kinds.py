@@ -5,7 +5,7 @@ Place in the flow: `definitions` builds these kinds and puts them into the catal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from moorage.api.resources import ResourceType
@@ -88,7 +88,8 @@ def custom_kind(definition: Obj, version: Mapping[str, Any]) -> ServedKind:
         on_create=_refuse_while_terminating,
         check=check,
         check_status=check,
-        fields=_fields(version),
+        fields=_fields(definition["spec"]["versions"]),
+        labels=frozenset(_fields([version])({})),
         has_status=subresources.get("status") is not None,
         counts_generations=True,
         open_status=(),
@@ -108,8 +109,13 @@ def _refuse_while_terminating(obj: Obj, ctx: Context, resource: ResourceType) ->
         )
 
 
-def _fields(version: Mapping[str, Any]) -> Callable[[Obj], dict[str, str]]:
-    paths = [each["jsonPath"] for each in version.get("selectableFields") or ()]
+def _paths(version: Mapping[str, Any]) -> list[str]:
+    return [each["jsonPath"] for each in version.get("selectableFields") or ()]
+
+
+def _fields(versions: Sequence[Mapping[str, Any]]) -> Callable[[Obj], dict[str, str]]:
+    """Return the values by selectable field of all versions, because a record keeps them."""
+    paths = {path for each in versions for path in _paths(each)}
     if not paths:
         return name_fields
 

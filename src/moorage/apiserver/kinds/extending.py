@@ -10,14 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api import resources
-from moorage.api.names import dns_subdomain_faults
+from moorage.api.names import dns_subdomain_faults, qualified_name_faults
 from moorage.api.resources import ResourceType
+from moorage.apiserver.custom.rules.runtime import Refusal, is_installed
 from moorage.apiserver.kind import Context, FieldError, Obj, duplicate, invalid, required
 from moorage.apiserver.kinds.cells import AGE, NAME, column, count, name_of
 from moorage.apiserver.kinds.fields import defaults, given, needed, one_of, rules, within
 from moorage.apiserver.kinds.name_rules import path_segment_name
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, child, condition, objects, text
+from moorage.apiserver.policies.expressions import compiled
 from moorage.base.clock import rfc3339
 
 _NOT_CALLED = "webhooks are stored and not called: this API server admits without them"
@@ -50,6 +52,28 @@ def _client(client: Json | None, where: str) -> list[FieldError]:
     return [] if len(ways) == 1 else [required(where, "exactly one of url or service is required")]
 
 
+def _conditions(conditions: list[Json] | None, where: str) -> list[FieldError]:
+    """Refuse match conditions that do not compile; those with unknown functions are stored."""
+    errors: list[FieldError] = []
+    seen: set[str] = set()
+    for index, each in enumerate(conditions or ()):
+        field, name, expression = f"{where}[{index}]", text(each, "name"), text(each, "expression")
+        if not expression.strip():
+            errors.append(required(f"{field}.expression", ""))
+        elif is_installed():
+            program = compiled((), expression, "bool")
+            if isinstance(program, Refusal) and not program.missing:
+                errors.append(invalid(f"{field}.expression", expression, program.message))
+        if not name:
+            errors.append(required(f"{field}.name", ""))
+        elif name in seen:
+            errors.append(duplicate(f"{field}.name", name))
+        else:
+            errors += [invalid(f"{field}.name", name, why) for why in qualified_name_faults(name)]
+        seen.add(name)
+    return errors
+
+
 _webhook = rules(
     ("name", _name),
     ("admissionReviewVersions", _versions),
@@ -62,6 +86,7 @@ _webhook = rules(
         within(1, _TIMEOUT_MAX, f"the timeout value must be between 1 and {_TIMEOUT_MAX} seconds"),
     ),
     ("clientConfig", _client),
+    ("matchConditions", _conditions),
 )
 
 
