@@ -416,6 +416,40 @@ def indexed_job(**spec: Any) -> Obj:
     return job
 
 
+TANDEM = "can only be modified in tandem with spec.parallelism"
+
+
+@pytest.mark.parametrize(
+    ("change", "messages"),
+    [
+        pytest.param({"completions": 2, "parallelism": 2}, [], id="both together"),
+        pytest.param(
+            {"completions": 2},
+            [f"spec.completions: Invalid value: 2: {TANDEM}"],
+            id="completions alone",
+        ),
+        pytest.param(
+            {"managedBy": "example.com/other"},
+            ['spec.managedBy: Invalid value: "example.com/other": field is immutable'],
+            id="who manages it stays",
+        ),
+    ],
+)
+def test_what_changes_of_an_indexed_job(change, messages):
+    old = created("jobs", indexed_job(parallelism=3))
+    new = copy.deepcopy(old)
+    new["spec"] |= change
+    assert update_errors("jobs", new, old) == messages
+
+
+def test_the_completions_of_a_job_without_indexes_stay():
+    old = created("jobs", indexed_job(parallelism=3, completionMode="NonIndexed"))
+    new = copy.deepcopy(old)
+    new["spec"] |= {"completions": 2, "parallelism": 2}
+    message = "spec.completions: Invalid value: 2: field is immutable"
+    assert update_errors("jobs", new, old) == [message]
+
+
 @pytest.mark.parametrize(
     ("spec", "messages"),
     [

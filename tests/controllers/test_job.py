@@ -15,6 +15,7 @@ from tests.controllers.cluster import every, play, pods, running, stored, templa
 
 RUN = "moorage.dev/run-seconds"
 EXIT = "moorage.dev/exit-code"
+INDEX = "batch.kubernetes.io/job-completion-index"
 
 
 def job(*, seconds: int = 5, exit_code: int = 0, **spec: Any) -> dict[str, Any]:
@@ -207,6 +208,29 @@ def test_the_pods_of_a_deleted_job_are_deleted_in_spite_of_their_finalizer():
         await cluster.until(lambda: len(running(cluster)) == 3)
         await cluster.client.delete(JOBS, "work", namespace="default", propagation="Background")
         await cluster.until(lambda: not every(cluster, PODS))
+
+    play(scenario)
+
+
+def indexes(cluster: VirtualCluster) -> list[str]:
+    return sorted(each["metadata"]["labels"][INDEX] for each in pods(cluster))
+
+
+def test_an_indexed_job_grows_and_shrinks_by_its_largest_indexes():
+    async def scenario(cluster: VirtualCluster) -> None:
+        async def resize(size: int) -> None:
+            spec = {"completions": size, "parallelism": size}
+            await cluster.patch(JOBS, "work", {"spec": spec}, namespace="default")
+
+        await cluster.create(
+            job(seconds=1000, completionMode="Indexed", completions=3, parallelism=3)
+        )
+        await cluster.until(lambda: len(running(cluster)) == 3)
+        await resize(1)
+        await cluster.until(lambda: indexes(cluster) == ["0"])
+        await resize(2)
+        await cluster.until(lambda: len(running(cluster)) == 2)
+        assert indexes(cluster) == ["0", "1"]
 
     play(scenario)
 

@@ -43,12 +43,12 @@ from moorage.controllers.job_steps import (
     end_of,
     finished,
     missing,
+    superfluous,
     tally,
     ttl_in,
     with_condition,
 )
 from moorage.controllers.pod_control import PodControl, in_batches
-from moorage.controllers.pods import deletion_order
 from moorage.controllers.views import Whole
 
 _OURS: Final = ("", "kubernetes.io/job-controller")
@@ -149,9 +149,8 @@ class JobController(Controller):
     async def _manage(self, job: Whole, found: Tally, now_ns: int) -> float | None:
         """Create or delete pods; return the seconds to wait before more may be created."""
         number = missing(job, found)
-        if number < 0:
-            order = deletion_order(found.active, rank={}, now_ns=now_ns)
-            await self._take_back(job, order[:-number])
+        if gone := superfluous(job, found.active, at_least=max(0, -number), now_ns=now_ns):
+            await self._take_back(job, gone)
         elif number > 0:
             if fails_by_index(job):
                 return await self._replace_by_index(job, found, number, now_ns)

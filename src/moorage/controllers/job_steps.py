@@ -30,7 +30,14 @@ from moorage.controllers.job_pods import (
     is_tracked,
     read_indexes,
 )
-from moorage.controllers.pods import is_active, is_finished, is_ready, restarts, time_ns
+from moorage.controllers.pods import (
+    deletion_order,
+    is_active,
+    is_finished,
+    is_ready,
+    restarts,
+    time_ns,
+)
 from moorage.controllers.views import Whole
 
 COMPLETE: Final = "Complete"
@@ -296,6 +303,26 @@ def missing(job: Whole, found: Tally) -> int:
         return -surplus
     replaced = len(found.terminating) if _replaces_failed_only(job) else 0
     return max(0, wanted - len(found.active) - replaced)
+
+
+def superfluous(job: Whole, active: Sequence[Pod], *, at_least: int, now_ns: int) -> list[Pod]:
+    """Return the active pods to delete: at least a number, and every one that no index needs.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/controller/job/indexed_job_utils.go, appendDuplicatedIndexPodsForRemoval:
+    pods without an index, with an index that is too large, and all but the best of each index.
+    """
+    gone: list[Pod] = []
+    left = deletion_order(active, rank={}, now_ns=now_ns)
+    if is_indexed(job):
+        # The last one of each index is the best one.
+        best = {index_of(pod): pod.uid for pod in left}
+        end = completions(job) or 0
+        needed = {uid for index, uid in best.items() if index is not None and index < end}
+        gone = [pod for pod in left if pod.uid not in needed]
+        left = [pod for pod in left if pod.uid in needed]
+    return [*gone, *left[: max(0, at_least - len(gone))]]
 
 
 # --- the status -----------------------------------------------------------------------------------

@@ -208,14 +208,27 @@ _job = rules(
     _selector,
 )
 _job_kept = kept(
-    "spec.completions spec.selector spec.completionMode spec.podFailurePolicy "
-    "spec.backoffLimitPerIndex spec.successPolicy"
+    "spec.selector spec.completionMode spec.podFailurePolicy "
+    "spec.backoffLimitPerIndex spec.managedBy spec.successPolicy"
 )
+_job_completions_kept = kept("spec.completions")
 _job_template_kept = kept("spec.template")
 
 
+def _job_completions(new: Obj, old: Obj) -> list[FieldError]:
+    """Let an indexed job change its completions together with its parallelism only."""
+    errors, spec = _job_completions_kept(new, old), child(new, "spec")
+    completions = spec.get("completions")
+    if not errors or text(spec, "completionMode") != "Indexed" or completions is None:
+        return errors
+    if completions == spec.get("parallelism"):
+        return []
+    detail = "can only be modified in tandem with spec.parallelism"
+    return [invalid("spec.completions", completions, detail)]
+
+
 def _job_change(new: Obj, old: Obj) -> list[FieldError]:
-    errors = _job_kept(new, old)
+    errors = _job_completions(new, old) + _job_kept(new, old)
     suspended = child(old, "spec").get("suspend") is True
     return errors if suspended else errors + _job_template_kept(new, old)
 
