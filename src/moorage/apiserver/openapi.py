@@ -51,6 +51,24 @@ _SCALARS: dict[str, dict[str, Any]] = {
 # Schema in version 3 of the scalars that are text or a number.
 _TEXT_OR = {"Quantity": "number", "IntOrString": "integer"}
 
+# The facts have no texts; clients explain the metadata of every kind by these.
+_METADATA_FIELDS = {
+    "annotations": "Annotations is a map of texts that tools keep with the object.",
+    "creationTimestamp": "CreationTimestamp is a timestamp: when the server created the object.",
+    "deletionGracePeriodSeconds": "Seconds that the object may take to end after its deletion.",
+    "deletionTimestamp": "DeletionTimestamp is a timestamp: when the object is to be gone.",
+    "finalizers": "Names of those that have to agree before the object is removed.",
+    "generateName": "Start of a name that the server makes unique, where no name is given.",
+    "generation": "Number of the desired state; the server counts its changes.",
+    "labels": "Labels is a map of texts that selectors select by.",
+    "managedFields": "Which manager set which fields, for server-side apply.",
+    "name": "Name of the object, unique among its kind in the namespace.",
+    "namespace": "Namespace of the object; empty for kinds without namespaces.",
+    "ownerReferences": "Objects that this object depends on; it goes when all of them are gone.",
+    "resourceVersion": "Version of the object; the server changes it with every write.",
+    "uid": "Identity of the object, never used again.",
+}
+
 # Query parameters of writing calls, and of the calls that read many objects.
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 _LIST_PARAMETERS = (
@@ -239,6 +257,9 @@ def _definition(found: Definition, style: _Style) -> dict[str, Any]:
     rendered["properties"] = {
         name: _property(found.fields[name], style) for name in sorted(found.fields)
     }
+    if found.name == OBJECT_META:
+        for name, text in _METADATA_FIELDS.items():
+            rendered["properties"][name]["description"] = text
     return rendered
 
 

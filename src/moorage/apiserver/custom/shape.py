@@ -20,6 +20,11 @@ from moorage.apiserver.schema.catalog import OBJECT_META, definition
 _V2_UNKNOWN = ("nullable", "anyOf", "oneOf", "allOf", "not", "default", "x-kubernetes-validations")
 
 
+_API_VERSION = "APIVersion defines the group and version of the schema of this object."
+_KIND = "Kind says which kind of resource this object is."
+_METADATA = "Standard object's metadata, as every kind has it."
+
+
 class CustomShape:
     """The form of objects that one version of a definition declares.
 
@@ -68,14 +73,22 @@ class CustomShape:
         return self._layout
 
     def schema(self, *, v3: bool) -> dict[str, Any]:
-        """Return the OpenAPI schema."""
+        """Return the OpenAPI schema.
+
+        Notes
+        -----
+        kubernetes v1.36 apiextensions-apiserver pkg/controller/openapi/builder, buildKubeNative: a
+        reader of version 2 that saw some fields would refuse all others.
+        """
+        if not v3 and self._schema.get(pruning.PRESERVE):
+            return {"type": "object"}
         rendered = _rendered(self._schema, v3=v3)
         properties = dict(rendered.get("properties") or {})
         where = "components/schemas" if v3 else "definitions"
         ref = {"$ref": f"#/{where}/{OBJECT_META}"}
-        properties["apiVersion"] = {"type": "string", "description": "Version of the schema."}
-        properties["kind"] = {"type": "string", "description": "What this object is."}
-        properties["metadata"] = {"allOf": [ref]} if v3 else ref
+        properties["apiVersion"] = {"type": "string", "description": _API_VERSION}
+        properties["kind"] = {"type": "string", "description": _KIND}
+        properties["metadata"] = {**({"allOf": [ref]} if v3 else ref), "description": _METADATA}
         return rendered | {"type": "object", "properties": dict(sorted(properties.items()))}
 
 
