@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from moorage.apiserver.kind import Obj
+from moorage.apiserver.status import StatusError
 from tests.apiserver_kinds.builders import KINDS, World, create_errors, created, named
 
 PORTS = [{"name": "a", "port": 80}, {"name": "b", "port": 81}]
@@ -90,3 +91,39 @@ def test_node_ports_need_a_service_type_that_has_them():
     assert create_errors("services", named("services", spec={"ports": ports})) == [
         "spec.ports[0].nodePort: Forbidden: may not be used when `type` is 'ClusterIP'"
     ]
+
+
+def on_nodes(name: str, *ports: int) -> Obj:
+    listed = [
+        {"name": f"p{index}", "port": 80 + index, "nodePort": port}
+        for index, port in enumerate(ports)
+    ]
+    return named("services", name, spec={"type": "NodePort", "ports": listed})
+
+
+RANGE = "The range of valid ports is 30000-32767"
+
+
+@pytest.mark.parametrize(
+    ("ports", "detail"),
+    [
+        pytest.param((30080,), "provided port is already allocated", id="of another service"),
+        pytest.param(
+            (1024,), f"provided port is not in the valid range. {RANGE}", id="out of the range"
+        ),
+    ],
+)
+def test_a_node_port_has_to_be_free(ports, detail):
+    world = World(("services", on_nodes("first", 30080)))
+    with pytest.raises(StatusError) as refused:
+        created("services", on_nodes("second", *ports), world)
+    message = f"spec.ports[0].nodePort: Invalid value: {ports[0]}: {detail}"
+    assert str(refused.value) == f'Service "second" is invalid: {message}'
+
+
+def test_a_service_keeps_its_node_ports_and_may_use_one_twice():
+    first = created("services", on_nodes("first", 30080, 30080))
+    world = World(("services", first))
+    new = copy.deepcopy(first)
+    KINDS["services"].prepare_update(new, first, subresource=None, ctx=world)
+    assert [each["nodePort"] for each in new["spec"]["ports"]] == [30080, 30080]

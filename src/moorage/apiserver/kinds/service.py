@@ -38,6 +38,7 @@ from moorage.apiserver.kinds.tree import (
 # The address and port ranges of services in a cluster made by kubeadm.
 SERVICE_NETWORK = "10.96"
 NODE_PORTS = range(30_000, 32_768)
+PORT_MAX = 65_535
 # Seconds a client sticks to one endpoint under sessionAffinity ClientIP: three hours.
 CLIENT_IP_SECONDS = 10_800
 
@@ -120,9 +121,36 @@ def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
     spec["ipFamilies"] = spec.get("ipFamilies") or ["IPv4"]
     spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or "SingleStack"
     if _has_node_ports(spec):
+        if errors := _refused_node_ports(obj, ctx):
+            raise status.invalid(SERVICES, text(obj, "metadata", "name"), errors)
         for each in objects(spec, "ports"):
             if not number(each, "nodePort"):
                 each["nodePort"] = _free_node_port(ctx, spec)
+
+
+def _refused_node_ports(obj: Json, ctx: Context) -> list[FieldError]:
+    """Refuse node ports that another service has, or that services do not get.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/registry/core/service, initNodePorts and portallocator: the ports of one
+    service may be equal, such as those of two protocols.
+    """
+    errors = []
+    given = [
+        (f"spec.ports[{index}].nodePort", number(each, "nodePort"))
+        for index, each in enumerate(objects(obj, "spec", "ports"))
+        if 0 < number(each, "nodePort") <= PORT_MAX
+    ]
+    taken = _taken_node_ports(ctx, besides=obj) if given else set()
+    for field, wanted in given:
+        if wanted not in NODE_PORTS:
+            first, last = NODE_PORTS[0], NODE_PORTS[-1]
+            detail = "provided port is not in the valid range. The range of valid ports is "
+            errors.append(invalid(field, wanted, f"{detail}{first}-{last}"))
+        elif wanted in taken:
+            errors.append(invalid(field, wanted, "provided port is already allocated"))
+    return errors
 
 
 def _complete(new: Json, old: Json, ctx: Context) -> None:
@@ -184,6 +212,21 @@ def _node_ports(spec: Json) -> set[int]:
     return {number(each, "nodePort") for each in objects(spec, "ports")} - {0}
 
 
+def _taken_node_ports(ctx: Context, *, besides: Json | None = None) -> set[int]:
+    """Return the node ports of all services besides one."""
+    own = _key(besides) if besides is not None else None
+    return {
+        taken
+        for each in ctx.objects("services")
+        if _key(each) != own
+        for taken in _node_ports(child(each, "spec"))
+    }
+
+
+def _key(obj: Json) -> tuple[str, str]:
+    return text(obj, "metadata", "namespace"), text(obj, "metadata", "name")
+
+
 def _free_address(ctx: Context) -> str:
     taken = {text(each, "spec", "clusterIP") for each in ctx.objects("services")}
     for _ in range(_GIVES_UP_AFTER):
@@ -194,12 +237,7 @@ def _free_address(ctx: Context) -> str:
 
 
 def _free_node_port(ctx: Context, spec: Json) -> int:
-    taken = {
-        number(each, "nodePort")
-        for each in ctx.objects("services")
-        for each in objects(each, "spec", "ports")
-    }
-    taken |= {number(each, "nodePort") for each in objects(spec, "ports")}
+    taken = _taken_node_ports(ctx) | _node_ports(spec)
     for _ in range(_GIVES_UP_AFTER):
         port = ctx.rng.choice(NODE_PORTS)
         if port not in taken:
