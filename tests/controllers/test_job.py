@@ -239,7 +239,7 @@ TRACKED = "batch.kubernetes.io/job-tracking"
 
 
 def finalizers(cluster: VirtualCluster, name: str) -> list[str]:
-    return stored(cluster, PODS, name)["metadata"].get("finalizers", [])
+    return list(stored(cluster, PODS, name)["metadata"].get("finalizers", []))
 
 
 def owners(cluster: VirtualCluster, name: str) -> list[str]:
