@@ -86,38 +86,6 @@ async def test_the_kind_of_a_definition_is_in_both_discovery_forms_and_openapi()
     assert "default" not in old["properties"]["spec"]["properties"]["wheels"]
 
 
-async def test_openapi_v2_shows_no_field_of_a_kind_that_preserves_unknown_fields():
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    known = schema | {"description": "Cars.", "properties": {"spec": {"type": "object"}}}
-    for given in (schema, known):
-        cluster = await cluster_with(definition(schema={"openAPIV3Schema": given}))
-        found = (await cluster.ok("GET", "/openapi/v2"))["definitions"]["com.example.v1.Car"]
-        gvk = [{"group": "example.com", "kind": "Car", "version": "v1"}]
-        assert found == {"type": "object", "x-kubernetes-group-version-kind": gvk}
-
-
-async def test_openapi_describes_the_fields_that_every_kind_has():
-    cluster = await cluster_with(definition())
-    document = await cluster.ok("GET", "/openapi/v3/apis/example.com/v1")
-    schemas = document["components"]["schemas"]
-    fields = schemas["com.example.v1.Car"]["properties"]
-    assert [fields[name]["description"].split()[:3] for name in ("apiVersion", "metadata")] == [
-        ["APIVersion", "defines", "the"],
-        ["Standard", "object's", "metadata,"],
-    ]
-    meta = schemas["io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"]["properties"]
-    assert all(meta[name].get("description") for name in meta if name != "selfLink")
-
-
-async def test_openapi_of_other_groups_keeps_its_address_when_a_definition_comes():
-    cluster = Cluster()
-    before = (await cluster.ok("GET", "/openapi/v3"))["paths"]
-    await cluster.ok("POST", DEFINITIONS, definition())
-    after = (await cluster.ok("GET", "/openapi/v3"))["paths"]
-    assert {key: after[key] for key in before} == before
-    assert set(after) - set(before) == {"apis/example.com/v1"}
-
-
 async def test_an_object_is_defaulted_pruned_and_counted():
     cluster = await cluster_with()
     sent = car(colour="green", doors=[{"name": "left", "lock": 1}], extras={"any": {"thing": 1}})
@@ -440,31 +408,6 @@ async def test_strategic_merge_patches_are_not_for_custom_resources():
     assert code == 415
     assert "application/merge-patch+json" in body["message"]
     assert "strategic" not in body["message"]
-
-
-async def test_a_selectable_field_selects():
-    changes = {"selectableFields": [{"jsonPath": ".spec.color"}]}
-    cluster = await cluster_with(definition(**changes))
-    await cluster.ok("POST", CARS, car("a"))
-    await cluster.ok("POST", CARS, car("b", color="blue"))
-    assert await cluster.names(CARS, fieldSelector="spec.color=blue") == ["b"]
-    code, body = await cluster.call("GET", CARS, query={"fieldSelector": "spec.wheels=4"})
-    assert (code, body["message"]) == (400, "field label not supported: spec.wheels")
-
-
-async def test_each_version_has_selectable_fields_of_its_own():
-    versions = definition(selectableFields=[{"jsonPath": ".spec.color"}])["spec"]["versions"]
-    wheels = [{"jsonPath": ".spec.wheels"}]
-    versions.append(versions[0] | {"name": "v2", "storage": False, "selectableFields": wheels})
-    cluster = await cluster_with(definition(spec__versions=versions))
-    await cluster.ok("POST", CARS, car("a"))
-    await cluster.ok("POST", CARS, car("b", color="blue", wheels=6))
-    other = CARS.replace("/v1/", "/v2/")
-    assert await cluster.names(CARS, fieldSelector="spec.color=blue") == ["b"]
-    assert await cluster.names(other, fieldSelector="spec.wheels=4") == ["a"]
-    for path, field in ((CARS, "spec.wheels"), (other, "spec.color")):
-        code, body = await cluster.call("GET", path, query={"fieldSelector": f"{field}=4"})
-        assert (code, body["message"]) == (400, f"field label not supported: {field}")
 
 
 @pytest.mark.parametrize(

@@ -324,21 +324,6 @@ def test_a_second_deletion_may_shorten_the_grace():
     play(scene)
 
 
-def test_a_container_runs_as_its_command_says():
-    async def scene(api: MemoryApi) -> None:
-        body = pod(owner="Job")
-        body["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 20; exit 4"]
-        api.put("pods", body)
-        await aio.sleep(15)
-        assert phases(api)[-1] == "Running"
-        await aio.sleep(15)
-
-    api = play(scene)
-    assert phases(api) == ["Pending", "Running", "Failed"]
-    last = api.get("pods", "web", "default")["status"]["containerStatuses"][0]
-    assert last["state"]["terminated"]["exitCode"] == 4
-
-
 def test_a_pod_is_ready_when_its_gates_are_open():
     def gate(status: str) -> dict[str, Any]:
         return {"status": {"conditions": [{"type": "example.com/lb", "status": status}]}}

@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 
 from moorage.api.pod import Container
+from moorage.base import aio
 from moorage.nodeagent.commands import Course, course_of
+from tests.nodeagent.memory_api import MemoryApi
+from tests.nodeagent.test_agents import phases, play, pod
 
 SH = ["/bin/sh", "-c"]
 
@@ -59,3 +62,18 @@ def test_arguments_belong_to_the_command():
 
 def test_arguments_of_the_entrypoint_of_an_image_say_nothing():
     assert course_of(Container(name="main", args=["sleep", "7"])) is None
+
+
+def test_a_container_runs_as_its_command_says():
+    async def scene(api: MemoryApi) -> None:
+        body = pod(owner="Job")
+        body["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 20; exit 4"]
+        api.put("pods", body)
+        await aio.sleep(15)
+        assert phases(api)[-1] == "Running"
+        await aio.sleep(15)
+
+    api = play(scene)
+    assert phases(api) == ["Pending", "Running", "Failed"]
+    last = api.get("pods", "web", "default")["status"]["containerStatuses"][0]
+    assert last["state"]["terminated"]["exitCode"] == 4
