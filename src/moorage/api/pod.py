@@ -3,6 +3,8 @@
 # ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
 from __future__ import annotations
 
+from typing import Final
+
 from moorage.api.claims import (
     ContainerResourceClaim,
     PodExtendedResourceClaimStatus,
@@ -32,6 +34,9 @@ from moorage.api.volume import (
     RBDVolume,
     VsphereVolume,
 )
+
+MIRROR: Final = "kubernetes.io/config.mirror"
+"""Annotation of a pod that shows a node's own file to the cluster."""
 
 # --- containers ----------------------------------------------------------------------------------
 

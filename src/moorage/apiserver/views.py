@@ -147,7 +147,7 @@ class Served(msgspec.Struct, frozen=True):
 
     def selects_by(self, path: str) -> bool:
         """Whether a field selector may name a path, which is in the stored form."""
-        known = self.kind.labels if self.custom else None
+        known = self.kind.field_labels
         return path in (self.fields({"metadata": {}}) if known is None else known)
 
     def stored_field(self, label: str) -> str:

@@ -90,8 +90,10 @@ class JobController(Controller):
     def _is_owned(self, pod: Pod) -> bool:
         """Whether a job that exists owns a pod."""
         owner = pod.metadata.controller
-        job = self._jobs.objects.get((pod.namespace, owner.name)) if owner is not None else None
-        return job is not None and owner is not None and job.metadata.uid == owner.uid
+        if owner is None:
+            return False
+        job = self._jobs.objects.get((pod.namespace, owner.name))
+        return job is not None and job.metadata.uid == owner.uid
 
     def _stray(self, pod: Pod, job: Key) -> None:
         if is_tracked(pod):

@@ -8,12 +8,11 @@ from typing import Final, TypeAlias
 
 from moorage.base.clock import NS_PER_SECOND
 from moorage.framework.status import Code
-from moorage.observe.catalogue import METRICS
-from moorage.observe.series import Durations, Histogram
+from moorage.observe.catalogue import BUCKETS
+from moorage.observe.series import Durations, Histogram, Histograms
 
-_BOUNDS = {metric.name: metric.buckets for metric in METRICS}
-_POINT: Final = _BOUNDS["scheduler_framework_extension_point_duration_seconds"]
-_PLUGIN: Final = _BOUNDS["scheduler_plugin_execution_duration_seconds"]
+_POINT: Final = BUCKETS["scheduler_framework_extension_point_duration_seconds"]
+_PLUGIN: Final = BUCKETS["scheduler_plugin_execution_duration_seconds"]
 
 SAMPLED: Final = 0.1
 """The part of attempts whose plugins are timed one by one (kubernetes v1.36,
@@ -53,7 +52,7 @@ class PluginFacts:
     def __init__(self, now_ns: Callable[[], int], draw: Callable[[], float]) -> None:
         self.now_ns = now_ns
         self.draw = draw
-        self.executions: dict[tuple[str, str, str], Histogram] = {}
+        self.executions: Histograms[tuple[str, str, str]] = Histograms(_PLUGIN)
         self.calls: Counter[tuple[str, str, str]] = Counter()
         self._durations: dict[tuple[str, str, str], Durations] = {}
         self._meters: list[ProfileMeter] = []
@@ -190,9 +189,5 @@ class ProfileMeter:
 
     def took(self, plugin: str, point: str, code: Code, *, since_ns: int) -> None:
         """Note how long one call of a plugin took."""
-        key = plugin, point, code.text
-        executions = self._facts.executions
-        histogram = executions.get(key)
-        if histogram is None:
-            histogram = executions[key] = Histogram(_PLUGIN)
-        histogram.observe((self.now_ns() - since_ns) / NS_PER_SECOND)
+        took_ns = self.now_ns() - since_ns
+        self._facts.executions[plugin, point, code.text].observe(took_ns / NS_PER_SECOND)

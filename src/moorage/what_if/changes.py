@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import singledispatch
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from moorage.api.codec import decode, encode, from_dict
 from moorage.api.node import Node, Taint
-from moorage.api.pod import Pod
+from moorage.api.pod import MIRROR, Pod
 from moorage.api.resources import by_kind
 from moorage.base.errors import UsageError
 from moorage.controllers.node_steps import UNSCHEDULABLE, eviction_in
@@ -34,8 +34,6 @@ from moorage.what_if.fullness import ZONE
 from moorage.what_if.lists import Key, checked_node, checked_pod
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.workloads import OWNERS, SCALABLE, Workloads
-
-_MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 class Scene(msgspec.Struct, frozen=True):
@@ -102,7 +100,7 @@ def _drain(change: Drain, on: Scene) -> None:
     for pod in on.rehearsal.pods_on(change.name):
         owner = pod.metadata.controller
         stays = owner is not None and owner.kind in ("DaemonSet", "Node")
-        if not stays and _MIRROR not in pod.metadata.annotations:
+        if not stays and MIRROR not in pod.metadata.annotations:
             on.rehearsal.leave(pod)
             on.rehearsal.settle()
 

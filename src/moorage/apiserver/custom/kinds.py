@@ -89,7 +89,7 @@ def custom_kind(definition: Obj, version: Mapping[str, Any]) -> ServedKind:
         check=check,
         check_status=check,
         fields=_fields(definition["spec"]["versions"]),
-        labels=frozenset(_fields([version])({})),
+        field_labels=frozenset(_fields([version])({})),
         has_status=subresources.get("status") is not None,
         counts_generations=True,
         open_status=(),

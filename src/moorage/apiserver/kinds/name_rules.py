@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from moorage.api.names import DNS_LABEL_LENGTH_MAX
+
 NameRule = Callable[[str], list[str]]
 """A rule for a name: the errors found, empty when the name is valid."""
 
@@ -16,15 +18,14 @@ _LABEL_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _PORT_NAME = re.compile("[-a-z0-9]+")
 _ENV_NAME = re.compile(r"[ -<>-~]+")
 
-LABEL_LENGTH = 63
 PORT_NAME_LENGTH = 15
 
 
 def service_name(name: str) -> list[str]:
     """RFC 1035 label: the names of services."""
     faults = []
-    if len(name) > LABEL_LENGTH:
-        faults.append(f"must be no more than {LABEL_LENGTH} characters")
+    if len(name) > DNS_LABEL_LENGTH_MAX:
+        faults.append(f"must be no more than {DNS_LABEL_LENGTH_MAX} characters")
     if not re.fullmatch(_LABEL_1035, name):
         faults.append(
             "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start "

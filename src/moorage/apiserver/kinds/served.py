@@ -111,7 +111,7 @@ class ServedKind:
         Rules of the status, for a write of the status alone.
     fields
         Values for field selectors; absent values are empty texts.
-    labels
+    field_labels
         Those of the ``fields`` that a field selector may name; None for all of them.
     name_rule
         Rule for valid names.
@@ -158,7 +158,7 @@ class ServedKind:
     check: Check = accept_all
     check_status: Check = accept_all
     fields: Callable[[Obj], Mapping[str, str]] = name_fields
-    labels: frozenset[str] | None = None
+    field_labels: frozenset[str] | None = None
     name_rule: NameRule = dns_subdomain_faults
     has_status: bool | None = None
     keeps_status: bool = False

@@ -21,7 +21,7 @@ from moorage.apiserver.kinds.fields import (
     within,
 )
 from moorage.apiserver.kinds.metadata import check_labels
-from moorage.apiserver.kinds.name_rules import service_name
+from moorage.apiserver.kinds.name_rules import port_number, service_name
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import (
     Json,
@@ -38,7 +38,6 @@ from moorage.apiserver.kinds.tree import (
 # The address and port ranges of services in a cluster made by kubeadm.
 SERVICE_NETWORK = "10.96"
 NODE_PORTS = range(30_000, 32_768)
-PORT_MAX = 65_535
 # Seconds a client sticks to one endpoint under sessionAffinity ClientIP: three hours.
 CLIENT_IP_SECONDS = 10_800
 
@@ -140,7 +139,7 @@ def _refused_node_ports(obj: Json, ctx: Context) -> list[FieldError]:
     given = [
         (f"spec.ports[{index}].nodePort", number(each, "nodePort"))
         for index, each in enumerate(objects(obj, "spec", "ports"))
-        if 0 < number(each, "nodePort") <= PORT_MAX
+        if not port_number(number(each, "nodePort"))
     ]
     taken = _taken_node_ports(ctx, besides=obj) if given else set()
     for field, wanted in given:

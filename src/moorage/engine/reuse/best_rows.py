@@ -131,10 +131,9 @@ class BestRows:
         """Take over the sum of one row; its block becomes stale when no best row is left."""
         assert self._sum_n is not None, "sums are kept once they were asked for"
         before, block = self._sum_n.item(row), row >> _SHIFT
-        if new == before or block in self._stale:
-            self._sum_n[row] = new
-            return
         self._sum_n[row] = new
+        if new == before or block in self._stale:
+            return
         top, tied = self._tops[block], self._tied[block]
         if new > top:
             self._tops[block], self._tied[block] = new, array("q", [row])

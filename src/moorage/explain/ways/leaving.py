@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.pod import MIRROR
 from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
 from moorage.explain.answer import WayOut
 from moorage.explain.asking import Asked
@@ -22,7 +23,6 @@ _ROWS_MOST: Final = 256
 _SEARCHED_MOST: Final = 32
 _TRIALS_MOST: Final = 32
 _REPLACING: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
-_MIRROR: Final = "kubernetes.io/config.mirror"
 
 
 def leaving_pods(trying: Trying) -> Iterator[Found]:
@@ -104,7 +104,7 @@ def _staying(asked: Asked, rows: Rows) -> list[Placed]:
 
 
 def _may_be_evicted(pod: PodInfo) -> bool:
-    return _owner(pod) != "DaemonSet" and _MIRROR not in pod.annotations
+    return _owner(pod) != "DaemonSet" and MIRROR not in pod.annotations
 
 
 def _owner(pod: PodInfo) -> str:

@@ -9,10 +9,9 @@ from collections.abc import Iterable
 import msgspec
 
 from moorage.api.node import Node
-from moorage.api.pod import Pod
+from moorage.api.pod import MIRROR, Pod
 
 _FINISHED = ("Succeeded", "Failed")
-_MIRROR = "kubernetes.io/config.mirror"
 
 
 class Removal(msgspec.Struct, frozen=True):
@@ -66,7 +65,7 @@ def is_load(pod: Pod) -> bool:
 
     Finished pods, pods of DaemonSets and mirror pods do not, as with cluster-autoscaler.
     """
-    if pod.status.phase in _FINISHED or _MIRROR in pod.metadata.annotations:
+    if pod.status.phase in _FINISHED or MIRROR in pod.metadata.annotations:
         return False
     return not is_daemon(pod)
 

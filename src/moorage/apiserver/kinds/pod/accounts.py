@@ -7,6 +7,7 @@ two differences (decision 71): no volume with the account's token is added, and 
 
 from __future__ import annotations
 
+from moorage.api.pod import MIRROR
 from moorage.api.resources import ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context
@@ -15,8 +16,6 @@ from moorage.apiserver.kinds.tree import Json, child, objects, text
 
 DEFAULT = "default"
 """The account of a pod that names none; every namespace has it."""
-# The pods of a node's own files are no users of the cluster.
-_MIRROR = "kubernetes.io/config.mirror"
 
 
 def admit_account(pod: Json, ctx: Context, resource: ResourceType) -> None:
@@ -29,7 +28,7 @@ def admit_account(pod: Json, ctx: Context, resource: ResourceType) -> None:
     """
     spec = pod["spec"]
     name = text(spec, "serviceAccountName")
-    if _MIRROR in child(pod, "metadata", "annotations"):
+    if MIRROR in child(pod, "metadata", "annotations"):
         if name:
             why = "a mirror pod may not reference service accounts"
             raise status.forbidden(resource, name_of(pod), why)
