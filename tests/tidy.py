@@ -52,7 +52,7 @@ def _tree(text: str) -> ast.Module:
 
 
 @lru_cache(maxsize=2)
-def _nodes(text: str) -> tuple[ast.AST, ...]:
+def nodes(text: str) -> tuple[ast.AST, ...]:
     """Return all there is in a text."""
     return tuple(ast.walk(_tree(text)))
 
@@ -101,8 +101,8 @@ def parameter_breaches(path: str, text: str) -> Iterator[Breach]:
 
 def banned_breaches(path: str, text: str) -> Iterator[Breach]:
     """Yield every use of a name in `BANNED`, however it was imported."""
-    origin = _imported_names(_nodes(text))
-    for node in _nodes(text):
+    origin = _imported_names(nodes(text))
+    for node in nodes(text):
         if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue
         dotted = _dotted(node, origin)
@@ -117,7 +117,7 @@ def outside_breaches(path: str, text: str) -> Iterator[Breach]:
     An object is still in the making where it is `self` or `cls`, and in the function that made it:
     a name that is bound there to the call of a class, or of a class in a module.
     """
-    for function in _nodes(text):
+    for function in nodes(text):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Module):
             continue
         fresh = {"self", "cls"} | set(_made_here(function))
@@ -245,7 +245,7 @@ def capability_breaches(
     """
     if path in allowed:
         return
-    for node in _nodes(text):
+    for node in nodes(text):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
         second = node.args[1] if len(node.args) > 1 else None
@@ -272,8 +272,8 @@ def plugin_name_breaches(path: str, text: str, names: frozenset[str]) -> Iterato
     names
         Names of the in-tree plugins.
     """
-    docstrings = {id(node.value) for node in _nodes(text) if isinstance(node, ast.Expr)}
-    for node in _nodes(text):
+    docstrings = {id(node.value) for node in nodes(text) if isinstance(node, ast.Expr)}
+    for node in nodes(text):
         if isinstance(node, ast.Constant) and node.value in names and id(node) not in docstrings:
             message = f"{path}:{node.lineno} knows the plugin {node.value}: make it a capability"
             yield Breach("plugin-name", path, str(node.value), message)
@@ -316,10 +316,10 @@ def _definitions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, _Defini
             yield from _definitions(node, prefix)
 
 
-def _imported_names(nodes: Iterable[ast.AST]) -> dict[str, str]:
+def _imported_names(all_nodes: Iterable[ast.AST]) -> dict[str, str]:
     """Map each name bound by an import to what it stands for."""
     names: dict[str, str] = {}
-    for node in nodes:
+    for node in all_nodes:
         if isinstance(node, ast.Import):
             for alias in node.names:
                 bound = alias.asname or alias.name.partition(".")[0]
@@ -347,7 +347,7 @@ def _remarks(text: str) -> Iterator[tuple[int, str]]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
-    for node in _nodes(text):
+    for node in nodes(text):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node, clean=False)
             if docstring is not None:
@@ -357,7 +357,7 @@ def _remarks(text: str) -> Iterator[tuple[int, str]]:
 def _imports(text: str) -> set[str]:
     """Return the modules a text imports, and what it takes from them as if it were modules."""
     found: set[str] = set()
-    for node in _nodes(text):
+    for node in nodes(text):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -368,5 +368,5 @@ def _imports(text: str) -> set[str]:
 
 def _references(text: str) -> set[str]:
     """Return the modules a text may load: by import, or as ``package.module[:attribute]``."""
-    constants = (n.value for n in _nodes(text) if isinstance(n, ast.Constant))
+    constants = (n.value for n in nodes(text) if isinstance(n, ast.Constant))
     return _imports(text) | {v.partition(":")[0] for v in constants if isinstance(v, str)}
