@@ -25,6 +25,7 @@ SAVING = (
     "skips_spec",
     "filters_row_by_row",
     "filter_sees_sums",
+    "filter_sees_pod",
     "filter_room",
     "filter_row",
     "passes_row",

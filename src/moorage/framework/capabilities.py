@@ -176,6 +176,19 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             beside=("filter_reads",),
         ),
     ] = False
+    filter_sees_pod: Annotated[
+        Callable[[PodInfo], bool] | None,
+        Trait(
+            "Whether a pod that comes to a row or leaves it can change what Filter says of that "
+            "row. PreFilter may ignore other pods in AddPod and RemovePod. The answer about a pod "
+            "never changes.",
+            saves="Preemption and nominated pods are tried on many rows at once, as sums, except "
+            "on rows where such a pod counts.",
+            methods=_FILTER,
+            given=("other",),
+            from_outside=False,
+        ),
+    ] = None
     filter_room: Annotated[
         Callable[[CycleState, PodInfo, NodeView], Room] | None,
         Trait(
@@ -312,6 +325,12 @@ TRAITS: Final = _traits()
 
 NONE: Final = Capabilities()
 """The capabilities of a plugin that declares none."""
+
+
+def sees_no_pod(other: PodInfo) -> bool:
+    """Say `filter_sees_pod` for a Filter that looks at no pod of the row."""
+    del other
+    return False
 
 
 def capabilities_of(name: str, plugin: object) -> Capabilities:

@@ -46,8 +46,9 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
         Whether the vector form costs a call for each row.
     sees_sums
         Whether the plugin sees the pods of a row only as sums.
-    room, judge_row, passes_row
-        The capabilities `filter_room`, `filter_row` and `passes_row`; None where not declared.
+    sees_pod, room, judge_row, passes_row
+        The capabilities `filter_sees_pod`, `filter_room`, `filter_row` and `passes_row`; None where
+        not declared.
     """
 
     index: int
@@ -57,6 +58,7 @@ class FilterForms(msgspec.Struct, frozen=True, kw_only=True):
     reused: bool
     row_by_row: bool
     sees_sums: bool
+    sees_pod: Callable[[PodInfo], bool] | None
     room: Callable[[CycleState, PodInfo, NodeView], Room] | None
     judge_row: Callable[[CycleState, PodInfo, int, RowSums], tuple[int, int]] | None
     passes_row: Callable[[CycleState, PodInfo, int], bool] | None
@@ -128,6 +130,7 @@ def filter_forms(
         reused=is_reused(plugin, found),
         row_by_row=found.filters_row_by_row or adapted is not plugin,
         sees_sums=found.filter_sees_sums,
+        sees_pod=found.filter_sees_pod,
         room=found.filter_room,
         judge_row=found.filter_row,
         passes_row=found.passes_row,

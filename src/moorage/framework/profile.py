@@ -14,6 +14,7 @@ from moorage.framework.forms import FilterForms, ScoreForms, filter_forms, score
 from moorage.framework.group import GroupGatePlugin, GroupPostFilterPlugin
 from moorage.framework.guarded import Guarded
 from moorage.framework.handle import Handle
+from moorage.framework.pods_seen import PodsSeen, pods_seen
 from moorage.framework.points import (
     BindPlugin,
     EventRegistration,
@@ -115,7 +116,7 @@ class Profile:
         """Whether evicting one member of a gang evicts the other members too."""
         self.group_holders: dict[str, str] = _group_holders(spec, registry)
         """Name of a group source -> the plugin whose Permit holds the members of its groups."""
-        self._by_sums: dict[frozenset[str], tuple[int, ...] | None] = {}
+        self._pods_seen: dict[frozenset[str], PodsSeen | None] = {}
 
     def _filter_forms(self) -> Iterator[FilterForms]:
         handle = self.handle
@@ -194,20 +195,24 @@ class Profile:
         skipped
             Names of the plugins that take no part in an attempt.
         """
-        if skipped not in self._by_sums:
-            self._by_sums[skipped] = self._find_filters_by_sums(skipped)
-        return self._by_sums[skipped]
+        found = self.pods_seen(skipped)
+        return None if found is None or not found.only_sums else found.by_sums
 
-    def _find_filters_by_sums(self, skipped: frozenset[str]) -> tuple[int, ...] | None:
-        found: list[int] = []
-        for each in self.filter_forms:
-            if each.name in skipped or each.by_node:
-                continue
-            if not each.sees_sums:
-                return None
-            found.append(each.index)
-        followers = any(plugin.name not in skipped for plugin in self.extensions)
-        return None if followers else tuple(found)
+    def pods_seen(self, skipped: frozenset[str]) -> PodsSeen | None:
+        """Return how the Filters see the pods of a row; None where one does not say.
+
+        Parameters
+        ----------
+        skipped
+            Names of the plugins that take no part in an attempt.
+        """
+        if skipped not in self._pods_seen:
+            names = [plugin.name for plugin in self.extensions if plugin.name not in skipped]
+            followers = [self.capabilities[name] for name in names]
+            table = self.handle.snapshot.table
+            found = pods_seen(table, self.filter_forms, followers, skipped)
+            self._pods_seen[skipped] = found
+        return self._pods_seen[skipped]
 
     def normalizer(self, score: ScorePlugin) -> NormalizePlugin | None:
         """Return the normaliser of a Score plugin, or None when its raw scores are final."""

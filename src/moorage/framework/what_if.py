@@ -87,6 +87,15 @@ class RowsResult(Protocol):
         ...
 
     @property
+    def alone(self) -> NDArray[np.bool_] | None:
+        """bool, (rows,): the rows that must be tried alone; they have no result. None for no row.
+
+        A Filter sees a pod there as more than its sums: one of lower priority, or one nominated
+        first.
+        """
+        ...
+
+    @property
     def broken(self) -> NDArray[np.bool_]:
         """bool, (rows,): where a Filter's answer is neither Success nor a rejection."""
         ...
@@ -104,7 +113,8 @@ class RowsResult(Protocol):
 class RowsTrial(Protocol):
     """Many rows whose sums of requests can be shifted, each row for itself.
 
-    Exists only for attempts in which no Filter sees more of a row's pods than their sums.
+    Exists only for attempts whose Filters say which pods of a row they see as more than sums. Only
+    pods of lower priority than the attempt's pod may be taken off.
     """
 
     def shift(self, amounts: Mapping[str, NDArray[np.int64]], pods: NDArray[np.int64]) -> None:
@@ -189,9 +199,8 @@ class WhatIf(Protocol):
         """Return the status of one row in the search."""
         ...
 
-    @property
-    def independent(self) -> bool:
-        """Whether no Filter of this attempt sees more of a row's pods than their sums."""
+    def independent(self, rows: NDArray[np.int64]) -> bool:
+        """Whether these rows can be tried at once, except less than half of them."""
         ...
 
     @property

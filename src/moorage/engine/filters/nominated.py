@@ -1,8 +1,8 @@
 """Filters rows again, with the pods that are nominated to them counted.
 
 A row with nominated pods of equal or higher priority must pass twice: with those pods added, and
-without them. Where the Filters of an attempt see the pods of a row only as sums, one pass over
-numbers covers all such rows. Otherwise each row is a trial of its own.
+without them. Where the Filters of an attempt see these pods only as sums, one pass over numbers
+covers all such rows. Each other row is a trial of its own, unless an earlier Filter fails it.
 
 Rules: scheduling spec, cycle section 3.4.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import ask_filters, raise_first_error, run_filters
@@ -40,25 +41,33 @@ def filter_nominated(attempt: Attempt, view: NodeView, filtered: FilterPass) -> 
     CycleError
         A plugin broke.
     """
-    by_sums = attempt.profile.filters_by_sums(attempt.state.skip_filter)
-    if by_sums is not None:
-        filter_beside_sums(attempt, by_sums, view, filtered)
-        return
+    seen = attempt.profile.pods_seen(attempt.state.skip_filter)
+    if seen is not None:
+        positions = filter_beside_sums(attempt, seen.by_sums, view, filtered)
+        if seen.only_sums or (filtered.plugin_n[positions] < seen.first).all():
+            return
     snapshot = attempt.snapshot
     for name, nominated in snapshot.nominations.items():
         row = snapshot.row_of(name) if nominated else None
         position = None if row is None else _position(view, row)
         if row is None or position is None:
             continue
-        first = filter_beside_nominated(attempt, row, nominated)
+        added = nominated_first(snapshot, attempt.pod, nominated)
+        if seen is not None and (
+            filtered.plugin_n.item(position) < seen.first or not seen.sees(added)
+        ):
+            continue
+        first = filter_beside(attempt, row, added)
         if first is not None:
             filtered.put_failures(np.array([position]), first)
 
 
 def filter_beside_sums(
     attempt: Attempt, by_sums: Sequence[int], view: NodeView, filtered: FilterPass
-) -> None:
+) -> NDArray[np.int64]:
     """Judge the rows of a view again where nominated pods come first, as sums.
+
+    Returns the positions of these rows.
 
     Parameters
     ----------
@@ -77,7 +86,7 @@ def filter_beside_sums(
     snapshot = attempt.snapshot
     positions, added = snapshot.nominated_among(attempt.pod, view.row_numbers())
     if not len(positions):
-        return
+        return positions
     rows = snapshot.rows(added.rows)
     with ShiftedSums(snapshot.table, rows, frozenset(added.amounts)) as sums:
         sums.shift(added.amounts, added.pods)
@@ -85,11 +94,10 @@ def filter_beside_sums(
     filtered.put_sooner(positions, found)
     if found.is_broken:
         raise_first_error(attempt.profile, filtered.at(positions))
+    return positions
 
 
-def filter_beside_nominated(
-    attempt: Attempt, row: int, nominated: Sequence[PodInfo]
-) -> FilterPass | None:
+def filter_beside(attempt: Attempt, row: int, added: Sequence[PodInfo]) -> FilterPass | None:
     """Judge one row beside the nominated pods that come first; None when there are none.
 
     Raises
@@ -97,7 +105,6 @@ def filter_beside_nominated(
     CycleError
         A plugin broke.
     """
-    added = nominated_first(attempt.snapshot, attempt.pod, nominated)
     if not added:
         return None
     with attempt.snapshot.trial() as trial:

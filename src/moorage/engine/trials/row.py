@@ -9,7 +9,7 @@ from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.asking import ask_filter, broken_filter
 from moorage.engine.filters.filter_pass import PASSES, RowResult, result_status
 from moorage.engine.filters.moving import put_on_row, take_off_row
-from moorage.engine.filters.nominated import filter_beside_nominated, judge_row
+from moorage.engine.filters.nominated import filter_beside, judge_row, nominated_first
 from moorage.framework.status import SUCCESS, Status
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import NOTHING_MORE
@@ -62,7 +62,8 @@ class TriedRow:
         try:
             nominated = at.snapshot.nominations.get(at.snapshot.names[self._row], ())
             if nominated:
-                first = filter_beside_nominated(at, self._row, nominated)
+                added = nominated_first(at.snapshot, at.pod, nominated)
+                first = filter_beside(at, self._row, added)
                 if first is not None and not first.passed[0]:
                     return first.status(at.profile, 0)
         except CycleError as broken:

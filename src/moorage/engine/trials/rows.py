@@ -1,6 +1,7 @@
 """A trial on many rows at once: the sums of requests are shifted for each row.
 
-Only for attempts in which no Filter sees more of a row's pods than their sums.
+Only for attempts whose Filters say which pods of a row they see as more than sums. A row where such
+a pod counts has to be tried alone, unless an earlier Filter fails it.
 
 Rules: scheduling spec, cycle sections 3.4 and 10.
 """
@@ -13,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.asking import ask_filters, broken_filter
+from moorage.engine.filters.asking import ask_filters, ask_into, broken_filter
 from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.nominated import nominated_first
+from moorage.framework.pods_seen import PodsSeen
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status
 from moorage.framework.what_if import Room
@@ -34,12 +37,19 @@ class FilterResult:
         The profile of the Filters.
     found
         Their filter result.
+    alone
+        bool, (rows,): the rows to be tried alone; None for no row.
     """
 
-    def __init__(self, profile: Profile, found: FilterPass) -> None:
+    def __init__(
+        self, profile: Profile, found: FilterPass, alone: NDArray[np.bool_] | None
+    ) -> None:
         self._profile = profile
         self._found = found
+        self.alone = alone
         self.passed: NDArray[np.bool_] = found.passed
+        if alone is not None:
+            self.passed &= ~alone
         self.broken: NDArray[np.bool_] = found.broken
         self.nbytes = found.nbytes + self.passed.nbytes + self.broken.nbytes
 
@@ -58,8 +68,8 @@ class TriedRows:
         The attempt, and the rows.
     sums
         The rows' sums.
-    by_sums
-        Indexes of the Filters that read them.
+    seen
+        How the Filters see the pods of a row.
     nominated
         Positions in the view where nominated pods come first, and their sums; None without any.
     by_node
@@ -72,14 +82,15 @@ class TriedRows:
         attempt: Attempt,
         view: NodeView,
         sums: ShiftedSums,
-        by_sums: tuple[int, ...],
+        seen: PodsSeen,
         *,
         nominated: tuple[Rows, NominatedSums] | None,
         by_node: FilterPass | None,
     ) -> None:
         self._attempt = attempt
         self._view = view
-        self._by_sums = by_sums
+        self._seen = seen
+        self._by_sums = seen.by_sums
         self._nominated = nominated
         self._by_node = by_node
         self._room: Room | None = None
@@ -91,14 +102,17 @@ class TriedRows:
         self._room = None
 
     def judge(self) -> FilterResult:
-        """Run every Filter on the rows as they are now."""
-        profile = self._attempt.profile
+        """Run every Filter on the rows as they are now; only pods of lower priority are gone."""
+        at, seen, view = self._attempt, self._seen, self._view
         if self._by_node is None:
-            return FilterResult(profile, self._run(range(len(profile.filters))))
-        found = self._by_node.at(self._view.row_numbers())
-        found.merge(self._pass(self._by_sums, self._view))
-        self._beside(found.put_sooner, self._by_sums)
-        return FilterResult(profile, found)
+            found = self._pass(seen.by_node, view)
+        else:
+            found = self._by_node.at(view.row_numbers())
+        found.merge(self._pass(seen.by_sums, view))
+        for index in seen.others:
+            ask_into(found, at, at.profile.filter_forms[index], view)
+        self._beside(found.put_sooner)
+        return FilterResult(at.profile, found, None if seen.only_sums else self._alone(found))
 
     def put_back(self, amounts: Mapping[str, Rows], which: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Put a pod back on rows that still pass with it; return the rows without room."""
@@ -113,7 +127,9 @@ class TriedRows:
     ) -> NDArray[np.bool_]:
         added = {name: amount * which for name, amount in amounts.items()}
         self._shift(added, which.astype(np.int64))
-        gone: NDArray[np.bool_] = which & ~self._run(self._by_sums).passed
+        passed = self._pass(self._by_sums, self._view)
+        self._beside(passed.put_failures)
+        gone: NDArray[np.bool_] = which & ~passed.passed
         if gone.any():
             less = {name: -amount * gone for name, amount in amounts.items()}
             self._shift(less, -gone.astype(np.int64))
@@ -134,12 +150,23 @@ class TriedRows:
             found.lessen(positions, added.amounts, added.pods)
         return found
 
-    def _run(self, only: Iterable[int]) -> FilterPass:
-        found = self._pass(only, self._view)
-        self._beside(found.put_failures, only)
-        return found
+    def _alone(self, found: FilterPass) -> NDArray[np.bool_] | None:
+        """Return the rows where a Filter sees a pod of lower priority, or one nominated first."""
+        at, seen, rows = self._attempt, self._seen, self._view.row_numbers()
+        alone = seen.below(rows, at.pod.priority)
+        if alone is None:
+            return None
+        undecided = found.plugin_n >= seen.first
+        alone &= undecided
+        if self._nominated is not None:
+            snapshot, positions = at.snapshot, self._nominated[0]
+            for position in positions[undecided[positions]].tolist():
+                nominated = snapshot.nominations[snapshot.names[rows.item(position)]]
+                if seen.sees(nominated_first(snapshot, at.pod, nominated)):
+                    alone[position] = True
+        return alone
 
-    def _beside(self, put: Callable[[Rows, FilterPass], None], only: Iterable[int]) -> None:
+    def _beside(self, put: Callable[[Rows, FilterPass], None]) -> None:
         """Judge the rows with nominated pods, those pods counted, and record the filter results."""
         if self._nominated is None:
             return
@@ -148,7 +175,7 @@ class TriedRows:
         view = snapshot.rows(added.rows)
         with ShiftedSums(snapshot.table, view, frozenset(added.amounts)) as sums:
             sums.shift(added.amounts, added.pods)
-            put(positions, self._pass(only, view))
+            put(positions, self._pass(self._by_sums, view))
 
     def _pass(self, only: Iterable[int], view: NodeView) -> FilterPass:
         return ask_filters(self._attempt, view, only=only)

@@ -95,7 +95,7 @@ class SearchWhatIf:
         self._attempt = attempt = search.attempt
         self._known = search.known
         self._statuses = statuses
-        self._by_sums = attempt.profile.filters_by_sums(attempt.state.skip_filter)
+        self._seen = attempt.profile.pods_seen(attempt.state.skip_filter)
         self._level: tuple[NominatedLevel, int | None] | None = None
 
     def rows_with(self, code: Code) -> Rows:
@@ -106,15 +106,18 @@ class SearchWhatIf:
         """Return the status of one row in the search."""
         return self._statuses.status_of(row)
 
-    @property
-    def independent(self) -> bool:
-        """Whether no Filter of this attempt sees more of a row's pods than their sums."""
-        return self._by_sums is not None
+    def independent(self, rows: Rows) -> bool:
+        """Whether most of these rows can be tried at once."""
+        seen = self._seen
+        if seen is None:
+            return False
+        below = seen.below(rows, self._attempt.pod.priority)
+        return below is None or 2 * int(np.count_nonzero(below)) <= len(rows)
 
     @property
     def alike(self) -> object | None:
         """An object equal for attempts whose Filters answer alike about a row."""
-        return self._known
+        return self._known if self._seen is not None and self._seen.are_reused else None
 
     def nominated(self) -> tuple[NominatedLevel, int | None]:
         """Return the pods nominated first, as sums, and the row the pod itself is nominated to."""
@@ -125,7 +128,7 @@ class SearchWhatIf:
     @contextmanager
     def on_rows(self, rows: Rows) -> Iterator[TriedRows]:
         """Open a trial on many rows at once, where the rows are independent."""
-        assert self._by_sums is not None, "rows depend on one another"
+        assert self._seen is not None, "rows depend on one another"
         snapshot, pod = self._attempt.snapshot, self._attempt.pod
         view = NodeView.spanning(snapshot.num_nodes, rows)
         resources = frozenset(pod.part(RESOURCES).value.filter)
@@ -135,15 +138,15 @@ class SearchWhatIf:
                 self._attempt,
                 view,
                 sums,
-                self._by_sums,
+                self._seen,
                 nominated=self._nominated(rows),
                 by_node=by_node,
             )
 
     def on_sums(self, row: int) -> ScalarTrial | None:
         """Open a trial on one row by its sums; None where arrays are needed."""
-        by_sums, by_node = self._by_sums, None if self._known is None else self._known.by_node
-        if by_sums is None or by_node is None:
+        seen, by_node = self._seen, None if self._known is None else self._known.by_node
+        if seen is None or not seen.only_sums or by_node is None:
             return None
         level, own = self.nominated()
         if own == row:
@@ -151,7 +154,7 @@ class SearchWhatIf:
         return ScalarTrial(
             self._attempt,
             row,
-            by_sums,
+            seen.by_sums,
             by_node=by_node.result_at(row),
             nominated=level.at(row),
         )

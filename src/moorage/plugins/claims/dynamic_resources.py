@@ -21,7 +21,7 @@ from moorage.base.errors import ConfigError
 from moorage.config.durations import parse_duration
 from moorage.config.feature_gates import FeatureGates
 from moorage.config.plugin_args import DynamicResourcesArgs, validate_dynamic_resources_args
-from moorage.framework.capabilities import Capabilities, Reads
+from moorage.framework.capabilities import Capabilities, Reads, sees_no_pod
 from moorage.framework.cycle_state import CycleState, StateKey, StateMissingError
 from moorage.framework.given_back import GIVEN_BACK
 from moorage.framework.group import GROUP_PHASE, ON_TRIAL
@@ -115,6 +115,7 @@ class DynamicResources:
             score_reads=Reads.NODE,
             shape_parts=(),
             never_reused=self.never_reused,
+            filter_sees_pod=sees_no_pod,
             rejects_by_shape=True,
             filters_row_by_row=True,
             pre_bind_parallel=True,

@@ -40,10 +40,11 @@ class NodePorts:
         self._reason = handle.reasons.intern(REASON)
 
     def capabilities(self) -> Capabilities:
-        """Declare reuse by row, and the scalar form."""
+        """Declare reuse by row, which pods Filter sees, and the scalar form."""
         return Capabilities(
             filter_reads=Reads.PODS,
             shape_parts=(PORTS,),
+            filter_sees_pod=self.sees_pod,
             passes_row=self.passes_row,
             rejects_about=Subject.PORTS,
         )
@@ -70,6 +71,10 @@ class NodePorts:
         del pod
         taken = state.read(_PRE_FILTER).gather(self._snapshot.port_sets, view) != 0
         return answer_where(taken, Code.UNSCHEDULABLE, self._reason)
+
+    def sees_pod(self, other: PodInfo) -> bool:
+        """Whether a pod has host ports."""
+        return bool(other.part(PORTS).value)
 
     def passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
         """Whether no wanted port is in use on one row.

@@ -86,7 +86,7 @@ class DryRuns:
     Attributes
     ----------
     independent
-        Whether many rows are tried at once.
+        Whether many rows are tried at once; False before `begin`.
     known
         The outcomes by row.
     single
@@ -95,7 +95,7 @@ class DryRuns:
 
     __slots__ = (
         "_around",
-        "_in_scalars",
+        "_by_priority",
         "_now_ns",
         "_pod",
         "_what_if",
@@ -118,12 +118,16 @@ class DryRuns:
         self._what_if = what_if
         self._pod = pod
         self._now_ns = now_ns
-        self.independent = what_if.independent
-        self._in_scalars = self.independent and rules is None
+        self.independent = False
+        self._by_priority = rules is None
         self.rules = rules or LowerPriority(around.snapshot, around.budgets, pod, now_ns)
         known = around.replicas.rows(what_if, pod) if rules is None else None
         self.known = known or KnownRows(around.snapshot)
         self.single: dict[int, Candidate | Status] = {}
+
+    def begin(self, rows: IntArray) -> None:
+        """Begin the dry runs of potential rows."""
+        self.independent = self._what_if.independent(rows)
 
     def tried(self, rows: IntArray, states: bytes) -> StateArray:
         """Return uint8: the states of rows; try the rows whose state is `UNKNOWN`."""
@@ -156,10 +160,13 @@ class DryRuns:
         with self._what_if.on_rows(due) as sums:
             victims = dry_run_many(sums, ranked, self._pod.priority, protection)
         self.known.put(due, ranked, victims, costs_of(ranked, victims))
+        alone = victims.filtered.alone
+        if alone is not None and alone.any():
+            self._one_by_one(due[alone])
 
     def _row_by_row(self, rows: Sequence[int]) -> bool:
         """Try a few rows with scalars; return False, without changes, where arrays are needed."""
-        if len(rows) > _ROWS_IN_SCALARS or not self._in_scalars:
+        if len(rows) > _ROWS_IN_SCALARS or not (self.independent and self._by_priority):
             return False
         try:
             return all(map(self._tried_by_sums, rows))

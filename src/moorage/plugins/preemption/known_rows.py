@@ -289,7 +289,7 @@ class Replicas:
     def rows(self, what_if: WhatIf, pod: PodInfo) -> KnownRows | None:
         """Return the current outcomes for a preemptor; None where none can be kept."""
         alike = what_if.alike
-        if alike is None or not what_if.independent:
+        if alike is None:
             return None
         key = (alike, pod.priority)
         level, own = what_if.nominated()

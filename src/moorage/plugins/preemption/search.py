@@ -105,6 +105,7 @@ class Search:
             Number of candidates that are enough.
         """
         self._wanted = wanted
+        self._runs.begin(rows)
         at = clean = total = 0
         in_order = self._around.twice(rows)[first : first + len(rows)]
         while at < len(rows) and not (clean and total >= wanted):

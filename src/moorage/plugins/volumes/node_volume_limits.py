@@ -62,8 +62,12 @@ class NodeVolumeLimits:
         self._attached = AttachedVolumes(handle.snapshot, self._resolver)
 
     def capabilities(self) -> Capabilities:
-        """Declare which pods PreFilter skips, and what rejections are about."""
-        return Capabilities(skips_spec=self.skips_spec, rejects_about=Subject.VOLUME_USE)
+        """Declare which pods PreFilter skips and Filter sees, and what rejections are about."""
+        return Capabilities(
+            skips_spec=self.skips_spec,
+            filter_sees_pod=self.sees_pod,
+            rejects_about=Subject.VOLUME_USE,
+        )
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
@@ -75,6 +79,10 @@ class NodeVolumeLimits:
     def skips_spec(self, pod: PodInfo) -> bool:
         """Whether the pod has no attachable volume."""
         return not pod.part(VOLUMES).value.attachable
+
+    def sees_pod(self, other: PodInfo) -> bool:
+        """Whether a pod has an attachable volume."""
+        return bool(other.part(VOLUMES).value.attachable)
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Reject rows where the pod's volumes would exceed the limit for a driver."""

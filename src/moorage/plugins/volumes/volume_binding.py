@@ -16,7 +16,7 @@ from moorage.api.changes import RESERVATION_DELETE, Action, ClusterEvent, Resour
 from moorage.api.volume import PersistentVolumeClaim
 from moorage.base.errors import ApiError, ConfigError, TransportError
 from moorage.config.plugin_args import VolumeBindingArgs
-from moorage.framework.capabilities import Capabilities
+from moorage.framework.capabilities import Capabilities, sees_no_pod
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.plugin_metrics import Labels, PluginMetrics
@@ -141,6 +141,7 @@ class VolumeBinding:
         """Declare which pods PreFilter skips, that PreBind may run in parallel, and a counter."""
         return Capabilities(
             skips_spec=self.skips_spec,
+            filter_sees_pod=sees_no_pod,
             pre_bind_parallel=True,
             rejects_about=Subject.VOLUMES,
             own_metrics=PluginMetrics(counters={_STAGE_ERRORS: self.stage_errors}),

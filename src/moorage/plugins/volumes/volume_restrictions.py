@@ -75,8 +75,12 @@ class VolumeRestrictions:
         self._claim_reason = handle.reasons.intern(REASON_CLAIM)
 
     def capabilities(self) -> Capabilities:
-        """Declare which pods PreFilter skips, and what rejections are about."""
-        return Capabilities(skips_spec=self.skips_spec, rejects_about=Subject.VOLUME_USE)
+        """Declare which pods PreFilter skips and Filter sees, and what rejections are about."""
+        return Capabilities(
+            skips_spec=self.skips_spec,
+            filter_sees_pod=self.sees_pod,
+            rejects_about=Subject.VOLUME_USE,
+        )
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
@@ -105,6 +109,10 @@ class VolumeRestrictions:
         """Whether the pod has no volume that could conflict."""
         volumes = pod.part(VOLUMES).value
         return not volumes.disks and not volumes.claims
+
+    def sees_pod(self, other: PodInfo) -> bool:
+        """Whether a pod has a volume that others could conflict with."""
+        return not self.skips_spec(other)
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
         """Count the claims of a pod that is added to a row."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
 from moorage.api.volume import PersistentVolume, StorageClass
-from moorage.framework.capabilities import Capabilities
+from moorage.framework.capabilities import Capabilities, sees_no_pod
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult
@@ -80,7 +80,11 @@ class VolumeZone:
 
     def capabilities(self) -> Capabilities:
         """Declare which pods PreFilter skips."""
-        return Capabilities(skips_spec=self.skips_spec, rejects_about=Subject.VOLUMES)
+        return Capabilities(
+            skips_spec=self.skips_spec,
+            filter_sees_pod=sees_no_pod,
+            rejects_about=Subject.VOLUMES,
+        )
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
