@@ -138,6 +138,8 @@ class NodeMasks:
         self._reach: dict[str, tuple[PersistentVolume, Reach]] = {}
         self._columns: dict[str, NDArray[np.int64]] = {}
         self._looked_at = (-1, -1, -1)
+        self._moved_at = (-1, -1)
+        self._moved: dict[str, BoolArray] = {}
         self.epoch = 0
         """Increases when the results of `rows` may have changed."""
 
@@ -244,9 +246,18 @@ class NodeMasks:
             self._columns[key] = self._snapshot.label_column(key).ids.copy()
 
     def _migrated(self, plugin: str) -> BoolArray:
+        """Return bool, (n,): the nodes that list a plugin as migrated; not to be changed."""
         csi_nodes = self._snapshot.listers.csi_nodes
-        moved = (plugin in migrated_plugins(csi_nodes.get(name)) for name in self._snapshot.names)
-        return np.fromiter(moved, np.bool_, self._snapshot.num_nodes)
+        now = (self._snapshot.table.columns.structure, csi_nodes.generation)
+        if now != self._moved_at:
+            self._moved_at = now
+            self._moved.clear()
+        found = self._moved.get(plugin)
+        if found is None:
+            names = self._snapshot.names
+            moved = (plugin in migrated_plugins(csi_nodes.get(name)) for name in names)
+            found = self._moved[plugin] = np.fromiter(moved, np.bool_, self._snapshot.num_nodes)
+        return found
 
 
 def reach_of(volume: PersistentVolume) -> Reach:
