@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.api.codec import from_dict
+from moorage.api.pod import PodStatus
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.nominated_rows import NominatedRows
 from moorage.snapshot.pod_info import PodInfo
@@ -123,6 +126,25 @@ def test_sums_kept_by_change_are_those_added_up_afresh(history: list[tuple[str, 
             requests = {"cpu": "1", "memory": "1"}
             asked = PodInfo(pod(f"p{pod_index}", requests=requests, priority=priority))
             assert said(world, asked) == wanted(world, asked)
+
+
+def test_another_version_of_a_nominated_pod_changes_no_sums_unless_the_pod_got_its_node() -> None:
+    world = World()
+    world.toggle("n0")
+    world.nominate(2, "n0")
+    asked = PodInfo(pod("asking", requests={"cpu": "1", "memory": "1"}))
+    world.kept.follow(world.nominations, world.log)
+    log = world.kept.level(0).log
+    for ready in (False, True):
+        before, old = log.position, world.nominations["n0"][0]
+        status = {"phase": "Running" if ready else "Pending", "nominatedNodeName": "n0"}
+        newer = msgspec.structs.replace(old.pod, status=from_dict(PodStatus, status))
+        world._put("n0", (old.version(newer),))
+        if ready:
+            world.place(2, "n0")
+        assert said(world, asked) == wanted(world, asked)
+        assert (log.position > before) is ready
+        assert world.kept.own(old) == (0, world.nominations["n0"][0])
 
 
 def test_sums_of_some_rows_are_found_in_any_order() -> None:

@@ -124,6 +124,7 @@ def test_for_node_gives_the_queued_version_and_the_bare_name_of_a_pod_in_flight(
     assert log.told() == (1, ["n1"])
     world.queue.move_all(NODE_ADD, None, None)
     assert nominator.for_node("n1") == [pod(nominated="n1", priority=5)]
+    assert log.told() == (0, [])
 
 
 def test_the_log_does_not_tell_of_nominations_to_no_node():

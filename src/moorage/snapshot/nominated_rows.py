@@ -204,6 +204,9 @@ class NominatedRows:
             self._refresh(name, tuple(pods))
 
     def _refresh(self, name: str, pods: tuple[PodInfo, ...]) -> None:
+        if self._count_alike(name, pods):
+            self._pods[name] = pods
+            return
         for old in self._pods.pop(name, ()):
             if self._where.get(old.uid) == name:
                 del self._where[old.uid]
@@ -218,6 +221,20 @@ class NominatedRows:
         if row is not None:
             for priority, level in self._levels.items():
                 level.put(row, self._first(pods, priority))
+
+    def _count_alike(self, name: str, pods: tuple[PodInfo, ...]) -> bool:
+        """Whether pods are other versions of those known for a node, which changes no sum."""
+        known = self._pods.get(name, ())
+        if not known or len(pods) != len(known):
+            return False
+        where, node_of = self._where, self._table.node_of_pod
+        for new, old in zip(pods, known, strict=True):
+            uid = new.uid
+            if uid != old.uid or where.get(uid) != name or not new.counts_like(old):
+                return False
+            if (node_of(uid) is not None) != (uid in self._placed):
+                return False
+        return True
 
     def _first(self, pods: Sequence[PodInfo], priority: int) -> list[PodInfo]:
         return [each for each in pods if each.priority >= priority and each.uid not in self._placed]

@@ -151,7 +151,8 @@ class Nominator:
     def entered(self, pod: Pod) -> None:
         """Note that a pod entered a sub-queue, in this version."""
         ref = self._by_uid.get(pod.metadata.uid)
-        if ref is not None:
+        # A pod that moves from one sub-queue to another is there already.
+        if ref is not None and self._queued.get(ref.uid) is not pod:
             self._queued[ref.uid] = pod
             self._changed(ref.node_name)
 
