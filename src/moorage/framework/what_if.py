@@ -200,7 +200,7 @@ class WhatIf(Protocol):
         ...
 
     def independent(self, rows: NDArray[np.int64]) -> bool:
-        """Whether these rows can be tried at once, except less than half of them."""
+        """Whether most of these rows can be tried at once; a guess, which changes no outcome."""
         ...
 
     @property

@@ -359,6 +359,29 @@ def test_only_rows_with_a_victim_that_a_filter_sees_are_tried_alone(
     assert rows["tried"] == alone
 
 
+@pytest.mark.parametrize(
+    ("resident", "lots"),
+    [
+        pytest.param(NOTHING, 1, id="at once, where victims have no volume"),
+        pytest.param(CLAIMING, 30, id="one after another until enough, where all have one"),
+    ],
+)
+def test_rows_are_tried_at_once_unless_the_victims_of_most_are_seen(
+    resident: Has, lots: int
+) -> None:
+    world = full(World(10, 1), [resident], nodes=300)
+    tried = []
+
+    def noted(self: DryRuns, rows: Sequence[int]) -> None:
+        tried.append(len(rows))
+        trying(self, rows)
+
+    trying = DryRuns._try
+    with mock.patch.object(DryRuns, "_try", noted):
+        world.plain.decide(world.pod(3, 1, Has(disk=True)))
+    assert len(tried) == lots
+
+
 BESIDE = {
     "they take the room: an earlier Filter decides": (3, CLAIMING, []),
     "they leave room and have no volume": (1, NOTHING, []),
