@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from moorage.api import resources
@@ -29,7 +30,16 @@ from moorage.apiserver.kinds.pod.spec import INT32_MAX, template
 from moorage.apiserver.kinds.pod.warnings import of_owner, of_template
 from moorage.apiserver.kinds.selectors import check_label_selector
 from moorage.apiserver.kinds.served import ServedKind
-from moorage.apiserver.kinds.tree import Json, attach, child, fill, number, objects, text
+from moorage.apiserver.kinds.tree import (
+    Json,
+    attach,
+    child,
+    containers,
+    fill,
+    number,
+    objects,
+    text,
+)
 from moorage.apiserver.kinds.workloads import matches_template, selects
 
 # Default retries of a job; unlimited when retries are counted by index.
@@ -230,7 +240,32 @@ def _job_completions(new: Obj, old: Obj) -> list[FieldError]:
 def _job_change(new: Obj, old: Obj) -> list[FieldError]:
     errors = _job_completions(new, old) + _job_kept(new, old)
     suspended = child(old, "spec").get("suspend") is True
-    return errors if suspended else errors + _job_template_kept(new, old)
+    if suspended and not number(old, "status", "active") and _fixed(new) == _fixed(old):
+        return errors
+    return errors + _job_template_kept(new, old)
+
+
+def _fixed(job: Obj) -> Json:
+    """Return the part of a job's template that stays while the job is suspended.
+
+    Notes
+    -----
+    kubernetes v1.36 validatePodTemplateUpdate, with the gates
+    MutableSchedulingDirectivesForSuspendedJobs and MutablePodResourcesForSuspendedJobs.
+    """
+    found = copy.deepcopy(child(job, "spec", "template"))
+    spec = child(found, "spec")
+    for holder, names in (
+        (child(found, "metadata"), ("labels", "annotations")),
+        (spec, ("nodeSelector", "tolerations", "schedulingGates")),
+        (child(spec, "affinity"), ("nodeAffinity",)),
+        *((child(each, "resources"), ("requests", "limits")) for each in containers(spec)),
+    ):
+        for name in names:
+            holder.pop(name, None)
+    if not spec.get("affinity"):
+        spec.pop("affinity", None)
+    return found
 
 
 def _schedule(schedule: str | None, where: str) -> list[FieldError]:
