@@ -309,3 +309,17 @@ def test_a_write_of_the_status_takes_over_metadata_by_kind(plural, kept):
     new["metadata"] |= sent
     kind.prepare_update(new, old, subresource="status", ctx=World())
     assert new["metadata"] == old["metadata"] | {key: sent[key] for key in sorted(kept)}
+
+
+@pytest.mark.parametrize(
+    ("plural", "finalizer"),
+    [
+        pytest.param("persistentvolumeclaims", "kubernetes.io/pvc-protection", id="a claim"),
+        pytest.param("persistentvolumes", "kubernetes.io/pv-protection", id="a volume"),
+    ],
+)
+def test_storage_is_protected_from_creation_on(plural, finalizer):
+    new = named(plural, spec={})
+    assert created(plural, new)["metadata"]["finalizers"] == [finalizer]
+    new["metadata"]["finalizers"] = [finalizer, "a.b/c"]
+    assert created(plural, new)["metadata"]["finalizers"] == [finalizer, "a.b/c"]

@@ -18,6 +18,7 @@ from moorage.controllers.volume_steps import (
     Create,
     Delete,
     Patch,
+    Release,
     Step,
     VolumeWorld,
     claim_step,
@@ -56,8 +57,21 @@ def volume(
     return {"metadata": {"name": name}, "spec": {**given, **spec}, "status": {"phase": phase}}
 
 
+def leaving(obj: dict[str, Any], *finalizers: str) -> dict[str, Any]:
+    """The object, being deleted; with the protection of its kind unless others are given."""
+    kind = "pvc" if "resources" in obj["spec"] else "pv"
+    meta = {
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "finalizers": list(finalizers) or [f"kubernetes.io/{kind}-protection"],
+    }
+    return {**obj, "metadata": obj["metadata"] | meta}
+
+
 def _world(
-    claims: list[dict[str, Any]], volumes: list[dict[str, Any]], pods: list[dict[str, Any]]
+    claims: list[dict[str, Any]],
+    volumes: list[dict[str, Any]],
+    pods: list[dict[str, Any]],
+    used: tuple[str, str] | None = None,
 ) -> VolumeWorld:
     def seen(kind: type[ApiObject], objects: list[dict[str, Any]]) -> dict[tuple[str, str], Any]:
         made = [from_dict(kind, each) for each in objects]
@@ -68,6 +82,7 @@ def _world(
         volumes=seen(PersistentVolume, volumes),
         classes=seen(StorageClass, CLASSES),
         pods=seen(Pod, pods),
+        used={} if used is None else {used: {("d", "p")}},
     )
 
 
@@ -81,6 +96,10 @@ def told(step: Step | None) -> str:
         return f"delete {step.resource.plural} {step.key[1]}"
     assert isinstance(step, Patch)
     change: Any = step.change
+    if isinstance(step, Release):
+        return (
+            f"{step.resource.plural} {step.key[1]}: finalizers {change['metadata']['finalizers']}"
+        )
     part = "status" if step.subresource else "spec"
     said = change[part].get("phase") or ", ".join(change[part])
     return f"{step.resource.plural} {step.key[1]}: {said}"
@@ -180,8 +199,44 @@ def test_the_next_step_of_a_claim(wanting, volumes, expected):
         pytest.param(
             [],
             volume(claimRef=FOR_C, phase="Bound", persistentVolumeReclaimPolicy="Delete"),
+            "persistentvolumes v: Released",
+            id="the policy Delete: the volume is released first",
+        ),
+        pytest.param(
+            [],
+            volume(claimRef=FOR_C, phase="Released", persistentVolumeReclaimPolicy="Delete"),
             "delete persistentvolumes v",
-            id="the policy Delete: the volume is deleted with its claim",
+            id="the policy Delete: the volume is deleted after its claim",
+        ),
+        pytest.param(
+            [claim()],
+            leaving(volume(claimRef=FOR_C, phase="Bound")),
+            "nothing",
+            id="a deleted volume stays while it is bound",
+        ),
+        pytest.param(
+            [],
+            leaving(volume(claimRef=FOR_C, phase="Bound")),
+            "persistentvolumes v: Released",
+            id="a deleted volume without its claim is released",
+        ),
+        pytest.param(
+            [],
+            leaving(volume(claimRef=FOR_C, phase="Released")),
+            "persistentvolumes v: finalizers None",
+            id="a deleted volume that is not bound loses its protection",
+        ),
+        pytest.param(
+            [],
+            leaving(volume(), "kubernetes.io/pv-protection", "a.b/c"),
+            "persistentvolumes v: finalizers ['a.b/c']",
+            id="the other finalizers of a deleted volume stay",
+        ),
+        pytest.param(
+            [],
+            leaving(volume(), "a.b/c"),
+            "nothing",
+            id="a deleted volume without protection",
         ),
         pytest.param(
             [],
@@ -200,6 +255,18 @@ def test_the_next_step_of_a_claim(wanting, volumes, expected):
 def test_the_next_step_of_a_volume(claims, asked, expected):
     world = _world(claims, [asked], [])
     assert told(volume_step(world.volumes["", "v"], world)) == expected
+
+
+@pytest.mark.parametrize(
+    ("used", "expected"),
+    [
+        pytest.param(("d", "c"), "nothing", id="a pod on a node uses it"),
+        pytest.param(("d", "b"), "persistentvolumeclaims c: finalizers None", id="no pod uses it"),
+    ],
+)
+def test_a_deleted_claim_is_protected_while(used, expected):
+    world = _world([leaving(claim(volumeName="v", phase="Bound"))], [volume()], [], used)
+    assert told(claim_step(world.claims["d", "c"], world, index_volumes([]))) == expected
 
 
 def test_the_claim_of_an_ephemeral_volume_comes_and_goes_with_its_pod():

@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
-from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from moorage.api.resources import (
+    NAMESPACES,
+    PERSISTENT_VOLUME_CLAIMS,
+    PERSISTENT_VOLUMES,
+    PODS,
+)
+from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
@@ -221,6 +227,60 @@ def test_an_ephemeral_volume_gets_a_claim_that_goes_with_the_pod():
             lambda: not list(cluster.server.store.shelf("persistentvolumes").records(""))
         )
         assert stored(cluster, "persistentvolumeclaims", "p-v", "default") is None
+
+    Volumes().run(scenario)
+
+
+def test_a_deleted_claim_stays_until_the_last_pod_that_uses_it_has_gone():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(claim(), using("c"), using("c", name="q"))
+        await cluster.until(lambda: {cluster.phase_of(name) for name in "pq"} == {"Running"})
+        volume = stored(cluster, "persistentvolumeclaims", "c", "default")["spec"]["volumeName"]
+        await cluster.client.delete(PERSISTENT_VOLUME_CLAIMS, "c", namespace="default")
+        await cluster.client.delete(PERSISTENT_VOLUMES, volume)
+        await cluster.client.delete(PODS, "p", namespace="default")
+        await cluster.until(lambda: cluster.phase_of("p") == "")
+        await aio.sleep(5)
+        held = stored(cluster, "persistentvolumeclaims", "c", "default")["metadata"]
+        assert held["finalizers"] == ["kubernetes.io/pvc-protection"]
+        assert "deletionTimestamp" in held
+        kept = stored(cluster, "persistentvolumes", volume)["metadata"]
+        assert kept["finalizers"] == ["kubernetes.io/pv-protection"]
+        await cluster.create(using("c", name="late"))
+        await cluster.until(lambda: "is being deleted" in cluster.condition_of("late")[2])
+        await cluster.client.delete(PODS, "q", namespace="default")
+        await cluster.until(lambda: stored(cluster, "persistentvolumes", volume) is None)
+        assert stored(cluster, "persistentvolumeclaims", "c", "default") is None
+
+    Volumes().run(scenario)
+
+
+def test_a_claim_stays_if_the_server_knows_a_pod_that_no_watch_has_shown(monkeypatch):
+    monkeypatch.setattr("moorage.controllers.claim_users.ClaimUsers._told", lambda *_args: None)
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(claim(), using("c"))
+        await cluster.until(lambda: cluster.phase_of("p") == "Running")
+        await cluster.client.delete(PERSISTENT_VOLUME_CLAIMS, "c", namespace="default")
+        await aio.sleep(5)
+        assert stored(cluster, "persistentvolumeclaims", "c", "default") is not None
+
+    Volumes().run(scenario)
+
+
+def test_a_namespace_goes_with_its_claims():
+    async def scenario(cluster: VirtualCluster) -> None:
+        there = {"metadata": {"namespace": "away"}}
+        await cluster.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "away"}}
+        )
+        for made in (claim(), using("c")):
+            await cluster.create({**made, "metadata": made["metadata"] | there["metadata"]})
+        await cluster.until(
+            lambda: stored(cluster, "pods", "p", "away").get("status", {}).get("phase") == "Running"
+        )
+        await cluster.client.delete(NAMESPACES, "away")
+        await cluster.until(lambda: stored(cluster, "namespaces", "away") is None, seconds=90)
 
     Volumes().run(scenario)
 

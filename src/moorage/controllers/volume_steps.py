@@ -2,13 +2,13 @@
 
 ``volumes`` carries a step out; the next step is decided when the watch shows the result.
 
-Rules mirrored, simplified: kubernetes v1.36 ``pkg/controller/volume/persistentvolume`` and
-``pkg/controller/volume/ephemeral``; storage drivers are played.
+Rules mirrored, simplified: kubernetes v1.36 ``pkg/controller/volume/persistentvolume``,
+``ephemeral``, ``pvcprotection`` and ``pvprotection``; storage drivers are played.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -27,6 +27,8 @@ BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 _BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
+VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _WAIT: Final = "WaitForFirstConsumer"
 
@@ -48,6 +50,10 @@ class Patch(msgspec.Struct, frozen=True):
     subresource: str = ""
 
 
+class Release(Patch, frozen=True):
+    """Remove the protection of an object that is being deleted and that nothing uses."""
+
+
 class Delete(msgspec.Struct, frozen=True):
     """Delete an object."""
 
@@ -59,12 +65,13 @@ Step: TypeAlias = Create | Patch | Delete
 
 
 class VolumeWorld(msgspec.Struct, frozen=True):
-    """The watched objects, by (namespace, name)."""
+    """The watched objects, by (namespace, name), and the claims that pods on nodes use."""
 
     claims: Mapping[Key, PersistentVolumeClaim]
     volumes: Mapping[Key, PersistentVolume]
     classes: Mapping[Key, StorageClass]
     pods: Mapping[Key, Pod]
+    used: Mapping[Key, Collection[Key]]
 
 
 class VolumeIndex(msgspec.Struct, frozen=True):
@@ -114,7 +121,8 @@ def claim_step(claim: PersistentVolumeClaim, world: VolumeWorld, index: VolumeIn
         The claim's selector or a quantity cannot be read.
     """
     if claim.metadata.deletion_timestamp is not None:
-        return None
+        used = (claim.namespace, claim.name) in world.used
+        return None if used else _release(PERSISTENT_VOLUME_CLAIMS, claim, CLAIM_PROTECTION)
     if claim.spec.volume_name:
         return _named_volume_step(claim, world)
     volume = _reserved(claim, index)
@@ -278,10 +286,11 @@ def _smallest(
 
 
 def volume_step(volume: PersistentVolume, world: VolumeWorld) -> Step | None:
-    """Return the next step of a volume: a phase, or its deletion with its claim."""
-    if volume.metadata.deletion_timestamp is not None:
-        return None
+    """Return the next step of a volume: a phase, its deletion, or the end of its protection."""
     reference, phase = volume.spec.claim_ref, volume.status.phase
+    deleted = volume.metadata.deletion_timestamp is not None
+    if deleted and phase != "Bound":
+        return _release(PERSISTENT_VOLUMES, volume, VOLUME_PROTECTION)
     if reference is None or not reference.uid:
         return None if phase == "Available" else _phase(volume, "Available")
     claim = world.claims.get((reference.namespace, reference.name))
@@ -289,9 +298,11 @@ def volume_step(volume: PersistentVolume, world: VolumeWorld) -> Step | None:
         return None
     if phase not in ("Bound", "Released"):
         return None  # the watch has not shown its claim yet
+    if phase == "Bound":
+        return _phase(volume, "Released")
     if volume.spec.persistent_volume_reclaim_policy == "Delete":
         return Delete(PERSISTENT_VOLUMES, ("", volume.name))
-    return None if phase == "Released" else _phase(volume, "Released")
+    return None
 
 
 def _phase(volume: PersistentVolume, phase: str) -> Patch:
@@ -350,6 +361,19 @@ def orphaned_claims(world: VolumeWorld) -> list[Step]:
 
 
 # -- small things ----------------------------------------------------------------------------------
+
+
+def _release(
+    resource: ResourceType, obj: PersistentVolumeClaim | PersistentVolume, finalizer: str
+) -> Release | None:
+    found = obj.metadata.finalizers
+    if finalizer not in found:
+        return None
+    metadata = {
+        "resourceVersion": obj.metadata.resource_version,
+        "finalizers": [each for each in found if each != finalizer] or None,
+    }
+    return Release(resource, (obj.namespace, obj.name), {"metadata": metadata})
 
 
 def _class_of(obj: PersistentVolumeClaim | PersistentVolume) -> str:

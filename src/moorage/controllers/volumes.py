@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Final
+from typing import Any, Final
 
+from moorage.api.codec import from_dict
 from moorage.api.meta import ApiObject
 from moorage.api.pod import Pod
 from moorage.api.resources import (
@@ -27,12 +28,14 @@ from moorage.base.errors import (
     NotFoundError,
 )
 from moorage.client.objects import Key
-from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.client.requests import MERGE_PATCH, Selection, patch_body
+from moorage.controllers.claim_users import ClaimUsers, claims_in_use
 from moorage.controllers.controller import Surroundings
 from moorage.controllers.seen import Seen
 from moorage.controllers.volume_steps import (
     Create,
     Patch,
+    Release,
     Step,
     VolumeIndex,
     VolumeWorld,
@@ -88,12 +91,15 @@ class VolumeControllers:
         self._claims = Seen(claims, self._changed)
         self._volumes = Seen(views.of(PERSISTENT_VOLUMES, PersistentVolume), self._changed)
         self._classes = Seen(views.of(STORAGE_CLASSES, StorageClass), self._changed)
-        self._pods = Seen(views.of(PODS, Pod), self._changed)
+        pods = views.of(PODS, Pod)
+        self._users = ClaimUsers(pods)
+        self._pods = Seen(pods, self._changed)
         self._world = VolumeWorld(
             claims=self._claims.objects,
             volumes=self._volumes.objects,
             classes=self._classes.objects,
             pods=self._pods.objects,
+            used=self._users.used,
         )
         self.ready = asyncio.Event()
 
@@ -144,6 +150,7 @@ class VolumeControllers:
         if any(key not in self._pods.objects for key in pods_moved):
             steps += orphaned_claims(self._world)
         due_claims, due_volumes = dict.fromkeys(claims_moved), dict.fromkeys(volumes_moved)
+        due_claims.update(self._users.take_left())
         if self._classes.take_dirty() or volumes_moved:
             due_claims.update(dict.fromkeys(self._unfinished_claims()))
         if claims_moved:
@@ -171,7 +178,11 @@ class VolumeControllers:
             return None
 
     def _unfinished_claims(self) -> list[Key]:
-        return [key for key, c in self._claims.objects.items() if c.status.phase != "Bound"]
+        return [
+            key
+            for key, claim in self._claims.objects.items()
+            if claim.status.phase != "Bound" or claim.metadata.deletion_timestamp is not None
+        ]
 
     def _volumes_of(self, claims: dict[Key, None]) -> list[Key]:
         return [
@@ -199,6 +210,8 @@ class VolumeControllers:
         if isinstance(step, Create):
             await self._client.create(step.resource, step.body, namespace=step.namespace)
         elif isinstance(step, Patch):
+            if isinstance(step, Release) and await self._in_use(step):
+                return
             namespace, name = step.key
             await self._client.patch(
                 step.resource,
@@ -211,6 +224,14 @@ class VolumeControllers:
         else:
             namespace, name = step.key
             await self._client.delete(step.resource, name, namespace=namespace)
+
+    async def _in_use(self, step: Release) -> bool:
+        """Whether the server knows a pod that uses a claim; the view of pods may be late."""
+        if step.resource is not PERSISTENT_VOLUME_CLAIMS:
+            return False
+        listed = await self._client.list(PODS, Selection(namespace=step.key[0]))
+        items: Any = listed["items"]
+        return any(step.key in claims_in_use(from_dict(Pod, each)) for each in items)
 
     def _look_again(self) -> None:
         """Make everything unfinished due again at the next change or the next retry."""

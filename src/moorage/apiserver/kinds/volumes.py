@@ -1,13 +1,14 @@
 """PersistentVolume and PersistentVolumeClaim.
 
 Mirrors kubernetes v1.36 pkg/apis/core/v1/defaults.go, pkg/apis/core/validation, and the admission
-plugin DefaultStorageClass.
+plugins DefaultStorageClass and StorageObjectInUseProtection.
 """
 
 from __future__ import annotations
 
 from moorage.api import resources
-from moorage.apiserver.kind import FieldError, Obj, forbidden, not_supported, required
+from moorage.api.resources import ResourceType
+from moorage.apiserver.kind import Context, FieldError, Obj, forbidden, not_supported, required
 from moorage.apiserver.kinds.cells import AGE, NAME, UNSET, column, wide
 from moorage.apiserver.kinds.default_class import default_class
 from moorage.apiserver.kinds.fields import (
@@ -73,6 +74,30 @@ default_claim = defaults(
     empty={"status.phase": "Pending"},
 )
 """Default a persistent volume claim, in place."""
+
+
+_give_class = default_class(
+    "storageclasses",
+    marked=DEFAULT_CLASS,
+    field="storageClassName",
+    older=_CLASS_ANNOTATION,
+)
+
+
+def _prepare_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    _give_class(obj, ctx, resource)
+    _protect(obj, "kubernetes.io/pvc-protection")
+
+
+def _prepare_volume(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    _protect(obj, "kubernetes.io/pv-protection")
+
+
+def _protect(obj: Json, finalizer: str) -> None:
+    """Add the finalizer that the controller of volumes removes once nothing uses the object."""
+    finalizers = attach(obj, "metadata").setdefault("finalizers", [])
+    if finalizer not in finalizers:
+        finalizers.append(finalizer)
 
 
 def _one_pod(modes: list[str] | None, where: str) -> list[FieldError]:
@@ -271,6 +296,7 @@ VOLUME = ServedKind(
             ),
         )
     ),
+    on_create=_prepare_volume,
     change=_volume_change,
     warn=_warn_of_volume,
 )
@@ -288,12 +314,7 @@ CLAIM = ServedKind(
         _MODE,
     ),
     defaults=default_claim,
-    on_create=default_class(
-        "storageclasses",
-        marked=DEFAULT_CLASS,
-        field="storageClassName",
-        older=_CLASS_ANNOTATION,
-    ),
+    on_create=_prepare_claim,
     rules=rules(
         ("spec", _access),
         ("spec.selector", check_label_selector),
