@@ -76,6 +76,9 @@ def report(
     status["containerStatuses"] = _statuses(pod, containers.regular(pod), now_ns, over=over)
     if pod.spec.init_containers:
         status["initContainerStatuses"] = _statuses(pod, containers.inits(pod), now_ns, over=over)
+    if pod.spec.ephemeral_containers:
+        found_late = _statuses(pod, containers.ephemeral(pod), now_ns, over=over)
+        status["ephemeralContainerStatuses"] = found_late
     return status
 
 
@@ -237,7 +240,7 @@ def _status(pod: Pod, seat: Seat, now_ns: int, *, over: bool) -> dict[str, Any]:
         "image": seat.container.image,
         "imageID": "",
         "ready": is_ready(pod, seat, now_ns),
-        "started": is_started(pod, seat, now_ns),
+        **({} if seat.ephemeral else {"started": is_started(pod, seat, now_ns)}),
         "restartCount": run.restarts,
         "state": _crashed(pod, seat) if crashed else _state(pod, seat),
     }

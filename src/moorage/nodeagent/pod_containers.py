@@ -2,7 +2,9 @@
 
 ``pod_life`` calls `PodContainers.advance` when a moment is due, ``kubelet_status`` writes the
 outcome. Init containers run one after another; sidecars run beside the containers that follow them.
-Regular containers start when all init containers are done and all sidecars are started.
+Regular containers start when all init containers are done and all sidecars are started. An
+ephemeral container is added to a pod that runs: it starts at once, runs once, and its command
+alone says for how long.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import msgspec
 from moorage.api.pod import Container, Pod
 from moorage.base.clock import NS_PER_SECOND
 from moorage.nodeagent.annotations import exit_code, ready_seconds, run_seconds, startup_seconds
+from moorage.nodeagent.commands import Course, course_of
 from moorage.nodeagent.container_run import ContainerRun, restarts, taken_up
 
 Phase: TypeAlias = Literal["Pending", "Running", "Succeeded", "Failed"]
@@ -29,6 +32,7 @@ class Seat(msgspec.Struct, frozen=True):
     container: Container
     run: ContainerRun
     init: bool
+    ephemeral: bool = False
 
     @property
     def is_sidecar(self) -> bool:
@@ -48,11 +52,12 @@ class PodContainers:
     Every method takes the newest version of the pod, because its annotations may change.
     """
 
-    __slots__ = ("_inits", "_regular")
+    __slots__ = ("_ephemeral", "_inits", "_regular")
 
     def __init__(self, pod: Pod) -> None:
         self._inits = [ContainerRun() for _ in pod.spec.init_containers]
         self._regular = [ContainerRun() for _ in pod.spec.containers]
+        self._ephemeral: dict[str, ContainerRun] = {}
 
     def take_up(self, pod: Pod, since_ns: int) -> None:
         """Restore the runs of all containers from the status of the pod.
@@ -73,6 +78,8 @@ class PodContainers:
             for index, container in enumerate(containers):
                 if container.name in told:
                     runs[index] = taken_up(told[container.name], since_ns)
+        for each in pod.status.ephemeral_container_statuses:
+            self._ephemeral[each.name] = taken_up(each, since_ns)
 
     def inits(self, pod: Pod) -> Iterator[Seat]:
         """Return the init containers in their order."""
@@ -84,9 +91,15 @@ class PodContainers:
         for container, run in zip(pod.spec.containers, self._regular, strict=False):
             yield Seat(container, run, init=False)
 
+    def ephemeral(self, pod: Pod) -> Iterator[Seat]:
+        """Return the ephemeral containers in the order of their coming."""
+        for container in pod.spec.ephemeral_containers:
+            run = self._ephemeral.setdefault(container.name, ContainerRun())
+            yield Seat(container, run, init=False, ephemeral=True)
+
     def seats(self, pod: Pod) -> list[Seat]:
         """Return all containers, init containers first."""
-        return [*self.inits(pod), *self.regular(pod)]
+        return [*self.inits(pod), *self.regular(pod), *self.ephemeral(pod)]
 
     # --- moving on --------------------------------------------------------------------------
 
@@ -120,8 +133,11 @@ class PodContainers:
         """Return when `advance` is next due or a status changes; None for never."""
         moments = []
         for seat in self.seats(pod):
-            if seat.run.is_running:
-                moments += [each for each in _changes_ns(pod, seat) if each > now_ns]
+            if seat.ephemeral and seat.run.is_waiting:
+                moments.append(now_ns)
+            elif seat.run.is_running:
+                changes = () if seat.ephemeral else _changes_ns(pod, seat)
+                moments += [each for each in changes if each > now_ns]
                 end_ns = _end_ns(pod, seat)
                 moments += [] if end_ns is None else [end_ns]
             elif seat.run.ended is not None and waits_for_retry(pod, seat):
@@ -129,6 +145,8 @@ class PodContainers:
         return min(moments, default=None)
 
     def _start(self, pod: Pod, now_ns: int) -> None:
+        for seat in self.ephemeral(pod):
+            _start(pod, seat, now_ns)
         for seat in self.inits(pod):
             if not self._pass_init(pod, seat, now_ns):
                 return
@@ -181,7 +199,12 @@ def is_started(pod: Pod, seat: Seat, now_ns: int) -> bool:
 
 
 def is_ready(pod: Pod, seat: Seat, now_ns: int) -> bool:
-    """Whether a container is ready: it runs after its delay, or is a finished init container."""
+    """Whether a container is ready: it runs after its delay, or is a finished init container.
+
+    An ephemeral container is never ready, as with a kubelet.
+    """
+    if seat.ephemeral:
+        return False
     delay = ready_seconds(pod, seat.container, init=seat.init)
     return seat.is_done or (seat.run.is_running and now_ns >= _after(seat.run, delay))
 
@@ -189,7 +212,7 @@ def is_ready(pod: Pod, seat: Seat, now_ns: int) -> bool:
 def waits_for_retry(pod: Pod, seat: Seat) -> bool:
     """Whether a container has ended and is to run again."""
     ended = seat.run.ended
-    if ended is None or seat.is_done:
+    if ended is None or seat.is_done or seat.ephemeral:
         return False
     return restarts(pod, seat.container, ended.exit_code, init=seat.init)
 
@@ -204,6 +227,9 @@ def _start(pod: Pod, seat: Seat, now_ns: int) -> None:
 
 
 def _end(pod: Pod, seat: Seat, now_ns: int) -> None:
+    if seat.ephemeral:
+        seat.run.end(now_ns, (course_of(seat.container) or Course()).exit_code)
+        return
     seat.run.end(now_ns, exit_code(pod, seat.container, seat.run.restarts, init=seat.init))
 
 
@@ -211,6 +237,9 @@ def _end_ns(pod: Pod, seat: Seat) -> int | None:
     """Return when a running container ends by itself; None for never."""
     if not seat.run.is_running:
         return None
+    if seat.ephemeral:
+        seconds = (course_of(seat.container) or Course(None)).seconds
+        return None if seconds is None else _after(seat.run, seconds)
     seconds = run_seconds(pod, seat.container, seat.run.restarts, init=seat.init)
     return None if seconds is None else _after(seat.run, seconds)
 
