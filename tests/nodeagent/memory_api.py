@@ -162,6 +162,9 @@ def _merge(old: Any, patch: Any) -> Any:
             name = _MERGE_KEYS[key]
             merged = {item[name]: item for item in result.get(key, [])}
             for item in value:
+                if item.get("$patch") == "delete":
+                    merged.pop(item[name], None)
+                    continue
                 merged[item[name]] = _merge(merged.get(item[name], {}), item)
             result[key] = list(merged.values())
         else:

@@ -11,6 +11,7 @@ beside them watch and write:
   ``accounts``, and the garbage collector (``garbage``). Each of them has a queue of keys
   (``controller``, ``work_queue``). They share ``pod_control``, ``pods``, ``revisions``,
   ``expectations`` and ``event_budget``.
-- ``volumes`` binds and makes volumes. ``disruption`` keeps the status of budgets, ``pod_groups``
-  that of pod groups. The first two work in rounds over what has changed (``seen``).
+- ``volumes`` binds and makes volumes, and protects those in use (``claim_users``). ``disruption``
+  keeps the status of budgets, ``pod_groups`` that of pod groups. The first two work in rounds over
+  what has changed (``seen``).
 """

@@ -5,8 +5,9 @@ the API server only through `moorage.client`, so it works against a real one too
 
 - ``agents`` runs everything: it watches nodes and pods, keeps time, and writes (``writers``).
 - ``pod_life`` decides what happens to pods: ``admission`` at first sight, ``pod_containers`` and
-  ``container_run`` while they run, ``stopping`` when they are deleted. ``kubelet_status`` builds
-  the written status, ``annotations`` reads the annotations of a pod, and ``commands`` its commands.
+  ``container_run`` while they run, ``resizing`` when they are resized, ``stopping`` when they are
+  deleted. ``kubelet_status`` builds the written status, ``annotations`` reads the annotations of a
+  pod, and ``commands`` its commands.
 - ``templates``, ``shapes`` and ``node_bodies`` make nodes; ``extended_resources`` follows their
   capacity, and ``pressure`` their annotations.
 

@@ -54,11 +54,6 @@ class NodeLoad:
         if ports := host_ports(pod):
             self._ports[pod.uid] = ports
 
-    def count_again(self, pod: Pod) -> None:
-        """Count a counted pod with its requests of now, which a resize may have changed."""
-        if pod.uid in self._requests:
-            self.add(pod)
-
     def remove(self, uid: str) -> None:
         """Stop counting a pod; an uncounted pod changes nothing."""
         self._requests.pop(uid, None)

@@ -246,7 +246,8 @@ class NodeAgents:
         waiting = self._homeless.get(pod.spec.node_name, {})
         if waiting.pop(pod.uid, None) is not None and not waiting:
             del self._homeless[pod.spec.node_name]
-        self._life.on_gone(pod)
+        if self._life.on_gone(pod):
+            self._wake.set()
 
     # --- time -------------------------------------------------------------------------------
 

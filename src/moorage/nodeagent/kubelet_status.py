@@ -19,6 +19,7 @@ from moorage.nodeagent.pod_containers import (
     is_started,
     waits_for_retry,
 )
+from moorage.nodeagent.resizing import Given
 
 ConditionTimes = dict[str, tuple[str, str]]
 """Condition type to (status, last transition time) as last written."""
@@ -26,6 +27,8 @@ ConditionTimes = dict[str, tuple[str, str]]
 _Condition = tuple[str, str, str]  # status, reason, message
 _Wanted = tuple[str, str, str, str]  # type, and as above
 
+
+_RESIZE_PENDING: Final = "PodResizePending"
 
 # Fields added to the status of a pod that outlived ``activeDeadlineSeconds``.
 OVERDUE: Final[dict[str, object]] = {
@@ -48,6 +51,7 @@ def report(
     times: ConditionTimes,
     containers: PodContainers,
     *,
+    given: Given | None = None,
     now_ns: int,
     phase: Phase | None = None,
 ) -> dict[str, object]:
@@ -59,6 +63,8 @@ def report(
         Without a pod address, the sandbox of the pod is not ready.
     times
         Updated with the conditions written here.
+    given
+        The resources in force; None where they are those of the spec.
     now_ns
         Wall-clock time, nanoseconds.
     phase
@@ -72,14 +78,33 @@ def report(
     else:
         wanted = _living_conditions(pod, facts, containers, now_ns)
         status |= _addresses(facts)
-    status["conditions"] = _conditions(pod, wanted, times, rfc3339(now_ns))
-    status["containerStatuses"] = _statuses(pod, containers.regular(pod), now_ns, over=over)
-    if pod.spec.init_containers:
-        status["initContainerStatuses"] = _statuses(pod, containers.inits(pod), now_ns, over=over)
+    pending = given.pending if given is not None and not over else None
+    if pending is not None:
+        wanted.append((_RESIZE_PENDING, "True", pending.reason, pending.message))
+    conditions = _conditions(pod, wanted, times, rfc3339(now_ns))
+    if pending is None and times.pop(_RESIZE_PENDING, None) is not None:
+        conditions.append({"type": _RESIZE_PENDING, "$patch": "delete"})
+    status["conditions"] = conditions
+    if pod.metadata.generation:
+        status["observedGeneration"] = pod.metadata.generation
+    regular = _statuses(pod, containers.regular(pod), now_ns, over=over)
+    status["containerStatuses"] = regular
+    inits = _statuses(pod, containers.inits(pod), now_ns, over=over)
+    if inits:
+        status["initContainerStatuses"] = inits
+    if given is not None and given.resized:
+        _tell_resources(given, [*regular, *inits])
     if pod.spec.ephemeral_containers:
         found_late = _statuses(pod, containers.ephemeral(pod), now_ns, over=over)
         status["ephemeralContainerStatuses"] = found_late
     return status
+
+
+def _tell_resources(given: Given, statuses: Iterable[dict[str, Any]]) -> None:
+    for each in statuses:
+        if (found := given.resources.get(each["name"])) is not None:
+            each["allocatedResources"] = found.requests
+            each["resources"] = {"requests": found.requests, "limits": found.limits}
 
 
 def evicted(pod: Pod, message: str, times: ConditionTimes, *, now_ns: int) -> dict[str, object]:

@@ -29,6 +29,7 @@ from moorage.nodeagent.annotations import START_SECONDS, faults, number
 from moorage.nodeagent.kubelet_status import ConditionTimes, PodFacts
 from moorage.nodeagent.pod_containers import STOPPED_CODE, Phase, PodContainers
 from moorage.nodeagent.pressure import eviction_text, pressures_of, victim_of
+from moorage.nodeagent.resizing import Given
 from moorage.nodeagent.stopping import stopping_of
 from moorage.nodeagent.timers import Timers
 
@@ -73,7 +74,7 @@ class _Stage(Enum):
 
 
 class _Record:
-    __slots__ = ("containers", "facts", "pod", "stage", "times", "version")
+    __slots__ = ("containers", "facts", "given", "pod", "stage", "times", "version")
 
     def __init__(self, pod: Pod, facts: PodFacts, stage: _Stage) -> None:
         self.pod = pod
@@ -82,6 +83,8 @@ class _Record:
         # The version that the agents have seen or written last.
         self.version = pod.metadata.resource_version
         self.containers = PodContainers(pod)
+        # The resources in force, once a resize was asked for.
+        self.given: Given | None = None
         self.times: ConditionTimes = kubelet_status.times_of(pod)
 
 
@@ -97,6 +100,8 @@ class PodLife:
     def __init__(self, nodes: Mapping[str, Node]) -> None:
         self._nodes = dict(nodes)
         self._loads = {name: NodeLoad() for name in nodes}
+        # Node -> the pods whose resize waits for room.
+        self._deferred: dict[str, dict[str, None]] = {}
         # Deleted nodes that still have pods.
         self._deleted: set[str] = set()
         self._records: dict[str, _Record] = {}
@@ -135,18 +140,18 @@ class PodLife:
         record = self._records.get(pod.uid)
         if record is None:
             return self._first_look(pod, now_ns)
-        before, record.pod = record.pod.metadata, pod
+        before, record.pod = record.pod, pod
         record.version = pod.metadata.resource_version
-        newer = pod.metadata.generation > before.generation
-        if newer:
-            self._loads[pod.spec.node_name].count_again(pod)
-        effects: list[PodEffect] = []
+        newer = pod.metadata.generation > before.metadata.generation
+        if newer and record.given is None:
+            record.given = Given(before)
+        effects: list[PodEffect] = self._resize(record) if newer else []
         if pod.status.phase in _TERMINAL and record.stage in {_Stage.STARTING, _Stage.RUNNING}:
             effects.append(self._end_with_others(record, now_ns))
         effects += self._stop(record, now_ns)
         if record.stage is not _Stage.RUNNING:
             return effects
-        told_anew = before.annotations != pod.metadata.annotations
+        told_anew = before.metadata.annotations != pod.metadata.annotations
         if newer or told_anew:
             self._set_timer(record, now_ns)
         # The spec changed, such as the image: a kubelet reports the observed generation.
@@ -188,16 +193,17 @@ class PodLife:
         self.on_written(pod.uid, pod.metadata.resource_version)
         return []
 
-    def on_gone(self, pod: Pod) -> None:
-        """Take in that a pod has been removed."""
+    def on_gone(self, pod: Pod) -> bool:
+        """Take in that a pod has been removed; return whether `on_due` is due by that."""
         record = self._records.pop(pod.uid, None)
         if record is None:
-            return
+            return False
         self._timers.cancel(pod.uid)
-        self._loads[record.pod.spec.node_name].remove(pod.uid)
+        self._make_room(record)
         if self._addresses.get(record.facts.pod_ip) == pod.uid:
             del self._addresses[record.facts.pod_ip]
         self._forget_empty(record.pod.spec.node_name)
+        return record.pod.spec.node_name in self._deferred
 
     def next_due_ns(self) -> int | None:
         """Return when `on_due` should be called next, wall-clock nanoseconds; None for never."""
@@ -217,6 +223,7 @@ class PodLife:
             elif record.stage is _Stage.STARTING:
                 effects += self._run(record, now_ns)
             elif record.stage is _Stage.RUNNING:
+                effects += self._resize(record)
                 effects += self._advance(record, now_ns)
         return effects
 
@@ -233,6 +240,43 @@ class PodLife:
         status = kubelet_status.evicted(victim, text, record.times, now_ns=now_ns)
         complaint = Complain(reference(victim), node_name, "Evicted", text, action="Evicting")
         return [*self._fail(record, status, now_ns), complaint]
+
+    # --- resizes ----------------------------------------------------------------------------
+
+    def _resize(self, record: _Record) -> list[PodEffect]:
+        """Resize a pod if its spec asks for it; the next report tells the outcome."""
+        pod, given = record.pod, record.given
+        if given is None or record.stage not in {_Stage.STARTING, _Stage.RUNNING}:
+            return []
+        name, before, was = pod.spec.node_name, given.pending, given.resources
+        given.resize(pod, self._nodes[name], self._loads[name])
+        if given.pending is not None and given.pending.reason == "Deferred":
+            self._deferred.setdefault(name, {})[pod.uid] = None
+        else:
+            self._forget_deferred(record)
+        if given.resources is not was:
+            self._retry_deferred(name)
+        if given.pending is None or given.pending == before:
+            return []
+        reason, why = given.pending.reason, given.pending.message
+        return [Complain(reference(pod), name, f"Resize{reason}", why, action="Resizing")]
+
+    def _make_room(self, record: _Record) -> None:
+        """Stop counting a pod of a node, so that the resizes of others may fit."""
+        name = record.pod.spec.node_name
+        self._loads[name].remove(record.pod.uid)
+        self._forget_deferred(record)
+        self._retry_deferred(name)
+
+    def _forget_deferred(self, record: _Record) -> None:
+        waiting = self._deferred.get(record.pod.spec.node_name, {})
+        waiting.pop(record.pod.uid, None)
+        if not waiting:
+            self._deferred.pop(record.pod.spec.node_name, None)
+
+    def _retry_deferred(self, name: str) -> None:
+        for uid in self._deferred.get(name, ()):
+            self._timers.set(uid, 0)
 
     # --- steps ------------------------------------------------------------------------------
 
@@ -265,7 +309,9 @@ class PodLife:
             if refusal is not None:
                 return self._refuse(record, refusal.reason, refusal.message)
         try:
-            load.add(pod)
+            if any(each.resources is not None for each in status.container_statuses):
+                record.given = Given(pod)
+            load.add(pod if record.given is None else record.given.of(pod))
         except ValueError as error:
             # Only a pod taken up after a restart gets here: `refuse` reads the requests of a new
             # pod.
@@ -276,6 +322,9 @@ class PodLife:
             record.stage = _Stage.RUNNING
             record.containers.take_up(pod, parse_rfc3339(started))
             self._set_timer(record, now_ns)
+            if record.given is not None:
+                # The resize is judged once all pods of the node are known.
+                self._timers.set(pod.uid, now_ns)
             return self._stop(record, now_ns)
         return self._start(record, now_ns)
 
@@ -372,7 +421,7 @@ class PodLife:
     def _end(self, record: _Record) -> None:
         record.stage = _Stage.ENDED
         self._timers.cancel(record.pod.uid)
-        self._loads[record.pod.spec.node_name].remove(record.pod.uid)
+        self._make_room(record)
 
     def _stop(self, record: _Record, now_ns: int) -> list[PodEffect]:
         """Stop a pod that is being deleted; the grace may have been shortened since."""
@@ -399,7 +448,7 @@ class PodLife:
         """Report how the containers of a deleted pod ended, and remove the pod."""
         pod = record.pod
         # The scheduler counts a pod that has ended no longer, so the node must not either.
-        self._loads[pod.spec.node_name].remove(pod.uid)
+        self._make_room(record)
         self._timers.cancel(pod.uid)
         code = _KILLED_CODE if stopping_of(pod).killed else STOPPED_CODE
         record.containers.stop(pod, now_ns, code)
@@ -434,7 +483,13 @@ def _deadline_ns(record: _Record) -> int | None:
 
 def _report(record: _Record, now_ns: int, phase: Phase | None = None) -> PatchPod:
     status = kubelet_status.report(
-        record.pod, record.facts, record.times, record.containers, now_ns=now_ns, phase=phase
+        record.pod,
+        record.facts,
+        record.times,
+        record.containers,
+        given=record.given,
+        now_ns=now_ns,
+        phase=phase,
     )
     return PatchPod(reference(record.pod), status)
 
