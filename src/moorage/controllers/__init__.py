@@ -8,8 +8,8 @@ beside them watch and write:
 - ``cluster`` runs all of them over one watch of each kind (``views``).
 - ``workloads`` has the controllers of workloads, nodes and namespaces: ``deployment``,
   ``replica_set``, ``stateful_set``, ``daemon_set``, ``job``, ``autoscaler``, ``node_life``,
-  ``accounts``, and the garbage collector (``garbage``). Each of them has a queue of keys
-  (``controller``, ``work_queue``). They share ``pod_control``, ``pods``, ``revisions``,
+  ``accounts``, ``endpoints``, and the garbage collector (``garbage``). Each of them has a queue of
+  keys (``controller``, ``work_queue``). They share ``pod_control``, ``pods``, ``revisions``,
   ``expectations`` and ``event_budget``.
 - ``volumes`` binds and makes volumes, and protects those in use (``claim_users``). ``disruption``
   keeps the status of budgets, ``pod_groups`` that of pod groups. The first two work in rounds over

@@ -14,6 +14,7 @@ from moorage.controllers.cron_job import CronJobController
 from moorage.controllers.daemon_set import DaemonSetController
 from moorage.controllers.deployment import DeploymentController
 from moorage.controllers.elastic_quotas import ElasticQuotaController
+from moorage.controllers.endpoints import EndpointsController
 from moorage.controllers.garbage import GarbageCollector
 from moorage.controllers.job import JobController
 from moorage.controllers.node_life import NodeLifecycle, PodCollector, PodsByNode, TaintEviction
@@ -51,6 +52,7 @@ class WorkloadControllers:
             AutoscalerController(around),
             PodGroupController(around),
             ElasticQuotaController(around),
+            EndpointsController(around),
             ClaimMaker(around),
             ClaimReleaser(around),
             NodeLifecycle(around),

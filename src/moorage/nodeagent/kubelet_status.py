@@ -104,7 +104,8 @@ def _tell_resources(given: Given, statuses: Iterable[dict[str, Any]]) -> None:
     for each in statuses:
         if (found := given.resources.get(each["name"])) is not None:
             each["allocatedResources"] = found.requests
-            each["resources"] = {"requests": found.requests, "limits": found.limits}
+            parts = {"requests": found.requests, "limits": found.limits}
+            each["resources"] = {name: part for name, part in parts.items() if part}
 
 
 def evicted(pod: Pod, message: str, times: ConditionTimes, *, now_ns: int) -> dict[str, object]:

@@ -321,6 +321,7 @@ NETWORK_POLICY = ServedKind(
 )
 ENDPOINT_SLICE = ServedKind(
     resource=resources.ENDPOINT_SLICES,
+    acted_on_by="the endpoints controller",
     columns=(
         NAME,
         column("AddressType", "addressType", "Kind of its addresses"),
@@ -335,6 +336,7 @@ ENDPOINT_SLICE = ServedKind(
 )
 ENDPOINTS = ServedKind(
     resource=resources.ENDPOINTS,
+    acted_on_by="the endpoints controller",
     created_by_put=True,
     columns=(NAME, column("Endpoints", _endpoints, "Addresses and ports", empty=NONE), AGE),
     defaults=defaults(empty={"subsets[].ports[].protocol": "TCP"}),

@@ -300,6 +300,7 @@ def _warn(obj: Obj) -> list[str]:
 KINDS = (
     ServedKind(
         resource=resources.SERVICES,
+        acted_on_by="the endpoints controller",
         created_by_put=True,
         warn=_warn,
         columns=(

@@ -1,0 +1,208 @@
+"""Keeps the EndpointSlices and the Endpoints of services with a selector.
+
+Place in the flow: views of services, pods, nodes, slices and lists -> **a queue of services** ->
+``endpoint_steps`` -> writes. Nothing routes to an endpoint here; the objects tell which pods a
+service has. Slices of a service that is gone go with it by their owner reference.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.resources import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
+from moorage.base.clock import NS_PER_SECOND
+from moorage.client.objects import Key
+from moorage.controllers.controller import Controller, Json, Surroundings, owner_reference
+from moorage.controllers.endpoint_steps import (
+    LIST_MANAGER,
+    SERVICE_NAME,
+    SLICE_MANAGER,
+    Endpoints,
+    EndpointSlice,
+    Place,
+    Slice,
+    labels,
+    places,
+    port_list,
+    slices,
+    subsets,
+)
+from moorage.controllers.pods import is_finished, is_ready
+from moorage.controllers.views import Whole
+
+# The least time between two rounds for one service; a guess. Pods become ready one by one, and
+# each round writes the whole list. By the next round the view shows the slices made in the last.
+_PAUSE_SECONDS: Final = 1.0
+_ZONE: Final = "topology.kubernetes.io/zone"
+
+
+class EndpointsController(Controller):
+    """Writes which pods are behind each service."""
+
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(around, name="endpoint-controller", resource=SERVICES)
+        views = around.views
+        self._services = views.of(SERVICES, Whole)
+        self._pods = views.of(PODS, Pod)
+        self._nodes = views.of(NODES, Node)
+        self._slices = views.of(ENDPOINT_SLICES, EndpointSlice)
+        self._lists = views.of(ENDPOINTS, Endpoints)
+        # Namespace -> its services that choose pods, with their selectors.
+        self._selectors: dict[str, dict[Key, dict[str, str]]] = {}
+        self._members: dict[Key, dict[Key, None]] = {}
+        self._next_ns: dict[Key, int] = {}
+        self.follow(self._services)
+        self._services.tell(self._service_changed)
+        self._pods.tell(self._pod_changed)
+        self._slices.tell(self._slice_changed)
+        self._lists.tell(self._list_changed)
+
+    async def sync(self, key: Key) -> float | None:
+        """Write the endpoints of a service, at most once a second."""
+        service = self._services.objects.get(key)
+        if service is None:
+            self._next_ns.pop(key, None)
+            await self._delete_list(key)
+            return None
+        if key not in self._members or service.metadata.deletion_timestamp is not None:
+            return None
+        now_ns = self.clock.monotonic_ns()
+        early_ns = self._next_ns.get(key, now_ns) - now_ns
+        if early_ns > 0:
+            return early_ns / NS_PER_SECOND
+        self._next_ns[key] = now_ns + round(_PAUSE_SECONDS * NS_PER_SECOND)
+        objects = self._pods.objects
+        pods = (objects[each] for each in sorted(self._members[key]) if each in objects)
+        found = places(service, pods)
+        await self._write_slices(service, found)
+        await self._write_list(service, found)
+        return None
+
+    # --- writing ----------------------------------------------------------------------------
+
+    async def _write_slices(self, service: Whole, found: list[Place]) -> None:
+        known = [each for each in self._slices.owned_by(service.metadata.uid) if _is_ours(each)]
+        names = {place.pod.spec.node_name for place in found}
+        nodes = ((name, self._nodes.objects.get(("", name))) for name in names)
+        zones = {name: node.metadata.labels.get(_ZONE, "") for name, node in nodes if node}
+        wanted = slices(known, found, zones)
+        told = labels(service, {SERVICE_NAME: service.name, **SLICE_MANAGER})
+        for each in wanted:
+            await self._write_slice(service, each, told)
+        kept = {each.known.name for each in wanted if each.known is not None}
+        for stale in known:
+            if stale.name not in kept:
+                await self.client.delete(
+                    ENDPOINT_SLICES, stale.name, namespace=stale.namespace, uid=stale.metadata.uid
+                )
+
+    async def _write_slice(self, service: Whole, wanted: Slice, told: dict[str, str]) -> None:
+        known, content = wanted.known, {"endpoints": wanted.endpoints}
+        if known is None:
+            metadata: Json = {"generateName": f"{service.name}-", "labels": told}
+            metadata["ownerReferences"] = [owner_reference(service, SERVICES)]
+            body = {
+                "apiVersion": ENDPOINT_SLICES.api_version,
+                "kind": ENDPOINT_SLICES.kind,
+                "metadata": metadata,
+                "addressType": "IPv4",
+                "ports": port_list(wanted.ports),
+                **content,
+            }
+            await self.client.create(ENDPOINT_SLICES, body, namespace=service.namespace)
+        elif (known.endpoints or []) != wanted.endpoints or known.metadata.labels != told:
+            gone = dict.fromkeys(known.metadata.labels)
+            changes = {"metadata": {"labels": {**gone, **told}}, **content}
+            await self.write(ENDPOINT_SLICES, known, changes)
+
+    async def _write_list(self, service: Whole, found: list[Place]) -> None:
+        published = service.spec.get("publishNotReadyAddresses") is True
+        wanted, annotations = subsets(found, published=published)
+        told = labels(service, LIST_MANAGER)
+        known = self._lists.objects.get((service.namespace, service.name))
+        metadata: Json = {"name": service.name, "labels": told, "annotations": annotations}
+        if known is None:
+            body = {
+                "apiVersion": ENDPOINTS.api_version,
+                "kind": ENDPOINTS.kind,
+                "metadata": metadata,
+                "subsets": wanted,
+            }
+            await self.client.create(ENDPOINTS, body, namespace=service.namespace)
+            return
+        over = {each: known.metadata.annotations.get(each) for each in annotations}
+        if (known.subsets or []) != wanted or known.metadata.labels != told or over != annotations:
+            metadata["labels"] = {**dict.fromkeys(known.metadata.labels), **told}
+            await self.write(ENDPOINTS, known, {"metadata": metadata, "subsets": wanted})
+
+    async def _delete_list(self, key: Key) -> None:
+        known = self._lists.objects.get(key)
+        if known is not None and LIST_MANAGER.items() <= known.metadata.labels.items():
+            uid = known.metadata.uid
+            await self.client.delete(ENDPOINTS, known.name, namespace=known.namespace, uid=uid)
+
+    # --- told by the views ------------------------------------------------------------------
+
+    def _service_changed(self, old: Whole | None, new: Whole | None) -> None:
+        service = new or old
+        assert service is not None, "a view tells of something"
+        key = (service.namespace, service.name)
+        chosen = {} if new is None else _selector(new)
+        here = self._selectors.setdefault(service.namespace, {})
+        if here.get(key, {}) == chosen:
+            return
+        here.pop(key, None)
+        self._members.pop(key, None)
+        if chosen:
+            here[key] = chosen
+            self._members[key] = {
+                pod.key: None
+                for pod in self._pods.in_namespace(service.namespace)
+                if chosen.items() <= pod.metadata.labels.items()
+            }
+        if not here:
+            del self._selectors[service.namespace]
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        assert pod is not None, "a view tells of something"
+        for key, chosen in self._selectors.get(pod.namespace, {}).items():
+            members = self._members[key]
+            was = pod.key in members
+            now = new is not None and chosen.items() <= new.metadata.labels.items()
+            if now:
+                members[pod.key] = None
+            elif was:
+                del members[pod.key]
+            if was != now or (now and (old is None or _shown(old) != _shown(pod))):
+                self.queue.add(key)
+
+    def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        found = new or old
+        assert found is not None, "a view tells of something"
+        if _is_ours(found):
+            self.queue.add((found.namespace, found.metadata.labels.get(SERVICE_NAME, "")))
+
+    def _list_changed(self, old: Endpoints | None, new: Endpoints | None) -> None:
+        found = new or old
+        assert found is not None, "a view tells of something"
+        self.queue.add((found.namespace, found.name))
+
+
+def _selector(service: Whole) -> dict[str, str]:
+    """Return the selector of a service that has endpoints by its selector; {} for any other."""
+    if service.spec.get("type") == "ExternalName":
+        return {}
+    return dict(service.spec.get("selector") or {})
+
+
+def _shown(pod: Pod) -> tuple[object, ...]:
+    """Return the parts of a pod that its endpoint shows."""
+    deleted = pod.metadata.deletion_timestamp is not None
+    return is_ready(pod), is_finished(pod), deleted, pod.status.pod_ip, pod.spec.node_name, pod.uid
+
+
+def _is_ours(found: EndpointSlice) -> bool:
+    return SLICE_MANAGER.items() <= found.metadata.labels.items()
