@@ -25,5 +25,42 @@ async def test_the_api_server_has_its_service_and_the_first_address():
     }
 
 
+async def test_the_range_of_the_services_addresses_is_ready():
+    cluster = Cluster(bootstrapped=False)
+    bootstrap(cluster.server, authority_certificate=b"PEM")
+    path = "/apis/networking.k8s.io/v1/servicecidrs"
+    found = await cluster.ok("GET", f"{path}/kubernetes")
+    assert found["spec"] == {"cidrs": ["10.96.0.0/16"]}
+    (told,) = found["status"]["conditions"]
+    assert (told["type"], told["status"]) == ("Ready", "True")
+    other = {"metadata": {"name": "more"}, "spec": {"cidrs": ["10.97.0.0/16"]}}
+    assert "conditions" not in (await cluster.ok("POST", path, other)).get("status", {})
+
+
+async def test_every_served_group_has_an_api_service_that_is_available():
+    cluster = Cluster(bootstrapped=False)
+    bootstrap(cluster.server, authority_certificate=b"PEM")
+    found = await cluster.ok("GET", "/apis/apiregistration.k8s.io/v1/apiservices")
+    label = {"kube-aggregator.kubernetes.io/automanaged": "onstart"}
+    for each in found["items"]:
+        assert each["metadata"]["labels"] == label
+        (told,) = each["status"]["conditions"]
+        assert (told["type"], told["status"], told["reason"]) == ("Available", "True", "Local")
+    groups = await cluster.ok("GET", "/apis")
+    served = {
+        ".".join(reversed(version["groupVersion"].split("/")))
+        for group in groups["groups"]
+        for version in group["versions"]
+    }
+    # Custom resources, computed metrics, and the group of the APIServices themselves have none.
+    without = {
+        "v1.apiregistration.k8s.io",
+        "v1alpha1.scheduling.x-k8s.io",
+        "v1beta1.metrics.k8s.io",
+    }
+    names = {each["metadata"]["name"] for each in found["items"]}
+    assert names == served - without | {"v1."}
+
+
 async def test_a_server_without_credentials_creates_no_service():
     assert await Cluster().names(SERVICES) == []

@@ -12,6 +12,8 @@ import msgspec
 
 from moorage.apiserver.flow_schemas import mandatory_objects
 from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.kinds.networking import DEFAULT_SERVICE_CIDR
 from moorage.apiserver.kinds.service import SERVICE_NETWORK
 from moorage.apiserver.namespaces import INITIAL
 from moorage.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
@@ -32,6 +34,32 @@ _SYSTEM_PRIORITY_CLASSES = (
         "Used for system critical pods that must not be moved from their current node.",
     ),
 )
+
+# Group -> its priority, from pkg/controlplane/apiserver/aggregator.go of kubernetes v1.36.
+_PRIORITIES = {
+    "": 18_000,
+    "apps": 17_800,
+    "events.k8s.io": 17_750,
+    "authentication.k8s.io": 17_700,
+    "authorization.k8s.io": 17_600,
+    "autoscaling": 17_500,
+    "batch": 17_400,
+    "certificates.k8s.io": 17_300,
+    "networking.k8s.io": 17_200,
+    "policy": 17_100,
+    "rbac.authorization.k8s.io": 17_000,
+    "storage.k8s.io": 16_800,
+    "admissionregistration.k8s.io": 16_700,
+    "apiextensions.k8s.io": 16_700,
+    "scheduling.k8s.io": 16_600,
+    "coordination.k8s.io": 16_500,
+    "node.k8s.io": 16_300,
+    "discovery.k8s.io": 16_200,
+    "flowcontrol.apiserver.k8s.io": 16_100,
+    "internal.apiserver.k8s.io": 16_000,
+    "resource.k8s.io": 15_900,
+    "storagemigration.k8s.io": 15_800,
+}
 
 
 def bootstrap(
@@ -80,7 +108,14 @@ def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:
         },
         "data": {"client-ca-file": authority_certificate.decode()},
     }
+    yield {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "ServiceCIDR",
+        "metadata": {"name": DEFAULT_SERVICE_CIDR},
+        "spec": {"cidrs": [f"{SERVICE_NETWORK}.0.0/16"]},
+    }
     yield _own_service()
+    yield from _own_api_services()
     yield from mandatory_objects()
     yield from issuer_discovery()
 
@@ -105,6 +140,30 @@ def _own_service() -> Obj:
             "ports": [{"name": "https", "port": 443}],
         },
     }
+
+
+def _own_api_services() -> Iterator[Obj]:
+    """Yield the APIServices of the built-in groups, which programs look at for what is served."""
+    reviews = (("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1"))
+    served = {(each.resource.group, each.resource.version) for each in all_kinds()}
+    for group, version in sorted(served.union(reviews)):
+        if group not in _PRIORITIES:
+            continue
+        stable = {"v1": 15 if group else 1, "v2": 30}
+        yield {
+            "apiVersion": "apiregistration.k8s.io/v1",
+            "kind": "APIService",
+            "metadata": {
+                "name": f"{version}.{group}",
+                "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"},
+            },
+            "spec": {
+                "group": group,
+                "version": version,
+                "groupPriorityMinimum": _PRIORITIES[group],
+                "versionPriority": stable.get(version, 12 if "beta" in version else 9),
+            },
+        }
 
 
 def shipped_definitions() -> list[Obj]:

@@ -36,6 +36,7 @@ from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.node_bodies import LEASE_NAMESPACE
 from moorage.nodeagent.templates import NodeTemplate, name_of, template_of
 from moorage.sandbox.data_directory import DataDirectory, new_identity
+from moorage.sandbox.own_endpoints import publish_endpoints
 from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerReport, ServerSettings
 from moorage.testing.in_process import InProcessTransport
 
@@ -102,6 +103,7 @@ class SandboxServer:
         port = await self._listen()
         listen = self._settings.listen
         self.url = f"https://[{listen}]:{port}" if ":" in listen else f"https://{listen}:{port}"
+        await publish_endpoints(self._client("moorage-apiserver"), listen, port)
         authority = self._authority
         return ServerReport(
             url=self.url,
@@ -123,6 +125,11 @@ class SandboxServer:
         """Return the transport of a part of the sandbox to the server."""
         return InProcessTransport(self._api, user=user, latency_seconds=0, user_agent=name)
 
+    def _client(self, name: str) -> Client:
+        """Return a client with the rights of the controllers."""
+        transport = self._transport(_CONTROLLERS, name)
+        return Client(transport, rng=self._streams.stream("controllers/client"))
+
     async def play_nodes(self, on_ready: Callable[[], None]) -> None:
         """Play kubelet for the nodes, and all controllers, until cancelled.
 
@@ -138,12 +145,8 @@ class SandboxServer:
         MoorageError
             The disk failed, and the cluster can no longer be kept.
         """
-        client = Client(
-            self._transport(_CONTROLLERS, "moorage-controllers"),
-            rng=self._streams.stream("controllers/client"),
-        )
         controllers = ClusterControllers(
-            client,
+            self._client("moorage-controllers"),
             clock=self._clock,
             streams=self._streams,
             authority=self._authority.certificate.decode(),

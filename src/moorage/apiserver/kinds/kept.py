@@ -27,7 +27,6 @@ _CLOSED_STATUS = frozenset(
     {
         "podcertificaterequests",
         "resourcepoolstatusrequests",
-        "servicecidrs",
         "storageversions",
         "storageversionmigrations",
     }

@@ -1,4 +1,6 @@
-"""Ingress, IngressClass, NetworkPolicy, EndpointSlice and Endpoints; nothing is routed.
+"""Ingress, IngressClass, NetworkPolicy, ServiceCIDR, EndpointSlice and Endpoints.
+
+Nothing is routed here.
 
 Mirrors kubernetes v1.36 pkg/apis/{core,discovery,networking}/v1/defaults.go and
 pkg/apis/{discovery,networking}/validation.
@@ -10,7 +12,17 @@ import ipaddress
 
 from moorage.api import resources
 from moorage.api.names import dns_subdomain_faults
-from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid, not_supported, required
+from moorage.api.resources import ResourceType
+from moorage.apiserver.built_in import resource_type
+from moorage.apiserver.kind import (
+    Context,
+    FieldError,
+    Obj,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, UNSET, column, format_selector
 from moorage.apiserver.kinds.default_class import default_class
 from moorage.apiserver.kinds.fields import (
@@ -31,6 +43,7 @@ from moorage.apiserver.kinds.name_rules import port_name, port_number, service_n
 from moorage.apiserver.kinds.selectors import check_label_selector
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, child, items, number, objects, strings, text
+from moorage.base.clock import rfc3339
 
 # Sequences that a path may not contain, so that it means the same to every controller.
 _NOT_IN_PATHS = ("//", "/./", "/../", "%2f", "%2F")
@@ -250,6 +263,10 @@ def _endpoints(obj: Obj) -> str:
     return _more(found)
 
 
+def _cidrs(obj: Obj) -> str:
+    return ",".join(strings(obj, "spec", "cidrs"))
+
+
 def _more(found: list[str]) -> str:
     """Return the first few texts, and the number of the others."""
     shown, left = ",".join(found[:_SHOWN_MAX]), len(found) - _SHOWN_MAX
@@ -342,4 +359,29 @@ ENDPOINTS = ServedKind(
     defaults=defaults(empty={"subsets[].ports[].protocol": "TCP"}),
     rules=rules(("subsets", each(_subset))),
 )
-KINDS = (INGRESS, INGRESS_CLASS, NETWORK_POLICY, ENDPOINT_SLICE, ENDPOINTS)
+DEFAULT_SERVICE_CIDR = "kubernetes"
+"""Name of the range that the addresses of services come from."""
+
+
+def _say_ready(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    """Set the condition of the default range; this server takes no addresses of other ranges."""
+    if text(obj, "metadata", "name") == DEFAULT_SERVICE_CIDR:
+        said = {
+            "type": "Ready",
+            "status": "True",
+            "reason": "",
+            "message": "Kubernetes Service CIDR is ready",
+            "lastTransitionTime": rfc3339(ctx.clock.now_ns()),
+        }
+        obj["status"] = {"conditions": [said]}
+
+
+SERVICE_CIDR = ServedKind(
+    resource=resource_type("networking.k8s.io/v1", "servicecidrs"),
+    columns=(NAME, column("CIDRs", _cidrs, "The ranges of addresses"), AGE),
+    on_create=_say_ready,
+    counts_generations=True,
+    open_status=(),
+    rules=rules(("spec.cidrs", needed())),
+)
+KINDS = (SERVICE_CIDR, INGRESS, INGRESS_CLASS, NETWORK_POLICY, ENDPOINT_SLICE, ENDPOINTS)
