@@ -164,7 +164,9 @@ OF_PODS = [
                         "limits": {"memory": "1Gi", "cpu": "100m"},
                         "requests": {"memory": "512m"},
                     }
-                )
+                ),
+                container(name="b", resources={"requests": {"memory": "5e-1"}}),
+                container(name="c", resources={"requests": {"memory": "1e3", "cpu": "5e-1"}}),
             ],
             initContainers=[
                 {"name": "i", "image": "i", "resources": {"limits": {"ephemeral-storage": "0.1"}}}
@@ -174,6 +176,8 @@ OF_PODS = [
             "spec.initContainers[0].resources.limits[ephemeral-storage]: fractional byte value "
             '"100m" is invalid, must be an integer',
             'spec.containers[0].resources.requests[memory]: fractional byte value "512m" is '
+            "invalid, must be an integer",
+            'spec.containers[1].resources.requests[memory]: fractional byte value "500e-3" is '
             "invalid, must be an integer",
         ],
         id="parts of bytes",

@@ -10,7 +10,7 @@ import base64
 import hashlib
 import platform
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import msgspec
@@ -197,6 +197,7 @@ class Discovery:
         return (*self._catalog.kinds, *self._asked)
 
 
+@lru_cache(maxsize=1024)
 def _hash_of_stored(resource: ResourceType) -> str:
     """Return the hash of a stored version, as a real API server computes it.
 

@@ -178,6 +178,10 @@ def within(least: int, most: int | None = None, detail: str = "") -> Rule:
     return check
 
 
+port_of_service = within(1, 65_535, "must be between 1 and 65535, inclusive")
+"""Rule of the number of a port that has no name, such as a service's own."""
+
+
 def port(value: Any, where: str) -> list[FieldError]:
     """Check the number of a port, or its name."""
     if isinstance(value, str):

@@ -36,8 +36,8 @@ from moorage.apiserver.kinds.fields import (
     needed,
     one_of,
     port,
+    port_of_service,
     rules,
-    within,
 )
 from moorage.apiserver.kinds.name_rules import port_name, port_number, service_name
 from moorage.apiserver.kinds.selectors import check_label_selector
@@ -214,8 +214,7 @@ def _subset_addresses(subset: Json, field: str) -> list[FieldError]:
     ]
 
 
-_number = within(1, 65_535, "must be between 1 and 65535, inclusive")
-_subset = rules(_subset_addresses, ("ports", each(rules(("port", _number)))))
+_subset = rules(_subset_addresses, ("ports", each(rules(("port", port_of_service)))))
 
 
 def _hosts(obj: Obj) -> str:

@@ -16,9 +16,9 @@ from moorage.apiserver.kinds.fields import (
     defaults,
     one_of,
     port,
+    port_of_service,
     rules,
     selectable,
-    within,
 )
 from moorage.apiserver.kinds.metadata import check_labels
 from moorage.apiserver.kinds.name_rules import port_number, service_name
@@ -65,9 +65,8 @@ def _default(obj: Json) -> None:
         fill(spec, {"allocateLoadBalancerNodePorts": True})
 
 
-_number = within(1, 65_535, "must be between 1 and 65535, inclusive")
 _port = rules(
-    ("port", _number),
+    ("port", port_of_service),
     ("protocol", one_of(*PROTOCOLS)),
     ("targetPort", port),
 )

@@ -140,7 +140,7 @@ def may_have_fractions(listed: Json | None, names: tuple[str, ...]) -> bool:
     if not listed:
         return False
     for name in names:
-        value = listed.get(name)
-        if value and isinstance(value, str) and ("." in value or value[-1] in "mun"):
+        value = str(listed.get(name, ""))
+        if "." in value or "-" in value or value[-1:] in ("m", "u", "n"):
             return True
     return False
