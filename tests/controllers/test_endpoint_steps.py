@@ -15,6 +15,7 @@ from moorage.controllers.endpoint_steps import (
     EndpointSlice,
     labels,
     places,
+    pod_endpoints,
     port_list,
     slices,
     subsets,
@@ -79,14 +80,14 @@ def numbered(first: int, last: int) -> list[Pod]:
 )
 def test_the_conditions_of_an_endpoint(given, of, expected, listed):
     found = places(of, [given])
-    told = slices([], found, {})[0].endpoints
+    told = slices([], pod_endpoints(found, {}))[0].endpoints
     assert [tuple(each["conditions"].values()) for each in told] == [expected] * bool(expected)
     sets, _ = subsets(found, published=of.spec.get("publishNotReadyAddresses") is True)
     assert [each for one in sets for each in one] == [listed] * bool(listed)
 
 
 def test_an_endpoint_names_its_pod_node_and_zone():
-    (found,) = slices([], places(service(), [pod(1)]), {"n1": "z1"})
+    (found,) = slices([], pod_endpoints(places(service(), [pod(1)]), {"n1": "z1"}))
     assert found.endpoints == [
         {
             "addresses": ["10.0.0.1"],
@@ -119,7 +120,7 @@ NAMED = [{"name": "web", "containerPort": 9090}, {"name": "dns", "containerPort"
 )
 def test_the_ports_of_endpoints(ports, expected):
     found = places(service(*ports), [pod(1, ports=NAMED)])
-    told = port_list(slices([], found, {})[0].ports)
+    told = port_list(slices([], pod_endpoints(found, {}))[0].ports)
     assert [(each["name"], each["port"], each["protocol"]) for each in told] == expected
     (subset,), _ = subsets(found, published=False)
     listed = [(each.get("name", ""), each["port"]) for each in subset.get("ports", [])]
@@ -127,7 +128,7 @@ def test_the_ports_of_endpoints(ports, expected):
 
 
 def stored(name: str, pods: list[Pod], *ports: dict[str, Any]) -> EndpointSlice:
-    (made,) = slices([], places(service(*ports), pods), {})
+    (made,) = slices([], pod_endpoints(places(service(*ports), pods), {}))
     content = {"endpoints": made.endpoints, "ports": port_list(made.ports)}
     return from_dict(EndpointSlice, {"metadata": {"name": name}, **content})
 
@@ -136,7 +137,7 @@ def brief(known: list[EndpointSlice], pods: list[Pod], *ports: dict[str, Any]) -
     """Name and addresses of each wanted slice."""
     return [
         (each.known.name if each.known else "new", len(each.endpoints))
-        for each in slices(known, places(service(*ports), pods), {})
+        for each in slices(known, pod_endpoints(places(service(*ports), pods), {}))
     ]
 
 

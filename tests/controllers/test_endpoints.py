@@ -139,3 +139,66 @@ def test_what_others_change_is_mended_and_a_round_costs_at_most_one_write_a_seco
         await cluster.until(lambda: len(behind(cluster)) == 30)
 
     play(scenario)
+
+
+def custom(*addresses: str, **metadata: Any) -> dict[str, Any]:
+    """Endpoints that a user writes; each address has a port of its own."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {"name": "web", "namespace": "default", **metadata},
+        "subsets": [
+            {"addresses": [{"ip": address}], "ports": [{"name": f"p{port}", "port": port}]}
+            for port, address in enumerate(addresses, start=80)
+        ],
+    }
+
+
+def mirrors(cluster: VirtualCluster) -> list[tuple[Any, ...]]:
+    """Addresses and ports of the slices that mirror Endpoints."""
+    manager = "endpointslicemirroring-controller.k8s.io"
+    found = []
+    for each in every(cluster, ENDPOINT_SLICES):
+        assert each["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] == manager
+        addresses = [address for point in each["endpoints"] for address in point["addresses"]]
+        found.append((*addresses, *(port["port"] for port in each["ports"])))
+    return sorted(found)
+
+
+def test_endpoints_of_a_user_are_mirrored_through_create_update_and_delete():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(custom("10.1.2.3"))
+        await aio.sleep(2)
+        assert mirrors(cluster) == []
+        await cluster.create(service(selector=None))
+        await cluster.until(lambda: mirrors(cluster) == [("10.1.2.3", 80)])
+        more = {"subsets": custom("10.2.3.4", "10.1.2.3")["subsets"]}
+        await cluster.patch(ENDPOINTS, "web", more, namespace="default")
+        await cluster.until(lambda: mirrors(cluster) == [("10.1.2.3", 81), ("10.2.3.4", 80)])
+        await cluster.patch(ENDPOINTS, "web", {"subsets": []}, namespace="default")
+        await cluster.until(lambda: mirrors(cluster) == [])
+        await cluster.patch(ENDPOINTS, "web", more, namespace="default")
+        await cluster.until(lambda: len(mirrors(cluster)) == 2)
+        await cluster.client.delete(ENDPOINTS, "web", namespace="default")
+        await cluster.until(lambda: mirrors(cluster) == [])
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        pytest.param({"labels": {"endpointslice.kubernetes.io/skip-mirror": "true"}}, id="a label"),
+        pytest.param(
+            {"annotations": {"control-plane.alpha.kubernetes.io/leader": "{}"}},
+            id="an annotation of leader election",
+        ),
+    ],
+)
+def test_endpoints_are_kept_out_of_mirroring_by(metadata):
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(service(selector=None), custom("10.1.2.3", **metadata))
+        await aio.sleep(5)
+        assert mirrors(cluster) == []
+
+    play(scenario)

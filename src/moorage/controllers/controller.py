@@ -81,7 +81,7 @@ class Controller(ABC):
         self.queue = ObjectQueue()
         self._recorder = around.recorder
         self._budget = EventBudget(around.clock)
-        self._followed: View[Whole] | None = None
+        self._followed: View[Any] | None = None
         # Objects that a view still shows, though a write found them gone.
         self._left_alone: set[Key] = set()
 
@@ -128,7 +128,7 @@ class Controller(ABC):
             finally:
                 self.queue.done(key)
 
-    def follow(self, view: View[Whole]) -> None:
+    def follow(self, view: View[Any]) -> None:
         """Queue every object of a view that changes."""
         self._followed = view
         view.tell(self._changed)

@@ -22,8 +22,14 @@ from moorage.controllers.views import Whole
 Ports: TypeAlias = tuple[tuple[tuple[str, str | int], ...], ...]
 """The ports of some endpoints: the fields of each port, sorted, so that they can be compared."""
 
+Groups: TypeAlias = dict[Ports, list[Json]]
+"""Endpoints by their ports."""
+
 SERVICE_NAME: Final = "kubernetes.io/service-name"
 SLICE_MANAGER: Final = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
+MIRROR_MANAGER: Final = {
+    "endpointslice.kubernetes.io/managed-by": "endpointslicemirroring-controller.k8s.io"
+}
 LIST_MANAGER: Final = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
 _HEADLESS: Final = "service.kubernetes.io/headless"
 _SLICE_MOST: Final = 100
@@ -79,7 +85,7 @@ def places(service: Whole, pods: Iterable[Pod]) -> list[Place]:
 
 
 def _ports_of(service: Whole, pod: Pod) -> Ports:
-    found: list[tuple[tuple[str, str | int], ...]] = []
+    found = []
     for each in service.spec.get("ports") or ():
         protocol = each.get("protocol") or "TCP"
         number = _number(each.get("targetPort") or each.get("port"), protocol, pod)
@@ -87,8 +93,8 @@ def _ports_of(service: Whole, pod: Pod) -> Ports:
             port = {"name": each.get("name") or "", "port": number, "protocol": protocol}
             if each.get("appProtocol"):
                 port["appProtocol"] = each["appProtocol"]
-            found.append(tuple(sorted(port.items())))
-    return tuple(found)
+            found.append(port)
+    return _sorted_ports(found)
 
 
 def _number(target: int | str, protocol: str, pod: Pod) -> int | None:
@@ -106,38 +112,66 @@ def _number(target: int | str, protocol: str, pod: Pod) -> int | None:
 # -- slices ----------------------------------------------------------------------------------------
 
 
-def slices(
-    known: Sequence[EndpointSlice], found: Iterable[Place], zones: Mapping[str, str]
-) -> list[Slice]:
-    """Return the slices wanted for the places behind a service; other known slices are to go.
+def pod_endpoints(found: Iterable[Place], zones: Mapping[str, str]) -> Groups:
+    """Return the endpoints of the places behind a service.
 
-    An endpoint stays in its slice, and new endpoints fill slices that have room. Without any
-    endpoint one empty slice is wanted.
+    Parameters
+    ----------
+    zones
+        The zone of each node that has one.
+    """
+    groups: Groups = {}
+    for place in found:
+        groups.setdefault(place.ports, []).append(_endpoint(place, zones))
+    return groups or {(): []}
+
+
+def mirrored(found: Endpoints) -> Groups:
+    """Return the endpoints that a user wrote into an Endpoints object.
+
+    Notes
+    -----
+    kubernetes v1.36 ``pkg/controller/endpointslicemirroring``.
+    """
+    groups: Groups = {}
+    for subset in found.subsets or ():
+        told = subset.get("ports") or ()
+        ports = _sorted_ports({"name": "", "protocol": "TCP", **each} for each in told)
+        for part, ready in (("addresses", True), ("notReadyAddresses", False)):
+            for each in subset.get(part) or ():
+                if ":" in each["ip"]:
+                    continue
+                more = {name: value for name, value in each.items() if name != "ip"}
+                endpoint = {"addresses": [each["ip"]], "conditions": {"ready": ready}, **more}
+                groups.setdefault(ports, []).append(endpoint)
+    return groups
+
+
+def slices(known: Sequence[EndpointSlice], groups: Groups) -> list[Slice]:
+    """Return the slices wanted for some endpoints; other known slices are to go.
+
+    An endpoint stays in its slice, and new endpoints fill slices that have room. A group without
+    endpoints has one empty slice.
 
     Parameters
     ----------
     known
         The stored slices of the service.
-    zones
-        The zone of each node that has one.
     """
-    groups: dict[Ports, dict[str, Json]] = {}
-    for place in found:
-        groups.setdefault(place.ports, {})[place.pod.uid] = _endpoint(place, zones)
     wanted: list[Slice] = []
-    for ports, endpoints in (groups or {(): {}}).items():
-        left = dict(endpoints)
-        same = [each for each in known if _told_ports(each) == ports]
-        filled = [
-            Slice(each, ports, [left.pop(uid) for uid in _uids(each) if uid in left])
-            for each in same
-        ]
+    for ports, endpoints in groups.items():
+        left = {_identity(each): each for each in endpoints}
+        filled = []
+        for each in known:
+            if _sorted_ports(each.ports or ()) == ports:
+                stay = [_identity(old) for old in each.endpoints or ()]
+                filled.append(Slice(each, ports, [left.pop(key) for key in stay if key in left]))
         rest = list(left.values())
-        for each in filled:
-            room = _SLICE_MOST - len(each.endpoints)
-            each.endpoints.extend(rest[:room])
+        for some in filled:
+            room = _SLICE_MOST - len(some.endpoints)
+            some.endpoints.extend(rest[:room])
             rest = rest[room:]
-        kept = [each for each in filled if each.endpoints]
+        kept = [some for some in filled if some.endpoints]
         kept += [
             Slice(None, ports, rest[start : start + _SLICE_MOST])
             for start in range(0, len(rest), _SLICE_MOST)
@@ -163,12 +197,13 @@ def _endpoint(place: Place, zones: Mapping[str, str]) -> Json:
     return endpoint
 
 
-def _told_ports(known: EndpointSlice) -> Ports:
-    return tuple(tuple(sorted(each.items())) for each in known.ports or ())
+def _sorted_ports(ports: Iterable[Json]) -> Ports:
+    return tuple(tuple(sorted(each.items())) for each in ports)
 
 
-def _uids(known: EndpointSlice) -> list[str]:
-    return [(each.get("targetRef") or {}).get("uid", "") for each in known.endpoints or ()]
+def _identity(endpoint: Json) -> tuple[str, str]:
+    """Return the address of an endpoint and the uid of its pod."""
+    return endpoint["addresses"][0], (endpoint.get("targetRef") or {}).get("uid", "")
 
 
 def port_list(ports: Ports) -> list[Json]:

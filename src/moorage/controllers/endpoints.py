@@ -1,4 +1,4 @@
-"""Keeps the EndpointSlices and the Endpoints of services with a selector.
+"""Keeps the EndpointSlices and the Endpoints of services.
 
 Place in the flow: views of services, pods, nodes, slices and lists -> **a queue of services** ->
 ``endpoint_steps`` -> writes. Nothing routes to an endpoint here; the objects tell which pods a
@@ -17,6 +17,7 @@ from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Json, Surroundings, owner_reference
 from moorage.controllers.endpoint_steps import (
     LIST_MANAGER,
+    MIRROR_MANAGER,
     SERVICE_NAME,
     SLICE_MANAGER,
     Endpoints,
@@ -24,17 +25,21 @@ from moorage.controllers.endpoint_steps import (
     Place,
     Slice,
     labels,
+    mirrored,
     places,
+    pod_endpoints,
     port_list,
     slices,
     subsets,
 )
 from moorage.controllers.pods import is_finished, is_ready
-from moorage.controllers.views import Whole
+from moorage.controllers.views import View, Whole
 
 # The least time between two rounds for one service; a guess. Pods become ready one by one, and
 # each round writes the whole list. By the next round the view shows the slices made in the last.
 _PAUSE_SECONDS: Final = 1.0
+_SKIP: Final = "endpointslice.kubernetes.io/skip-mirror"
+_LEADER: Final = "control-plane.alpha.kubernetes.io/leader"
 _ZONE: Final = "topology.kubernetes.io/zone"
 
 
@@ -83,39 +88,12 @@ class EndpointsController(Controller):
     # --- writing ----------------------------------------------------------------------------
 
     async def _write_slices(self, service: Whole, found: list[Place]) -> None:
-        known = [each for each in self._slices.owned_by(service.metadata.uid) if _is_ours(each)]
         names = {place.pod.spec.node_name for place in found}
         nodes = ((name, self._nodes.objects.get(("", name))) for name in names)
         zones = {name: node.metadata.labels.get(_ZONE, "") for name, node in nodes if node}
-        wanted = slices(known, found, zones)
+        known = _managed(self._slices, service, SLICE_MANAGER)
         told = labels(service, {SERVICE_NAME: service.name, **SLICE_MANAGER})
-        for each in wanted:
-            await self._write_slice(service, each, told)
-        kept = {each.known.name for each in wanted if each.known is not None}
-        for stale in known:
-            if stale.name not in kept:
-                await self.client.delete(
-                    ENDPOINT_SLICES, stale.name, namespace=stale.namespace, uid=stale.metadata.uid
-                )
-
-    async def _write_slice(self, service: Whole, wanted: Slice, told: dict[str, str]) -> None:
-        known, content = wanted.known, {"endpoints": wanted.endpoints}
-        if known is None:
-            metadata: Json = {"generateName": f"{service.name}-", "labels": told}
-            metadata["ownerReferences"] = [owner_reference(service, SERVICES)]
-            body = {
-                "apiVersion": ENDPOINT_SLICES.api_version,
-                "kind": ENDPOINT_SLICES.kind,
-                "metadata": metadata,
-                "addressType": "IPv4",
-                "ports": port_list(wanted.ports),
-                **content,
-            }
-            await self.client.create(ENDPOINT_SLICES, body, namespace=service.namespace)
-        elif (known.endpoints or []) != wanted.endpoints or known.metadata.labels != told:
-            gone = dict.fromkeys(known.metadata.labels)
-            changes = {"metadata": {"labels": {**gone, **told}}, **content}
-            await self.write(ENDPOINT_SLICES, known, changes)
+        await write_slices(self, service, known, slices(known, pod_endpoints(found, zones)), told)
 
     async def _write_list(self, service: Whole, found: list[Place]) -> None:
         published = service.spec.get("publishNotReadyAddresses") is True
@@ -182,13 +160,102 @@ class EndpointsController(Controller):
     def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         found = new or old
         assert found is not None, "a view tells of something"
-        if _is_ours(found):
+        if SLICE_MANAGER.items() <= found.metadata.labels.items():
             self.queue.add((found.namespace, found.metadata.labels.get(SERVICE_NAME, "")))
 
     def _list_changed(self, old: Endpoints | None, new: Endpoints | None) -> None:
         found = new or old
         assert found is not None, "a view tells of something"
         self.queue.add((found.namespace, found.name))
+
+
+class EndpointsMirror(Controller):
+    """Mirrors Endpoints that users write into slices, for services without a selector."""
+
+    def __init__(self, around: Surroundings) -> None:
+        super().__init__(around, name="endpointslicemirroring-controller", resource=ENDPOINTS)
+        self._services = around.views.of(SERVICES, Whole)
+        self._slices = around.views.of(ENDPOINT_SLICES, EndpointSlice)
+        self._lists = around.views.of(ENDPOINTS, Endpoints)
+        self.follow(self._lists)
+        self._services.tell(self._changed)
+        self._slices.tell(self._slice_changed)
+
+    async def sync(self, key: Key) -> float | None:
+        """Write the slices of an Endpoints object; its slices go with it by their owner."""
+        found = self._lists.objects.get(key)
+        if found is None:
+            return None
+        wanted = mirrored(found) if self._is_mirrored(found) else {}
+        known = _managed(self._slices, found, MIRROR_MANAGER)
+        told = {**found.metadata.labels, SERVICE_NAME: found.name, **MIRROR_MANAGER}
+        await write_slices(self, found, known, slices(known, wanted), told)
+        return None
+
+    def _is_mirrored(self, found: Endpoints) -> bool:
+        meta, service = found.metadata, self._services.objects.get((found.namespace, found.name))
+        if service is None or service.spec.get("selector"):
+            return False
+        kept_out = meta.labels.get(_SKIP) == "true" or _LEADER in meta.annotations
+        return not kept_out and not LIST_MANAGER.keys() & meta.labels.keys()
+
+    def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        found = new or old
+        assert found is not None, "a view tells of something"
+        if MIRROR_MANAGER.items() <= found.metadata.labels.items():
+            self.queue.add((found.namespace, found.metadata.labels.get(SERVICE_NAME, "")))
+
+
+async def write_slices(
+    writer: Controller,
+    owner: Whole,
+    known: list[EndpointSlice],
+    wanted: list[Slice],
+    told: dict[str, str],
+) -> None:
+    """Create, change and delete slices until they are those wanted.
+
+    Parameters
+    ----------
+    writer
+        The controller of the owner.
+    told
+        Labels of the slices.
+    """
+    for each in wanted:
+        stored = each.known
+        if stored is None:
+            metadata: Json = {"generateName": f"{owner.name}-", "labels": told}
+            metadata["ownerReferences"] = [owner_reference(owner, writer.resource)]
+            body = {
+                "apiVersion": ENDPOINT_SLICES.api_version,
+                "kind": ENDPOINT_SLICES.kind,
+                "metadata": metadata,
+                "addressType": "IPv4",
+                "ports": port_list(each.ports),
+                "endpoints": each.endpoints,
+            }
+            await writer.client.create(ENDPOINT_SLICES, body, namespace=owner.namespace)
+        elif (stored.endpoints or []) != each.endpoints or stored.metadata.labels != told:
+            gone = dict.fromkeys(stored.metadata.labels)
+            changes = {"metadata": {"labels": {**gone, **told}}, "endpoints": each.endpoints}
+            await writer.write(ENDPOINT_SLICES, stored, changes)
+    kept = {each.known.name for each in wanted if each.known is not None}
+    for stale in known:
+        if stale.name not in kept:
+            await writer.client.delete(
+                ENDPOINT_SLICES, stale.name, namespace=stale.namespace, uid=stale.metadata.uid
+            )
+
+
+def _managed(
+    view: View[EndpointSlice], owner: Whole, manager: dict[str, str]
+) -> list[EndpointSlice]:
+    return [
+        each
+        for each in view.owned_by(owner.metadata.uid)
+        if manager.items() <= each.metadata.labels.items()
+    ]
 
 
 def _selector(service: Whole) -> dict[str, str]:
@@ -202,7 +269,3 @@ def _shown(pod: Pod) -> tuple[object, ...]:
     """Return the parts of a pod that its endpoint shows."""
     deleted = pod.metadata.deletion_timestamp is not None
     return is_ready(pod), is_finished(pod), deleted, pod.status.pod_ip, pod.spec.node_name, pod.uid
-
-
-def _is_ours(found: EndpointSlice) -> bool:
-    return SLICE_MANAGER.items() <= found.metadata.labels.items()

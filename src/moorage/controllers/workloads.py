@@ -14,7 +14,7 @@ from moorage.controllers.cron_job import CronJobController
 from moorage.controllers.daemon_set import DaemonSetController
 from moorage.controllers.deployment import DeploymentController
 from moorage.controllers.elastic_quotas import ElasticQuotaController
-from moorage.controllers.endpoints import EndpointsController
+from moorage.controllers.endpoints import EndpointsController, EndpointsMirror
 from moorage.controllers.garbage import GarbageCollector
 from moorage.controllers.job import JobController
 from moorage.controllers.node_life import NodeLifecycle, PodCollector, PodsByNode, TaintEviction
@@ -53,6 +53,7 @@ class WorkloadControllers:
             PodGroupController(around),
             ElasticQuotaController(around),
             EndpointsController(around),
+            EndpointsMirror(around),
             ClaimMaker(around),
             ClaimReleaser(around),
             NodeLifecycle(around),
