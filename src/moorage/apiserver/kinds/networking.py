@@ -1,4 +1,4 @@
-"""Ingress, IngressClass, NetworkPolicy, ServiceCIDR, EndpointSlice and Endpoints.
+"""Ingress, IngressClass, NetworkPolicy, ServiceCIDR, IPAddress, EndpointSlice and Endpoints.
 
 Nothing is routed here.
 
@@ -9,6 +9,7 @@ pkg/apis/{discovery,networking}/validation.
 from __future__ import annotations
 
 import ipaddress
+from typing import Any
 
 from moorage.api import resources
 from moorage.api.names import dns_subdomain_faults
@@ -375,12 +376,60 @@ def _say_ready(obj: Json, ctx: Context, resource: ResourceType) -> None:
         obj["status"] = {"conditions": [said]}
 
 
+def _cidr(value: Any, where: str) -> list[FieldError]:
+    try:
+        ipaddress.ip_network(value)
+    except ValueError:
+        detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
+        return [invalid(where, value, detail)]
+    return []
+
+
+def _cidr_list(found: Any, where: str) -> list[FieldError]:
+    if not found:
+        return [required(where, "at least one CIDR required")]
+    return [error for index, each in enumerate(found) for error in _cidr(each, f"{where}[{index}]")]
+
+
+def _canonical_address(name: str) -> list[str]:
+    try:
+        found = str(ipaddress.ip_address(name))
+    except ValueError:
+        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
+    return [] if found == name else [f'must be in canonical form ("{found}")']
+
+
+def _parent(obj: Obj) -> str:
+    parent = child(obj, "spec", "parentRef")
+    resource = ".".join(filter(None, (text(parent, "resource"), text(parent, "group"))))
+    return "/".join(filter(None, (resource, text(parent, "namespace"), text(parent, "name"))))
+
+
+IP_ADDRESS = ServedKind(
+    resource=resource_type("networking.k8s.io/v1", "ipaddresses"),
+    columns=(NAME, column("ParentRef", _parent, "What has the address", empty=NONE), AGE),
+    name_rule=_canonical_address,
+    counts_generations=True,
+    rules=rules(
+        ("spec.parentRef", needed()),
+        ("spec.parentRef", given(rules(("resource name", needed())))),
+    ),
+    change=kept("spec.parentRef"),
+)
 SERVICE_CIDR = ServedKind(
     resource=resource_type("networking.k8s.io/v1", "servicecidrs"),
     columns=(NAME, column("CIDRs", _cidrs, "The ranges of addresses"), AGE),
     on_create=_say_ready,
     counts_generations=True,
     open_status=(),
-    rules=rules(("spec.cidrs", needed())),
+    rules=rules(("spec.cidrs", _cidr_list)),
 )
-KINDS = (SERVICE_CIDR, INGRESS, INGRESS_CLASS, NETWORK_POLICY, ENDPOINT_SLICE, ENDPOINTS)
+KINDS = (
+    IP_ADDRESS,
+    SERVICE_CIDR,
+    INGRESS,
+    INGRESS_CLASS,
+    NETWORK_POLICY,
+    ENDPOINT_SLICE,
+    ENDPOINTS,
+)
