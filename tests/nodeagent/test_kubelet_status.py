@@ -122,7 +122,9 @@ def test_a_pod_without_init_containers_is_initialized_from_the_start():
 
 
 def test_a_refused_pod_keeps_a_kubelets_words():
-    assert kubelet_status.refused(POD, reason="OutOfcpu", message="why", now="T0") == {
+    third = from_dict(Pod, {"metadata": {"generation": 3}, "spec": {}})
+    assert kubelet_status.refused(third, reason="OutOfcpu", message="why", now="T0") == {
+        "observedGeneration": 3,
         "phase": "Failed",
         "reason": "OutOfcpu",
         "message": "Pod was rejected: why",

@@ -152,12 +152,14 @@ def _ready(pod: Pod) -> _Condition:
 
 def refused(pod: Pod, *, reason: str, message: str, now: str) -> dict[str, object]:
     """Build the status of a pod the node does not take (kubelet.go ``rejectPod``)."""
+    observed = pod.metadata.generation
     return {
         "phase": "Failed",
         "reason": reason,
         "message": f"Pod was rejected: {message}",
         "startTime": now,
         "qosClass": qos_class(pod),
+        **({"observedGeneration": observed} if observed else {}),
     }
 
 
