@@ -156,10 +156,10 @@ def custom(*addresses: str, **metadata: Any) -> dict[str, Any]:
 
 def mirrors(cluster: VirtualCluster) -> list[tuple[Any, ...]]:
     """Addresses and ports of the slices that mirror Endpoints."""
-    manager = "endpointslicemirroring-controller.k8s.io"
+    writer = "endpointslicemirroring-controller.k8s.io"
     found = []
     for each in every(cluster, ENDPOINT_SLICES):
-        assert each["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] == manager
+        assert each["metadata"]["labels"]["endpointslice.kubernetes.io/managed-by"] == writer
         addresses = [address for point in each["endpoints"] for address in point["addresses"]]
         found.append((*addresses, *(port["port"] for port in each["ports"])))
     return sorted(found)

@@ -26,11 +26,11 @@ Groups: TypeAlias = dict[Ports, list[Json]]
 """Endpoints by their ports."""
 
 SERVICE_NAME: Final = "kubernetes.io/service-name"
-SLICE_MANAGER: Final = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
-MIRROR_MANAGER: Final = {
+SLICE_MARK: Final = {"endpointslice.kubernetes.io/managed-by": "endpointslice-controller.k8s.io"}
+MIRROR_MARK: Final = {
     "endpointslice.kubernetes.io/managed-by": "endpointslicemirroring-controller.k8s.io"
 }
-LIST_MANAGER: Final = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
+LIST_MARK: Final = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
 _HEADLESS: Final = "service.kubernetes.io/headless"
 _SLICE_MOST: Final = 100
 _LIST_MOST: Final = 1000

@@ -16,10 +16,10 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Json, Surroundings, owner_reference
 from moorage.controllers.endpoint_steps import (
-    LIST_MANAGER,
-    MIRROR_MANAGER,
+    LIST_MARK,
+    MIRROR_MARK,
     SERVICE_NAME,
-    SLICE_MANAGER,
+    SLICE_MARK,
     Endpoints,
     EndpointSlice,
     Place,
@@ -91,14 +91,14 @@ class EndpointsController(Controller):
         names = {place.pod.spec.node_name for place in found}
         nodes = ((name, self._nodes.objects.get(("", name))) for name in names)
         zones = {name: node.metadata.labels.get(_ZONE, "") for name, node in nodes if node}
-        known = _managed(self._slices, service, SLICE_MANAGER)
-        told = labels(service, {SERVICE_NAME: service.name, **SLICE_MANAGER})
+        known = _managed(self._slices, service, SLICE_MARK)
+        told = labels(service, {SERVICE_NAME: service.name, **SLICE_MARK})
         await write_slices(self, service, known, slices(known, pod_endpoints(found, zones)), told)
 
     async def _write_list(self, service: Whole, found: list[Place]) -> None:
         published = service.spec.get("publishNotReadyAddresses") is True
         wanted, annotations = subsets(found, published=published)
-        told = labels(service, LIST_MANAGER)
+        told = labels(service, LIST_MARK)
         known = self._lists.objects.get((service.namespace, service.name))
         metadata: Json = {"name": service.name, "labels": told, "annotations": annotations}
         if known is None:
@@ -117,7 +117,7 @@ class EndpointsController(Controller):
 
     async def _delete_list(self, key: Key) -> None:
         known = self._lists.objects.get(key)
-        if known is not None and LIST_MANAGER.items() <= known.metadata.labels.items():
+        if known is not None and LIST_MARK.items() <= known.metadata.labels.items():
             uid = known.metadata.uid
             await self.client.delete(ENDPOINTS, known.name, namespace=known.namespace, uid=uid)
 
@@ -160,7 +160,7 @@ class EndpointsController(Controller):
     def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         found = new or old
         assert found is not None, "a view tells of something"
-        if SLICE_MANAGER.items() <= found.metadata.labels.items():
+        if SLICE_MARK.items() <= found.metadata.labels.items():
             self.queue.add((found.namespace, found.metadata.labels.get(SERVICE_NAME, "")))
 
     def _list_changed(self, old: Endpoints | None, new: Endpoints | None) -> None:
@@ -187,8 +187,8 @@ class EndpointsMirror(Controller):
         if found is None:
             return None
         wanted = mirrored(found) if self._is_mirrored(found) else {}
-        known = _managed(self._slices, found, MIRROR_MANAGER)
-        told = {**found.metadata.labels, SERVICE_NAME: found.name, **MIRROR_MANAGER}
+        known = _managed(self._slices, found, MIRROR_MARK)
+        told = {**found.metadata.labels, SERVICE_NAME: found.name, **MIRROR_MARK}
         await write_slices(self, found, known, slices(known, wanted), told)
         return None
 
@@ -197,12 +197,12 @@ class EndpointsMirror(Controller):
         if service is None or service.spec.get("selector"):
             return False
         kept_out = meta.labels.get(_SKIP) == "true" or _LEADER in meta.annotations
-        return not kept_out and not LIST_MANAGER.keys() & meta.labels.keys()
+        return not kept_out and not LIST_MARK.keys() & meta.labels.keys()
 
     def _slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         found = new or old
         assert found is not None, "a view tells of something"
-        if MIRROR_MANAGER.items() <= found.metadata.labels.items():
+        if MIRROR_MARK.items() <= found.metadata.labels.items():
             self.queue.add((found.namespace, found.metadata.labels.get(SERVICE_NAME, "")))
 
 
@@ -248,13 +248,11 @@ async def write_slices(
             )
 
 
-def _managed(
-    view: View[EndpointSlice], owner: Whole, manager: dict[str, str]
-) -> list[EndpointSlice]:
+def _managed(view: View[EndpointSlice], owner: Whole, mark: dict[str, str]) -> list[EndpointSlice]:
     return [
         each
         for each in view.owned_by(owner.metadata.uid)
-        if manager.items() <= each.metadata.labels.items()
+        if mark.items() <= each.metadata.labels.items()
     ]
 
 
