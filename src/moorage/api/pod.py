@@ -288,7 +288,7 @@ class PodSpec(ApiStruct, frozen=True, kw_only=True):
 
     containers: list[Container] = []
     init_containers: list[Container] = []
-    ephemeral_containers: list[Container] = []
+    ephemeral_containers: list[Container] | None = None  # a list in every pod would take memory
     volumes: list[Volume] = []
     node_name: str = ""
     node_selector: dict[str, str] | None = None
@@ -374,7 +374,7 @@ class PodStatus(ApiStruct, frozen=True, kw_only=True):
     observed_generation: int = 0
     container_statuses: list[ContainerStatus] = []
     init_container_statuses: list[ContainerStatus] = []
-    ephemeral_container_statuses: list[ContainerStatus] = []
+    ephemeral_container_statuses: list[ContainerStatus] | None = None  # as in the spec
     resources: Resources | None = None
     allocated_resources: ResourceList = {}
     resource_claim_statuses: list[PodResourceClaimStatus] = []

@@ -57,7 +57,7 @@ class PodContainers:
     def __init__(self, pod: Pod) -> None:
         self._inits = [ContainerRun() for _ in pod.spec.init_containers]
         self._regular = [ContainerRun() for _ in pod.spec.containers]
-        self._ephemeral: dict[str, ContainerRun] = {}
+        self._ephemeral: dict[str, ContainerRun] | None = None  # until there is one
 
     def take_up(self, pod: Pod, since_ns: int) -> None:
         """Restore the runs of all containers from the status of the pod.
@@ -78,8 +78,8 @@ class PodContainers:
             for index, container in enumerate(containers):
                 if container.name in told:
                     runs[index] = taken_up(told[container.name], since_ns)
-        for each in pod.status.ephemeral_container_statuses:
-            self._ephemeral[each.name] = taken_up(each, since_ns)
+        late = pod.status.ephemeral_container_statuses or ()
+        self._ephemeral = {each.name: taken_up(each, since_ns) for each in late} or None
 
     def inits(self, pod: Pod) -> Iterator[Seat]:
         """Return the init containers in their order."""
@@ -93,6 +93,10 @@ class PodContainers:
 
     def ephemeral(self, pod: Pod) -> Iterator[Seat]:
         """Return the ephemeral containers in the order of their coming."""
+        if not pod.spec.ephemeral_containers:
+            return
+        if self._ephemeral is None:
+            self._ephemeral = {}
         for container in pod.spec.ephemeral_containers:
             run = self._ephemeral.setdefault(container.name, ContainerRun())
             yield Seat(container, run, init=False, ephemeral=True)
