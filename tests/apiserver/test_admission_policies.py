@@ -307,6 +307,24 @@ async def test_policies_are_about_custom_resources_and_statuses_and_not_about_po
     await cluster.ok("DELETE", f"{POLICIES}/p")
 
 
+@pytest.mark.parametrize(
+    ("resource", "denied"),
+    [("pods/ephemeralcontainers", True), ("pods/*", True), ("pods/resize", False), ("pods", False)],
+)
+async def test_policies_are_about_parts_of_objects(resource, denied):
+    rule = {"resourceRules": [EVERY_CONFIG_MAP | {"resources": [resource]}]}
+    cluster = Cluster()
+    pods = "/api/v1/namespaces/default/pods"
+    made = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    await cluster.ok("POST", pods, made)
+    await cluster.ok("POST", POLICIES, policy("false", constraints=rule))
+    await cluster.ok("POST", BINDINGS, binding())
+    patch = {"spec": {"ephemeralContainers": [{"name": "d", "image": "i"}]}}
+    path = f"{pods}/p/ephemeralcontainers"
+    status, _ = await cluster.call("PATCH", path, patch, content_type=MERGE)
+    assert status == (422 if denied else 200)
+
+
 async def test_a_policy_holds_for_every_version_of_a_resource():
     rule = {
         "apiGroups": ["autoscaling"],

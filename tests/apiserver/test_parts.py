@@ -68,6 +68,42 @@ class TestResize:
         status, answer = await cluster.call("PUT", f"{PODS}/web/resize", found)
         assert (status, message in answer["message"]) == (422, True)
 
+    @pytest.mark.parametrize(
+        ("plural", "spec", "message"),
+        [
+            pytest.param(
+                "resourcequotas",
+                {"hard": {"requests.cpu": "2"}},
+                "exceeded quota: x, requested: requests.cpu=2, used: requests.cpu=1, limited: "
+                "requests.cpu=2",
+                id="a quota",
+            ),
+            pytest.param(
+                "limitranges",
+                {"limits": [{"type": "Container", "max": {"cpu": "2"}}]},
+                "maximum cpu usage per Container is 2, but limit is 4",
+                id="a limit range",
+            ),
+        ],
+    )
+    async def test_a_resize_may_not_exceed(self, plural, spec, message):
+        cluster = Cluster()
+        limits = {"requests": {"cpu": "1"}, "limits": {"cpu": "2"}}
+        found = await cluster.ok("POST", PODS, pod(containers=[container(resources=limits)]))
+        path = f"{NAMESPACES}/default/{plural}"
+        await cluster.ok("POST", path, {"metadata": {"name": "x"}, "spec": spec})
+        found["spec"]["containers"][0]["resources"] = {
+            "requests": {"cpu": "3"},
+            "limits": {"cpu": "4"},
+        }
+        status, answer = await cluster.call("PUT", f"{PODS}/web/resize", found)
+        assert (status, message in answer["message"]) == (403, True), answer["message"]
+        found["spec"]["containers"][0]["resources"] = {
+            "requests": {"cpu": "2"},
+            "limits": {"cpu": "2"},
+        }
+        await cluster.ok("PUT", f"{PODS}/web/resize", found)
+
     async def test_an_update_of_the_pod_itself_may_not_resize(self):
         cluster = Cluster()
         found = await running(cluster)

@@ -92,10 +92,28 @@ class Admission:
         """
         self._escalation.check(served, new, old)
         self._policies.check(served, new, old, dry_run=dry_run)
+        # A bound holds from when it is set: objects stored before may stay.
+        self._check_bounds(served, new, old, limited=old is None)
+
+    def check_part(
+        self, served: Served, new: Obj, old: Obj, *, subresource: str, dry_run: bool
+    ) -> None:
+        """Refuse a change of a part of an object, such as a resize that exceeds a quota.
+
+        Raises
+        ------
+        StatusError
+            403, or as a policy says.
+        """
+        self._policies.check(served, new, old, subresource=subresource, dry_run=dry_run)
+        if subresource == "resize":
+            self._check_bounds(served, new, old, limited=True)
+
+    def _check_bounds(self, served: Served, new: Obj, old: Obj | None, *, limited: bool) -> None:
+        """Refuse an object that exceeds a quota or, where they count, the limit ranges."""
         if not served.kind.resource.namespaced:
             return
-        # A bound holds from when it is set: objects stored before may stay.
-        if old is None and served.shelf in ("pods", "persistentvolumeclaims"):
+        if limited and served.shelf in ("pods", "persistentvolumeclaims"):
             faults = limit_faults(served.shelf, new, self._world)
             if faults:
                 why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"

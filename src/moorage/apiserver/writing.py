@@ -378,6 +378,8 @@ class Writer:
             self._admission.check(served, new, old, dry_run=dry_run)
         elif subresource == "status":
             self._admission.check_status(served, new, old, dry_run=dry_run)
+        else:
+            self._admission.check_part(served, new, old, subresource=subresource, dry_run=dry_run)
         if served.shelf == NAMESPACES and not dry_run:
             # A namespace that is being deleted also waits for its contents.
             saved = self._save(served, new, dry_run=False)

@@ -59,7 +59,7 @@ class Policies:
             The object in the ruled form, None when it is deleted; and the object before, None when
             it is new.
         subresource
-            ``status``, or empty.
+            ``status``, the name of another part of the object, or empty.
         dry_run
             The object will not be stored.
 
