@@ -69,6 +69,58 @@ class TestResize:
         assert (status, message in answer["message"]) == (422, True)
 
     @pytest.mark.parametrize(
+        ("spec", "message"),
+        [
+            pytest.param(
+                {"containers": [container(resources=amounts("1", memory="1Gi"))]},
+                "spec.containers[0].resources.limits: Forbidden: resource limits cannot be removed",
+                id="a limit is removed",
+            ),
+            pytest.param(
+                {"containers": [container(resources=amounts("1") | {"limits": {"cpu": "2"}})]},
+                "spec.containers[0].resources.requests: Forbidden: resource requests cannot be "
+                "removed",
+                id="a request is removed",
+            ),
+            pytest.param(
+                {"containers": [container(name="other", resources=amounts("1"))]},
+                "spec.containers[0].name: Forbidden: containers may not be renamed or reordered "
+                "on resize",
+                id="a container is renamed",
+            ),
+            pytest.param(
+                {"containers": [container(), container(name="more")]},
+                "spec.containers: Forbidden: containers may not be added or removed on resize",
+                id="a container is added",
+            ),
+            pytest.param(
+                {"initContainers": [container(name="first", resources=amounts("2"))]},
+                "spec.initContainers[0].resources: Forbidden: resources for non-sidecar init "
+                "containers are immutable",
+                id="an init container is resized",
+            ),
+        ],
+    )
+    async def test_a_resize_changes_nothing_else(self, spec, message):
+        cluster = Cluster()
+        limited = amounts("1", memory="1Gi") | {"limits": {"cpu": "2"}}
+        made = pod(
+            containers=[container(resources=limited)],
+            initContainers=[
+                container(name="first", resources=amounts("1")),
+                container(name="side", resources=amounts("1"), restartPolicy="Always"),
+            ],
+        )
+        found = await cluster.ok("POST", PODS, made)
+        found["spec"]["initContainers"][1]["resources"] = amounts("2")
+        found = await cluster.ok("PUT", f"{PODS}/web/resize", found)
+        for which, listed in spec.items():
+            found["spec"][which][: len(listed)] = listed
+        status, answer = await cluster.call("PUT", f"{PODS}/web/resize", found)
+        assert status == 422
+        assert message in answer["message"]
+
+    @pytest.mark.parametrize(
         ("plural", "spec", "message"),
         [
             pytest.param(

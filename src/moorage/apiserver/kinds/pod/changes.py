@@ -196,26 +196,59 @@ def check_pod_status(new: Obj, old: Obj | None) -> list[FieldError]:
 
 
 def _take_resources(kept: Obj, sent: Obj) -> None:
-    """Copy the resources of the containers that both pods have."""
+    """Copy the resources of containers, and their names and order, which the check compares."""
     for which in ("containers", "initContainers"):
-        wanted = {text(each, "name"): each for each in objects(sent, "spec", which)}
-        for mine in objects(kept, "spec", which):
-            theirs = wanted.get(text(mine, "name"))
-            if theirs is not None:
-                mine["resources"] = theirs.get("resources") or {}
+        mine = {text(each, "name"): each for each in objects(kept, "spec", which)}
+        taken = [
+            {**mine.get(name, {"name": name}), "resources": each.get("resources") or {}}
+            for each in objects(sent, "spec", which)
+            if (name := text(each, "name"))
+        ]
+        if taken:
+            kept["spec"][which] = taken
 
 
 def _check_resources(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check a resize (ValidatePodResize)."""
     assert old is not None, "only a stored pod is resized"
+    for which in ("containers", "initContainers"):
+        before, after = (objects(each, "spec", which) for each in (old, new))
+        if len(before) != len(after):
+            detail = f"{which} may not be added or removed on resize"
+            return [forbidden(f"spec.{which}", detail)]
+        if errors := [
+            forbidden(
+                f"spec.{which}[{index}].name", f"{which} may not be renamed or reordered on resize"
+            )
+            for index, (was, now) in enumerate(zip(before, after, strict=True))
+            if text(was, "name") != text(now, "name")
+        ]:
+            return errors
     errors = check_pod_spec(child(new, "spec"), "spec")
     if qos_class(new["spec"]) != qos_class(old["spec"]):
         errors.append(forbidden("spec", "Pod QOS Class may not change as a result of resizing"))
     for which in ("containers", "initContainers"):
-        pairs = zip(objects(new, "spec", which), objects(old, "spec", which), strict=True)
-        for index, (after, before) in enumerate(pairs):
-            if _fixed(after) != _fixed(before):
+        pairs = zip(objects(old, "spec", which), objects(new, "spec", which), strict=True)
+        for index, (was, now) in enumerate(pairs):
+            if child(was, "resources") != child(now, "resources"):
+                steady = which == "initContainers" and text(was, "restartPolicy") != "Always"
                 where = f"spec.{which}[{index}].resources"
-                errors.append(forbidden(where, "only cpu and memory resources are mutable"))
+                errors += _check_resized(was, now, where, steady=steady)
+    return errors
+
+
+def _check_resized(was: Json, now: Json, where: str, *, steady: bool) -> list[FieldError]:
+    """Check the new resources of a container; those of a ``steady`` container may not change."""
+    if steady:
+        detail = "resources for non-sidecar init containers are immutable"
+        return [forbidden(where, detail)]
+    errors = [
+        forbidden(f"{where}.{part}", f"resource {part} cannot be removed")
+        for part in ("requests", "limits")
+        if child(was, "resources", part).keys() - child(now, "resources", part).keys()
+    ]
+    if _fixed(now) != _fixed(was):
+        errors.append(forbidden(where, "only cpu and memory resources are mutable"))
     return errors
 
 
