@@ -177,6 +177,54 @@ class TestEphemeralContainers:
         assert status == 422
         assert 'existing ephemeral containers "debug" may not be removed' in answer["message"]
 
+    @pytest.mark.parametrize(
+        ("fields", "message"),
+        [
+            pytest.param(
+                {"ports": [{"containerPort": 80}], "resources": {"requests": {"cpu": "1"}}},
+                "[spec.ephemeralContainers[0].ports: Forbidden: cannot be set for an Ephemeral "
+                "Container, spec.ephemeralContainers[0].resources: Forbidden: cannot be set for "
+                "an Ephemeral Container]",
+                id="ports and resources",
+            ),
+            pytest.param(
+                {"name": "main"},
+                'spec.ephemeralContainers[0].name: Duplicate value: "main"',
+                id="the name of another container",
+            ),
+            pytest.param(
+                {"targetContainerName": "other"},
+                'spec.ephemeralContainers[0].targetContainerName: Not found: "other"',
+                id="a target that is not there",
+            ),
+            pytest.param(
+                {"image": None},
+                "spec.ephemeralContainers[0].image: Required value",
+                id="no image",
+            ),
+            pytest.param(
+                {"volumeMounts": [{"name": "v", "mountPath": "/v", "subPath": "a"}]},
+                "spec.ephemeralContainers[0].volumeMounts[0].subPath: Forbidden: cannot be set "
+                "for an Ephemeral Container",
+                id="a part of a volume",
+            ),
+        ],
+    )
+    async def test_an_ephemeral_container_is_refused_with(self, fields, message):
+        cluster = Cluster()
+        volumes = [{"name": "v", "emptyDir": {}}]
+        await cluster.ok("POST", PODS, pod(containers=[container()], volumes=volumes))
+        given = {"name": "debug", "image": "busybox", "targetContainerName": "main", **fields}
+        patch = {"spec": {"ephemeralContainers": [given]}}
+        status, answer = await cluster.call("PATCH", self.PATH, patch, content_type=MERGE)
+        assert (status, answer["message"]) == (422, f'Pod "web" is invalid: {message}')
+
+    async def test_a_new_pod_has_no_ephemeral_containers(self):
+        made = pod(ephemeralContainers=[container(name="debug")])
+        status, answer = await Cluster().call("POST", PODS, made)
+        assert status == 422
+        assert "spec.ephemeralContainers: Forbidden: cannot be set on create" in answer["message"]
+
 
 class TestFinalize:
     async def test_finalizers_of_a_namespace_are_replaced(self):

@@ -11,6 +11,7 @@ import copy
 from moorage.api.names import dns_subdomain_faults
 from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid
 from moorage.apiserver.kinds.pod.admission import qos_class
+from moorage.apiserver.kinds.pod.containers import check_ephemeral_containers
 from moorage.apiserver.kinds.pod.scheduling import REQUIRED
 from moorage.apiserver.kinds.pod.spec import check_new_spec, check_pod_spec
 from moorage.apiserver.kinds.served import Part
@@ -31,7 +32,10 @@ def check_pod(new: Obj, old: Obj | None) -> list[FieldError]:
     """Check a pod, and its change if there is an old pod."""
     spec = child(new, "spec")
     if old is None:
-        return check_new_spec(spec) + _check_gated_node(spec)
+        errors = check_new_spec(spec) + _check_gated_node(spec)
+        if spec.get("ephemeralContainers"):
+            errors.append(forbidden("spec.ephemeralContainers", "cannot be set on create"))
+        return errors
     if spec == child(old, "spec"):
         return []
     return check_pod_spec(spec, "spec") + _check_update(spec, child(old, "spec"))
@@ -268,8 +272,8 @@ def _take_ephemeral(kept: Obj, sent: Obj) -> None:
 
 
 def _check_ephemeral(new: Obj, old: Obj | None) -> list[FieldError]:
-    field = "spec.ephemeralContainers"
-    errors = check_pod_spec(child(new, "spec"), "spec")
+    field, spec = "spec.ephemeralContainers", child(new, "spec")
+    errors = check_pod_spec(spec, "spec") + check_ephemeral_containers(spec, "spec")
     after = {text(each, "name"): each for each in objects(new, *field.split("."))}
     for before in objects(old or {}, *field.split(".")):
         name = text(before, "name")

@@ -68,6 +68,68 @@ def check_containers(spec: Json, field: str) -> list[FieldError]:
     return errors
 
 
+_NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
+_EPHEMERAL = frozenset(
+    [
+        "name",
+        "image",
+        "command",
+        "args",
+        "workingDir",
+        "envFrom",
+        "env",
+        "volumeMounts",
+        "volumeDevices",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "imagePullPolicy",
+        "securityContext",
+        "stdin",
+        "stdinOnce",
+        "tty",
+        "targetContainerName",
+    ]
+)
+
+
+def check_ephemeral_containers(spec: Json, field: str) -> list[FieldError]:
+    """Check the ephemeral containers of a pod, which have few fields (ValidateEphemeralContainers).
+
+    `check_containers` does not look at them, because no new pod and no template has any.
+    """
+    errors = []
+    volumes = frozenset(text(each, "name") for each in objects(spec, "volumes"))
+    targets = {
+        text(each, "name")
+        for key in ("containers", "initContainers")
+        for each in objects(spec, key)
+    }
+    names = set(targets)
+    for index, container in enumerate(objects(spec, "ephemeralContainers")):
+        where, name = f"{field}.ephemeralContainers[{index}]", text(container, "name")
+        errors += _label(name, f"{where}.name")
+        if name in names:
+            errors.append(duplicate(f"{where}.name", name))
+        names.add(name)
+        errors += _container(container, where)
+        errors += _check_mounts(container, where, volumes)
+        target = text(container, "targetContainerName")
+        if target and target not in targets:
+            errors.append(FieldError("FieldValueNotFound", f"{where}.targetContainerName", target))
+        errors += [
+            forbidden(f"{where}.{key}", _NOT_EPHEMERAL)
+            for key in sorted(container.keys() - _EPHEMERAL)
+            if container[key]
+        ]
+        errors += [
+            forbidden(f"{where}.volumeMounts[{place}].{key}", _NOT_EPHEMERAL)
+            for place, mount in enumerate(objects(container, "volumeMounts"))
+            for key in ("subPath", "subPathExpr")
+            if mount.get(key)
+        ]
+    return errors
+
+
 def _image(image: str | None, field: str) -> list[FieldError]:
     if not image:
         return [required(field)]
