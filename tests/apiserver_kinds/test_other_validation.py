@@ -138,6 +138,17 @@ def test_an_update_without_a_change_is_accepted(plural, obj):
         ),
         pytest.param(
             "deployments",
+            workload(
+                "deployments", template=template(ephemeralContainers=[container(name="debug")])
+            ),
+            [
+                "spec.template.spec.ephemeralContainers: Forbidden: ephemeral containers not "
+                "allowed in pod template"
+            ],
+            id="a deployment with ephemeral containers",
+        ),
+        pytest.param(
+            "deployments",
             workload("deployments", replicas=-1, template=template(labels={"app": "other"})),
             [
                 "spec.replicas: Invalid value: -1: must be greater than or equal to 0",

@@ -20,6 +20,7 @@ from moorage.api.resources import (
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
+from moorage.base.errors import ApiError
 from moorage.base.rng import Streams
 from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.volumes import VolumeControllers
@@ -264,6 +265,47 @@ def test_a_claim_stays_if_the_server_knows_a_pod_that_no_watch_has_shown(monkeyp
         await cluster.client.delete(PERSISTENT_VOLUME_CLAIMS, "c", namespace="default")
         await aio.sleep(5)
         assert stored(cluster, "persistentvolumeclaims", "c", "default") is not None
+
+    Volumes().run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        pytest.param({"allowVolumeExpansion": True}, "", id="a class that allows it"),
+        pytest.param({}, "the storageclass that provisions the pvc must support resize", id="not"),
+    ],
+)
+def test_a_claim_is_expanded_by(fields, message):
+    def size(cluster: VirtualCluster, plural: str, name: str, namespace: str = "") -> Any:
+        found = stored(cluster, plural, name, namespace)
+        return (found["status"] if namespace else found["spec"])["capacity"]["storage"]
+
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(storage_class("s", **fields), claim(storageClassName="s"), using("c"))
+        await cluster.until(lambda: cluster.phase_of("p") == "Running")
+        more = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
+        asked = cluster.patch(PERSISTENT_VOLUME_CLAIMS, "c", more, namespace="default")
+        if message:
+            with pytest.raises(ApiError, match=message):
+                await asked
+            return
+        await asked
+        await cluster.until(
+            lambda: size(cluster, "persistentvolumeclaims", "c", "default") == "3Gi"
+        )
+        volume = stored(cluster, "persistentvolumeclaims", "c", "default")["spec"]["volumeName"]
+        assert size(cluster, "persistentvolumes", volume) == "3Gi"
+
+    Volumes().run(scenario)
+
+
+def test_a_claim_that_is_not_bound_is_not_expanded():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(claim())
+        more = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
+        with pytest.raises(ApiError, match="Only bound persistent volume claims can be expanded"):
+            await cluster.patch(PERSISTENT_VOLUME_CLAIMS, "c", more, namespace="default")
 
     Volumes().run(scenario)
 

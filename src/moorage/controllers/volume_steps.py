@@ -166,6 +166,28 @@ def _named_volume_step(claim: PersistentVolumeClaim, world: VolumeWorld) -> Step
                 "capacity": volume.spec.capacity,
             },
         )
+    return _expand(claim, volume)
+
+
+def asks_for_more(claim: PersistentVolumeClaim) -> bool:
+    """Whether a claim may have to be expanded: it does not have what it asks for."""
+    asked = claim.spec.resources.requests.get("storage")
+    return asked != claim.status.capacity.get("storage")
+
+
+def _expand(claim: PersistentVolumeClaim, volume: PersistentVolume) -> Step | None:
+    """Expand a provisioned volume as its driver would, and then tell the claim."""
+    if PROVISIONED_BY not in volume.metadata.annotations or not asks_for_more(claim):
+        return None
+    asked = claim.spec.resources.requests.get("storage", 0)
+    if parse_quantity(asked) > _size(volume):
+        change: Json = {
+            "metadata": {"resourceVersion": volume.metadata.resource_version},
+            "spec": {"capacity": {"storage": asked}},
+        }
+        return Patch(PERSISTENT_VOLUMES, ("", volume.name), change)
+    if parse_quantity(claim.status.capacity.get("storage", 0)) < _size(volume):
+        return _claim_status(claim, {"capacity": volume.spec.capacity})
     return None
 
 

@@ -39,6 +39,7 @@ from moorage.controllers.volume_steps import (
     Step,
     VolumeIndex,
     VolumeWorld,
+    asks_for_more,
     claim_step,
     index_volumes,
     orphaned_claims,
@@ -181,7 +182,9 @@ class VolumeControllers:
         return [
             key
             for key, claim in self._claims.objects.items()
-            if claim.status.phase != "Bound" or claim.metadata.deletion_timestamp is not None
+            if claim.status.phase != "Bound"
+            or claim.metadata.deletion_timestamp is not None
+            or asks_for_more(claim)
         ]
 
     def _volumes_of(self, claims: dict[Key, None]) -> list[Key]:

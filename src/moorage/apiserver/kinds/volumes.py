@@ -1,13 +1,14 @@
 """PersistentVolume and PersistentVolumeClaim.
 
 Mirrors kubernetes v1.36 pkg/apis/core/v1/defaults.go, pkg/apis/core/validation, and the admission
-plugins DefaultStorageClass and StorageObjectInUseProtection.
+plugins DefaultStorageClass, StorageObjectInUseProtection and PersistentVolumeClaimResize.
 """
 
 from __future__ import annotations
 
 from moorage.api import resources
 from moorage.api.resources import ResourceType
+from moorage.apiserver import status
 from moorage.apiserver.kind import Context, FieldError, Obj, forbidden, not_supported, required
 from moorage.apiserver.kinds.cells import AGE, NAME, UNSET, column, wide
 from moorage.apiserver.kinds.default_class import default_class
@@ -87,6 +88,27 @@ _give_class = default_class(
 def _prepare_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
     _give_class(obj, ctx, resource)
     _protect(obj, "kubernetes.io/pvc-protection")
+
+
+def _check_expansion(new: Json, old: Json, ctx: Context) -> None:
+    """Refuse to expand a claim that is not bound, or whose class does not allow it."""
+    was, now = (
+        nano_of(child(each, "spec", "resources", "requests").get("storage")) or 0
+        for each in (old, new)
+    )
+    if now <= was:
+        return
+    name = text(old, "metadata", "name")
+    if text(old, "status", "phase") != "Bound":
+        why = "Only bound persistent volume claims can be expanded"
+        raise status.forbidden(resources.PERSISTENT_VOLUME_CLAIMS, name, why)
+    found = ctx.lookup("storageclasses", None, _class_of(old)) if _class_of(old) else None
+    if found is None or found.get("allowVolumeExpansion") is not True:
+        why = (
+            "only dynamically provisioned pvc can be resized and the storageclass that provisions "
+            "the pvc must support resize"
+        )
+        raise status.forbidden(resources.PERSISTENT_VOLUME_CLAIMS, name, why)
 
 
 def _prepare_volume(obj: Json, ctx: Context, resource: ResourceType) -> None:
@@ -315,6 +337,7 @@ CLAIM = ServedKind(
     ),
     defaults=default_claim,
     on_create=_prepare_claim,
+    on_update=_check_expansion,
     rules=rules(
         ("spec", _access),
         ("spec.selector", check_label_selector),

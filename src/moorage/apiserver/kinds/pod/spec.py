@@ -96,6 +96,9 @@ def template(*restart: str) -> Rule:
         labels = child(found or {}, "metadata").get("labels")
         errors = check_labels(labels, f"{field}.metadata.labels")
         errors += check_new_spec(spec, f"{field}.spec")
+        if spec.get("ephemeralContainers"):
+            detail = "ephemeral containers not allowed in pod template"
+            errors.append(forbidden(f"{field}.spec.ephemeralContainers", detail))
         policy = text(spec, "restartPolicy")
         if policy in RESTART_POLICIES and policy not in restart:
             errors.append(not_supported(f"{field}.spec.restartPolicy", policy, restart))
