@@ -12,8 +12,8 @@ from moorage.apiserver.kinds.registry import GROUPS
 from tests.apiserver.harness import MERGE, STRATEGIC, Cluster
 
 OWN = {kind.resource for group in GROUPS for kind in group}
-# Their rules hold in every version; tests/apiserver_kinds/test_service_addresses.py has them.
-RULED = {"ipaddresses", "servicecidrs"}
+# Their rules hold in every version; tests/apiserver_kinds has them.
+RULED = {"ipaddresses", "servicecidrs", "volumeattributesclasses"}
 KEPT = [
     each
     for each in stored_resources()

@@ -233,6 +233,15 @@ def test_an_update_without_a_change_is_accepted(plural, obj):
             id="a claim for nothing",
         ),
         pytest.param(
+            "volumeattributesclasses",
+            named("volumeattributesclasses"),
+            [
+                "driverName: Required value",
+                "parameters: Required value: must contain at least one key/value pair",
+            ],
+            id="a class of attributes without any",
+        ),
+        pytest.param(
             "storageclasses",
             named("storageclasses", volumeBindingMode="Later"),
             [
@@ -353,6 +362,16 @@ def test_the_new_events_api_requires_more_fields():
                 "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
             ],
             id="most of a stateful set stays",
+        ),
+        pytest.param(
+            "volumeattributesclasses",
+            named("volumeattributesclasses", driverName="d", parameters={"a": "b"}),
+            {"driverName": "e", "parameters": {"a": "c"}},
+            [
+                "driverName: Forbidden: updates to driverName are forbidden.",
+                "parameters: Forbidden: updates to parameters are forbidden.",
+            ],
+            id="a class of attributes",
         ),
         pytest.param(
             "storageclasses",

@@ -5,7 +5,10 @@ Mirrors kubernetes v1.36 pkg/apis/storage/{v1/defaults.go,validation}.
 
 from __future__ import annotations
 
+from typing import Any
+
 from moorage.api import resources
+from moorage.apiserver.built_in import resource_type
 from moorage.apiserver.kind import Column, FieldError, Obj, duplicate, forbidden, required
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, UNSET, column, count, flag, name_of
 from moorage.apiserver.kinds.fields import (
@@ -42,12 +45,16 @@ def _mode(obj: Obj) -> str:
     return text(obj, "volumeBindingMode") or "Immediate"
 
 
+def _closed(name: str, value: Any) -> FieldError:
+    return forbidden(name, f"updates to {name} are forbidden.")
+
+
+_class_closed = kept("parameters provisioner reclaimPolicy", _closed)
+_class_kept = kept("volumeBindingMode")
+
+
 def _class_change(new: Obj, old: Obj) -> list[FieldError]:
-    closed = ("parameters", "provisioner", "reclaimPolicy")
-    changed = [name for name in closed if new.get(name) != old.get(name)]
-    return [forbidden(name, f"updates to {name} are forbidden.") for name in changed] + kept(
-        "volumeBindingMode"
-    )(new, old)
+    return _class_closed(new, old) + _class_kept(new, old)
 
 
 def _topology_keys(driver: Json, where: str) -> list[FieldError]:
@@ -128,6 +135,15 @@ STORAGE_CLASS = ServedKind(
     change=_class_change,
     warn=_warn_of_class,
 )
+VOLUME_ATTRIBUTES_CLASS = ServedKind(
+    resource=resource_type("storage.k8s.io/v1", "volumeattributesclasses"),
+    columns=(NAME, column("DriverName", "driverName", "Who changes the volumes"), AGE),
+    rules=rules(
+        ("driverName", needed()),
+        ("parameters", needed("must contain at least one key/value pair")),
+    ),
+    change=kept("driverName parameters", _closed),
+)
 CSI_NODE = ServedKind(
     resource=resources.CSI_NODES,
     acted_on_by="the scheduler",
@@ -204,4 +220,11 @@ VOLUME_ATTACHMENT = ServedKind(
     rules=rules(("spec.attacher spec.nodeName", needed()), ("spec.source", _source)),
     change=kept("spec"),
 )
-KINDS = (STORAGE_CLASS, CSI_NODE, CSI_DRIVER, CSI_STORAGE_CAPACITY, VOLUME_ATTACHMENT)
+KINDS = (
+    STORAGE_CLASS,
+    VOLUME_ATTRIBUTES_CLASS,
+    CSI_NODE,
+    CSI_DRIVER,
+    CSI_STORAGE_CAPACITY,
+    VOLUME_ATTACHMENT,
+)
