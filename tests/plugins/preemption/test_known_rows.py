@@ -7,7 +7,7 @@ other kinds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,71 +15,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.base.clock import NS_PER_SECOND, ManualClock, rfc3339
-from moorage.base.rng import Streams
-from moorage.config.plugin_args import DefaultPreemptionArgs
-from moorage.engine.attempt import Scope
-from moorage.engine.cycle import Cycle
-from moorage.engine.decision import Decision, Outcome
-from moorage.engine.select_node import smallest_name
-from moorage.framework.handle import Handle
-from moorage.framework.preemption import PREEMPTION, TRIED, PreemptionReport
-from moorage.framework.profile import Profile
-from moorage.framework.status import ReasonTable
+from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.plugins.preemption.dry_runs import DryRuns
 from moorage.plugins.preemption.known_rows import KnownRows
-from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.builders import node
-from tests.engine.builders import told
+from tests.plugins.preemption.histories import HistoryWorld
 from tests.plugins.preemption.reference import Budget, Resident
 from tests.plugins.preemption.test_against_reference import (
     LABELS,
-    REGISTRY,
-    SPEC,
     budget_of,
     pod_of,
 )
 
 NODES = tuple(f"n{i}" for i in range(12))
 KINDS = ((2, 1), (3, 1), (3, 2))  # cpu and priority of the preemptors
-BUSY = Scope(explain=True)
 
 
-def reported(decision: Decision) -> tuple[str, int | None]:
-    report: PreemptionReport | None = decision.state.find(PREEMPTION)
-    return repr(report), decision.state.find(TRIED)
-
-
-class World:
-    """One cluster, decided about with and without what is kept."""
+class World(HistoryWorld):
+    """A cluster that is decided about with and without what is kept."""
 
     def __init__(self, percentage: int, absolute: int) -> None:
-        self.clock = ManualClock()
-        self.snapshot = Snapshot()
-        self.nominations: dict[str, Sequence[PodInfo]] = {}
-        self.log: KeyLog[str] = KeyLog(8)
-        self.snapshot.nominations, self.snapshot.nominations_log = self.nominations, self.log
-        args = DefaultPreemptionArgs(
-            min_candidate_nodes_percentage=percentage, min_candidate_nodes_absolute=absolute
-        )
-        self.reusing, self.plain = self._cycle(args, reuse=True), self._cycle(args, reuse=False)
-        self.serial = 0
-        self.placed: list[str] = []
-
-    def _cycle(self, args: DefaultPreemptionArgs, *, reuse: bool) -> Cycle:
-        spec = msgspec.structs.replace(
-            SPEC, plugin_args={**SPEC.plugin_args, "DefaultPreemption": args}
-        )
-        handle = Handle(
-            profile_name="default-scheduler",
-            snapshot=self.snapshot,
-            reasons=ReasonTable(),
-            clock=self.clock,
-            streams=Streams(1),
-        )
-        return Cycle(Profile(spec, REGISTRY, handle), self.snapshot, smallest_name, reuse=reuse)
+        super().__init__(percentage, absolute)
+        self.reusing, self.plain = self.cycle(reuse=True), self.cycle(reuse=False)
 
     def pod(
         self, cpu: int, priority: int, started: int | None = None, label: str = "", uid: str = ""
@@ -88,15 +46,6 @@ class World:
         at = None if started is None else self.clock.now_ns() + started * NS_PER_SECOND
         labels = {label: "x"} if label else {}
         return pod_of(Resident(uid or f"p{self.serial}", priority, cpu, 0, at, labels))
-
-    def place(self, name: str, pod: PodInfo) -> None:
-        if self.snapshot.row_of(name) is not None:
-            self.snapshot.table.add_pod(pod, name)
-            self.placed.append(pod.uid)
-
-    def take_away(self, index: int) -> None:
-        if self.placed:
-            self.snapshot.table.remove_pod(self.placed.pop(index % len(self.placed)))
 
     def change(self, index: int, started: int, label: str) -> None:
         """Let a pod's start change, and its labels if any are given: no sum shows it."""
@@ -123,20 +72,6 @@ class World:
         else:
             table.add_node(node(name, cpu=str(cpu or 4), memory="8", pods="6"))
 
-    def nominate(self, name: str, pod: PodInfo) -> None:
-        """Nominate a pod; one of that name is nominated nowhere else then."""
-        for other, pods in list(self.nominations.items()):
-            left = tuple(each for each in pods if each.uid != pod.uid)
-            if len(left) < len(pods):
-                self._put(other, left)
-        self._put(name, (*self.nominations.get(name, ()), pod))
-
-    def _put(self, name: str, pods: Sequence[PodInfo]) -> None:
-        self.nominations[name] = pods
-        if not pods:
-            del self.nominations[name]
-        self.log.append(name)
-
     def budget(self, index: int, budget: Budget | None) -> None:
         lister = self.snapshot.listers.pod_disruption_budgets
         if budget is None:
@@ -149,18 +84,7 @@ class World:
         info = self.pod(cpu, priority, uid=uid)
         if info.uid in self.placed:
             return  # a pod that has its node is not decided again
-        reused, plain = (cycle.decide(info, BUSY) for cycle in (self.reusing, self.plain))
-        assert told(reused) == told(plain)
-        assert reported(reused) == reported(plain)
-        if not follow:
-            return
-        if plain.outcome is Outcome.BIND:
-            self.place(plain.node_name, info)
-        elif plain.victims and plain.nomination:
-            self.nominate(plain.nomination.node_name, info)
-            for victim in plain.victims:
-                self.snapshot.table.remove_pod(victim.metadata.uid)
-                self.placed.remove(victim.metadata.uid)
+        self.decide_alike(info, (self.plain, self.reusing), follow=follow)
 
 
 names = st.sampled_from(NODES)

@@ -18,31 +18,19 @@ from hypothesis import strategies as st
 
 from moorage.api.codec import from_dict
 from moorage.api.volume import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
-from moorage.base.clock import NS_PER_SECOND, ManualClock, rfc3339
-from moorage.base.rng import Streams
-from moorage.config.plugin_args import DefaultPreemptionArgs
-from moorage.engine.attempt import Scope
-from moorage.engine.cycle import Cycle
-from moorage.engine.decision import Decision, Outcome
+from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.engine.filters import nominated
-from moorage.engine.select_node import smallest_name
-from moorage.framework.handle import Handle
 from moorage.framework.pods_seen import PodsSeen
-from moorage.framework.preemption import PREEMPTION, TRIED, PreemptionReport
 from moorage.framework.profile import Profile
-from moorage.framework.status import ReasonTable
 from moorage.plugins.preemption.dry_runs import DryRuns
-from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.builders import node
 from moorage.testing.builders import pod as typed_pod
-from tests.engine.builders import told
+from tests.plugins.preemption.histories import HistoryWorld
 from tests.plugins.preemption.reference import Budget
-from tests.plugins.preemption.test_against_reference import REGISTRY, SPEC, budget_of
+from tests.plugins.preemption.test_against_reference import budget_of
 
 DRIVER = "d.example"
-BUSY = Scope(explain=True)
 NODES = tuple(f"n{i}" for i in range(9))
 CLAIMS = ("bound", "other", "elsewhere", "alone", "late")
 
@@ -67,37 +55,15 @@ class Has(NamedTuple):
 NOTHING = Has()
 
 
-class World:
-    """One cluster with volumes, decided about by three cycles."""
+class World(HistoryWorld):
+    """A cluster with volumes, decided about by three cycles."""
 
     def __init__(self, percentage: int = 100, absolute: int = 1) -> None:
-        self.clock = ManualClock()
-        self.snapshot = Snapshot()
-        self.nominations: dict[str, Sequence[PodInfo]] = {}
-        self.log: KeyLog[str] = KeyLog(8)
-        self.snapshot.nominations, self.snapshot.nominations_log = self.nominations, self.log
-        args = DefaultPreemptionArgs(
-            min_candidate_nodes_percentage=percentage, min_candidate_nodes_absolute=absolute
-        )
-        self.reusing = self._cycle(args, Profile, reuse=True)
-        self.plain = self._cycle(args, Profile, reuse=False)
-        self.one_by_one = self._cycle(args, OneByOne, reuse=False)
-        self.serial = 0
-        self.placed: list[str] = []
+        super().__init__(percentage, absolute)
+        self.reusing = self.cycle(reuse=True)
+        self.plain = self.cycle(reuse=False)
+        self.one_by_one = self.cycle(OneByOne, reuse=False)
         self._claims()
-
-    def _cycle(self, args: DefaultPreemptionArgs, kind: type[Profile], *, reuse: bool) -> Cycle:
-        spec = msgspec.structs.replace(
-            SPEC, plugin_args={**SPEC.plugin_args, "DefaultPreemption": args}
-        )
-        handle = Handle(
-            profile_name="default-scheduler",
-            snapshot=self.snapshot,
-            reasons=ReasonTable(),
-            clock=self.clock,
-            streams=Streams(1),
-        )
-        return Cycle(kind(spec, REGISTRY, handle), self.snapshot, smallest_name, reuse=reuse)
 
     def _claims(self) -> None:
         late = {"metadata": {"name": "late"}, "provisioner": "kubernetes.io/no-provisioner"}
@@ -175,42 +141,13 @@ class World:
         status = msgspec.structs.replace(made.status, start_time=at)
         return PodInfo(msgspec.structs.replace(made, status=status))
 
-    def place(self, name: str, pod: PodInfo) -> None:
-        self.snapshot.table.add_pod(pod, name)
-        self.placed.append(pod.uid)
-
-    def take_away(self, index: int) -> None:
-        if self.placed:
-            self.snapshot.table.remove_pod(self.placed.pop(index % len(self.placed)))
-
-    def nominate(self, name: str, pod: PodInfo) -> None:
-        self.nominations[name] = (*self.nominations.get(name, ()), pod)
-        self.log.append(name)
-
     def budget(self, allowed: int) -> None:
         self.snapshot.listers.pod_disruption_budgets.put(budget_of(0, Budget("a", allowed)))
 
     def preempt(self, cpu: int, priority: int, has: Has, *, follow: bool) -> None:
         info = self.pod(cpu, priority, has)
-        found = self.one_by_one.decide(info, BUSY)
-        for cycle in (self.reusing, self.plain):
-            decision = cycle.decide(info, BUSY)
-            assert told(decision) == told(found)
-            assert reported(decision) == reported(found)
-        if not follow:
-            return
-        if found.outcome is Outcome.BIND:
-            self.place(found.node_name, info)
-        elif found.victims and found.nomination:
-            self.nominate(found.nomination.node_name, info)
-            for victim in found.victims:
-                self.snapshot.table.remove_pod(victim.metadata.uid)
-                self.placed.remove(victim.metadata.uid)
-
-
-def reported(decision: Decision) -> tuple[str, int | None]:
-    report: PreemptionReport | None = decision.state.find(PREEMPTION)
-    return repr(report), decision.state.find(TRIED)
+        cycles = (self.one_by_one, self.reusing, self.plain)
+        self.decide_alike(info, cycles, follow=follow)
 
 
 def full(world: World, has: Sequence[Has] = (NOTHING,), *, nodes: int = len(NODES)) -> World:
