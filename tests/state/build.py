@@ -119,8 +119,10 @@ class Recorder:
     def now_ns(self) -> int:
         return 0
 
-    def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
-        self.hints[plugin, event, answer] += 1
+    def hint_asked(
+        self, plugin: str, event: str, answer: str, *, since_ns: int, pods: int = 1
+    ) -> None:
+        self.hints[plugin, event, answer] += pods
 
     def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
         self.gated[profile] += 1

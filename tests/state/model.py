@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod
-from moorage.state.contracts import Hint
+from moorage.state.contracts import Hint, RegisteredHint
 from tests.state.build import (
     NODE_ADD,
     NODE_LABEL,
@@ -40,7 +40,12 @@ HINTS = [
     hint("Label", NODE_LABEL, Hint.SKIP),
     hint("Claim", PVC_ADD),
     hint("Gate", POD_DELETE),
-    hint("Own", ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL), own_label),
+    RegisteredHint(
+        "Own",
+        ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL),
+        own_label,
+        replicas_agree=True,
+    ),
 ]
 
 

@@ -52,11 +52,16 @@ class EventRegistration(msgspec.Struct, frozen=True):
         False, or `ClaimUsers` for every pod that names a claim. The hint is not called for other
         pods, so the cost of an event does not grow with the waiting pods. Any pod may be concerned
         where the function or its answer is None.
+    replicas_agree
+        Whether replicas get the same answer: of the waiting pod, the hint reads nothing but
+        namespace, labels and spec, and whether the event is about this pod. The hint is then asked
+        once for all waiting replicas. False is always right.
     """
 
     event: ClusterEvent
     hint: HintFunction | None = None
     concerns: ConcernsFunction | None = None
+    replicas_agree: bool = False
 
 
 class PreFilterResult(msgspec.Struct, frozen=True):

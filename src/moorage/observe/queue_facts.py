@@ -74,10 +74,12 @@ class QueueFacts:
         """Change the number of entries kept for pods in flight."""
         self.events_in_flight[event] += delta
 
-    def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
-        """Note how long a requeue hint took."""
+    def hint_asked(
+        self, plugin: str, event: str, answer: str, *, since_ns: int, pods: int = 1
+    ) -> None:
+        """Note how long a requeue hint took; of equal pods, each has an equal part of the time."""
         took_ns = self.now_ns() - since_ns
-        self.hints[plugin, event, answer].observe(took_ns / NS_PER_SECOND)
+        self.hints[plugin, event, answer].observe(took_ns / NS_PER_SECOND / pods, times=pods)
 
     def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
         """Note how long PreEnqueue took, under the status Success for any answer, as upstream."""

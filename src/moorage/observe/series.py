@@ -33,10 +33,10 @@ class Histogram:
         self.total = 0.0
         """Sum of everything observed."""
 
-    def observe(self, value: float) -> None:
-        """Count one observation."""
-        self.counts[bisect_left(self._bounds, value)] += 1
-        self.total += value
+    def observe(self, value: float, *, times: int = 1) -> None:
+        """Count an observation, or a number of equal ones."""
+        self.counts[bisect_left(self._bounds, value)] += times
+        self.total += value * times
 
     def observe_all(self, durations_ns: Sequence[int]) -> None:
         """Count many observations at once, given in nanoseconds and kept in seconds."""

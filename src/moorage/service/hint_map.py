@@ -29,7 +29,11 @@ def build_hints(profile: Profile) -> list[RegisteredHint]:
 def _of_plugin(name: str, registrations: Sequence[EventRegistration]) -> Iterator[RegisteredHint]:
     for registration in registrations:
         yield RegisteredHint(
-            name, registration.event, _hint(registration.hint), registration.concerns
+            name,
+            registration.event,
+            _hint(registration.hint),
+            registration.concerns,
+            replicas_agree=registration.replicas_agree,
         )
     of_nodes = [each.event.action for each in registrations if each.event.resource == Resource.NODE]
     added = any(action & Action.ADD for action in of_nodes)

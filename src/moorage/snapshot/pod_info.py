@@ -82,6 +82,14 @@ class PodInfo:
         """Values compiled of parts within the spec, by their makers; shared by pods of one spec."""
         return self._spec.memo
 
+    @property
+    def spec_id(self) -> int:
+        """The same for pods that agree in namespace, labels, spec (except the node name), resize.
+
+        An id is never used again.
+        """
+        return self._spec.id
+
     def counts_like(self, other: PodInfo) -> bool:
         """Whether a node's columns are the same with this version of a pod as with the other."""
         deleting = bool(self.pod.metadata.deletion_timestamp)

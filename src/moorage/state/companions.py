@@ -52,6 +52,10 @@ class Companions:
         self._left: dict[Hashable, dict[PodKey, QueuedPod]] = {}
         self._forget_at = _FORGET_MIN
 
+    def may_have(self, queued: QueuedPod) -> bool:
+        """Return whether a pod, and so each equal pod, is of a group."""
+        return self._group_of(queued.pod) is not None
+
     def taken_along(self, queued: QueuedPod) -> bool:
         """Return whether a waiting pod may stay, since a woken companion takes it along."""
         if not self._woken:

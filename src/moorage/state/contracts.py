@@ -59,12 +59,16 @@ class RegisteredHint(msgspec.Struct, frozen=True):
         Asked about each pod the plugin rejected; None means always QUEUE.
     concerns
         Returns the pods for which the hint has to be asked; None means every pod.
+    replicas_agree
+        Whether the answer is the same for all pods with equal namespace, labels and spec, except
+        for a pod that the event is about. The hint is then asked once for all of them.
     """
 
     plugin: str
     event: ClusterEvent
     hint: HintFn | None = None
     concerns: ConcernsFn | None = None
+    replicas_agree: bool = False
 
 
 HintMap: TypeAlias = Mapping[str, Sequence[RegisteredHint]]
@@ -148,8 +152,10 @@ class QueueObserver(Protocol):
         """Return the time to hand in as a beginning, nanoseconds."""
         ...
 
-    def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
-        """Note how long a requeue hint took, and its answer or `BROKEN_HINT`."""
+    def hint_asked(
+        self, plugin: str, event: str, answer: str, *, since_ns: int, pods: int = 1
+    ) -> None:
+        """Note how long a hint took for a number of equal pods, and its answer or `BROKEN_HINT`."""
         ...
 
     def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
@@ -176,7 +182,9 @@ class NullObserver:
         """Return 0: durations are not used."""
         return 0
 
-    def hint_asked(self, plugin: str, event: str, answer: str, *, since_ns: int) -> None:
+    def hint_asked(
+        self, plugin: str, event: str, answer: str, *, since_ns: int, pods: int = 1
+    ) -> None:
         """Do nothing."""
 
     def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:

@@ -147,8 +147,22 @@ class HintIndex:
                 keys.update(dict.fromkeys(named))
         return keys.keys()
 
+    def replicas_agree(self, event: ClusterEvent, profile: str, rejectors: frozenset[str]) -> bool:
+        """Whether every hint that `worth_requeuing` asks declares one answer for equal pods."""
+        return event.is_wildcard or all(
+            hint.replicas_agree or hint.hint is None
+            for hint in self.matching(profile, event)
+            if hint.plugin in rejectors
+        )
+
     def worth_requeuing(
-        self, queued: QueuedPod, event: ClusterEvent, old: object | None, new: object | None
+        self,
+        queued: QueuedPod,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        *,
+        pods: int = 1,
     ) -> Requeue:
         """Ask the hints of a pod's rejectors about an event.
 
@@ -161,6 +175,8 @@ class HintIndex:
         old, new
             The object before and after; None where it did not exist. A wildcard event with a pod as
             ``new`` concerns that pod only.
+        pods
+            The number of equal pods that the answer is for.
         """
         if not (queued.unschedulable_plugins or queued.pending_plugins):
             return Requeue.AFTER_BACKOFF
@@ -177,7 +193,7 @@ class HintIndex:
             pending = registered.plugin in queued.pending_plugins
             if not pending and registered.plugin not in queued.unschedulable_plugins:
                 continue
-            if self._ask(registered, queued, event, old, new) is _KEEP_WAITING:
+            if self._ask(registered, queued, event, old, new, pods=pods) is _KEEP_WAITING:
                 continue
             if pending:
                 return Requeue.IMMEDIATELY
@@ -241,6 +257,8 @@ class HintIndex:
         event: ClusterEvent,
         old: object | None,
         new: object | None,
+        *,
+        pods: int,
     ) -> Hint:
         """Ask one hint; a hint that breaks means "try the pod again" and is counted as broken."""
         began_ns = self._observer.now_ns()
@@ -258,7 +276,9 @@ class HintIndex:
                     registered.event.label,
                     *queued.key,
                 )
-        self._observer.hint_asked(registered.plugin, event.label, told, since_ns=began_ns)
+        self._observer.hint_asked(
+            registered.plugin, event.label, told, since_ns=began_ns, pods=pods
+        )
         return answer
 
     def _asked_whom(

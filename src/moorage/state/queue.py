@@ -21,13 +21,11 @@ may be due. Mirrors kubernetes v1.36
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from functools import partial
 
 from moorage.api.changes import (
     FORCE_ACTIVATE,
     UNSCHEDULABLE_TIMEOUT,
     ClusterEvent,
-    matches,
     pod_changes,
 )
 from moorage.api.pod import Pod
@@ -46,6 +44,7 @@ from moorage.state.contracts import (
 )
 from moorage.state.hints import HintIndex
 from moorage.state.in_flight import InFlight
+from moorage.state.judging import Judging
 from moorage.state.lifecycle import ATTEMPTED, QUEUED, Lifecycle, PodState
 from moorage.state.nominations import NominatingInfo, Nominator
 from moorage.state.pending import PendingSummary, QueueCounts, pending_pod
@@ -298,11 +297,10 @@ class SchedulingQueue:
             return
         self._in_flight.record_move(event, old, new)
         if self._sub_queues.unschedulable:
-            concerned = partial(self._wakeups.concerned, event, old=old, new=new)
-            waiting = self._sub_queues.unschedulable.candidates(concerned)
-            if precheck is not None:
-                waiting = [queued for queued in waiting if precheck(queued.pod)]
-            self._move(waiting, event, old, new)
+            judging = Judging(
+                self._wakeups, self.companions, event, old=old, new=new, precheck=precheck
+            )
+            self._move(self._sub_queues.unschedulable.candidates(judging), judging)
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move pods to activeQ at once, whatever their hints or backoff say; PreEnqueue may refuse.
@@ -346,7 +344,10 @@ class SchedulingQueue:
             queued.was_flushed = True
         if overdue:
             self._in_flight.record_move(UNSCHEDULABLE_TIMEOUT, None, None)
-            self._move(overdue, UNSCHEDULABLE_TIMEOUT, None, None)
+            timeout = Judging(
+                self._wakeups, self.companions, UNSCHEDULABLE_TIMEOUT, old=None, new=None
+            )
+            self._move([(queued, None) for queued in overdue], timeout)
 
     # --- looking ---------------------------------------------------------------------------------
 
@@ -423,24 +424,16 @@ class SchedulingQueue:
             self._sub_queues.backoff.remove(queued.key)
             self._wake_if(self._sub_queues.to_active(queued, cause))
 
-    def _move(
-        self,
-        waiting: list[QueuedPod],
-        event: ClusterEvent,
-        old: object | None,
-        new: object | None,
-    ) -> None:
+    def _move(self, waiting: list[tuple[QueuedPod, Requeue | None]], judging: Judging) -> None:
         poppable, companions = False, self.companions
-        for queued in waiting:
-            if companions is not None and companions.taken_along(queued):
+        for queued, answer in waiting:
+            if not judging.is_open_to(queued):
                 continue
-            if queued.gated and not any(matches(own, event) for own in queued.gating_events):
-                continue
-            answer = self._wakeups.worth_requeuing(queued, event, old, new)
-            if answer is _SKIP:
+            own = judging.answer(queued) if answer is None else answer
+            if own is _SKIP:
                 continue
             self._sub_queues.unschedulable.remove(queued.key)
-            went_to = self._sub_queues.requeue(queued, answer, event.label)
+            went_to = self._sub_queues.requeue(queued, own, judging.event.label)
             if self._is_poppable(went_to):
                 poppable = True
                 if companions is not None:

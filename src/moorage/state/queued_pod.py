@@ -19,6 +19,9 @@ from moorage.snapshot.pod_info import PodInfo, info_of
 PodKey: TypeAlias = tuple[str, str]
 """(namespace, name)."""
 
+Likeness: TypeAlias = tuple[int, frozenset[str], str]
+"""(id of the spec, plugins that the pod is pending on, its gating plugin)."""
+
 
 class QueuedPod(msgspec.Struct, eq=False):
     """A pod and the record that the queue keeps of its attempts.
@@ -97,6 +100,11 @@ class QueuedPod(msgspec.Struct, eq=False):
         """All plugins that rejected the pod or that the pod is pending on."""
         pending = self.pending_plugins
         return self.unschedulable_plugins | pending if pending else self.unschedulable_plugins
+
+    @property
+    def likeness(self) -> Likeness:
+        """The same for equal pods: an event means the same for them if their rejectors agree."""
+        return self.info.spec_id, self.pending_plugins, self.gating_plugin
 
     def update(self, pod: Pod) -> None:
         """Take over a newer version of the same pod.

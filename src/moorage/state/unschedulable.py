@@ -1,28 +1,50 @@
 """unschedulablePods: pods that wait for a cluster event which may help, and gated pods.
 
-Pods are filed by profile and rejectors: an event is judged once for all pods that share them, and
-only pods that it may help are touched. They are also found by the claims that they name, since each
-of a thousand pods may wait for a claim of its own.
+Pods are filed by profile and rejectors, and there by likeness. An event is judged once for all pods
+that are equal, and only pods that it may help are touched. They are also found by the claims that
+they name, since each of a thousand pods may wait for a claim of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
-from typing import NamedTuple, TypeAlias
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple, Protocol, TypeAlias
 
 from moorage.api.claims import ClaimUsers
 from moorage.api.pod import Pod
 from moorage.state.contracts import GATED, UNSCHEDULABLE, QueueObserver
-from moorage.state.queued_pod import PodKey, QueuedPod
+from moorage.state.queued_pod import Likeness, PodKey, QueuedPod
+from moorage.state.wakeups import Requeue
 
 FileKey: TypeAlias = tuple[str, frozenset[str]]
 """(profile, rejectors)."""
+
+_SKIP = Requeue.SKIP
+
+
+class Judge(Protocol):
+    """What an event means for the waiting pods; `moorage.state.judging` answers."""
+
+    def concerned(
+        self, profile: str, rejectors: frozenset[str]
+    ) -> Collection[PodKey | ClaimUsers] | None:
+        """Return the pods with these rejectors that may be helped; None means all of them."""
+        ...
+
+    def replicas_agree(self, profile: str, rejectors: frozenset[str]) -> bool:
+        """Whether equal pods with these rejectors get the same answer."""
+        ...
+
+    def answer_for(self, equal: Mapping[PodKey, QueuedPod]) -> Requeue | None:
+        """Judge equal pods at once; None if each has to be judged by itself."""
+        ...
 
 
 class _Filed(NamedTuple):
     arrival: int
     queued: QueuedPod
     file: FileKey
+    likeness: Likeness
     counted_as: str
     claims: tuple[ClaimUsers, ...]
 
@@ -42,8 +64,8 @@ class UnschedulablePods:
         self._observer = observer
         self._queued = queued
         self._filed: dict[PodKey, _Filed] = {}
-        # The same pods by (profile, rejectors). No file is empty.
-        self._files: dict[FileKey, dict[PodKey, _Filed]] = {}
+        # The same pods by (profile, rejectors), and there by likeness. Nothing in it is empty.
+        self._files: dict[FileKey, dict[Likeness, dict[PodKey, QueuedPod]]] = {}
         # The pods that name claims, by claim. No entry is empty.
         self._users: dict[ClaimUsers, dict[PodKey, None]] = {}
         self._arrivals = 0
@@ -82,10 +104,12 @@ class UnschedulablePods:
                 self._count(found.counted_as, -1)
             self._count(counted_as, 1)
         filed_as = (queued.pod.spec.scheduler_name, queued.rejectors)
-        item = _Filed(arrival, queued, filed_as, counted_as, _named_claims(queued.pod))
+        likeness = queued.likeness
+        claims = _named_claims(queued.pod)
+        item = _Filed(arrival, queued, filed_as, likeness, counted_as, claims)
         self._filed[queued.key] = item
         self._queued[queued.key] = queued
-        self._files.setdefault(filed_as, {})[queued.key] = item
+        self._files.setdefault(filed_as, {}).setdefault(likeness, {})[queued.key] = queued
         for claim in item.claims:
             self._users.setdefault(claim, {})[queued.key] = None
         return found is None
@@ -100,27 +124,26 @@ class UnschedulablePods:
         self._count(found.counted_as, -1)
         return found.queued
 
-    def candidates(
-        self, concerned: Callable[[str, frozenset[str]], Collection[PodKey | ClaimUsers] | None]
-    ) -> list[QueuedPod]:
-        """Return pods in arrival order: all of each (profile, rejectors), or only the named pods.
+    def candidates(self, event: Judge) -> list[tuple[QueuedPod, Requeue | None]]:
+        """Return the pods that an event may move, in arrival order, each with the event's answer.
 
-        Parameters
-        ----------
-        concerned
-            Returns the keys of the pods to take, and claims whose users to take; None takes all.
-            Unknown keys are ignored.
+        The answer is None for a pod that has to be judged by itself.
         """
-        chosen: list[_Filed] = []
-        for (profile, rejectors), file in self._files.items():
-            named = concerned(profile, rejectors)
-            if named is None:
-                chosen += file.values()
-            else:
-                keys = dict.fromkeys(self._keys(named))
-                chosen += [file[key] for key in keys if key in file]
-        chosen.sort(key=lambda item: item.arrival)
-        return [item.queued for item in chosen]
+        chosen: dict[PodKey, Requeue | None] = {}
+        for file in self._files:
+            named = event.concerned(*file)
+            if named is not None:
+                keys = (key for key in self._keys(named) if key in self._filed)
+                chosen.update((key, None) for key in keys if self._filed[key].file == file)
+                continue
+            agree = event.replicas_agree(*file)
+            for equal in self._files[file].values():
+                answer = event.answer_for(equal) if agree else None
+                if answer is not _SKIP:
+                    chosen.update(dict.fromkeys(equal, answer))
+        filed = self._filed
+        ordered = sorted(chosen, key=lambda key: filed[key].arrival)
+        return [(filed[key].queued, chosen[key]) for key in ordered]
 
     def pods(self) -> list[QueuedPod]:
         """Return all pods in arrival order."""
@@ -128,13 +151,21 @@ class UnschedulablePods:
 
     def validate(self) -> None:
         """Check that both indexes hold the same pods, each under its present rejectors."""
-        by_file = {key: item for file in self._files.values() for key, item in file.items()}
-        assert by_file == self._filed, "files and pods differ"
+        by_file = {
+            key: (file, likeness, queued)
+            for file, likenesses in self._files.items()
+            for likeness, equal in likenesses.items()
+            for key, queued in equal.items()
+        }
+        filed = {key: (it.file, it.likeness, it.queued) for key, it in self._filed.items()}
+        assert by_file == filed, "files and pods differ"
         assert all(self._files.values()), "an empty file was kept"
+        assert all(all(each.values()) for each in self._files.values()), "an empty set was kept"
         for key, item in self._filed.items():
             queued = item.queued
             assert key == queued.key, f"{queued!r} is filed under {key}"
             assert item.file == (queued.profile, queued.rejectors), f"{queued!r} is misfiled"
+            assert item.likeness == queued.likeness, f"{queued!r} is filed with other pods"
             gauge = GATED if queued.gated else UNSCHEDULABLE
             assert item.counted_as == gauge, f"{queued!r} is counted as {item.counted_as}"
         users = dict[ClaimUsers, dict[PodKey, None]]()
@@ -160,7 +191,10 @@ class UnschedulablePods:
     def _unfile(self, item: _Filed) -> None:
         key = item.queued.key
         file = self._files[item.file]
-        del file[key]
+        equal = file[item.likeness]
+        del equal[key]
+        if not equal:
+            del file[item.likeness]
         if not file:
             del self._files[item.file]
         for claim in item.claims:

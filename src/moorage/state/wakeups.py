@@ -68,10 +68,23 @@ class Wakeups(Protocol):
         """Return the pods with these rejectors that an event may help; None means all of them."""
         ...
 
+    def replicas_agree(self, event: ClusterEvent, profile: str, rejectors: frozenset[str]) -> bool:
+        """Whether `worth_requeuing` answers the same for all equal pods with these rejectors.
+
+        Not counting pods that the event is about.
+        """
+        ...
+
     def worth_requeuing(
-        self, queued: QueuedPod, event: ClusterEvent, old: object | None, new: object | None
+        self,
+        queued: QueuedPod,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        *,
+        pods: int = 1,
     ) -> Requeue:
-        """Judge an event, about the object before and after, for a waiting pod."""
+        """Judge an event, about the object before and after, for a number of equal pods."""
         ...
 
     def after_update(

@@ -75,10 +75,20 @@ class WakeupsV120:
         """Return None: any waiting pod may be helped, so each is looked at."""
         return None
 
+    def replicas_agree(self, event: ClusterEvent, profile: str, rejectors: frozenset[str]) -> bool:
+        """Answer yes: only namespace and spec matter, and which pod a wildcard is about."""
+        return True
+
     def worth_requeuing(
-        self, queued: QueuedPod, event: ClusterEvent, old: object | None, new: object | None
+        self,
+        queued: QueuedPod,
+        event: ClusterEvent,
+        old: object | None,
+        new: object | None,
+        *,
+        pods: int = 1,
     ) -> Requeue:
-        """Judge what an event means for a waiting pod."""
+        """Judge what an event means for equal pods."""
         if event.is_wildcard:
             targeted = isinstance(new, Pod) and new.uid != queued.uid
             return Requeue.SKIP if targeted else Requeue.AFTER_BACKOFF

@@ -22,7 +22,9 @@ def registrations() -> Sequence[EventRegistration]:
     """Return the events that may help: pods and nodes are new, deleted or relabelled."""
     pod = ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
     node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-    return EventRegistration(pod, pod_hint), EventRegistration(node, node_hint)
+    return EventRegistration(pod, pod_hint, replicas_agree=True), EventRegistration(
+        node, node_hint, replicas_agree=True
+    )
 
 
 def pod_hint(waiting: Pod, old: object | None, new: object | None) -> bool:

@@ -282,11 +282,11 @@ class DynamicResources:
         return (
             EventRegistration(ClusterEvent(Resource.NODE, node)),
             EventRegistration(claim, self._hints.claim_changed, self._hints.claim_concerns),
-            EventRegistration(generated, self._hints.pod_changed),
+            EventRegistration(generated, self._hints.pod_changed, replicas_agree=True),
             EventRegistration(ClusterEvent(Resource.DEVICE_CLASS, changed)),
             EventRegistration(ClusterEvent(Resource.RESOURCE_SLICE, changed)),
             EventRegistration(gone, self._hints.claim_gone, self._hints.gone_claim_concerns),
-            EventRegistration(RESERVATION_DELETE, devices_given_back),
+            EventRegistration(RESERVATION_DELETE, devices_given_back, replicas_agree=True),
         )
 
     # The modules below are imported for the first pod with claims: most clusters have none.

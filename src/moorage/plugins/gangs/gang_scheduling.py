@@ -92,7 +92,7 @@ class GangScheduling:
 
         return (
             EventRegistration(pod, member_came, self._completed_by),
-            EventRegistration(group, _group_hint),
+            EventRegistration(group, _group_hint, replicas_agree=True),
         )
 
     def _completed_by(self, old: object | None, new: object | None) -> Sequence[Pod] | None:

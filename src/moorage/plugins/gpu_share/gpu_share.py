@@ -163,7 +163,7 @@ class GpuShare:
             Resource.NODE,
             Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL,
         )
-        return EventRegistration(gone, self._frees), EventRegistration(node)
+        return EventRegistration(gone, self._frees, replicas_agree=True), EventRegistration(node)
 
     def _frees(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         """Queue when a pod with GPUs has gone."""

@@ -198,7 +198,7 @@ class NodeAffinity:
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register matching nodes that are new or relabelled."""
         event = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-        return (EventRegistration(event, self._node_hint),)
+        return (EventRegistration(event, self._node_hint, replicas_agree=True),)
 
     def _wishes(self, pod: PodInfo) -> _Wishes:
         return memo_of(

@@ -71,7 +71,10 @@ class NodeDeclaredFeatures:
         """Register nodes that declare new features, and changes of the pod's needs."""
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
         pod = ClusterEvent(Resource.POD, Action.UPDATE)
-        return (EventRegistration(node, _node_hint), EventRegistration(pod, _own_update_hint))
+        return (
+            EventRegistration(node, _node_hint, replicas_agree=True),
+            EventRegistration(pod, _own_update_hint, replicas_agree=True),
+        )
 
 
 def _question(needed: frozenset[str]) -> SetAnswers:

@@ -91,7 +91,10 @@ class NodePorts:
         """Register pods that free a wanted port, and new nodes."""
         gone = ClusterEvent(Resource.POD, Action.DELETE)
         node = ClusterEvent(Resource.NODE, Action.ADD)
-        return (EventRegistration(gone, _pod_deleted_hint), EventRegistration(node))
+        return (
+            EventRegistration(gone, _pod_deleted_hint, replicas_agree=True),
+            EventRegistration(node),
+        )
 
 
 def ports_conflict(wanted: Iterable[HostPort], used: frozenset[HostPort]) -> bool:

@@ -52,7 +52,10 @@ class NodeUnschedulable:
         """Register nodes that are or become schedulable, and new tolerations of the pod."""
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
         pod = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
-        return (EventRegistration(node, _node_hint), EventRegistration(pod, _toleration_hint))
+        return (
+            EventRegistration(node, _node_hint, replicas_agree=True),
+            EventRegistration(pod, _toleration_hint, replicas_agree=True),
+        )
 
 
 def _tolerated(tolerations: Iterable[Toleration]) -> bool:

@@ -95,7 +95,10 @@ class TaintToleration:
         """Register nodes without untolerated taints, and changes of the pod's tolerations."""
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT)
         pod = ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION)
-        return (EventRegistration(node, _node_hint), EventRegistration(pod, own_update_hint))
+        return (
+            EventRegistration(node, _node_hint, replicas_agree=True),
+            EventRegistration(pod, own_update_hint, replicas_agree=True),
+        )
 
 
 def _tolerated(taint: Taint, tolerations: Sequence[Toleration]) -> bool:

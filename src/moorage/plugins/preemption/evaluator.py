@@ -188,7 +188,7 @@ class Evaluator:
 
 def gate_looked_at() -> EventRegistration:
     """Return the event for PreEnqueue only; other plugins decide which pods to queue."""
-    return EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _never)
+    return EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _never, replicas_agree=True)
 
 
 def _never(waiting: Pod, old: object | None, new: object | None) -> bool:

@@ -34,4 +34,4 @@ class SchedulingGates:
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register the removal of the pod's last gate: nothing else helps."""
         event = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        return (EventRegistration(event, own_update_hint),)
+        return (EventRegistration(event, own_update_hint, replicas_agree=True),)

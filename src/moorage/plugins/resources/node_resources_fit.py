@@ -367,10 +367,13 @@ class NodeResourcesFit:
         pod = ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
         node = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         device_class = ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE)
-        found = (EventRegistration(pod, _pod_hint), EventRegistration(node, self._node_hint))
+        found = (
+            EventRegistration(pod, _pod_hint, replicas_agree=True),
+            EventRegistration(node, self._node_hint, replicas_agree=True),
+        )
         if not self._devices:
             return found
-        return (*found, EventRegistration(device_class, _device_class_hint))
+        return (*found, EventRegistration(device_class, _device_class_hint, replicas_agree=True))
 
     def _node_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         """Queue for a fitting node that is new or has more of a requested resource."""

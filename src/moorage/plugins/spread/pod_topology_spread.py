@@ -157,9 +157,15 @@ class PodTopologySpread:
         """Register new, deleted and changed pods and nodes."""
         pod = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
         node = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+        # The selector of a default constraint depends on the pod's owner, too.
+        agree = not self._defaults.any_hard
         return (
-            EventRegistration(ClusterEvent(Resource.POD, pod), self._pod_hint),
-            EventRegistration(ClusterEvent(Resource.NODE, node), self._node_hint),
+            EventRegistration(
+                ClusterEvent(Resource.POD, pod), self._pod_hint, replicas_agree=agree
+            ),
+            EventRegistration(
+                ClusterEvent(Resource.NODE, node), self._node_hint, replicas_agree=agree
+            ),
         )
 
     def _constraints(self, pod: PodInfo) -> Constraints:

@@ -109,11 +109,15 @@ class NodeVolumeLimits:
         claim = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
         return (
             EventRegistration(csi_node),
-            EventRegistration(update, _csi_node_hint),
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint),
+            EventRegistration(update, _csi_node_hint, replicas_agree=True),
+            EventRegistration(
+                ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint, replicas_agree=True
+            ),
             EventRegistration(claim, used_claim_hint),
             EventRegistration(
-                ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), _attachment_hint
+                ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE),
+                _attachment_hint,
+                replicas_agree=True,
             ),
         )
 

@@ -301,16 +301,28 @@ class VolumeBinding:
         """Register classes, claims, volumes, nodes, drivers, more capacity, and failed bindings."""
         changed = Action.ADD | Action.UPDATE
         return (
-            EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, changed), class_hint),
+            EventRegistration(
+                ClusterEvent(Resource.STORAGE_CLASS, changed), class_hint, replicas_agree=True
+            ),
             EventRegistration(
                 ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changed), used_claim_hint
             ),
             EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, changed)),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)),
-            EventRegistration(ClusterEvent(Resource.CSI_NODE, changed), csi_node_hint),
-            EventRegistration(ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE), csi_driver_hint),
-            EventRegistration(ClusterEvent(Resource.CSI_STORAGE_CAPACITY, changed), capacity_hint),
-            EventRegistration(RESERVATION_DELETE, given_back_hint),
+            EventRegistration(
+                ClusterEvent(Resource.CSI_NODE, changed), csi_node_hint, replicas_agree=True
+            ),
+            EventRegistration(
+                ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE),
+                csi_driver_hint,
+                replicas_agree=True,
+            ),
+            EventRegistration(
+                ClusterEvent(Resource.CSI_STORAGE_CAPACITY, changed),
+                capacity_hint,
+                replicas_agree=True,
+            ),
+            EventRegistration(RESERVATION_DELETE, given_back_hint, replicas_agree=True),
         )
 
     def _found(self, claims: _Claims) -> Found:

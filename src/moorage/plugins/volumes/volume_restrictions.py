@@ -147,10 +147,14 @@ class VolumeRestrictions:
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register deleted pods with the disk or claim, new nodes and the pod's claims."""
         return (
-            EventRegistration(ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint),
+            EventRegistration(
+                ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint, replicas_agree=True
+            ),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
             EventRegistration(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), named_claim_hint
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD),
+                named_claim_hint,
+                replicas_agree=True,
             ),
         )
 

@@ -130,12 +130,18 @@ class VolumeZone:
         node = Action.ADD | Action.UPDATE_NODE_LABEL
         changed = Action.ADD | Action.UPDATE
         return (
-            EventRegistration(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _class_hint),
+            EventRegistration(
+                ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), _class_hint, replicas_agree=True
+            ),
             EventRegistration(ClusterEvent(Resource.NODE, node)),
             EventRegistration(
-                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changed), named_claim_hint
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, changed),
+                named_claim_hint,
+                replicas_agree=True,
             ),
-            EventRegistration(ClusterEvent(Resource.PERSISTENT_VOLUME, changed), _volume_hint),
+            EventRegistration(
+                ClusterEvent(Resource.PERSISTENT_VOLUME, changed), _volume_hint, replicas_agree=True
+            ),
         )
 
     def _failing(self, entries: tuple[ZoneEntry, ...]) -> BoolArray:
