@@ -15,6 +15,7 @@ from types import MappingProxyType
 from moorage.api.changes import WILDCARD, ClusterEvent, matches
 from moorage.api.claims import ClaimUsers
 from moorage.api.pod import Pod
+from moorage.snapshot.pod_info import meet
 from moorage.state.contracts import (
     BROKEN_HINT,
     Hint,
@@ -265,6 +266,7 @@ class HintIndex:
         answer = _TRY_AGAIN
         told = answer.value
         if registered.hint is not None:
+            meet(queued.info)  # a hint that reads what was compiled of the pod finds it
             try:
                 answer = registered.hint(queued.pod, old, new)
                 told = answer.value

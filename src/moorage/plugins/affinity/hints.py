@@ -12,10 +12,11 @@ from collections.abc import Mapping, Sequence
 
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node
-from moorage.api.pod import Pod, PodAffinity
+from moorage.api.pod import Pod
 from moorage.framework.points import EventRegistration
 from moorage.plugins.pod_hints import holds_place
-from moorage.snapshot.pod_affinity import Terms, required_terms
+from moorage.snapshot.pod_affinity import POD_AFFINITY, PodAffinitySpec, Terms, required_terms
+from moorage.snapshot.pod_info import info_of
 
 
 def registrations() -> Sequence[EventRegistration]:
@@ -76,17 +77,21 @@ def _node_may_help(waiting: Pod, old: object | None, new: object | None) -> bool
 
 
 def _near(pod: Pod) -> Terms:
-    affinity = pod.spec.affinity
-    return _terms(pod, None if affinity is None else affinity.pod_affinity)
+    found, affinity = _compiled(pod), pod.spec.affinity
+    if not found.error or affinity is None:
+        return found.required
+    return required_terms(pod.metadata.namespace, affinity.pod_affinity)
 
 
 def _away(pod: Pod) -> Terms:
-    affinity = pod.spec.affinity
-    return _terms(pod, None if affinity is None else affinity.pod_anti_affinity)
+    found, affinity = _compiled(pod), pod.spec.affinity
+    if not found.error or affinity is None:
+        return found.required_anti
+    return required_terms(pod.metadata.namespace, affinity.pod_anti_affinity)
 
 
-def _terms(pod: Pod, affinity: PodAffinity | None) -> Terms:
-    return required_terms(pod.metadata.namespace, affinity)
+def _compiled(pod: Pod) -> PodAffinitySpec:
+    return info_of(pod).part(POD_AFFINITY).value
 
 
 def _mean_all(terms: Terms, pod: Pod) -> bool:
