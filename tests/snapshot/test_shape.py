@@ -288,3 +288,29 @@ def test_a_pod_tells_its_requests_in_cores_bytes_and_counts() -> None:
     )
     amounts = [info.requests(name) for name in ("cpu", "memory", "example.com/gpu", "x.io/y")]
     assert amounts == [1.75, 2**20, 2, 0]
+
+
+VERSIONS = {
+    "no volumes": pod("p"),
+    "a claim": pod("p", volumes=[claim("a")]),
+    "another claim": pod("p", volumes=[claim("b")]),
+    "a claim, and a node": pod("p", volumes=[claim("a")], nodeName="n"),
+    "a claim, and a priority": pod("p", volumes=[claim("a")], priority=3),
+    "a claim and an image": pod("p", volumes=[claim("a"), image("x")]),
+    "a claim and another image": pod("p", volumes=[claim("a"), image("y")]),
+}
+
+
+@pytest.mark.parametrize("after", VERSIONS)
+@pytest.mark.parametrize("before", VERSIONS)
+def test_a_pod_compared_with_another_has_the_spec_that_it_has_alone(before, after):
+    pods = {name: PodInfo(each) for name, each in VERSIONS.items()}
+    found = pods[before].version(VERSIONS[after])
+    assert found.spec_id == pods[after].spec_id
+    assert found.part(IMAGES) is pods[after].part(IMAGES)
+
+
+def test_specs_that_differ_in_more_than_the_node_are_told_apart():
+    ids = {name: PodInfo(each) for name, each in VERSIONS.items()}
+    assert ids["a claim"].spec_id == ids["a claim, and a node"].spec_id
+    assert len({info.spec_id for info in ids.values()}) == len(ids) - 1

@@ -11,12 +11,13 @@ from moorage.api.pod import Pod
 from moorage.snapshot.shape import (
     NODE_NAME,
     RESOURCES,
-    SPEC,
     SPEC_BESIDE_VOLUMES,
+    KnownParts,
     Part,
     PartKind,
     amount_of,
     same_spec,
+    spec_of,
 )
 
 T = TypeVar("T")
@@ -40,16 +41,14 @@ class PodInfo:
 
     __slots__ = ("_own", "_spec", "name", "namespace", "pod", "priority", "uid")
 
-    def __init__(
-        self, pod: Pod, *, spec: Part[dict[PartKind[Any], Part[Any]]] | None = None
-    ) -> None:
+    def __init__(self, pod: Pod, *, spec: Part[KnownParts] | None = None) -> None:
         metadata = pod.metadata
         self.pod = pod
         self.uid = metadata.uid
         self.namespace = metadata.namespace
         self.name = metadata.name
         self.priority = pod.spec.priority or 0
-        self._spec = SPEC.of(pod) if spec is None else spec
+        self._spec = spec_of(pod) if spec is None else spec
         self._own: dict[PartKind[Any], Part[Any]] | None = None
 
     def __repr__(self) -> str:
@@ -83,6 +82,11 @@ class PodInfo:
         return self._spec.memo
 
     @property
+    def beside_volumes_memo(self) -> dict[object, Any]:
+        """Values compiled of parts beside volumes, by their makers, as in `spec_memo`."""
+        return self._spec.value.get(SPEC_BESIDE_VOLUMES, self._spec).memo
+
+    @property
     def spec_id(self) -> int:
         """The same for pods that agree in namespace, labels, spec (except the node name), resize.
 
@@ -97,7 +101,12 @@ class PodInfo:
 
     def version(self, pod: Pod) -> PodInfo:
         """Return another version of the pod, which has the same parts where the specs agree."""
-        return PodInfo(pod, spec=self._spec if same_spec(pod, self.pod) else None)
+        spec: Part[KnownParts] | None = None
+        if same_spec(pod, self.pod):
+            spec = self._spec
+        elif self.pod.spec.volumes and same_spec(pod, self.pod, beside_volumes=True):
+            spec = spec_of(pod, self._spec.value[SPEC_BESIDE_VOLUMES])
+        return PodInfo(pod, spec=spec)
 
     def placed(self, node_name: str) -> PodInfo:
         """Return the pod with its future node; `info_of` then finds the new pod."""

@@ -8,14 +8,21 @@ its own claim name still reuses the other parts. Parts live as long as a pod tha
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 from weakref import WeakSet, WeakValueDictionary
 
 import msgspec
 
 from moorage.api.meta import NodeSelector
 from moorage.api.names import CPU
-from moorage.api.pod import Container, Pod, PodStatus, PreferredSchedulingTerm, Toleration
+from moorage.api.pod import (
+    Container,
+    Pod,
+    PodSpec,
+    PodStatus,
+    PreferredSchedulingTerm,
+    Toleration,
+)
 from moorage.api.requests import (
     is_scheduling_resource,
     non_zero_requests,
@@ -70,9 +77,9 @@ class PartKind(Generic[T]):
         Whether the fields are among those of `SPEC`, so that pods which agree in all of them
         share the part without looking. False is always right, and costs one look-up a pod.
     beside_volumes
-        Whether, in addition, no field is about volumes. Pods that differ in their volumes only,
-        such as a claim of their own, then share the part without looking, too. False is always
-        right.
+        Whether, in addition, no field is about volumes other than images. Pods that differ in
+        their volumes only, such as a claim of their own, then share the part without looking, too.
+        False is always right.
     """
 
     def __init__(
@@ -99,18 +106,26 @@ class PartKind(Generic[T]):
     def of(self, pod: Pod) -> Part[T]:
         """Return the shared part of a pod."""
         key = _encode(self._fields(pod))
-        found = self._parts.get(key)
-        if found is None:
-            found = Part(self._next_id, self._compile(pod))
-            self._next_id += 1
-            self._parts[key] = found
-        return found
+        return self._parts.get(key) or self._keep(key, self._compile(pod))
+
+    def of_fields(self, fields: object, value: T) -> Part[T]:
+        """Return the shared part of pods with these fields; the value is for the first of them."""
+        key = _encode(fields)
+        return self._parts.get(key) or self._keep(key, value)
+
+    def _keep(self, key: bytes, value: T) -> Part[T]:
+        made = self._parts[key] = Part(self._next_id, value)
+        self._next_id += 1
+        return made
 
     def forget_memos(self) -> None:
         """Forget the further values that were compiled from the parts; they are made again."""
         for part in list(self._parts.values()):
             part.memo.clear()
 
+
+KnownParts: TypeAlias = dict[PartKind[Any], Part[Any]]
+"""Parts of equal pods that are known so far."""
 
 _kinds: WeakSet[PartKind[Any]] = WeakSet()
 
@@ -250,8 +265,13 @@ def _node_affinity(pod: Pod) -> NodeAffinitySpec:
 def _images(pod: Pod) -> PodImages:
     containers = [*pod.spec.init_containers, *pod.spec.containers]
     names = [c.image for c in containers]
-    names += [v.image.reference for v in pod.spec.volumes if v.image is not None]
+    names += _image_volumes(pod.spec)
     return PodImages(tuple(normalized_image(name) for name in names), len(containers))
+
+
+def _image_volumes(spec: PodSpec) -> list[str]:
+    """Return the references of the volumes that are images."""
+    return [each.image.reference for each in spec.volumes if each.image is not None]
 
 
 def _features(pod: Pod) -> frozenset[str]:
@@ -282,7 +302,7 @@ PORTS: PartKind[tuple[HostPort, ...]] = PartKind(
 RESOURCES: PartKind[PodRequests] = PartKind(
     "resources", _resource_fields, _requests, beside_volumes=True
 )
-IMAGES: PartKind[PodImages] = PartKind("images", _images, _images, within_spec=True)
+IMAGES: PartKind[PodImages] = PartKind("images", _images, _images, beside_volumes=True)
 FEATURES: PartKind[frozenset[str]] = PartKind(
     "features", lambda p: sorted(_features(p)), _features, beside_volumes=True
 )
@@ -305,16 +325,21 @@ def _spec(pod: Pod, **without: Any) -> object:
     )
 
 
-def same_spec(pod: Pod, other: Pod) -> bool:
+def same_spec(pod: Pod, other: Pod, *, beside_volumes: bool = False) -> bool:
     """Whether two pods agree in all fields of `SPEC`; the node name is not one of these fields.
 
-    The comparison takes a fraction of the time that encoding one pod takes.
+    Or in all fields of `SPEC_BESIDE_VOLUMES`. The comparison takes a fraction of the time that
+    encoding one pod takes.
     """
     mine, others = pod.metadata, other.metadata
     if mine.namespace != others.namespace or mine.labels != others.labels:
         return False
     spec = pod.spec
     if spec is not other.spec:
+        if beside_volumes:
+            if _image_volumes(spec) != _image_volumes(other.spec):
+                return False
+            spec = msgspec.structs.replace(spec, volumes=other.spec.volumes)
         if spec.node_name != other.spec.node_name:
             spec = msgspec.structs.replace(spec, node_name=other.spec.node_name)
         if spec != other.spec:
@@ -332,17 +357,29 @@ def _same_status(status: PodStatus, other: PodStatus) -> bool:
     )
 
 
-def _known_parts(pod: Pod) -> dict[PartKind[Any], Part[Any]]:
-    """Return the parts that are known of a new spec: those of specs with other volumes."""
-    if not pod.spec.volumes:
-        return {}
-    beside = SPEC_BESIDE_VOLUMES.of(pod)
-    return {**beside.value, SPEC_BESIDE_VOLUMES: beside}
-
-
 # Replicas usually agree in everything below, so one lookup finds all their parts at once; pods
 # that differ in a claim or volume name only need one more to find the other parts.
-SPEC: PartKind[dict[PartKind[Any], Part[Any]]] = PartKind("spec", _spec, _known_parts)
-SPEC_BESIDE_VOLUMES: PartKind[dict[PartKind[Any], Part[Any]]] = PartKind(
-    "spec beside volumes", lambda pod: _spec(pod, volumes=[]), lambda pod: {}
+SPEC: PartKind[KnownParts] = PartKind("spec", _spec, lambda pod: {})
+SPEC_BESIDE_VOLUMES: PartKind[KnownParts] = PartKind(
+    "spec beside volumes",
+    lambda pod: (_spec(pod, volumes=[]), _image_volumes(pod.spec)),
+    lambda pod: {},
 )
+
+
+def spec_of(pod: Pod, beside: Part[KnownParts] | None = None) -> Part[KnownParts]:
+    """Return the part of everything that replicas share.
+
+    Parameters
+    ----------
+    pod
+        The pod.
+    beside
+        Its `SPEC_BESIDE_VOLUMES`, where that is known; for pods with volumes.
+    """
+    if not pod.spec.volumes:
+        return SPEC.of(pod)
+    if beside is None:
+        beside = SPEC_BESIDE_VOLUMES.of(pod)
+    known: KnownParts = {**beside.value, SPEC_BESIDE_VOLUMES: beside}
+    return SPEC.of_fields((beside.id, pod.spec.volumes), known)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from moorage.engine.groups.decision import GroupDecision
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shape import NODE_AFFINITY, PORTS, RESOURCES, SPEC, TOLERATIONS, PartKind
+from moorage.snapshot.shape import NODE_AFFINITY, PORTS, RESOURCES, TOLERATIONS, PartKind
 from moorage.snapshot.snapshot import Snapshot
 
 ORDERS: Final = 4
@@ -80,7 +80,7 @@ def _kind(info: PodInfo) -> tuple[int, ...]:
     spec = info.pod.spec
     parts = [info.part(kind).id for kind in _ALIKE]
     if spec.affinity or spec.topology_spread_constraints or spec.volumes or spec.resource_claims:
-        parts.append(info.part(SPEC).id)
+        parts.append(info.spec_id)
     return (*parts, info.priority)
 
 

@@ -182,7 +182,7 @@ class ShapeCache:
         self._total = 0
         self._kinds = profile.shape_kinds
         # Of the parts beside the spec's own, the name of a node is nearly always empty.
-        self._within_spec = all(kind.within_spec or kind is NODE_NAME for kind in self._kinds)
+        self._known_by_spec = all(kind.beside_volumes or kind is NODE_NAME for kind in self._kinds)
         self._epochs = [
             each.epoch
             for name, each in profile.capabilities.items()
@@ -231,11 +231,12 @@ class ShapeCache:
             self._total -= self._sizes.pop(oldest, 0)
 
     def _shape_of(self, pod: PodInfo) -> tuple[Parts, Key]:
-        if not self._within_spec or pod.pod.spec.node_name:
+        if not self._known_by_spec or pod.pod.spec.node_name:
             parts = tuple([pod.part(kind) for kind in self._kinds])
             return parts, _key(parts)
-        known: tuple[Parts, Key] | None = pod.spec_memo.get(self)
+        memo = pod.beside_volumes_memo
+        known: tuple[Parts, Key] | None = memo.get(self)
         if known is None:
             parts = tuple([pod.part(kind) for kind in self._kinds])
-            known = pod.spec_memo[self] = parts, _key(parts)
+            known = memo[self] = parts, _key(parts)
         return known
