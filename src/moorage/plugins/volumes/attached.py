@@ -64,7 +64,16 @@ class AttachedVolumes:
         self._has_csi_node = np.zeros(0, np.bool_)
         self.each_has_csi_node = True
         self._structure = -1
-        self._positions: tuple[int, ...] = (-1,) * 6
+        listers = snapshot.listers
+        self._logs = (
+            snapshot.table.volume_pods.log,
+            listers.persistent_volume_claims.log,
+            listers.persistent_volumes.log,
+            listers.volume_attachments.log,
+            listers.csi_nodes.log,
+            listers.storage_classes.log,
+        )
+        self._positions = [-1] * len(self._logs)
 
     # -- questions -----------------------------------------------------------------------------
 
@@ -101,7 +110,10 @@ class AttachedVolumes:
 
     def rows_with(self, volume: VolumeId) -> list[int]:
         """Return the rows that have a volume attached for at least one pod."""
-        rows = (self._snapshot.row_of(name) for name in self._holders.get(volume, {}))
+        holders = self._holders.get(volume)
+        if holders is None:
+            return []
+        rows = map(self._snapshot.row_of, holders)
         return [row for row in rows if row is not None]
 
     def has_csi_node(self) -> NDArray[np.bool_]:
@@ -116,6 +128,8 @@ class AttachedVolumes:
 
     def faults(self) -> dict[int, str]:
         """Return, for each row whose volumes cannot be counted, the reason."""
+        if not self._faults:
+            return {}
         by_row = ((self._snapshot.row_of(name), text) for name, text in self._faults.items())
         return {row: text for row, text in by_row if row is not None}
 
@@ -123,18 +137,11 @@ class AttachedVolumes:
 
     def follow(self) -> None:
         """Apply all changes since the last call."""
-        table, listers = self._snapshot.table, self._snapshot.listers
-        now = (
-            table.volume_pods.log.position,
-            listers.persistent_volume_claims.log.position,
-            listers.persistent_volumes.log.position,
-            listers.volume_attachments.log.position,
-            listers.csi_nodes.log.position,
-            listers.storage_classes.log.position,
-        )
-        if now == self._positions and self._structure == table.columns.structure:
+        now = [log.position for log in self._logs]
+        structure = self._snapshot.table.columns.structure
+        if now == self._positions and self._structure == structure:
             return
-        dirty = self._dirty_nodes()
+        dirty = self._dirty_nodes(now)
         if dirty is None:
             self._start_afresh()
         else:
@@ -143,41 +150,41 @@ class AttachedVolumes:
                 self._forget(name)
             for name in (*resolve_again, *recount):
                 self._recount(name)
-        if self._structure != table.columns.structure or dirty is None:
-            self._structure = table.columns.structure
+        if self._structure != structure or dirty is None:
+            self._structure = structure
             self._reset_rows()
         self._positions = now
 
-    def _dirty_nodes(self) -> tuple[dict[str, None], dict[str, None]] | None:
+    def _dirty_nodes(self, now: list[int]) -> tuple[dict[str, None], dict[str, None]] | None:
         """Return the nodes to resolve again and the nodes to recount; None to rebuild all."""
-        if self._positions[0] < 0:
+        before = self._positions
+        if before[-1] != now[-1]:
             return None
-        table, listers = self._snapshot.table, self._snapshot.listers
-        pods, claims, volumes, attachments, csi_nodes, classes = self._positions
-        if listers.storage_classes.log.position != classes:
+        pods, *others = self._logs[:-1]
+        changed_pods = pods.since(before[0])
+        if changed_pods is None:
             return None
-        changed_pods = table.volume_pods.log.since(pods)
-        changed_claims = listers.persistent_volume_claims.log.since(claims)
-        changed_volumes = listers.persistent_volumes.log.since(volumes)
-        changed_attachments = listers.volume_attachments.log.since(attachments)
-        changed_csi = listers.csi_nodes.log.since(csi_nodes)
+        volume_pods = self._snapshot.volume_pods
+        again: dict[str, None] = {}
+        recount: dict[str, None] = dict.fromkeys(changed_pods)
+        if before[1:] == now[1:]:  # mostly, only a pod was placed
+            return again, recount
+        changed = [log.since(at) for log, at in zip(others, before[1:-1], strict=True)]
+        changed_claims, changed_volumes, changed_attachments, changed_csi = changed
         if (
-            changed_pods is None
-            or changed_claims is None
+            changed_claims is None
             or changed_volumes is None
             or changed_attachments is None
             or changed_csi is None
         ):
             return None
-        again: dict[str, None] = {}
-        recount: dict[str, None] = dict.fromkeys(changed_pods)
         for _, name in changed_volumes:
             # Resolving the pods again adds their entries again; a deleted volume leaves no entry.
             for key in sorted(self._resolver.claims_of_volume.pop(name, ())):
                 changed_claims.append(key)
             recount.update(dict.fromkeys(self._nodes_attaching(name)))
         for key in changed_claims:
-            again.update(dict.fromkeys(table.volume_pods.nodes_of_claim(key)))
+            again.update(dict.fromkeys(volume_pods.nodes_of_claim(key)))
         for _, name in changed_attachments:
             recount.update(dict.fromkeys(self._note_attachment(name)))
         if changed_csi:
@@ -250,8 +257,9 @@ class AttachedVolumes:
         used: dict[str, int] = {}
         for driver, _ in node.refs:
             used[driver] = used.get(driver, 0) + 1
-        for driver in self._unexplained(name, node):
-            used[driver] = used.get(driver, 0) + 1
+        if name in self._attachments:
+            for driver in self._unexplained(self._attachments[name], node):
+                used[driver] = used.get(driver, 0) + 1
         node.used = used
         if not node.by_pod and not used:
             del self._nodes[name]
@@ -288,10 +296,10 @@ class AttachedVolumes:
                 node.refs[volume] = node.refs.get(volume, 0) + 1
                 self._holders.setdefault(volume, {})[name] = None
 
-    def _unexplained(self, name: str, node: _Node) -> list[str]:
+    def _unexplained(self, attached: dict[str, tuple[str, str]], node: _Node) -> list[str]:
         """Return the drivers of attached volumes that no pod on the node explains."""
         seen: set[VolumeId] = set()
-        for attacher, volume_name in self._attachments.get(name, {}).values():
+        for attacher, volume_name in attached.values():
             volume = self._snapshot.listers.persistent_volumes.get(volume_name)
             if volume is not None and volume.spec.csi is not None:
                 seen.add((attacher, volume.spec.csi.volume_handle))
