@@ -14,6 +14,9 @@ from moorage.framework.points import EventRegistration, HintFunction
 from moorage.framework.profile import Profile
 from moorage.state.contracts import Hint, HintFn, RegisteredHint
 
+# Under names of their own: finding a member in its class takes ten times as long.
+_QUEUE, _SKIP = Hint.QUEUE, Hint.SKIP
+
 NODE_TAINT = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
 
 
@@ -49,6 +52,6 @@ def _hint(function: HintFunction | None) -> HintFn | None:
         return None
 
     def hint(pod: Pod, old: object | None, new: object | None) -> Hint:
-        return Hint.QUEUE if function(pod, old, new) else Hint.SKIP
+        return _QUEUE if function(pod, old, new) else _SKIP
 
     return hint

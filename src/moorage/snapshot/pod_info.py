@@ -101,12 +101,12 @@ class PodInfo:
 
     def version(self, pod: Pod) -> PodInfo:
         """Return another version of the pod, which has the same parts where the specs agree."""
-        spec: Part[KnownParts] | None = None
         if same_spec(pod, self.pod):
-            spec = self._spec
-        elif self.pod.spec.volumes and same_spec(pod, self.pod, beside_volumes=True):
-            spec = spec_of(pod, self._spec.value[SPEC_BESIDE_VOLUMES])
-        return PodInfo(pod, spec=spec)
+            return PodInfo(pod, spec=self._spec)
+        beside = self._spec.value.get(SPEC_BESIDE_VOLUMES)
+        if beside is not None and not same_spec(pod, self.pod, beside_volumes=True):
+            beside = None
+        return PodInfo(pod, spec=spec_of(pod, beside))
 
     def placed(self, node_name: str) -> PodInfo:
         """Return the pod with its future node; `info_of` then finds the new pod."""

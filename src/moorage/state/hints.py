@@ -33,6 +33,7 @@ _log = logging.getLogger(__name__)
 # Under names of their own: finding a member in its class takes ten times as long.
 _SKIP, _AFTER_BACKOFF = Requeue.SKIP, Requeue.AFTER_BACKOFF
 _KEEP_WAITING, _TRY_AGAIN = Hint.SKIP, Hint.QUEUE
+_TOLD_WAITING, _TOLD_AGAIN = Hint.SKIP.value, Hint.QUEUE.value
 
 
 class HintIndex:
@@ -263,13 +264,12 @@ class HintIndex:
     ) -> Hint:
         """Ask one hint; a hint that breaks means "try the pod again" and is counted as broken."""
         began_ns = self._observer.now_ns()
-        answer = _TRY_AGAIN
-        told = answer.value
+        answer, told = _TRY_AGAIN, _TOLD_AGAIN
         if registered.hint is not None:
             meet(queued.info)  # a hint that reads what was compiled of the pod finds it
             try:
                 answer = registered.hint(queued.pod, old, new)
-                told = answer.value
+                told = _TOLD_AGAIN if answer is _TRY_AGAIN else _TOLD_WAITING
             except Exception:
                 told = BROKEN_HINT
                 _log.exception(

@@ -209,5 +209,10 @@ def test_a_malformed_term_is_no_failure_and_the_pod_is_tried_again(
     assert pod_hint(waiting, old, new)
 
 
+def test_a_malformed_affinity_of_a_deleted_pod_means_nothing() -> None:
+    gone = pod("gone", app="z", near=[MALFORMED], on="n")
+    assert not pod_hint(AWAY, gone, None)
+
+
 def test_a_malformed_term_is_no_failure_when_a_node_comes() -> None:
     assert node_hint(pod(away=[MALFORMED]), None, labelled(zone="1"))

@@ -15,7 +15,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.framework.points import EventRegistration
 from moorage.plugins.pod_hints import holds_place
-from moorage.snapshot.pod_affinity import POD_AFFINITY, PodAffinitySpec, Terms, required_terms
+from moorage.snapshot.pod_affinity import POD_AFFINITY, Terms, required_terms
 from moorage.snapshot.pod_info import info_of
 
 
@@ -53,7 +53,7 @@ def _pod_may_help(waiting: Pod, old: object | None, new: object | None) -> bool:
     assert subject is not None
     if not holds_place(subject):
         return False
-    near, away = _near(waiting), _away(waiting)
+    near, away = _required(waiting)
     if after is None:
         assert before is not None
         return _mean_all(away, before) or _mean_all(_away(before), waiting)
@@ -65,7 +65,7 @@ def _pod_may_help(waiting: Pod, old: object | None, new: object | None) -> bool:
 
 def _node_may_help(waiting: Pod, old: object | None, new: object | None) -> bool:
     assert isinstance(new, Node)
-    near, away, labels = _near(waiting), _away(waiting), new.metadata.labels
+    (near, away), labels = _required(waiting), new.metadata.labels
     if not isinstance(old, Node):
         return bool(away) or any(term.topology_key in labels for term in near)
     before = old.metadata.labels
@@ -76,22 +76,19 @@ def _node_may_help(waiting: Pod, old: object | None, new: object | None) -> bool
     )
 
 
-def _near(pod: Pod) -> Terms:
-    found, affinity = _compiled(pod), pod.spec.affinity
+def _required(pod: Pod) -> tuple[Terms, Terms]:
+    """Return the terms of a pod's affinity and anti-affinity that must hold."""
+    found, affinity = info_of(pod).part(POD_AFFINITY).value, pod.spec.affinity
     if not found.error or affinity is None:
-        return found.required
-    return required_terms(pod.metadata.namespace, affinity.pod_affinity)
+        return found.required, found.required_anti
+    return required_terms(pod.metadata.namespace, affinity.pod_affinity), _away(pod)
 
 
 def _away(pod: Pod) -> Terms:
-    found, affinity = _compiled(pod), pod.spec.affinity
+    found, affinity = info_of(pod).part(POD_AFFINITY).value, pod.spec.affinity
     if not found.error or affinity is None:
         return found.required_anti
     return required_terms(pod.metadata.namespace, affinity.pod_anti_affinity)
-
-
-def _compiled(pod: Pod) -> PodAffinitySpec:
-    return info_of(pod).part(POD_AFFINITY).value
 
 
 def _mean_all(terms: Terms, pod: Pod) -> bool:
