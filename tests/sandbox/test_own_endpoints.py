@@ -59,6 +59,31 @@ async def test_nothing_is_told_of(address):
     assert await cluster.names(SLICES) == await cluster.names(ENDPOINTS) == []
 
 
+async def test_a_server_starts_where_a_policy_denies_the_endpoints(caplog):
+    cluster = Cluster()
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    rules = [{"apiGroups": ["*"], "apiVersions": ["*"], "operations": ["*"], "resources": ["*"]}]
+    denies = {
+        "metadata": {"name": "none"},
+        "spec": {
+            "matchConstraints": {"resourceRules": rules},
+            "validations": [{"expression": "object.kind != 'Endpoints'", "message": "no lists"}],
+        },
+    }
+    await cluster.ok("POST", f"{policies}ies", denies)
+    binding = {"policyName": "none", "validationActions": ["Deny"]}
+    await cluster.ok(
+        "POST", f"{policies}ybindings", {"metadata": {"name": "none"}, "spec": binding}
+    )
+    await publish_endpoints(client_of(cluster), "127.0.0.1", 4000)
+    assert await cluster.names(SLICES) == await cluster.names(ENDPOINTS) == []
+    (line,) = caplog.messages
+    assert line.startswith(
+        "the endpoints of the service default/kubernetes do not tell the address of this server: "
+    )
+    assert "no lists" in line
+
+
 async def test_a_sandbox_tells_where_it_listens():
     server = SandboxServer(ServerSettings(), clock=SystemClock())
     report = await server.start()

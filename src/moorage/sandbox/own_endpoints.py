@@ -7,12 +7,15 @@ written at every start, because the port may be another one.
 from __future__ import annotations
 
 import ipaddress
+import logging
 from typing import Any, Final
 
 from moorage.api.resources import ENDPOINT_SLICES, ENDPOINTS, ResourceType
-from moorage.base.errors import ConflictError
+from moorage.base.errors import ConflictError, MoorageError
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
+
+_log = logging.getLogger(__name__)
 
 _NAME: Final = "kubernetes"
 _NAMESPACE: Final = "default"
@@ -21,10 +24,8 @@ _NAMESPACE: Final = "default"
 async def publish_endpoints(client: Client, address: str, port: int) -> None:
     """Write where the server listens; nothing for a host name or for all addresses.
 
-    Raises
-    ------
-    MoorageError
-        The server refused.
+    Nothing in the cluster needs the objects, so the server starts without them where they are
+    refused: the disk is full, or the rules of admission deny them. The log tells it.
     """
     try:
         found = ipaddress.ip_address(address)
@@ -34,18 +35,28 @@ async def publish_endpoints(client: Client, address: str, port: int) -> None:
         return
     ports = [{"name": "https", "port": port, "protocol": "TCP"}]
     where = [{"addresses": [address], "conditions": {"ready": True}}]
-    await _put(
-        client,
-        ENDPOINTS,
-        {"endpointslice.kubernetes.io/skip-mirror": "true"},
-        {"subsets": [{"addresses": [{"ip": address}], "ports": ports}]},
-    )
-    await _put(
-        client,
-        ENDPOINT_SLICES,
-        {"kubernetes.io/service-name": _NAME},
-        {"addressType": f"IPv{found.version}", "endpoints": where, "ports": ports},
-    )
+    subsets = [{"addresses": [{"ip": address}], "ports": ports}]
+    family = f"IPv{found.version}"
+    try:
+        await _put(
+            client,
+            ENDPOINTS,
+            {"endpointslice.kubernetes.io/skip-mirror": "true"},
+            {"subsets": subsets},
+        )
+        await _put(
+            client,
+            ENDPOINT_SLICES,
+            {"kubernetes.io/service-name": _NAME},
+            {"addressType": family, "endpoints": where, "ports": ports},
+        )
+    except MoorageError as error:
+        _log.warning(
+            "the endpoints of the service %s/%s do not tell the address of this server: %s",
+            _NAMESPACE,
+            _NAME,
+            error,
+        )
 
 
 async def _put(
