@@ -43,6 +43,7 @@ async def test_denied_calls_with_new_namespaces_do_not_grow_memory():
     assert found[0] < 200 * KIB
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "count"),
     [

@@ -65,6 +65,7 @@ def answers() -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_every_plugins_hints_are_recorded_and_most_give_both_answers():
     found = answers()
     assert found.keys() >= ASKED - SILENT

@@ -32,7 +32,11 @@ class ArrivalsOverHttps(ArrivalRun):
 @pytest.mark.parametrize(
     ("number", "largest", "nodes", "speed"),
     [
-        pytest.param(12, 16, 6, 30, id="twelve jobs that come faster than they end"),
+        pytest.param(
+            *(12, 16, 6, 30),
+            id="twelve jobs that come faster than they end",
+            marks=pytest.mark.slow,
+        ),
         pytest.param(
             *(200, 64, 500, 2),
             id="two hundred jobs on five hundred nodes",

@@ -43,6 +43,7 @@ def test_a_short_run_holds_every_invariant_and_can_be_repeated() -> None:
     assert again.steps == first.steps
 
 
+@pytest.mark.slow
 def test_nothing_of_a_run_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """A hunt plays many scripts in one process, and shortening a script plays it 200 times.
 
