@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import pytest
 from moorage.base import aio
 from moorage.base.errors import MoorageError
 from moorage.bench import processes
-from moorage.bench.processes import Child, wait_for
+from moorage.bench.processes import Child, free_port, wait_for
 
 WRITES_AND_WAITS = """
 import pathlib, sys, time
@@ -157,3 +158,10 @@ async def test_grandchildren_count(command: pytest.MonkeyPatch, tmp_path: Path) 
     finally:
         await child.stop()
         await aio.sleep(0)
+
+
+def test_a_free_port_is_one_that_no_outgoing_connection_gets() -> None:
+    port = free_port()
+    assert port < 32_768
+    with socket.create_server(("127.0.0.1", port)):
+        assert free_port() != port

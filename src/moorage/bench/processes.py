@@ -12,6 +12,7 @@ import signal
 import socket
 import sys
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from moorage.base import aio
@@ -20,6 +21,8 @@ from moorage.base.errors import MoorageError
 _PROC = Path("/proc")
 _END_SECONDS = 5.0
 _KIB_PER_MIB = 1024
+# Below the ports that Linux (from 32768) and macOS (from 49152) give to outgoing connections.
+_PORTS = range(20_000, 32_000)
 COMMAND = "from moorage.cli.main import main; main()"
 """Code that runs ``moorage`` in this Python: passed to ``-c`` before the arguments."""
 _ENDS_WITH_ITS_PARENT = """
@@ -45,11 +48,22 @@ def server_flags(kubeconfig: Path) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    """Return a port of this machine on which nothing listens now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port of this machine on which nothing listens now.
+
+    Raises
+    ------
+    MoorageError
+        Something listens on every port looked at.
+    """
+    # The system gives no outgoing connection such a port, so none takes it before the child does.
+    # Measurements side by side begin at different ports.
+    begin = os.getpid() * 7 % len(_PORTS)
+    for port in chain(_PORTS[begin:], _PORTS[:begin]):
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise MoorageError(f"no port from {_PORTS.start} to {_PORTS.stop - 1} of 127.0.0.1 is free")
 
 
 class Child:
