@@ -3,6 +3,7 @@
 # ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from moorage.api.claims import (
@@ -407,3 +408,12 @@ class Pod(ApiObject, frozen=True, kw_only=True):
     def priority(self) -> int:
         """``spec.priority``, 0 when absent."""
         return self.spec.priority or 0
+
+
+def volume_claims(pod: Pod) -> Iterator[tuple[str, str]]:
+    """Yield (namespace, name) of each PersistentVolumeClaim behind a pod's volumes."""
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield pod.namespace, volume.persistent_volume_claim.claim_name
+        elif volume.ephemeral is not None:
+            yield pod.namespace, f"{pod.name}-{volume.name}"

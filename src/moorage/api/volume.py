@@ -7,6 +7,8 @@ rule compares are typed.
 # ruff: noqa: RUF012  (the codec library gives every struct its own copy of [] and {})
 from __future__ import annotations
 
+from typing import Final
+
 from moorage.api.meta import (
     ApiObject,
     ApiStruct,
@@ -17,6 +19,11 @@ from moorage.api.meta import (
     Quantity,
     ResourceList,
 )
+
+CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
+"""Finalizer of a claim, which stays while a pod uses it."""
+VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
+"""Finalizer of a volume, which stays while it is bound."""
 
 # --- sources -------------------------------------------------------------------------------------
 

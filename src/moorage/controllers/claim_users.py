@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from moorage.api.pod import Pod
+from moorage.api.pod import Pod, volume_claims
 from moorage.client.objects import Key
 from moorage.controllers.views import View
 
 
-class ClaimUsers:
+class VolumeClaimUsers:
     """The claims in use, kept current from the view of pods.
 
     Parameters
@@ -54,11 +54,5 @@ class ClaimUsers:
 
 
 def claims_in_use(pod: Pod) -> Iterator[Key]:
-    """Yield the claims that a pod on a node uses."""
-    if not pod.spec.node_name:
-        return
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            yield (pod.namespace, volume.persistent_volume_claim.claim_name)
-        elif volume.ephemeral is not None:
-            yield (pod.namespace, f"{pod.name}-{volume.name}")
+    """Return the claims that a pod uses on its node; none of a pod without a node."""
+    return volume_claims(pod) if pod.spec.node_name else iter(())

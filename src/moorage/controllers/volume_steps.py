@@ -17,7 +17,13 @@ from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, ResourceType
 from moorage.api.selectors import compile_label_selector
-from moorage.api.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
+from moorage.api.volume import (
+    CLAIM_PROTECTION,
+    VOLUME_PROTECTION,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 
 Json: TypeAlias = dict[str, object]
 Key: TypeAlias = tuple[str, str]
@@ -27,8 +33,6 @@ BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
 _BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
-CLAIM_PROTECTION: Final = "kubernetes.io/pvc-protection"
-VOLUME_PROTECTION: Final = "kubernetes.io/pv-protection"
 _NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 _WAIT: Final = "WaitForFirstConsumer"
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from typing import Any, Final
 
 from moorage.api.codec import from_dict
@@ -29,7 +30,7 @@ from moorage.base.errors import (
 )
 from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, Selection, patch_body
-from moorage.controllers.claim_users import ClaimUsers, claims_in_use
+from moorage.controllers.claim_users import VolumeClaimUsers, claims_in_use
 from moorage.controllers.controller import Surroundings
 from moorage.controllers.seen import Seen
 from moorage.controllers.volume_steps import (
@@ -93,7 +94,7 @@ class VolumeControllers:
         self._volumes = Seen(views.of(PERSISTENT_VOLUMES, PersistentVolume), self._changed)
         self._classes = Seen(views.of(STORAGE_CLASSES, StorageClass), self._changed)
         pods = views.of(PODS, Pod)
-        self._users = ClaimUsers(pods)
+        self._users = VolumeClaimUsers(pods)
         self._pods = Seen(pods, self._changed)
         self._world = VolumeWorld(
             claims=self._claims.objects,
@@ -154,6 +155,7 @@ class VolumeControllers:
         due_claims.update(self._users.take_left())
         if self._classes.take_dirty() or volumes_moved:
             due_claims.update(dict.fromkeys(self._unfinished_claims()))
+        due_claims.update(dict.fromkeys(self._claims_of(volumes_moved)))
         if claims_moved:
             due_volumes.update(dict.fromkeys(self._volumes_of(claims_moved)))
         taken: set[tuple[str, Key]] = set()
@@ -182,10 +184,15 @@ class VolumeControllers:
         return [
             key
             for key, claim in self._claims.objects.items()
-            if claim.status.phase != "Bound"
-            or claim.metadata.deletion_timestamp is not None
-            or asks_for_more(claim)
+            if claim.status.phase != "Bound" or claim.metadata.deletion_timestamp is not None
         ]
+
+    def _claims_of(self, volumes: dict[Key, None]) -> Iterator[Key]:
+        """Yield the claims of volumes that moved: a claim that grows waits for its volume."""
+        for key in volumes:
+            volume = self._volumes.objects.get(key)
+            if volume is not None and volume.spec.claim_ref is not None:
+                yield volume.spec.claim_ref.namespace, volume.spec.claim_ref.name
 
     def _volumes_of(self, claims: dict[Key, None]) -> list[Key]:
         return [
@@ -238,7 +245,8 @@ class VolumeControllers:
 
     def _look_again(self) -> None:
         """Make everything unfinished due again at the next change or the next retry."""
-        self._claims.dirty.update(dict.fromkeys(self._unfinished_claims()))
+        growing = (key for key, each in self._claims.objects.items() if asks_for_more(each))
+        self._claims.dirty.update(dict.fromkeys((*self._unfinished_claims(), *growing)))
         self._pods.dirty.update(dict.fromkeys(self._pods.objects))
         self._volumes.dirty.update(dict.fromkeys(self._volumes.objects))
 

@@ -79,7 +79,7 @@ class QueueFacts:
     ) -> None:
         """Note how long a requeue hint took; of equal pods, each has an equal part of the time."""
         took_ns = self.now_ns() - since_ns
-        self.hints[plugin, event, answer].observe(took_ns / NS_PER_SECOND / pods, times=pods)
+        self.hints[plugin, event, answer].observe_equal(took_ns / NS_PER_SECOND / pods, pods)
 
     def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
         """Note how long PreEnqueue took, under the status Success for any answer, as upstream."""

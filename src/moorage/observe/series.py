@@ -33,8 +33,13 @@ class Histogram:
         self.total = 0.0
         """Sum of everything observed."""
 
-    def observe(self, value: float, *, times: int = 1) -> None:
-        """Count an observation, or a number of equal ones."""
+    def observe(self, value: float) -> None:
+        """Count one observation."""
+        self.counts[bisect_left(self._bounds, value)] += 1
+        self.total += value
+
+    def observe_equal(self, value: float, times: int) -> None:
+        """Count a number of equal observations."""
         self.counts[bisect_left(self._bounds, value)] += times
         self.total += value * times
 

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from moorage.api.pod import Pod
+from moorage.api.pod import Pod, volume_claims
 from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
 from moorage.engine.decision import Decision
 from moorage.engine.decision import Outcome as Decided
@@ -295,11 +295,8 @@ class Beside:
 
 def _claims_of(pod: Pod) -> Iterator[tuple[str, str, str]]:
     """Yield the claims that a pod refers to: kind, namespace, name."""
-    for volume in pod.spec.volumes:
-        if volume.persistent_volume_claim is not None:
-            yield "PersistentVolumeClaim", pod.namespace, volume.persistent_volume_claim.claim_name
-        elif volume.ephemeral is not None:
-            yield "PersistentVolumeClaim", pod.namespace, f"{pod.name}-{volume.name}"
+    for namespace, name in volume_claims(pod):
+        yield "PersistentVolumeClaim", namespace, name
     for claim in pod.spec.resource_claims:
         if claim.resource_claim_name:
             yield "ResourceClaim", pod.namespace, claim.resource_claim_name

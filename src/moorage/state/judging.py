@@ -19,7 +19,7 @@ from moorage.state.wakeups import Requeue, Wakeups
 
 
 class Judging:
-    """What an event means for the waiting pods.
+    """The meaning of one event for the waiting pods.
 
     Parameters
     ----------

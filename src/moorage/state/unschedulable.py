@@ -23,7 +23,7 @@ _SKIP = Requeue.SKIP
 
 
 class Judge(Protocol):
-    """What an event means for the waiting pods; `moorage.state.judging` answers."""
+    """The meaning of one event for the waiting pods; `moorage.state.judging` has it."""
 
     def concerned(
         self, profile: str, rejectors: frozenset[str]

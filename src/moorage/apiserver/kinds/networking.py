@@ -46,6 +46,9 @@ from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, child, items, number, objects, strings, text
 from moorage.base.clock import rfc3339
 
+DEFAULT_SERVICE_CIDR = "kubernetes"
+"""Name of the range that the addresses of services come from."""
+_NO_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 # Sequences that a path may not contain, so that it means the same to every controller.
 _NOT_IN_PATHS = ("//", "/./", "/../", "%2f", "%2F")
 _NOT_AT_END = ("/..", "/.")
@@ -173,8 +176,7 @@ def _peer(peer: Json, field: str) -> list[FieldError]:
     if not cidr:
         errors.append(required(f"{field}.ipBlock.cidr"))
     elif not _is_network(cidr):
-        detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-        errors.append(invalid(f"{field}.ipBlock.cidr", cidr, detail))
+        errors.append(invalid(f"{field}.ipBlock.cidr", cidr, _NO_NETWORK))
     return errors
 
 
@@ -359,8 +361,6 @@ ENDPOINTS = ServedKind(
     defaults=defaults(empty={"subsets[].ports[].protocol": "TCP"}),
     rules=rules(("subsets", each(_subset))),
 )
-DEFAULT_SERVICE_CIDR = "kubernetes"
-"""Name of the range that the addresses of services come from."""
 
 
 def _say_ready(obj: Json, ctx: Context, resource: ResourceType) -> None:
@@ -380,8 +380,7 @@ def _cidr(value: Any, where: str) -> list[FieldError]:
     try:
         ipaddress.ip_network(value)
     except ValueError:
-        detail = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
-        return [invalid(where, value, detail)]
+        return [invalid(where, value, _NO_NETWORK)]
     return []
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from moorage.api import resources
 from moorage.api.resources import ResourceType
+from moorage.api.volume import CLAIM_PROTECTION, VOLUME_PROTECTION
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context, FieldError, Obj, forbidden, not_supported, required
 from moorage.apiserver.kinds.cells import AGE, NAME, UNSET, column, wide
@@ -87,7 +88,7 @@ _give_class = default_class(
 
 def _prepare_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
     _give_class(obj, ctx, resource)
-    _protect(obj, "kubernetes.io/pvc-protection")
+    _protect(obj, CLAIM_PROTECTION)
 
 
 def _check_expansion(new: Json, old: Json, ctx: Context) -> None:
@@ -112,7 +113,7 @@ def _check_expansion(new: Json, old: Json, ctx: Context) -> None:
 
 
 def _prepare_volume(obj: Json, ctx: Context, resource: ResourceType) -> None:
-    _protect(obj, "kubernetes.io/pv-protection")
+    _protect(obj, VOLUME_PROTECTION)
 
 
 def _protect(obj: Json, finalizer: str) -> None:

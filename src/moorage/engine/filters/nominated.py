@@ -65,9 +65,7 @@ def filter_nominated(attempt: Attempt, view: NodeView, filtered: FilterPass) -> 
 def filter_beside_sums(
     attempt: Attempt, by_sums: Sequence[int], view: NodeView, filtered: FilterPass
 ) -> NDArray[np.int64]:
-    """Judge the rows of a view again where nominated pods come first, as sums.
-
-    Returns the positions of these rows.
+    """Judge rows of a view again where nominated pods come first, as sums; return their positions.
 
     Parameters
     ----------
