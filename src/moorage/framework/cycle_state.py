@@ -95,6 +95,10 @@ class CycleState(msgspec.Struct, eq=False):
         found: T | None = self._values.pop(key, None)
         return found
 
+    def keys(self) -> frozenset[StateKey[Any]]:
+        """Return the keys that have a value."""
+        return frozenset(self._values)
+
     def begins(self) -> int:
         """Return when a plugin's call begins, monotonic nanoseconds; mostly `NOT_TIMED`."""
         return self.meter.now_ns() if self.timed and self.meter is not None else NOT_TIMED

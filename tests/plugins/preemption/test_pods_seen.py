@@ -166,8 +166,7 @@ parts = st.builds(
     claims=st.sampled_from([(), (), *((each,) for each in CLAIMS), ("bound", "other")]),
     disk=st.sampled_from([False, False, False, True]),
     port=st.sampled_from([False, False, True]),
-    # A broken claim is left out: a replica before it changes what PostFilter says of it.
-    broken=st.just(False),
+    broken=st.sampled_from([False] * 19 + [True]),
 )
 names = st.sampled_from(NODES)
 preempting = st.tuples(
@@ -222,6 +221,12 @@ def test_decisions_equal_those_of_rows_tried_one_by_one(
         apply(world, ("nominate", *guest))
     for step in history:
         apply(world, step)
+
+
+def test_a_replica_leaves_no_state_of_plugins_that_a_broken_claim_keeps_from_being_asked() -> None:
+    world = full(World())
+    world.preempt(1, 0, NOTHING, follow=False)
+    world.preempt(1, 0, Has(broken=True), follow=False)
 
 
 def test_outcomes_are_not_kept_for_a_preemptor_with_other_claims() -> None:

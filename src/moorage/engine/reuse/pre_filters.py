@@ -8,12 +8,12 @@ skip (capability `skips_spec`) are not even asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from moorage.engine.attempt import Attempt
 from moorage.framework.caches import Changes
 from moorage.framework.capabilities import Capabilities
-from moorage.framework.cycle_state import CycleState
+from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.points import PreFilterPlugin
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
@@ -98,7 +98,7 @@ class PreFilterCache:
         The state that the shape's reusable plugins write.
     """
 
-    __slots__ = ("_answers", "_lets_every_node", "_outcomes", "_plugins", "_state")
+    __slots__ = ("_answers", "_lets_every_node", "_outcomes", "_plugins", "_state", "_written")
 
     def __init__(self, plugins: PreFilterPlugins, state: CycleState) -> None:
         self._plugins = plugins
@@ -109,6 +109,8 @@ class PreFilterCache:
         every node be searched. The key says of each plugin asked afresh whether it skips."""
         self._lets_every_node = False
         """Whether every reusable plugin has answered, and lets every node be searched or skips."""
+        self._written: dict[str, frozenset[StateKey[Any]]] = {}
+        """The keys that each reusable plugin has written."""
 
     def follow(self, changes: Changes) -> None:
         """Keep every answer: the answer of a reusable plugin's PreFilter depends on no row."""
@@ -170,13 +172,19 @@ class PreFilterCache:
         self, attempt: Attempt, answers: Mapping[str, PreFilterAnswer]
     ) -> PreFilterOutcome:
         """Combine the given answers with the answers of all other plugins."""
+        asked: set[str] = set()
 
         def ask(plugin: PreFilterPlugin) -> PreFilterAnswer:
+            asked.add(plugin.name)
             found = answers.get(plugin.name)
             return self._ask(attempt, plugin) if found is None else found
 
         state, pod = attempt.state, attempt.pod
         outcome = run_pre_filter(attempt.profile, state, pod, attempt.snapshot, ask=ask)
+        # A rejection may end PreFilter early: the state of an earlier replica goes further.
+        for name in self._written.keys() - asked:
+            for key in self._written[name]:
+                state.delete(key)
         if len(self._answers) == self._plugins.kept:
             self._lets_every_node = all(map(_is_plain, self._answers.values()))
         return outcome
@@ -189,7 +197,10 @@ class PreFilterCache:
         known = self._answers.get(plugin.name)
         if known is None:
             self._state.metered_like(state)
+            before = self._state.keys()
             known = pre_filter_one(plugin, self._state, pod, snapshot)
+            written = self._written.get(plugin.name, frozenset())
+            self._written[plugin.name] = written | (self._state.keys() - before)
             state.absorb(self._state)
             if known[1].code is not Code.ERROR:
                 self._keep(plugin.name, known)
