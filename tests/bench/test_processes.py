@@ -163,5 +163,9 @@ async def test_grandchildren_count(command: pytest.MonkeyPatch, tmp_path: Path) 
 def test_a_free_port_is_one_that_no_outgoing_connection_gets() -> None:
     port = free_port()
     assert port < 32_768
-    with socket.create_server(("127.0.0.1", port)):
-        assert free_port() != port
+    with socket.create_server(("127.0.0.1", port + 1)):
+        assert free_port() != port + 1
+
+
+def test_no_free_port_is_given_to_two_children() -> None:
+    assert len({free_port() for _ in range(10)}) == 10

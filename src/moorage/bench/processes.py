@@ -23,6 +23,9 @@ _END_SECONDS = 5.0
 _KIB_PER_MIB = 1024
 # Below the ports that Linux (from 32768) and macOS (from 49152) give to outgoing connections.
 _PORTS = range(20_000, 32_000)
+# Measurements side by side begin far apart. A port counts as taken before its child listens.
+_FIRST = os.getpid() * 617 % len(_PORTS)
+_PORTS_LEFT = chain(_PORTS[_FIRST:], _PORTS[:_FIRST])
 COMMAND = "from moorage.cli.main import main; main()"
 """Code that runs ``moorage`` in this Python: passed to ``-c`` before the arguments."""
 _ENDS_WITH_ITS_PARENT = """
@@ -48,17 +51,15 @@ def server_flags(kubeconfig: Path) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    """Return a port of this machine on which nothing listens now.
+    """Return a port of this machine on which nothing listens now; no port is returned twice.
 
     Raises
     ------
     MoorageError
-        Something listens on every port looked at.
+        Something listens on every port not returned before.
     """
     # The system gives no outgoing connection such a port, so none takes it before the child does.
-    # Measurements side by side begin at different ports.
-    begin = os.getpid() * 7 % len(_PORTS)
-    for port in chain(_PORTS[begin:], _PORTS[:begin]):
+    for port in _PORTS_LEFT:
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))

@@ -31,7 +31,6 @@ from moorage.client.writes import Client
 _START_SECONDS = 60.0
 _LOOK_SECONDS = 0.2
 _COMPARISONS = 10  # a change on its way causes a short difference; a lasting difference is a fault
-_LEADS = re.compile(r"^leader_election_master_status\{[^}]*\} 1", re.M)
 _CONFLICTS = re.compile(r'^rest_client_requests_total\{[^}]*code="409"[^}]*\} ([0-9.e+]+)', re.M)
 
 
@@ -118,6 +117,8 @@ class _Scheduler:
     def __init__(self, name: str, place: Path, kubeconfig: Path, *, seed: int) -> None:
         self.name = name
         self._config = place / f"{name}.yaml"
+        # The name tells this scheduler from another one that answers on its port.
+        self._leads = f'\nleader_election_master_status{{name="{name}"}} 1'
         self._port = free_port()
         flags = ["run", "--kubeconfig", str(kubeconfig), "--config", str(self._config)]
         flags += ["--seed", str(seed), "--secure-port", str(self._port)]
@@ -132,7 +133,7 @@ class _Scheduler:
         waited = 0.0
         while waited < _START_SECONDS:
             self.child.check()
-            if _LEADS.search(await self._read("/metrics")):
+            if self._leads in await self._read("/metrics"):
                 return
             await aio.sleep(_LOOK_SECONDS)
             waited += _LOOK_SECONDS
