@@ -12,6 +12,7 @@ from moorage.sim.invariants.at_rest import AT_REST
 from moorage.sim.invariants.inside import AT_END
 from moorage.sim.invariants.waiting import WAITING
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers
+from moorage.testing.builders import Manifest
 from moorage.testing.builders import pod as typed_pod
 from tests.sim.pasts import LATER, a_pod, history, of_default, stored, with_claims
 
@@ -169,3 +170,21 @@ def test_a_faulty_connection_may_hide_the_change_of_a_node(undisturbed: bool) ->
     cluster: Any = SimpleNamespace(history=past, undisturbed=undisturbed)
     broken = ["default/p waits, and n2 has room for it"] if undisturbed else []
     assert list(fits_nowhere.broken(cluster)) == broken
+
+
+@pytest.mark.parametrize(
+    ("volumes", "changed_s", "broken"),
+    [
+        pytest.param([{"name": "v"}], 7, 0, id="a volume has changed since"),
+        pytest.param([{"name": "v"}], 5, 1, id="the attempt knew of the change"),
+        pytest.param([], 7, 1, id="a pod without volumes"),
+    ],
+)
+def test_a_volume_that_changes_wakes_no_pod_that_lacked_room(
+    volumes: list[Manifest], changed_s: int, broken: int
+) -> None:
+    past = history(a_pod("low", "n1", cpu="2"), a_pod("p", priority=1, volumes=volumes), nodes=1)
+    past.popped_ns["p"], past.volume_changed_ns = 6 * NS_PER_SECOND, changed_s * NS_PER_SECOND
+    (rule,) = [each for each in WAITING if each.name == "preempts"]
+    cluster: Any = SimpleNamespace(history=past, undisturbed=True)
+    assert len(list(rule.broken(cluster))) == broken

@@ -11,7 +11,13 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.resources import CSI_NODES, ELASTIC_QUOTAS, NODES, PODS
+from moorage.api.resources import (
+    CSI_NODES,
+    ELASTIC_QUOTAS,
+    NODES,
+    PERSISTENT_VOLUMES,
+    PODS,
+)
 from moorage.apiserver.record import Record
 from moorage.apiserver.watch_log import Change
 from moorage.base.clock import Clock
@@ -20,7 +26,7 @@ from moorage.sim.served import Served
 Obj = dict[str, Any]
 FINISHED = frozenset({"Succeeded", "Failed"})
 
-_FOLLOWED = (PODS, NODES, CSI_NODES, ELASTIC_QUOTAS)
+_FOLLOWED = (PODS, NODES, CSI_NODES, ELASTIC_QUOTAS, PERSISTENT_VOLUMES)
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,6 +94,8 @@ class History:
         When a pod with a node last began to end, and when the one before, nanoseconds.
     quota_changed_ns
         When an elastic quota last came, went or changed, nanoseconds.
+    volume_changed_ns
+        When a PersistentVolume last came, went or changed, nanoseconds.
     member_gone_ns
         When a member without a node last left each group, by ``namespace/name``, nanoseconds.
     excused_groups
@@ -132,6 +140,7 @@ class History:
         self.relabelled_ns: dict[str, int] = {}
         self.leaving_ns = self.leaving_before_ns = 0
         self.quota_changed_ns = 0
+        self.volume_changed_ns = 0
         self.popped_ns: dict[str, int] = {}
         self.tried_after: dict[str, str] = {}
         self.nominated_ns: dict[str, int] = {}
@@ -217,6 +226,8 @@ class History:
         differs = deleted or _spec(change.record) != _spec(change.previous)
         if resource == ELASTIC_QUOTAS.qualified and differs:
             self.quota_changed_ns = self.now_ns
+        if resource == PERSISTENT_VOLUMES.qualified:
+            self.volume_changed_ns = self.now_ns
         if resource == CSI_NODES.qualified and differs:
             # A CSINode has the name of its node, and says how many volumes the node takes.
             self.node_changed_ns[change.record.decode()["metadata"]["name"]] = self.now_ns

@@ -174,17 +174,30 @@ def _unheard(cluster: SimCluster, pod: Obj) -> bool:
 
 def _nodes_changed_since(cluster: SimCluster, pod: Obj) -> bool:
     """Return whether the last attempt for a pod may have missed a change of a node."""
+    changed_ns = max(cluster.history.node_changed_ns.values(), default=0)
+    return _may_have_missed(cluster, pod, changed_ns)
+
+
+def _may_have_missed(cluster: SimCluster, pod: Obj, changed_ns: int) -> bool:
+    """Return whether the last attempt for a pod may not know of a change."""
     tried_ns = cluster.history.popped_ns.get(pod["metadata"]["uid"], 0)
     hidden_ns = 0 if cluster.undisturbed else _HIDDEN_NS
-    return max(cluster.history.node_changed_ns.values(), default=0) + hidden_ns >= tried_ns
+    return changed_ns + hidden_ns >= tried_ns
 
 
 def _preempts(cluster: SimCluster) -> Iterable[str]:
-    """Look for a node on which a waiting pod fits once pods of lower priority are gone."""
+    """Look for a node on which a waiting pod fits once pods of lower priority are gone.
+
+    Where a volume keeps a pod from a node, and the node has no room besides, only the room turned
+    the pod away. So a change of the volume does not wake the pod, as upstream.
+    """
+    volumes_ns = cluster.history.volume_changed_ns
     for pod in waiting(cluster):
         if pod["spec"].get("preemptionPolicy") == "Never" or not _alone(pod):
             continue
         if _nodes_changed_since(cluster, pod):
+            continue
+        if pod["spec"].get("volumes") and _may_have_missed(cluster, pod, volumes_ns):
             continue
         for node in cluster.history.nodes:
             lower = [
