@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -18,6 +19,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import KubeconfigError
 from moorage.client.auth import incluster_access
 from moorage.client.kubeconfig import find_access, load_kubeconfig
+from moorage.client.kubeconfig_file import read_kubeconfig
 
 
 def b64(text: str) -> str:
@@ -170,6 +172,13 @@ def home(tmp_path: Path) -> Path:
 async def test_the_meaning_of_a_kubeconfig_entry(home, cluster, user, expected):
     path = write(home / "config", config(cluster, user))
     assert await resolve(path) == {"server": "https://host:6443", **expected}
+
+
+def test_a_kubeconfig_in_json_is_read_like_the_same_one_in_yaml(home):
+    content = config()
+    write(home / "yaml", content)
+    (home / "json").write_bytes(msgspec.json.encode(content))
+    assert read_kubeconfig(home / "json") == read_kubeconfig(home / "yaml")
 
 
 async def test_the_context_chooses_cluster_user_and_namespace(home):

@@ -65,7 +65,8 @@ def _modules(code: str, *arguments: str) -> set[str]:
                 "moorage.cli.main, moorage.cli.run.command, moorage.cli.run.scheduling"
             ),
             (
-                *("cryptography", "jsonpatch", "rich", "moorage.controllers", "moorage.nodeagent"),
+                *("cryptography", "jsonpatch", "rich", "yaml"),
+                *("moorage.controllers", "moorage.nodeagent"),
                 *(
                     "moorage.apiserver",
                     "moorage.bench",

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 
-from moorage.api.yaml_text import read_one
 from moorage.base.errors import DecodeError, KubeconfigError
 from moorage.client.exec_credential import ExecConfig
 
@@ -103,6 +102,13 @@ def read_kubeconfig(path: Path) -> KubeconfigFile:
 
 def parse_kubeconfig(text: bytes, path: Path) -> KubeconfigFile:
     """Parse the content of a kubeconfig file; `path` is for messages and relative paths."""
+    try:
+        return msgspec.json.decode(text, type=KubeconfigFile)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        pass  # YAML, or a fault that the lines below tell
+    # A sandbox writes JSON, and its start waits for imports.
+    from moorage.api.yaml_text import read_one
+
     try:
         raw = read_one(text)
     except DecodeError as error:

@@ -16,7 +16,6 @@ from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_orig
 import msgspec
 
 from moorage.api.bounds import OF_FILE, check_bounds
-from moorage.api.yaml_text import read_yaml
 from moorage.base.errors import ConfigError, DecodeError
 
 T = TypeVar("T")
@@ -42,6 +41,9 @@ def parse_documents(text: str, *, source: str = "") -> list[Any]:
             return [_parse_json(text, source)]
         except (ValueError, RecursionError):
             pass  # flow style YAML starts with a brace as well, and its errors have their own texts
+    # A start without a file goes without YAML, which takes time to import.
+    from moorage.api.yaml_text import read_yaml
+
     repeated: list[str] = []
     try:
         values = read_yaml(text, repeated=repeated)

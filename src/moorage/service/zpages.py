@@ -19,7 +19,6 @@ from typing import Any, Final
 import msgspec
 
 from moorage.api.codec import encode
-from moorage.api.yaml_text import write_yaml
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.version import __version__
 from moorage.service.failure_status import failure_status
@@ -153,9 +152,12 @@ def _page(kind: str, text: Callable[[], str], fields: Callable[[], Mapping[str, 
             "metadata": {"name": _COMPONENT},
             **fields(),
         }
-        body = (
-            encode(told) if asked.media_type == _JSON else write_yaml(told, sort_keys=True).encode()
-        )
+        if asked.media_type == _JSON:
+            body = encode(told)
+        else:
+            from moorage.api.yaml_text import write_yaml  # takes time to import
+
+            body = write_yaml(told, sort_keys=True).encode()
         deprecated = (
             f'299 - "This version of the {kind.lower()} endpoint is deprecated. '
             'Please use a newer version."'

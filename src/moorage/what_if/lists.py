@@ -17,7 +17,6 @@ from moorage.api.meta import ApiObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
-from moorage.api.yaml_text import read_yaml
 from moorage.base.errors import DecodeError, UsageError
 from moorage.service.kinds import CUSTOM, JOB, POD_GROUP, WATCHED, WatchedKind
 from moorage.snapshot.pod_info import PodInfo
@@ -267,6 +266,8 @@ def items_of(text: bytes, source: str) -> Iterator[bytes | msgspec.Raw]:
         if text.lstrip()[:1] in (b"{", b"["):
             yield from flat(text)
             return
+        from moorage.api.yaml_text import read_yaml  # takes time to import
+
         for document in read_yaml(text):
             if document is not None:
                 yield from flat(encode(document))
