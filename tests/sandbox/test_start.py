@@ -85,6 +85,23 @@ def test_a_process_imports_only_what_it_needs(tmp_path, code, unwanted, wanted):
     assert sorted(loaded & set(unwanted)) == []
 
 
+@pytest.mark.parametrize(
+    "process",
+    [
+        pytest.param("moorage.sandbox.server_process", id="server, nodes and controllers"),
+        pytest.param("moorage.cli.run.scheduling", id="the scheduler"),
+        pytest.param("moorage.sandbox.onlooker", id="the parent's client"),
+    ],
+)
+def test_a_process_starts_without_reading_the_authorities_of_the_machine(process):
+    # A context that has not read them wraps its methods, see `moorage.base.authorities`.
+    code = (
+        f"import {process}; from aiohttp import connector; "
+        "print(*vars(connector._SSL_CONTEXT_VERIFIED))"
+    )
+    assert _modules(code) == {"wrap_bio", "wrap_socket"}
+
+
 def test_the_default_scheduler_names_equal_the_default_configuration():
     profiles = LoadedConfiguration().scheduler.profiles
     assert frozenset(each.scheduler_name for each in profiles) == DEFAULT_NAMES

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
 
 from moorage.api.node import Node
 from moorage.api.pod import Container, Pod
+from moorage.base.authorities import read_when_used
 from moorage.base.errors import (
     ExtenderError,
     ExtenderSilentError,
@@ -33,6 +33,9 @@ from moorage.client.extender_wire import Asked, Listed, Victims, Whole
 from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, Transport
+
+with read_when_used():
+    import aiohttp
 
 T = TypeVar("T")
 
