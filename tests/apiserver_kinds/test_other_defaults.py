@@ -147,7 +147,7 @@ def test_allocatable_of_a_node_defaults_to_its_capacity():
     assert stored["status"]["allocatable"] == {"cpu": "4", "memory": "8Gi"}
 
 
-def test_a_service_gets_a_free_cluster_ip():
+def test_a_service_gets_a_cluster_ip_that_no_object_has():
     stored = created("services", named("services", spec={"ports": [{"port": 80}]}))
     address = stored["spec"].pop("clusterIP")
     assert address.startswith("10.96.")
@@ -163,7 +163,7 @@ def test_a_service_gets_a_free_cluster_ip():
     other = created(
         "services",
         named("services", spec={"ports": [{"port": 80}]}),
-        World(("services", named("services", spec={"clusterIP": address}))),
+        World(("ipaddresses", named("ipaddresses", address))),
     )
     assert other["spec"]["clusterIP"] != address
 

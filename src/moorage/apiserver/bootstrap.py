@@ -13,8 +13,11 @@ import msgspec
 from moorage.apiserver.flow_schemas import mandatory_objects
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.kinds.networking import DEFAULT_SERVICE_CIDR
-from moorage.apiserver.kinds.service import SERVICE_NETWORK
+from moorage.apiserver.kinds.addresses import (
+    DEFAULT_SERVICE_CIDR,
+    FIRST_ADDRESS,
+    SERVICE_NETWORK,
+)
 from moorage.apiserver.namespaces import INITIAL
 from moorage.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
 from moorage.apiserver.server import ApiServer
@@ -112,7 +115,7 @@ def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:
         "apiVersion": "networking.k8s.io/v1",
         "kind": "ServiceCIDR",
         "metadata": {"name": DEFAULT_SERVICE_CIDR},
-        "spec": {"cidrs": [f"{SERVICE_NETWORK}.0.0/16"]},
+        "spec": {"cidrs": [SERVICE_NETWORK]},
     }
     yield _own_service()
     yield from _own_api_services()
@@ -136,7 +139,7 @@ def _own_service() -> Obj:
             "labels": {"component": "apiserver", "provider": "kubernetes"},
         },
         "spec": {
-            "clusterIP": f"{SERVICE_NETWORK}.0.1",
+            "clusterIP": FIRST_ADDRESS,
             "ports": [{"name": "https", "port": 443}],
         },
     }

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from moorage.apiserver.account_tokens import AccountTokens
+from moorage.apiserver.addresses import ServiceAddresses
 from moorage.apiserver.admission import Admission
 from moorage.apiserver.aside import Aside, is_heavy
 from moorage.apiserver.audit import AuditLog
@@ -130,7 +131,6 @@ class ApiServer:
         rbac: bool = False,
         secret: bytes = b"",
     ) -> None:
-        rng = streams.stream("apiserver")
         self._streams = streams
         self._persistence: Persistence | None = None
         self._undone_times = 0
@@ -143,13 +143,14 @@ class ApiServer:
         self._catalog = Catalog(kinds)
         self._routes = Routes(self._catalog)
         self._store = Store(limits)
-        self._world = World(self._catalog, self._store, clock, rng)
+        self._world = World(self._catalog, self._store, clock, streams.stream("apiserver"))
         self._discovery = Discovery(self._catalog, [kept_kind(each) for each in _ASKED], METRICS)
         self._metrics = ResourceMetrics(self._world)
         self._own_metrics = OwnMetrics(self._world)
         self._flow_schemas = FlowSchemas(self._world)
         self._deleter = Deleter(self._world)
         self._definitions = Definitions(self._world, self._deleter)
+        self._addresses = ServiceAddresses(self._world, self._deleter)
         self._quotas = Quotas(self._world)
         self._expiry = EventExpiry(self._world)
         Aggregation(self._world)
@@ -372,6 +373,7 @@ class ApiServer:
         """
         self._persistence = Persistence(self._store, journal, on_undone=self._undone)
         self._namespaces.resume()
+        self._addresses.load()
         return self._persistence
 
     def _undone(self, writes: list[Write]) -> None:

@@ -1,4 +1,4 @@
-"""Ingress, IngressClass, NetworkPolicy, ServiceCIDR, IPAddress, EndpointSlice and Endpoints.
+"""Ingress, IngressClass, NetworkPolicy, EndpointSlice and Endpoints.
 
 Nothing is routed here.
 
@@ -9,14 +9,10 @@ pkg/apis/{discovery,networking}/validation.
 from __future__ import annotations
 
 import ipaddress
-from typing import Any
 
 from moorage.api import resources
 from moorage.api.names import dns_subdomain_faults
-from moorage.api.resources import ResourceType
-from moorage.apiserver.built_in import resource_type
 from moorage.apiserver.kind import (
-    Context,
     FieldError,
     Obj,
     forbidden,
@@ -24,6 +20,7 @@ from moorage.apiserver.kind import (
     not_supported,
     required,
 )
+from moorage.apiserver.kinds.addresses import NO_NETWORK
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, UNSET, column, format_selector
 from moorage.apiserver.kinds.default_class import default_class
 from moorage.apiserver.kinds.fields import (
@@ -44,11 +41,7 @@ from moorage.apiserver.kinds.name_rules import port_name, port_number, service_n
 from moorage.apiserver.kinds.selectors import check_label_selector
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, child, items, number, objects, strings, text
-from moorage.base.clock import rfc3339
 
-DEFAULT_SERVICE_CIDR = "kubernetes"
-"""Name of the range that the addresses of services come from."""
-_NO_NETWORK = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 # Sequences that a path may not contain, so that it means the same to every controller.
 _NOT_IN_PATHS = ("//", "/./", "/../", "%2f", "%2F")
 _NOT_AT_END = ("/..", "/.")
@@ -176,7 +169,7 @@ def _peer(peer: Json, field: str) -> list[FieldError]:
     if not cidr:
         errors.append(required(f"{field}.ipBlock.cidr"))
     elif not _is_network(cidr):
-        errors.append(invalid(f"{field}.ipBlock.cidr", cidr, _NO_NETWORK))
+        errors.append(invalid(f"{field}.ipBlock.cidr", cidr, NO_NETWORK))
     return errors
 
 
@@ -263,10 +256,6 @@ def _endpoints(obj: Obj) -> str:
             ip = text(address, "ip")
             found += [f"{ip}:{each}" for each in ports] if ports else [ip]
     return _more(found)
-
-
-def _cidrs(obj: Obj) -> str:
-    return ",".join(strings(obj, "spec", "cidrs"))
 
 
 def _more(found: list[str]) -> str:
@@ -363,69 +352,7 @@ ENDPOINTS = ServedKind(
 )
 
 
-def _say_ready(obj: Json, ctx: Context, resource: ResourceType) -> None:
-    """Set the condition of the default range; this server takes no addresses of other ranges."""
-    if text(obj, "metadata", "name") == DEFAULT_SERVICE_CIDR:
-        said = {
-            "type": "Ready",
-            "status": "True",
-            "reason": "",
-            "message": "Kubernetes Service CIDR is ready",
-            "lastTransitionTime": rfc3339(ctx.clock.now_ns()),
-        }
-        obj["status"] = {"conditions": [said]}
-
-
-def _cidr(value: Any, where: str) -> list[FieldError]:
-    try:
-        ipaddress.ip_network(value)
-    except ValueError:
-        return [invalid(where, value, _NO_NETWORK)]
-    return []
-
-
-def _cidr_list(found: Any, where: str) -> list[FieldError]:
-    if not found:
-        return [required(where, "at least one CIDR required")]
-    return [error for index, each in enumerate(found) for error in _cidr(each, f"{where}[{index}]")]
-
-
-def _canonical_address(name: str) -> list[str]:
-    try:
-        found = str(ipaddress.ip_address(name))
-    except ValueError:
-        return ["must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"]
-    return [] if found == name else [f'must be in canonical form ("{found}")']
-
-
-def _parent(obj: Obj) -> str:
-    parent = child(obj, "spec", "parentRef")
-    resource = ".".join(filter(None, (text(parent, "resource"), text(parent, "group"))))
-    return "/".join(filter(None, (resource, text(parent, "namespace"), text(parent, "name"))))
-
-
-IP_ADDRESS = ServedKind(
-    resource=resource_type("networking.k8s.io/v1", "ipaddresses"),
-    columns=(NAME, column("ParentRef", _parent, "What has the address", empty=NONE), AGE),
-    name_rule=_canonical_address,
-    counts_generations=True,
-    rules=rules(
-        ("spec.parentRef", needed()),
-        ("spec.parentRef", given(rules(("resource name", needed())))),
-    ),
-    change=kept("spec.parentRef"),
-)
-SERVICE_CIDR = ServedKind(
-    resource=resource_type("networking.k8s.io/v1", "servicecidrs"),
-    columns=(NAME, column("CIDRs", _cidrs, "The ranges of addresses"), AGE),
-    on_create=_say_ready,
-    counts_generations=True,
-    open_status=(),
-    rules=rules(("spec.cidrs", _cidr_list)),
-)
 KINDS = (
-    IP_ADDRESS,
-    SERVICE_CIDR,
     INGRESS,
     INGRESS_CLASS,
     NETWORK_POLICY,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from moorage.apiserver.built_in import stored_resources
 from moorage.apiserver.kinds import (
+    addresses,
     admission_policy,
     autoscaler,
     certificate_request,
@@ -39,6 +40,7 @@ from moorage.apiserver.kinds.pod import kind as pod
 from moorage.apiserver.kinds.served import ServedKind
 
 _MODULES = (
+    addresses,
     admission_policy,
     autoscaler,
     certificate_request,

@@ -10,6 +10,7 @@ from moorage.api import resources
 from moorage.api.resources import SERVICES, ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context, FieldError, Obj, duplicate, forbidden, invalid, required
+from moorage.apiserver.kinds.addresses import free_address, refused_addresses
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, column, format_labels, wide
 from moorage.apiserver.kinds.fields import (
     PROTOCOLS,
@@ -35,8 +36,7 @@ from moorage.apiserver.kinds.tree import (
     text,
 )
 
-# The address and port ranges of services in a cluster made by kubeadm.
-SERVICE_NETWORK = "10.96"
+# The node ports of services in a cluster made by kubeadm.
 NODE_PORTS = range(30_000, 32_768)
 # Seconds a client sticks to one endpoint under sessionAffinity ClientIP: three hours.
 CLIENT_IP_SECONDS = 10_800
@@ -109,14 +109,22 @@ def _change(new: Obj, old: Obj) -> list[FieldError]:
 
 def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
     """Give a service its cluster address and node ports."""
+    _give_missing(obj, ctx, addressed=False)
+
+
+def _give_missing(obj: Json, ctx: Context, *, addressed: bool) -> None:
+    """Give a service what it lacks; an address that it has already is not looked for."""
     spec = attach(obj, "spec")
-    kind = text(spec, "type")
-    if kind == "ExternalName":
+    if text(spec, "type") == "ExternalName":
         return
+    errors = [] if addressed else refused_addresses(spec, ctx)
+    if errors:
+        raise status.invalid(SERVICES, text(obj, "metadata", "name"), errors)
     if not text(spec, "clusterIP"):
-        spec["clusterIP"] = _free_address(ctx)
+        spec["clusterIP"] = free_address(ctx)
     spec["clusterIPs"] = spec.get("clusterIPs") or [spec["clusterIP"]]
-    spec["ipFamilies"] = spec.get("ipFamilies") or ["IPv4"]
+    families = [f"IPv{6 if ':' in each else 4}" for each in spec["clusterIPs"]]
+    spec["ipFamilies"] = spec.get("ipFamilies") or families
     spec["ipFamilyPolicy"] = spec.get("ipFamilyPolicy") or "SingleStack"
     if _has_node_ports(spec):
         if errors := _refused_node_ports(obj, ctx):
@@ -177,7 +185,8 @@ def _complete(new: Json, old: Json, ctx: Context) -> None:
             found = known.get((number(each, "port"), text(each, "protocol")), 0)
             if not number(each, "nodePort") and found:
                 each["nodePort"] = found
-    _prepare(new, ctx, SERVICES)
+    addressed = text(before, "type") != "ExternalName" and bool(text(before, "clusterIP"))
+    _give_missing(new, ctx, addressed=addressed)
 
 
 def _drop_outgrown(spec: Json, before: Json) -> None:
@@ -223,15 +232,6 @@ def _taken_node_ports(ctx: Context, *, besides: Json | None = None) -> set[int]:
 
 def _key(obj: Json) -> tuple[str, str]:
     return text(obj, "metadata", "namespace"), text(obj, "metadata", "name")
-
-
-def _free_address(ctx: Context) -> str:
-    taken = {text(each, "spec", "clusterIP") for each in ctx.objects("services")}
-    for _ in range(_GIVES_UP_AFTER):
-        address = f"{SERVICE_NETWORK}.{ctx.rng.randrange(256)}.{ctx.rng.randrange(1, 255)}"
-        if address not in taken:
-            return address
-    raise status.internal("failed to allocate a serviceIP: range is full")
 
 
 def _free_node_port(ctx: Context, spec: Json) -> int:
