@@ -10,6 +10,7 @@ from importlib.resources import files
 
 import msgspec
 
+from moorage.apiserver.custom.registration import AUTOMANAGED
 from moorage.apiserver.flow_schemas import mandatory_objects
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds import all_kinds
@@ -21,7 +22,6 @@ from moorage.apiserver.kinds.addresses import (
 from moorage.apiserver.namespaces import INITIAL
 from moorage.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
 from moorage.apiserver.server import ApiServer
-from moorage.apiserver.status import StatusError
 
 # The two classes of kubernetes v1.36 pkg/apis/scheduling/v1 (SystemPriorityClasses).
 _SYSTEM_PRIORITY_CLASSES = (
@@ -66,7 +66,11 @@ _PRIORITIES = {
 
 
 def bootstrap(
-    server: ApiServer, *, authority_certificate: bytes = b"", missing: bool = False
+    server: ApiServer,
+    *,
+    authority_certificate: bytes = b"",
+    missing: bool = False,
+    definitions: bool = True,
 ) -> list[str]:
     """Create the objects that every cluster has.
 
@@ -80,6 +84,8 @@ def bootstrap(
         place. Clients also find the service of the API server.
     missing
         Create only missing objects; existing objects stay as they are.
+    definitions
+        Create the definitions of custom resources that moorage brings along, too.
 
     Returns
     -------
@@ -88,13 +94,12 @@ def bootstrap(
     """
     made = []
     for obj in _all_objects(authority_certificate):
-        try:
-            server.create(obj)
-        except StatusError as error:
-            if not (missing and error.code == 409):
-                raise
-        else:
-            made.append(f"{obj['kind']} {obj['metadata']['name']}")
+        if missing and server.has(obj):
+            continue
+        if obj["kind"] == "CustomResourceDefinition" and not definitions:
+            continue
+        server.create(obj)
+        made.append(f"{obj['kind']} {obj['metadata']['name']}")
     return made
 
 
@@ -158,7 +163,7 @@ def _own_api_services() -> Iterator[Obj]:
             "kind": "APIService",
             "metadata": {
                 "name": f"{version}.{group}",
-                "labels": {"kube-aggregator.kubernetes.io/automanaged": "onstart"},
+                "labels": {AUTOMANAGED: "onstart"},
             },
             "spec": {
                 "group": group,

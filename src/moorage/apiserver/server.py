@@ -329,6 +329,12 @@ class ApiServer:
         namespace = obj["metadata"].get("namespace") or ""
         return self._writer.create_object(Target(served=served, namespace=namespace), obj)
 
+    def has(self, obj: Obj) -> bool:
+        """Whether an object of this kind and name is stored."""
+        served, meta = self._catalog.by_kind(obj["apiVersion"], obj["kind"]), obj["metadata"]
+        key = (meta.get("namespace") or "", meta["name"])
+        return served is not None and self._store.shelf(served.shelf).get(key) is not None
+
     def reload(self) -> None:
         """Rebuild the state that follows from the stored objects, after a store was restored.
 
@@ -374,6 +380,7 @@ class ApiServer:
         self._persistence = Persistence(self._store, journal, on_undone=self._undone)
         self._namespaces.resume()
         self._addresses.load()
+        self._definitions.register()
         return self._persistence
 
     def _undone(self, writes: list[Write]) -> None:

@@ -8,6 +8,7 @@ deleted, at once and in order, as `namespaces` does. A definition waits for obje
 from __future__ import annotations
 
 from moorage.apiserver.custom.kinds import DEFINITIONS, custom_kind
+from moorage.apiserver.custom.registration import Registration
 from moorage.apiserver.deleting import DeleteOptions, Deleter
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds.cells import is_true
@@ -41,12 +42,23 @@ class Definitions:
         self._emptying: set[str] = set()
         # Name of a definition -> version of the last write that changed the schema of its objects.
         self._renewed: dict[str, int] = {}
-        world.on_write(DEFINITIONS, self._written)
+        self._registration = Registration(world)
+        world.on_write(DEFINITIONS, self._changed)
 
     def load(self) -> None:
         """Serve the kinds of all stored definitions; called after a store has been restored."""
         for record in self._world.store.shelf(DEFINITIONS).records():
             self._written(self._served, None, record)
+
+    def register(self) -> None:
+        """Make the APIServices that a restored store lacks."""
+        for record in list(self._world.store.shelf(DEFINITIONS).records()):
+            self._registration.follow(None, record.decode())
+
+    def _changed(self, served: Served, before: Record | None, after: Record | None) -> None:
+        old, new = (None if each is None else each.decode() for each in (before, after))
+        self._registration.follow(old, new)
+        self._written(served, before, after)
 
     def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
         if after is None:
