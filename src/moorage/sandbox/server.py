@@ -189,11 +189,27 @@ class SandboxServer:
             bootstrap(self._api, authority_certificate=self._authority.certificate)
             journal.fill(list(self._api.store.all_records()), self._api.store.version)
         self._persistence = self._api.keep_in(journal)
-        if journal.report:
-            certificate = self._authority.certificate
-            for name in bootstrap(self._api, authority_certificate=certificate, missing=True):
-                _log.warning("salvage: made anew: %s", name)
+        if restored:
+            self._complete(salvaged=bool(journal.report))
         return restored
+
+    def _complete(self, *, salvaged: bool) -> None:
+        """Create the objects of a new cluster that a stored one lacks, as each start upstream does.
+
+        An older version may have written the directory. The definitions that moorage brings along
+        are ordinary ones, which a client may have deleted; they come back only after a salvage.
+        """
+        made = bootstrap(
+            self._api,
+            authority_certificate=self._authority.certificate,
+            missing=True,
+            definitions=salvaged,
+        )
+        for name in made:
+            if salvaged:
+                _log.warning("salvage: made anew: %s", name)
+            else:
+                _log.info("missing object made: %s", name)
 
     def _with_stored_nodes(self) -> list[NodeTemplate]:
         """Return the requested nodes, and the stored nodes that agents played before."""

@@ -1,0 +1,64 @@
+"""Scope: a data directory from before a version made more objects for a new cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.base.clock import SystemClock
+from moorage.sandbox.data_directory import DataDirectory
+from moorage.sandbox.server import SandboxServer
+from moorage.sandbox.settings import ServerSettings
+from tests.apiserver.crd import DEFINITIONS, definition
+from tests.apiserver.harness import Cluster
+
+SHIPPED = "elasticquotas.scheduling.x-k8s.io"
+NEWER = {
+    "apiservices.apiregistration.k8s.io",
+    "ipaddresses.networking.k8s.io",
+    "servicecidrs.networking.k8s.io",
+}
+
+
+def _names(server: SandboxServer, shelf: str) -> list[str]:
+    return [record.name for record in server._api.store.shelf(shelf).records()]
+
+
+async def _started(path: Any) -> SandboxServer:
+    server = SandboxServer(ServerSettings(data=str(path)), clock=SystemClock())
+    await server.start()
+    return server
+
+
+async def test_an_older_directory_gets_the_objects_of_a_new_cluster_at_the_next_start(tmp_path):
+    path = tmp_path / "data"
+    before = Cluster()
+    ports = {"ports": [{"port": 80}], "clusterIP": "10.96.7.7"}
+    web = {"metadata": {"name": "web"}, "spec": ports}
+    await before.ok("POST", "/api/v1/namespaces/default/services", web)
+    await before.ok("POST", DEFINITIONS, definition())
+    await before.ok("DELETE", f"{DEFINITIONS}/{SHIPPED}")
+    kept = [
+        (shelf, each) for shelf, each in before.server.store.all_records() if shelf not in NEWER
+    ]
+    directory = DataDirectory(path, clock=SystemClock())
+    journal = directory.open_journal(SystemClock())
+    journal.fill(kept, before.server.store.version)
+    journal.close()
+    directory.close()
+    for _ in range(2):
+        server = await _started(path)
+        addresses = _names(server, "ipaddresses.networking.k8s.io")
+        ranges = _names(server, "servicecidrs.networking.k8s.io")
+        groups = _names(server, "apiservices.apiregistration.k8s.io")
+        definitions = _names(server, "customresourcedefinitions.apiextensions.k8s.io")
+        version = server._api.store.version
+        await server.stop()
+        assert addresses == ["10.96.0.1", "10.96.7.7"]
+        assert ranges == ["kubernetes"]
+        assert {"v1.", "v1.apps", "v1.example.com"} <= set(groups)
+        # A definition that was deleted stays away.
+        assert SHIPPED not in definitions
+    again = await _started(path)
+    # Nothing is written where nothing is missing, besides the address that the server listens on.
+    assert again._api.store.version <= version + 2
+    await again.stop()
