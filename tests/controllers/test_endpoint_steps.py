@@ -99,6 +99,30 @@ def test_an_endpoint_names_its_pod_node_and_zone():
     ]
 
 
+ZONE = {"forZones": [{"name": "z1"}]}
+NODE = {"forNodes": [{"name": "n1"}]}
+
+
+@pytest.mark.parametrize(
+    ("distribution", "zones", "given", "expected"),
+    [
+        pytest.param("", {"n1": "z1"}, pod(1), None, id="no wish"),
+        pytest.param("PreferClose", {"n1": "z1"}, pod(1), ZONE, id="the zone, by its older name"),
+        pytest.param("PreferSameZone", {"n1": "z1"}, pod(1), ZONE, id="the zone"),
+        pytest.param("PreferSameZone", {}, pod(1), None, id="a node without a zone"),
+        pytest.param("PreferSameNode", {"n1": "z1"}, pod(1), ZONE | NODE, id="the node"),
+        pytest.param("PreferSameNode", {}, pod(1), NODE, id="the node alone"),
+        pytest.param(
+            "PreferSameNode", {"n1": "z1"}, pod(1, ready=False), None, id="a pod that is not ready"
+        ),
+        pytest.param("Elsewhere", {"n1": "z1"}, pod(1), None, id="an unknown wish"),
+    ],
+)
+def test_the_hints_of_an_endpoint(distribution, zones, given, expected):
+    (found,) = slices([], pod_endpoints(places(service(), [given]), zones, distribution))
+    assert [each.get("hints") for each in found.endpoints] == [expected]
+
+
 NAMED = [{"name": "web", "containerPort": 9090}, {"name": "dns", "containerPort": 53}]
 
 

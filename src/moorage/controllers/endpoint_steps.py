@@ -3,8 +3,8 @@
 ``endpoints`` reads the views, asks here what is wanted, and writes the difference.
 
 Rules: kubernetes v1.36 ``staging/src/k8s.io/endpointslice`` (reconciler.go, utils.go) and
-``pkg/controller/endpoint/endpoints_controller.go``. Left out: hints, addresses of IPv6, and
-hostnames of pods.
+``pkg/controller/endpoint/endpoints_controller.go``. Left out: addresses of IPv6, and hostnames of
+pods.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ MIRROR_MARK: Final = {
 }
 LIST_MARK: Final = {"endpoints.kubernetes.io/managed-by": "endpoint-controller"}
 _HEADLESS: Final = "service.kubernetes.io/headless"
+_TO_THE_NODE: Final = "PreferSameNode"
+# The zone stands in where no endpoint of the node is ready.
+_TO_THE_ZONE: Final = ("PreferClose", "PreferSameZone", _TO_THE_NODE)
 _SLICE_MOST: Final = 100
 _LIST_MOST: Final = 1000
 _OVER: Final = "endpoints.kubernetes.io/over-capacity"
@@ -112,18 +115,40 @@ def _number(target: int | str, protocol: str, pod: Pod) -> int | None:
 # -- slices ----------------------------------------------------------------------------------------
 
 
-def pod_endpoints(found: Iterable[Place], zones: Mapping[str, str]) -> Groups:
+def pod_endpoints(
+    found: Iterable[Place], zones: Mapping[str, str], distribution: str = ""
+) -> Groups:
     """Return the endpoints of the places behind a service.
 
     Parameters
     ----------
     zones
         The zone of each node that has one.
+    distribution
+        The service's ``trafficDistribution``; empty where it has none.
     """
     groups: Groups = {}
     for place in found:
-        groups.setdefault(place.ports, []).append(_endpoint(place, zones))
+        endpoint = _endpoint(place, zones)
+        if place.ready and (hints := _hints(endpoint, distribution)):
+            endpoint["hints"] = hints
+        groups.setdefault(place.ports, []).append(endpoint)
     return groups or {(): []}
+
+
+def _hints(endpoint: Json, distribution: str) -> Json:
+    """Return where the traffic to a ready endpoint should come from; nothing for everywhere.
+
+    Notes
+    -----
+    kubernetes v1.36 ``staging/src/k8s.io/endpointslice/trafficdist``: each endpoint by itself.
+    """
+    hints: Json = {}
+    if distribution in _TO_THE_ZONE and endpoint.get("zone"):
+        hints["forZones"] = [{"name": endpoint["zone"]}]
+    if distribution == _TO_THE_NODE and endpoint["nodeName"]:
+        hints["forNodes"] = [{"name": endpoint["nodeName"]}]
+    return hints
 
 
 def mirrored(found: Endpoints) -> Groups:

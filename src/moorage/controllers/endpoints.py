@@ -93,7 +93,9 @@ class EndpointsController(Controller):
         zones = {name: node.metadata.labels.get(_ZONE, "") for name, node in nodes if node}
         known = _managed(self._slices, service, SLICE_MARK)
         told = labels(service, {SERVICE_NAME: service.name, **SLICE_MARK})
-        await write_slices(self, service, known, slices(known, pod_endpoints(found, zones)), told)
+        distribution = service.spec.get("trafficDistribution") or ""
+        wanted = slices(known, pod_endpoints(found, zones, distribution))
+        await write_slices(self, service, known, wanted, told)
 
     async def _write_list(self, service: Whole, found: list[Place]) -> None:
         published = service.spec.get("publishNotReadyAddresses") is True
