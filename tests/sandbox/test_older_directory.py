@@ -29,14 +29,8 @@ async def _started(path: Any) -> SandboxServer:
     return server
 
 
-async def test_an_older_directory_gets_the_objects_of_a_new_cluster_at_the_next_start(tmp_path):
-    path = tmp_path / "data"
-    before = Cluster()
-    ports = {"ports": [{"port": 80}], "clusterIP": "10.96.7.7"}
-    web = {"metadata": {"name": "web"}, "spec": ports}
-    await before.ok("POST", "/api/v1/namespaces/default/services", web)
-    await before.ok("POST", DEFINITIONS, definition())
-    await before.ok("DELETE", f"{DEFINITIONS}/{SHIPPED}")
+def _store(before: Cluster, path: Any) -> None:
+    """Write what a version without the newer kinds would have written."""
     kept = [
         (shelf, each) for shelf, each in before.server.store.all_records() if shelf not in NEWER
     ]
@@ -45,6 +39,17 @@ async def test_an_older_directory_gets_the_objects_of_a_new_cluster_at_the_next_
     journal.fill(kept, before.server.store.version)
     journal.close()
     directory.close()
+
+
+async def test_an_older_directory_gets_the_objects_of_a_new_cluster_at_the_next_start(tmp_path):
+    path = tmp_path / "data"
+    before = Cluster()
+    ports = {"ports": [{"port": 80}], "clusterIP": "10.96.7.7"}
+    web = {"metadata": {"name": "web"}, "spec": ports}
+    await before.ok("POST", "/api/v1/namespaces/default/services", web)
+    await before.ok("POST", DEFINITIONS, definition())
+    await before.ok("DELETE", f"{DEFINITIONS}/{SHIPPED}")
+    _store(before, path)
     for _ in range(2):
         server = await _started(path)
         addresses = _names(server, "ipaddresses.networking.k8s.io")
@@ -62,3 +67,37 @@ async def test_an_older_directory_gets_the_objects_of_a_new_cluster_at_the_next_
     # Nothing is written where nothing is missing, besides the address that the server listens on.
     assert again._api.store.version <= version + 2
     await again.stop()
+
+
+async def test_a_policy_that_refuses_a_missing_object_keeps_no_server_from_its_start(
+    tmp_path, caplog
+):
+    before = Cluster()
+    rule = {
+        "apiGroups": ["apiregistration.k8s.io"],
+        "apiVersions": ["*"],
+        "operations": ["CREATE"],
+        "resources": ["apiservices"],
+    }
+    policies = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolic"
+    policy = {
+        "metadata": {"name": "no-groups"},
+        "spec": {
+            "matchConstraints": {"resourceRules": [rule]},
+            "validations": [{"expression": "false", "message": "no groups"}],
+        },
+    }
+    await before.ok("POST", f"{policies}ies", policy)
+    binding = {
+        "metadata": {"name": "no-groups"},
+        "spec": {"policyName": "no-groups", "validationActions": ["Deny"]},
+    }
+    await before.ok("POST", f"{policies}ybindings", binding)
+    _store(before, tmp_path / "data")
+    server = await _started(tmp_path / "data")
+    ranges = _names(server, "servicecidrs.networking.k8s.io")
+    await server.stop()
+    assert ranges == ["kubernetes"]
+    refused = [each for each in caplog.messages if each.startswith("missing object not made")]
+    assert refused[0].startswith("missing object not made: APIService ")
+    assert refused[0].endswith("no groups")

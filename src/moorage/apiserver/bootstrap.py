@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.resources import files
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -22,7 +23,9 @@ from moorage.apiserver.kinds.addresses import (
 from moorage.apiserver.namespaces import INITIAL
 from moorage.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
 from moorage.apiserver.server import ApiServer
+from moorage.apiserver.status import StatusError
 
+_DEFINITION: Final = "CustomResourceDefinition"
 # The two classes of kubernetes v1.36 pkg/apis/scheduling/v1 (SystemPriorityClasses).
 _SYSTEM_PRIORITY_CLASSES = (
     (
@@ -65,13 +68,7 @@ _PRIORITIES = {
 }
 
 
-def bootstrap(
-    server: ApiServer,
-    *,
-    authority_certificate: bytes = b"",
-    missing: bool = False,
-    definitions: bool = True,
-) -> list[str]:
+def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
     """Create the objects that every cluster has.
 
     Parameters
@@ -82,25 +79,54 @@ def bootstrap(
         Certificate of the authority that signs client certificates, PEM. Where it is given,
         components that check their own callers (a real kube-scheduler does) find it in its usual
         place. Clients also find the service of the API server.
-    missing
-        Create only missing objects; existing objects stay as they are.
+    """
+    for obj in _all_objects(authority_certificate):
+        server.create(obj)
+
+
+class Completed(NamedTuple):
+    """What `complete` did.
+
+    Parameters
+    ----------
+    made
+        Kind and name of each object made.
+    refused
+        Kind and name of each object that is still missing, with the reason.
+    """
+
+    made: list[str]
+    refused: list[str]
+
+
+def complete(
+    server: ApiServer, *, authority_certificate: bytes = b"", definitions: bool = True
+) -> Completed:
+    """Create the missing ones of the objects that every cluster has; the others stay as they are.
+
+    Quotas and policies of the cluster may refuse an object. The cluster goes on without it.
+
+    Parameters
+    ----------
+    server
+        A server whose objects were read from a disk.
+    authority_certificate
+        As of `bootstrap`.
     definitions
         Create the definitions of custom resources that moorage brings along, too.
-
-    Returns
-    -------
-    list[str]
-        Kind and name of each object made.
     """
-    made = []
+    made, refused = [], []
     for obj in _all_objects(authority_certificate):
-        if missing and server.has(obj):
+        if server.has(obj) or (obj["kind"] == _DEFINITION and not definitions):
             continue
-        if obj["kind"] == "CustomResourceDefinition" and not definitions:
-            continue
-        server.create(obj)
-        made.append(f"{obj['kind']} {obj['metadata']['name']}")
-    return made
+        name = f"{obj['kind']} {obj['metadata']['name']}"
+        try:
+            server.create(obj)
+        except StatusError as error:
+            refused.append(f"{name}: {error.message}")
+        else:
+            made.append(name)
+    return Completed(made, refused)
 
 
 def _all_objects(authority_certificate: bytes) -> Iterator[Obj]:

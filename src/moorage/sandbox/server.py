@@ -16,7 +16,7 @@ from pathlib import Path
 from moorage.api.resources import LEASES, NODES
 from moorage.apiserver.audit import AuditLog
 from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.bootstrap import bootstrap
+from moorage.apiserver.bootstrap import bootstrap, complete
 from moorage.apiserver.certs import LOCAL_NAMES, KeyPair, kubeconfig, server_context
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.kinds import all_kinds
@@ -199,17 +199,15 @@ class SandboxServer:
         An older version may have written the directory. The definitions that moorage brings along
         are ordinary ones, which a client may have deleted; they come back only after a salvage.
         """
-        made = bootstrap(
-            self._api,
-            authority_certificate=self._authority.certificate,
-            missing=True,
-            definitions=salvaged,
-        )
-        for name in made:
+        certificate = self._authority.certificate
+        found = complete(self._api, authority_certificate=certificate, definitions=salvaged)
+        for name in found.made:
             if salvaged:
                 _log.warning("salvage: made anew: %s", name)
             else:
                 _log.info("missing object made: %s", name)
+        for refusal in found.refused:
+            _log.warning("missing object not made: %s", refusal)
 
     def _with_stored_nodes(self) -> list[NodeTemplate]:
         """Return the requested nodes, and the stored nodes that agents played before."""
