@@ -206,8 +206,8 @@ class SandboxServer:
                 _log.warning("salvage: made anew: %s", name)
             else:
                 _log.info("missing object made: %s", name)
-        for refusal in found.refused:
-            _log.warning("missing object not made: %s", refusal)
+        for name in found.refused:
+            _log.warning("missing object not made: %s", name)
 
     def _with_stored_nodes(self) -> list[NodeTemplate]:
         """Return the requested nodes, and the stored nodes that agents played before."""
