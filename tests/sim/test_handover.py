@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from moorage.service.leader import Elector
@@ -13,13 +14,14 @@ from moorage.testing.builders import node_manifest
 ENDS = 30.0
 
 
-def handed_over(*meanwhile: AnyAct) -> Outcome:
+def handed_over(*meanwhile: AnyAct, on_disk: bool = False) -> Outcome:
     """Return the outcome where the leader of two schedulers ends, while something else happens."""
     ends = acts.Kill(at=ENDS, process=LEADER, signal="TERM", seconds=20.0)
     later = acts.Look(at=ENDS + 5)  # faults end with the last act
     in_order = sorted([*meanwhile, ends, later], key=lambda act: act.at)
     nodes = [node_manifest("n1", cpu="2")]
-    return play(Script(seed=1, replicas=2, nodes=nodes, acts=in_order, rest_seconds=40.0))
+    script = Script(seed=1, replicas=2, nodes=nodes, acts=in_order, rest_seconds=40.0)
+    return play(msgspec.structs.replace(script, on_disk=on_disk))
 
 
 LEADER, WAITS = "scheduler-1", "scheduler-0"
@@ -82,3 +84,9 @@ def test_a_scheduler_need_not_hear_of_a_free_lease_while(meanwhile: AnyAct) -> N
 @pytest.mark.parametrize("seconds", [-30.0, 30.0])
 def test_a_scheduler_whose_clock_jumps_takes_a_free_lease_all_the_same(seconds: float) -> None:
     assert told(handed_over(acts.Jump(at=ENDS - 1, process=WAITS, seconds=seconds))) == []
+
+
+def test_a_leader_keeps_the_lease_where_it_ends_and_the_server_has_died() -> None:
+    dies = acts.Crash(at=ENDS - 4, how="broken", power=False, calls=0, seconds=8.0)
+    writes = acts.Create(at=ENDS - 3.9, object=node_manifest("n2", cpu="2"))
+    assert told(handed_over(dies, writes, on_disk=True)) == []

@@ -301,7 +301,7 @@ class SimCluster:
     def _look_at_lease(self, replica: Replica, identity: str, task: asyncio.Task[None]) -> None:
         """Look whether a leader that ended left the lease to the next one."""
         del task
-        if self.server.down or replica.weather.spells(self.clock.monotonic_ns()):
+        if not self._answers or replica.weather.spells(self.clock.monotonic_ns()):
             return
         holder = self._holder
         if holder == identity or holder.startswith(f"{identity}_"):
