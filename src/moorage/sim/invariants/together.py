@@ -125,8 +125,9 @@ def _uneven(seen: Seen, node: Obj, constraint: Mapping[str, Any]) -> Iterable[st
         at = nodes.get(node_of(other))
         there = at["metadata"].get("labels", {}).get(key) if at is not None else None
         if at is not None and there in counts and _counts(constraint, seen.pod, at):
-            counts[there] += not is_leaving(other) and not is_finished(other)
-            least[there] += seen.known(other) and not is_leaving(other) and not is_finished(other)
+            stays = not is_leaving(other) and not is_finished(other)
+            counts[there] += stays
+            least[there] += stays and seen.known(other) and not _decided_later(seen, other)
     mine = node["metadata"]["labels"].get(key)
     if mine is None:
         yield f"{name_of(seen.pod)}: {node_of(seen.pod)} has no label {key}"
@@ -135,6 +136,17 @@ def _uneven(seen: Seen, node: Obj, constraint: Mapping[str, Any]) -> Iterable[st
         own_share = int(selects(constraint, seen.pod, of=seen.pod))
         if least[mine] + own_share - min(counts.values()) > constraint["maxSkew"]:
             yield f"{name_of(seen.pod)} on {node_of(seen.pod)}: {key} {counts}, known {least}"
+
+
+def _decided_later(seen: Seen, other: Obj) -> bool:
+    """Return whether the writer took a pod out of its queue after the one that it binds.
+
+    A plugin may hold a pod between its decision and its binding. A pod without a constraint may
+    go to the same domain meanwhile.
+    """
+    popped_ns = seen.history.popped_ns
+    own_ns, other_ns = (popped_ns.get(each["metadata"]["uid"], 0) for each in (seen.pod, other))
+    return other_ns > own_ns
 
 
 def _counts(constraint: Mapping[str, Any], pod: Obj, node: Obj) -> bool:
