@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -88,6 +89,22 @@ def test_a_cluster_of_this_machine_runs_plugins_of_files(tmp_path: Path) -> None
     here = simulate(scenario)
     far = simulate(scenario, dask="local", jobs=2)
     assert [each.digest for each in far.of_runs] == [each.digest for each in here.of_runs]
+
+
+def test_threads_of_a_process_read_what_was_sent_in_turn(monkeypatch) -> None:
+    """Threads that decode a type for the first time at once crash the process."""
+    held: list[bool] = []
+
+    def decode(sent: bytes, **_: Any) -> Any:
+        held.append(on_dask_module._alone.locked())
+        raise msgspec.DecodeError
+
+    monkeypatch.setattr(
+        on_dask_module, "msgspec", SimpleNamespace(msgpack=SimpleNamespace(decode=decode))
+    )
+    with pytest.raises(msgspec.DecodeError):
+        on_dask_module._run_there(b"", Variant("a", "", []), 1)
+    assert held == [True]
 
 
 def test_a_plugin_file_is_copied_to_where_the_run_is(tmp_path: Path) -> None:

@@ -189,8 +189,9 @@ def _sent(inputs: Inputs, wanted: Sequence[Wanted]) -> bytes:
 
 def _run_there(sent: bytes, variant: Variant, seed: int) -> tuple[str, bytes]:
     """Do one run in a process of the cluster."""
-    known = msgspec.msgpack.decode(sent, type=Sent)
     with _alone, TemporaryDirectory(prefix="moorage-plugins-") as folder:
+        # In turn, too: two threads that decode a type for the first time at once crash the process.
+        known = msgspec.msgpack.decode(sent, type=Sent)
         plugins = [_there(each, known.files, Path(folder)) for each in variant.plugins]
         own = msgspec.structs.replace(variant, plugins=plugins)
         result = run(known.inputs, own, seed)
