@@ -23,10 +23,9 @@ from moorage.apiserver.kinds.addresses import (
     SERVICE_CIDRS,
     asked_addresses,
     network_of,
-    protect,
     say_readiness,
 )
-from moorage.apiserver.kinds.tree import child, strings, text
+from moorage.apiserver.kinds.tree import child, put_finalizer, strings, text
 from moorage.apiserver.metadata import stamp_new
 from moorage.apiserver.record import Record
 from moorage.apiserver.routes import Target
@@ -128,7 +127,7 @@ class ServiceAddresses:
     def _range_written(self, served: Served, before: Record | None, after: Record | None) -> None:
         if after is not None:
             obj = after.decode()
-            if not obj["metadata"].get("deletionTimestamp") and protect(obj):
+            if not obj["metadata"].get("deletionTimestamp") and put_finalizer(obj, PROTECTION):
                 say_readiness(obj, rfc3339(self._world.clock.now_ns()), ready=True)
                 self._world.put(self._ranges, obj)
         self._settle_ranges()

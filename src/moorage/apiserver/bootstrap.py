@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from importlib.resources import files
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
-from moorage.apiserver.custom.registration import AUTOMANAGED
+from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
+from moorage.apiserver.custom.registration import api_service
 from moorage.apiserver.flow_schemas import mandatory_objects
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds import all_kinds
@@ -25,7 +26,6 @@ from moorage.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
 from moorage.apiserver.server import ApiServer
 from moorage.apiserver.status import StatusError
 
-_DEFINITION: Final = "CustomResourceDefinition"
 # The two classes of kubernetes v1.36 pkg/apis/scheduling/v1 (SystemPriorityClasses).
 _SYSTEM_PRIORITY_CLASSES = (
     (
@@ -85,7 +85,7 @@ def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
 
 
 class Completed(NamedTuple):
-    """What `complete` did.
+    """The objects that `complete` made, and those that it could not make.
 
     Parameters
     ----------
@@ -117,7 +117,7 @@ def complete(
     """
     made, refused = [], []
     for obj in _all_objects(authority_certificate):
-        if server.has(obj) or (obj["kind"] == _DEFINITION and not definitions):
+        if server.has(obj) or (obj["kind"] == CUSTOM_RESOURCE_DEFINITIONS.kind and not definitions):
             continue
         name = f"{obj['kind']} {obj['metadata']['name']}"
         try:
@@ -184,20 +184,8 @@ def _own_api_services() -> Iterator[Obj]:
         if group not in _PRIORITIES:
             continue
         stable = {"v1": 15 if group else 1, "v2": 30}
-        yield {
-            "apiVersion": "apiregistration.k8s.io/v1",
-            "kind": "APIService",
-            "metadata": {
-                "name": f"{version}.{group}",
-                "labels": {AUTOMANAGED: "onstart"},
-            },
-            "spec": {
-                "group": group,
-                "version": version,
-                "groupPriorityMinimum": _PRIORITIES[group],
-                "versionPriority": stable.get(version, 12 if "beta" in version else 9),
-            },
-        }
+        of_version = stable.get(version, 12 if "beta" in version else 9)
+        yield api_service(group, version, "onstart", (_PRIORITIES[group], of_version))
 
 
 def shipped_definitions() -> list[Obj]:

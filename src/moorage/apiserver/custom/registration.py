@@ -21,6 +21,32 @@ AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
 _GROUP_PRIORITY, _VERSION_PRIORITY = 1000, 100
 
 
+def api_service(group: str, version: str, kept: str, priorities: tuple[int, int]) -> Obj:
+    """Return the APIService of a group that this server serves.
+
+    Parameters
+    ----------
+    group, version
+        The API version that it is about.
+    kept
+        Value of its label `AUTOMANAGED`.
+    priorities
+        Of the group, and of the version within it.
+    """
+    of_group, of_version = priorities
+    return {
+        "apiVersion": API_SERVICES.api_version,
+        "kind": API_SERVICES.kind,
+        "metadata": {"name": f"{version}.{group}", "labels": {AUTOMANAGED: kept}},
+        "spec": {
+            "group": group,
+            "version": version,
+            "groupPriorityMinimum": of_group,
+            "versionPriority": of_version,
+        },
+    }
+
+
 class Registration:
     """Keeps the APIServices of the groups of definitions.
 
@@ -55,17 +81,7 @@ class Registration:
         return any((group, version) in _versions(each) for each in definitions)
 
     def _make(self, group: str, version: str) -> None:
-        obj: Obj = {
-            "apiVersion": API_SERVICES.api_version,
-            "kind": API_SERVICES.kind,
-            "metadata": {"name": f"{version}.{group}", "labels": {AUTOMANAGED: "true"}},
-            "spec": {
-                "group": group,
-                "version": version,
-                "groupPriorityMinimum": _GROUP_PRIORITY,
-                "versionPriority": _VERSION_PRIORITY,
-            },
-        }
+        obj = api_service(group, version, "true", (_GROUP_PRIORITY, _VERSION_PRIORITY))
         stamp_new(obj, self._world.clock, self._world.rng)
         self._served.rules.prepare_create(obj, self._world)
         self._world.put(self._served, obj)

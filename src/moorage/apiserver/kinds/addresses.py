@@ -21,7 +21,15 @@ from moorage.apiserver.kind import Context, FieldError, Obj, invalid, required
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, column
 from moorage.apiserver.kinds.fields import given, kept, needed, rules
 from moorage.apiserver.kinds.served import ServedKind
-from moorage.apiserver.kinds.tree import Json, child, objects, put_condition, strings, text
+from moorage.apiserver.kinds.tree import (
+    Json,
+    child,
+    objects,
+    put_condition,
+    put_finalizer,
+    strings,
+    text,
+)
 from moorage.base.clock import rfc3339
 
 DEFAULT_SERVICE_CIDR = "kubernetes"
@@ -67,12 +75,12 @@ def free_address(ctx: Context) -> str:
     StatusError
         500: every address is taken.
     """
-    for network in networks(ctx):
+    for network in _networks(ctx):
         for part in _parts(network):
             start = ctx.rng.randrange(len(part))
             for step in range(len(part)):
                 address = str(network[part[(start + step) % len(part)]])
-                if ctx.lookup("ipaddresses", None, address) is None:
+                if ctx.lookup(IP_ADDRESSES.plural, None, address) is None:
                     return address
     raise status.internal("failed to allocate a serviceIP: range is full")
 
@@ -92,9 +100,9 @@ def _parts(network: Network) -> Iterator[range]:
             yield part
 
 
-def networks(ctx: Context) -> list[Network]:
+def _networks(ctx: Context) -> list[Network]:
     """Return the ranges of new addresses; the default range is one unless it is being deleted."""
-    stored = {text(each, "metadata", "name"): each for each in ctx.objects("servicecidrs")}
+    stored = {text(each, "metadata", "name"): each for each in ctx.objects(SERVICE_CIDRS.plural)}
     default = stored.pop(DEFAULT_SERVICE_CIDR, {"spec": {"cidrs": [SERVICE_NETWORK]}})
     return [
         network_of(cidr)
@@ -112,7 +120,7 @@ def asked_addresses(spec: Json) -> list[str]:
     return [each for each in found if each not in ("", HEADLESS)]
 
 
-def form_faults(spec: Json) -> list[FieldError]:
+def _form_faults(spec: Json) -> list[FieldError]:
     """Refuse addresses of a service that are none, or that contradict each other."""
     first, listed = text(spec, "clusterIP"), strings(spec, "clusterIPs")
     field = "spec.clusterIPs"
@@ -138,7 +146,7 @@ def refused_addresses(spec: Json, ctx: Context) -> list[FieldError]:
     -----
     kubernetes v1.36 pkg/registry/core/service/storage/alloc.go, allocIPs.
     """
-    if errors := form_faults(spec):
+    if errors := _form_faults(spec):
         return errors
     asked = asked_addresses(spec)
     found = ((each, _refusal(each, ctx)) for each in asked)
@@ -152,13 +160,13 @@ def refused_addresses(spec: Json, ctx: Context) -> list[FieldError]:
 def _refusal(asked: str, ctx: Context) -> str:
     """Return why a new service cannot have an address; empty where it can."""
     address = ipaddress.ip_address(asked)
-    holding = [each for each in networks(ctx) if address in each]
+    holding = [each for each in _networks(ctx) if address in each]
     if not holding:
         return "the provided network does not match the current range"
     ends = {holding[0][0], holding[0][-1]} if address.version == 4 else {holding[0][0]}
     if address in ends:
         return f"provided IP {address} is not in the valid range"
-    if ctx.lookup("ipaddresses", None, str(address)) is not None:
+    if ctx.lookup(IP_ADDRESSES.plural, None, str(address)) is not None:
         return "provided IP is already allocated"
     return ""
 
@@ -180,15 +188,6 @@ def _parent(obj: Obj) -> str:
 # -- ranges ----------------------------------------------------------------------------------------
 
 
-def protect(obj: Json) -> bool:
-    """Give a range its finalizer, in place; return whether it had none."""
-    finalizers = obj["metadata"].setdefault("finalizers", [])
-    if PROTECTION in finalizers:
-        return False
-    finalizers.append(PROTECTION)
-    return True
-
-
 def say_readiness(obj: Json, now: str, *, ready: bool) -> None:
     """Write into the condition of a range whether services get addresses of it, in place."""
     told, reason, message = _READY if ready else _TERMINATING
@@ -201,7 +200,7 @@ def say_readiness(obj: Json, now: str, *, ready: bool) -> None:
 
 def _prepare_range(obj: Json, ctx: Context, resource: ResourceType) -> None:
     """Set at once what upstream's controller sets soon after."""
-    protect(obj)
+    put_finalizer(obj, PROTECTION)
     say_readiness(obj, rfc3339(ctx.clock.now_ns()), ready=True)
 
 

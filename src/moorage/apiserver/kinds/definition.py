@@ -31,7 +31,15 @@ from moorage.apiserver.kinds.fields import (
 )
 from moorage.apiserver.kinds.name_rules import service_name
 from moorage.apiserver.kinds.served import ServedKind
-from moorage.apiserver.kinds.tree import Json, child, fill_empty, objects, put_condition, text
+from moorage.apiserver.kinds.tree import (
+    Json,
+    child,
+    fill_empty,
+    objects,
+    put_condition,
+    put_finalizer,
+    text,
+)
 from moorage.base.clock import rfc3339
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
@@ -54,10 +62,7 @@ def _default_names(obj: Json) -> None:
 
 def _prepare(obj: Obj, ctx: Context, resource: ResourceType) -> None:
     """Add the finalizer for its objects, and decide about its names."""
-    meta = obj["metadata"]
-    finalizers = meta.setdefault("finalizers", [])
-    if CLEANUP not in finalizers:
-        finalizers.append(CLEANUP)
+    put_finalizer(obj, CLEANUP)
     obj["status"] = _status(obj, {}, ctx)
 
 

@@ -10,7 +10,7 @@ from moorage.api import resources
 from moorage.api.resources import SERVICES, ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context, FieldError, Obj, duplicate, forbidden, invalid, required
-from moorage.apiserver.kinds.addresses import free_address, refused_addresses
+from moorage.apiserver.kinds.addresses import HEADLESS, free_address, refused_addresses
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, column, format_labels, wide
 from moorage.apiserver.kinds.fields import (
     PROTOCOLS,
@@ -75,7 +75,7 @@ _port = rules(
 def _ports(spec: Json, where: str) -> list[FieldError]:
     ports, kind, field = objects(spec, "ports"), text(spec, "type"), f"{where}.ports"
     errors: list[FieldError] = []
-    if not ports and text(spec, "clusterIP") != "None" and kind != "ExternalName":
+    if not ports and text(spec, "clusterIP") != HEADLESS and kind != "ExternalName":
         errors.append(required(field))
     if kind == "ExternalName" and not text(spec, "externalName"):
         errors.append(required(f"{where}.externalName"))
@@ -271,7 +271,7 @@ def _warn(obj: Obj) -> list[str]:
     """Return the warnings about a service (kubernetes v1.36 pkg/api/service/warnings.go)."""
     spec = child(obj, "spec")
     kind = text(spec, "type") or "ClusterIP"
-    headless = kind == "ClusterIP" and text(spec, "clusterIP") == "None"
+    headless = kind == "ClusterIP" and text(spec, "clusterIP") == HEADLESS
     external = items(spec, "externalIPs")
     found = []
     if "service.kubernetes.io/topology-aware-hints" in child(obj, "metadata", "annotations"):

@@ -115,6 +115,15 @@ def put_condition(status: Json, condition: Json, now: str) -> None:
     conditions.append(condition | since)
 
 
+def put_finalizer(obj: Json, finalizer: str) -> bool:
+    """Give an object a finalizer, in place; return whether it was missing."""
+    finalizers = attach(obj, "metadata").setdefault("finalizers", [])
+    if finalizer in finalizers:
+        return False
+    finalizers.append(finalizer)
+    return True
+
+
 def map_values(obj: Json, key: str, change: Callable[[Any], Any]) -> None:
     """Replace every value of the map under a key, in place."""
     found = obj.get(key)

@@ -28,7 +28,7 @@ from moorage.apiserver.kinds.quantities import check_size, default_resources, na
 from moorage.apiserver.kinds.selectors import check_label_selector, check_node_selector
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.storage import DEFAULT_CLASS
-from moorage.apiserver.kinds.tree import Json, attach, child, items, objects, text
+from moorage.apiserver.kinds.tree import Json, attach, child, items, objects, put_finalizer, text
 from moorage.apiserver.kinds.warnings import of_annotations, of_claim, of_expressions, of_volume
 
 _MODES = {
@@ -88,7 +88,7 @@ _give_class = default_class(
 
 def _prepare_claim(obj: Json, ctx: Context, resource: ResourceType) -> None:
     _give_class(obj, ctx, resource)
-    _protect(obj, CLAIM_PROTECTION)
+    put_finalizer(obj, CLAIM_PROTECTION)
 
 
 def _check_expansion(new: Json, old: Json, ctx: Context) -> None:
@@ -113,14 +113,7 @@ def _check_expansion(new: Json, old: Json, ctx: Context) -> None:
 
 
 def _prepare_volume(obj: Json, ctx: Context, resource: ResourceType) -> None:
-    _protect(obj, VOLUME_PROTECTION)
-
-
-def _protect(obj: Json, finalizer: str) -> None:
-    """Add the finalizer that the controller of volumes removes once nothing uses the object."""
-    finalizers = attach(obj, "metadata").setdefault("finalizers", [])
-    if finalizer not in finalizers:
-        finalizers.append(finalizer)
+    put_finalizer(obj, VOLUME_PROTECTION)
 
 
 def _one_pod(modes: list[str] | None, where: str) -> list[FieldError]:
