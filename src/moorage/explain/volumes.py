@@ -16,7 +16,7 @@ from moorage.explain.asking import Rejection
 from moorage.explain.words import listed, terms_text
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
-from moorage.snapshot.volume_pods import VOLUMES
+from moorage.snapshot.volume_pods import volumes_of
 
 _ZONE_LABELS: Final = (
     "topology.kubernetes.io/zone",
@@ -44,7 +44,7 @@ def _gone(rejection: Rejection) -> Iterator[str]:
         return
     listers, pod = rejection.asked.snapshot.listers, rejection.asked.attempt.pod
     text = " ".join(rejection.reasons)
-    for each in pod.part(VOLUMES).value.claims:
+    for each in volumes_of(pod).claims:
         name = each.name_for(pod.name)
         claim = listers.persistent_volume_claims.get(name, pod.namespace)
         if claim is None:
@@ -71,7 +71,7 @@ def _rejected_claims(
 def _claims(rejection: Rejection) -> Iterator[tuple[str, PersistentVolumeClaim]]:
     """Yield the claims of the pod that exist, each with the name of its volume in the pod."""
     listers, pod = rejection.asked.snapshot.listers, rejection.asked.attempt.pod
-    for each in pod.part(VOLUMES).value.claims:
+    for each in volumes_of(pod).claims:
         name = each.name_for(pod.name)
         claim = listers.persistent_volume_claims.get(name, pod.namespace)
         if claim is not None:
@@ -170,7 +170,7 @@ def _held(rejection: Rejection) -> Iterator[str]:
 def users_of_claims(snapshot: Snapshot, pod: PodInfo) -> list[PodInfo]:
     """Return the pods on nodes that use a claim of a pod which only one pod may use."""
     found = []
-    for each in pod.part(VOLUMES).value.claims:
+    for each in volumes_of(pod).claims:
         name = each.name_for(pod.name)
         claim = snapshot.listers.persistent_volume_claims.get(name, pod.namespace)
         if claim is not None and _ONE_POD in claim.spec.access_modes:
@@ -183,7 +183,7 @@ def users_of(snapshot: Snapshot, claim: PersistentVolumeClaim) -> list[PodInfo]:
     found = []
     for node_name in snapshot.volume_pods.nodes_of_claim((claim.namespace, claim.name)):
         for each in snapshot.volume_pods.on_node(node_name).values():
-            names = {used.name_for(each.name) for used in each.part(VOLUMES).value.claims}
+            names = {used.name_for(each.name) for used in volumes_of(each).claims}
             if each.namespace == claim.namespace and claim.name in names:
                 found.append(each)
     return sorted(found, key=lambda each: each.key)

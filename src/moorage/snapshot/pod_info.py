@@ -120,14 +120,14 @@ class PodInfo:
         found = parts.get(kind)
         if found is not None:
             return found
-        if kind.within_spec:
+        if kind.beside_volumes:
             found = parts[kind] = self._part_of_others(kind)
             return found
         return self._part_of_its_own(kind)
 
     def _part_of_others(self, kind: PartKind[T]) -> Part[T]:
         """Return a part that no pod with the same spec has asked for yet."""
-        if not (kind.beside_volumes and self.pod.spec.volumes):
+        if not self.pod.spec.volumes:
             return kind.of(self.pod)
         beside: dict[PartKind[Any], Part[Any]] = self._spec.value[SPEC_BESIDE_VOLUMES].value
         found: Part[T] | None = beside.get(kind)

@@ -73,13 +73,10 @@ class PartKind(Generic[T]):
         Pod to the fields the value depends on; anything msgspec can encode.
     compile_value
         Pod to the compiled value.
-    within_spec
-        Whether the fields are among those of `SPEC`, so that pods which agree in all of them
-        share the part without looking. False is always right, and costs one look-up a pod.
     beside_volumes
-        Whether, in addition, no field is about volumes other than images. Pods that differ in
-        their volumes only, such as a claim of their own, then share the part without looking, too.
-        False is always right.
+        Whether the fields are among those of `SPEC`, and none is about volumes other than images.
+        Pods that differ in their volumes only, such as a claim of their own, then share the part
+        without looking. False is always right, and costs one look-up a pod.
     """
 
     def __init__(
@@ -88,11 +85,9 @@ class PartKind(Generic[T]):
         fields: Callable[[Pod], object],
         compile_value: Callable[[Pod], T],
         *,
-        within_spec: bool = False,
         beside_volumes: bool = False,
     ) -> None:
         self.name = name
-        self.within_spec = within_spec or beside_volumes
         self.beside_volumes = beside_volumes
         self._fields = fields
         self._compile = compile_value

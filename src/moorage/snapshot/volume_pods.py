@@ -14,7 +14,6 @@ import msgspec
 from moorage.api.pod import Pod, Volume
 from moorage.snapshot.key_log import KeyLog
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shape import PartKind
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -106,7 +105,8 @@ def claim_volume(volume: Volume) -> ClaimVolume | None:
 _NONE: Final = PodVolumes()
 
 
-def _volumes(pod: Pod) -> PodVolumes:
+def read_volumes(pod: Pod) -> PodVolumes:
+    """Read the volumes that some rule is about from a pod that has no `PodInfo`."""
     if not pod.spec.volumes:
         return _NONE
     claims: list[ClaimVolume] = []
@@ -124,9 +124,12 @@ def _volumes(pod: Pod) -> PodVolumes:
     return PodVolumes(tuple(claims), tuple(attachable), tuple(disks))
 
 
-VOLUMES: Final[PartKind[PodVolumes]] = PartKind(
-    "volumes", lambda pod: pod.spec.volumes, _volumes, within_spec=True
-)
+def volumes_of(pod: PodInfo) -> PodVolumes:
+    """Return the volumes of a pod that some rule is about; read once for the pods of one spec."""
+    found: PodVolumes | None = pod.spec_memo.get(volumes_of)
+    if found is None:
+        found = pod.spec_memo[volumes_of] = read_volumes(pod.pod)
+    return found
 
 
 class VolumePods:
@@ -147,7 +150,7 @@ class VolumePods:
 
     def add(self, info: PodInfo, node_name: str) -> None:
         """Count a pod on a node."""
-        volumes = info.part(VOLUMES).value
+        volumes = volumes_of(info)
         if not volumes.any:
             return
         if volumes.attachable:
@@ -163,7 +166,7 @@ class VolumePods:
 
     def remove(self, info: PodInfo, node_name: str) -> None:
         """Stop counting a pod that was counted on this node."""
-        volumes = info.part(VOLUMES).value
+        volumes = volumes_of(info)
         if not volumes.any:
             return
         if volumes.attachable:

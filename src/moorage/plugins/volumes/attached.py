@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from moorage.api.volume import CSINode
 from moorage.plugins.volumes.claims import VolumeError
 from moorage.plugins.volumes.resolver import VolumeId, VolumeResolver
+from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
 _NO_LIMIT: Final = -1
@@ -24,14 +25,46 @@ _ROOM_FOR_ALL: Final = 2**62
 
 
 class _Node:
-    """The volumes attached to one node."""
+    """The volumes attached to one node.
 
-    __slots__ = ("by_pod", "refs", "used")
+    Attributes
+    ----------
+    by_pod
+        The volumes of each pod, by uid.
+    refs
+        Each volume of a pod, and how many pods use it.
+    of_pods
+        Number of volumes in `refs`, by driver.
+    used
+        Number of attached volumes by driver: those of pods, and those that no pod explains.
+    """
+
+    __slots__ = ("by_pod", "of_pods", "refs", "used")
 
     def __init__(self) -> None:
         self.by_pod: dict[str, tuple[VolumeId, ...]] = {}
         self.refs: dict[VolumeId, int] = {}
-        self.used: dict[str, int] = {}
+        self.of_pods: dict[str, int] = {}
+        self.used = self.of_pods
+
+    def add(self, volume: VolumeId) -> bool:
+        """Count a pod that uses a volume; whether it is the first."""
+        known = self.refs.get(volume, 0)
+        self.refs[volume] = known + 1
+        if not known:
+            self.of_pods[volume[0]] = self.of_pods.get(volume[0], 0) + 1
+        return not known
+
+    def remove(self, volume: VolumeId) -> bool:
+        """Stop counting a pod that used a volume; whether it was the last."""
+        self.refs[volume] -= 1
+        if self.refs[volume]:
+            return False
+        del self.refs[volume]
+        self.of_pods[volume[0]] -= 1
+        if not self.of_pods[volume[0]]:
+            del self.of_pods[volume[0]]
+        return True
 
 
 class AttachedVolumes:
@@ -58,9 +91,10 @@ class AttachedVolumes:
         self._holders: dict[VolumeId, dict[str, None]] = {}
         self._attachments: dict[str, dict[str, tuple[str, str]]] = {}
         self._node_of_attachment: dict[str, str] = {}
-        self._used: dict[str, NDArray[np.int64]] = {}
         self._limits: dict[str, NDArray[np.int64]] = {}
         self._room: dict[str, NDArray[np.int64]] = {}
+        self._least_room: dict[str, int] = {}
+        """By driver, a number that no row's room is below."""
         self._has_csi_node = np.zeros(0, np.bool_)
         self.each_has_csi_node = True
         self._structure = -1
@@ -86,14 +120,12 @@ class AttachedVolumes:
 
     def used(self, driver: str) -> NDArray[np.int64]:
         """Return int64, (n,): the number of a driver's volumes that are attached to each node."""
-        found = self._used.get(driver)
-        if found is None:
-            found = self._used[driver] = np.zeros(self._snapshot.num_nodes, np.int64)
-            for name, node in self._nodes.items():
-                row = self._snapshot.row_of(name)
-                if row is not None:
-                    found[row] = node.used.get(driver, 0)
-        return found
+        used_n = np.zeros(self._snapshot.num_nodes, np.int64)
+        for name, node in self._nodes.items():
+            row = self._snapshot.row_of(name)
+            if row is not None:
+                used_n[row] = node.used.get(driver, 0)
+        return used_n
 
     def room(self, driver: str) -> NDArray[np.int64]:
         """Return int64, (n,): the number of further volumes of a driver each node can attach.
@@ -106,7 +138,13 @@ class AttachedVolumes:
             limit_n = self.limits(driver)
             found = np.where(limit_n < 0, _ROOM_FOR_ALL, limit_n - self.used(driver))
             self._room[driver] = found
+            self._least_room[driver] = int(found.min(initial=_ROOM_FOR_ALL))
         return found
+
+    def every_row_has_room(self, driver: str, count: int) -> bool:
+        """Whether each node surely can attach so many further volumes; False says nothing."""
+        self.room(driver)
+        return self._least_room[driver] >= count
 
     def rows_with(self, volume: VolumeId) -> list[int]:
         """Return the rows that have a volume attached for at least one pod."""
@@ -232,9 +270,9 @@ class AttachedVolumes:
             self._recount(name)
 
     def _reset_rows(self) -> None:
-        self._used.clear()
         self._limits.clear()
         self._room.clear()
+        self._least_room.clear()
         csi_nodes = self._snapshot.listers.csi_nodes
         present = (csi_nodes.get(name) is not None for name in self._snapshot.names)
         self._has_csi_node = np.fromiter(present, np.bool_, self._snapshot.num_nodes)
@@ -252,49 +290,47 @@ class AttachedVolumes:
             del self._holders[volume]
 
     def _recount(self, name: str) -> None:
-        node = self._nodes.setdefault(name, _Node())
+        node = self._nodes.get(name)
+        if node is None:
+            node = self._nodes[name] = _Node()
         self._follow_pods(node, name)
-        used: dict[str, int] = {}
-        for driver, _ in node.refs:
-            used[driver] = used.get(driver, 0) + 1
+        node.used = used = node.of_pods
         if name in self._attachments:
+            node.used = used = dict(used)
             for driver in self._unexplained(self._attachments[name], node):
                 used[driver] = used.get(driver, 0) + 1
-        node.used = used
         if not node.by_pod and not used:
             del self._nodes[name]
         row = self._snapshot.row_of(name)
-        if row is not None:
-            for driver, used_n in self._used.items():
-                if row < len(used_n):
-                    before, after = used_n.item(row), used.get(driver, 0)
-                    used_n[row] = after
-                    room_n = self._room.get(driver)
-                    if room_n is not None and (room := room_n.item(row)) != _ROOM_FOR_ALL:
-                        room_n[row] = room + before - after
+        if row is None:
+            return
+        for driver, room_n in self._room.items():
+            if row < len(room_n) and (limit := self._limits[driver].item(row)) >= 0:
+                room_n[row] = room = limit - used.get(driver, 0)
+                self._least_room[driver] = min(self._least_room[driver], room)
 
     def _follow_pods(self, node: _Node, name: str) -> None:
         pods = self._snapshot.volume_pods.on_node(name)
-        for uid in [uid for uid in node.by_pod if uid not in pods]:
-            for volume in node.by_pod.pop(uid):
-                node.refs[volume] -= 1
-                if node.refs[volume] == 0:
-                    del node.refs[volume]
+        by_pod = node.by_pod
+        for uid in [uid for uid in by_pod if uid not in pods]:
+            for volume in by_pod.pop(uid):
+                if node.remove(volume):
                     self._unhold(volume, name)
-        has_csi_node = self._snapshot.listers.csi_nodes.get(name) is not None
         self._faults.pop(name, None)
-        for uid, pod in pods.items():
-            if uid in node.by_pod:
-                continue
+        for uid in [uid for uid in pods if uid not in by_pod]:
             try:
-                found = self._resolver.resolve(pod, has_csi_node=has_csi_node, skip_missing=True)
+                found = self._volumes(pods[uid], name)
             except VolumeError as fault:
                 self._faults[name] = str(fault)
                 continue  # checked again each time, so the fault ends with its cause
-            node.by_pod[uid] = tuple(found)
+            by_pod[uid] = found
             for volume in found:
-                node.refs[volume] = node.refs.get(volume, 0) + 1
-                self._holders.setdefault(volume, {})[name] = None
+                if node.add(volume):
+                    self._holders.setdefault(volume, {})[name] = None
+
+    def _volumes(self, pod: PodInfo, node_name: str) -> tuple[VolumeId, ...]:
+        has_csi_node = self._snapshot.listers.csi_nodes.get(node_name) is not None
+        return tuple(self._resolver.resolve(pod, has_csi_node=has_csi_node, skip_missing=True))
 
     def _unexplained(self, attached: dict[str, tuple[str, str]], node: _Node) -> list[str]:
         """Return the drivers of attached volumes that no pod on the node explains."""

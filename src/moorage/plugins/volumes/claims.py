@@ -13,7 +13,7 @@ from moorage.api.quantity import parse_quantity
 from moorage.api.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.volume_pods import VOLUMES, ClaimVolume, claim_volume
+from moorage.snapshot.volume_pods import ClaimVolume, claim_volume, volumes_of
 
 BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
 BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
@@ -132,7 +132,7 @@ def ownership_fault(pod: Pod, claim: PersistentVolumeClaim) -> str | None:
 
 def claims_of(pod: PodInfo) -> tuple[ClaimVolume, ...]:
     """Return the volumes of a pod that refer to a claim, in the order of the spec."""
-    return pod.part(VOLUMES).value.claims
+    return volumes_of(pod).claims
 
 
 def _references(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> bool:

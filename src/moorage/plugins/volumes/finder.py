@@ -93,6 +93,9 @@ class Found(msgspec.Struct, frozen=True):
         return bindings, provisions
 
 
+_EVERY_ROW: Final = Found(None)
+
+
 class VolumeFinder:
     """Finds volumes for claims on all rows.
 
@@ -129,28 +132,33 @@ class VolumeFinder:
         VolumeError
             A claim, class or volume is invalid.
         """
-        failed_n = np.zeros(self._snapshot.num_nodes, np.uint8)
-        self._check_bound(bound, failed_n)
-        found = self._find_delayed(delayed, failed_n) if delayed else Found(None)
+        failed_n = self._check_bound(bound)
+        if not delayed and failed_n is None:
+            return _EVERY_ROW
+        if failed_n is None:
+            failed_n = np.zeros(self._snapshot.num_nodes, np.uint8)
+        found = self._find_delayed(delayed, failed_n) if delayed else _EVERY_ROW
         if np.count_nonzero(failed_n):
             found = msgspec.structs.replace(found, failed_n=failed_n)
         return found
 
     # -- bound claims --------------------------------------------------------------------------
 
-    def _check_bound(self, claims: Claims, failed_n: NDArray[np.uint8]) -> None:
-        """Record for each row the first bound claim whose volume the row cannot use."""
-        first = True
+    def _check_bound(self, claims: Claims) -> NDArray[np.uint8] | None:
+        """Return for each row why it cannot use the first such volume; None where all rows can."""
+        failed_n: NDArray[np.uint8] | None = None
         for claim in claims:
             volume = self._volumes.get(claim.spec.volume_name)
             if volume is None:
-                failed_n += (failed_n == 0) * np.uint8(NOT_EXISTING)
-                return
+                if failed_n is None:
+                    failed_n = np.zeros(self._snapshot.num_nodes, np.uint8)
+                np.putmask(failed_n, failed_n == 0, NOT_EXISTING)
+                return failed_n
             reached = self.masks.reached(self.masks.reach(volume))
             if reached is not None:
-                missed = ~reached if first else ~reached & (failed_n == 0)
-                failed_n += missed.view(np.uint8) * np.uint8(AFFINITY)
-                first = False
+                missed_n = (~reached).view(np.uint8) * np.uint8(AFFINITY)
+                failed_n = missed_n if failed_n is None else failed_n | missed_n
+        return failed_n
 
     # -- claims that wait ----------------------------------------------------------------------
 

@@ -37,7 +37,7 @@ from moorage.plugins.volumes.translation import DRIVER_OF, source_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
-from moorage.snapshot.volume_pods import VOLUMES
+from moorage.snapshot.volume_pods import read_volumes, volumes_of
 
 REASON: Final = "node(s) exceed max volume count"
 
@@ -74,15 +74,15 @@ class NodeVolumeLimits:
     ) -> tuple[PreFilterResult | None, Status]:
         """Skip a pod that has no attachable volume."""
         del state, snapshot
-        return None, SUCCESS if pod.part(VOLUMES).value.attachable else SKIP
+        return None, SUCCESS if volumes_of(pod).attachable else SKIP
 
     def skips_spec(self, pod: PodInfo) -> bool:
         """Whether the pod has no attachable volume."""
-        return not pod.part(VOLUMES).value.attachable
+        return not volumes_of(pod).attachable
 
     def sees_pod(self, other: PodInfo) -> bool:
         """Whether a pod has an attachable volume."""
-        return bool(other.part(VOLUMES).value.attachable)
+        return bool(volumes_of(other).attachable)
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Reject rows where the pod's volumes would exceed the limit for a driver."""
@@ -139,7 +139,8 @@ class NodeVolumeLimits:
         for volume in new:
             by_driver.setdefault(volume[0], []).append(volume)
         for driver, volumes in by_driver.items():
-            failures.exceed(where_n, self._too_many(driver, volumes))
+            if not self._attached.every_row_has_room(driver, len(volumes)):
+                failures.exceed(where_n, self._too_many(driver, volumes))
         faults = self._attached.faults() if by_driver else {}
         if faults:
             limited = self._attached.any_limit()
@@ -207,7 +208,7 @@ def _pod_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> b
     assert isinstance(old, Pod)
     if not holds_place(old):
         return False
-    return bool(VOLUMES.of(old).value.attachable)
+    return bool(read_volumes(old).attachable)
 
 
 def _attachment_hint(waiting: Pod, old: object | None, new: object | None) -> bool:

@@ -13,7 +13,7 @@ from moorage.plugins.volumes.claims import VolumeError, claim_class, ownership_f
 from moorage.plugins.volumes.translation import COUNTED, DRIVER_OF, handle_of, source_of
 from moorage.snapshot.listers import Listers
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.volume_pods import VOLUMES, ClaimVolume
+from moorage.snapshot.volume_pods import ClaimVolume, volumes_of
 
 VolumeId = tuple[str, str]
 """Driver and volume handle."""
@@ -62,7 +62,7 @@ class VolumeResolver:
             A claim has no name or belongs to another pod, or a volume cannot be translated.
         """
         found: dict[VolumeId, None] = {}
-        for volume in pod.part(VOLUMES).value.attachable:
+        for volume in volumes_of(pod).attachable:
             if isinstance(volume, ClaimVolume):
                 resolved = self._claim(pod, volume, has_csi_node, skip_missing=skip_missing)
             else:

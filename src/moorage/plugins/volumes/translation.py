@@ -76,7 +76,10 @@ def source_of(holder: Volume | PersistentVolume) -> tuple[str, InTreeSource] | N
         ("kubernetes.io/cinder", sources.cinder),
         ("kubernetes.io/portworx-volume", sources.portworx_volume),
     )
-    return next(((name, source) for name, source in found if source is not None), None)
+    for name, source in found:
+        if source is not None:
+            return name, source
+    return None
 
 
 def handle_of(source: InTreeSource, labels: Mapping[str, str]) -> str:

@@ -32,7 +32,7 @@ from moorage.plugins.volumes.claims import claim_not_found, claims_of, named_cla
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
-from moorage.snapshot.volume_pods import VOLUMES, disk_key
+from moorage.snapshot.volume_pods import disk_key, read_volumes, volumes_of
 
 REASON_DISK: Final = "node(s) had no available disk"
 REASON_CLAIM: Final = (
@@ -86,7 +86,7 @@ class VolumeRestrictions:
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
         """Count the pod's one-pod claims in use; skip a pod whose volumes cannot conflict."""
-        volumes = pod.part(VOLUMES).value
+        volumes = volumes_of(pod)
         if not volumes.disks and not volumes.claims:
             return None, SKIP
         names: set[str] = set()
@@ -98,6 +98,8 @@ class VolumeRestrictions:
                 return None, unresolvable(claim_not_found(volume.claim_name))
             if _ONE_POD in claim.spec.access_modes:
                 names.add(volume.claim_name)
+        if not volumes.disks and not names:
+            return None, SKIP
         pods = snapshot.volume_pods
         conflicts = sum(pods.is_claimed((pod.namespace, name)) for name in names)
         if not volumes.disks and not conflicts:
@@ -107,7 +109,7 @@ class VolumeRestrictions:
 
     def skips_spec(self, pod: PodInfo) -> bool:
         """Whether the pod has no volume that could conflict."""
-        volumes = pod.part(VOLUMES).value
+        volumes = volumes_of(pod)
         return not volumes.disks and not volumes.claims
 
     def sees_pod(self, other: PodInfo) -> bool:
@@ -164,7 +166,7 @@ class VolumeRestrictions:
             key = disk_key(wanted)
             assert key is not None, "an inline volume that cannot clash is not among the disks"
             for node_name, other in self._snapshot.volume_pods.with_disk(key):
-                if any(volumes_clash(wanted, used) for used in other.part(VOLUMES).value.disks):
+                if any(volumes_clash(wanted, used) for used in volumes_of(other).disks):
                     row = self._snapshot.row_of(node_name)
                     assert row is not None, f"pods of node {node_name} are indexed without it"
                     rows.add(row)
@@ -210,7 +212,7 @@ def _pod_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> b
     assert isinstance(old, Pod)
     if old.metadata.namespace != waiting.metadata.namespace:
         return False
-    mine, theirs = VOLUMES.of(waiting).value, VOLUMES.of(old).value
+    mine, theirs = read_volumes(waiting), read_volumes(old)
     if any(volumes_clash(wanted, used) for wanted in mine.disks for used in theirs.disks):
         return True
     names = {volume.claim_name for volume in theirs.claims if not volume.ephemeral}
