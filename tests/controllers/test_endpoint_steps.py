@@ -10,17 +10,18 @@ from typing import Any
 import pytest
 
 from moorage.api.codec import from_dict
-from moorage.api.pod import Pod
 from moorage.controllers.endpoint_steps import (
+    Endpoints,
     EndpointSlice,
     labels,
+    mirrored,
     places,
     pod_endpoints,
     port_list,
     slices,
     subsets,
 )
-from moorage.controllers.views import Whole
+from moorage.controllers.views import ViewedPod, Whole
 
 HTTP = {"name": "http", "port": 80, "targetPort": 8080, "protocol": "TCP"}
 OPEN = {"publishNotReadyAddresses": True}
@@ -30,20 +31,26 @@ def service(*ports: dict[str, Any], **spec: Any) -> Whole:
     return from_dict(Whole, {"metadata": {"name": "web"}, "spec": {"ports": list(ports), **spec}})
 
 
-def pod(number: int, *, ready: bool = True, ports: Any = (), **status: Any) -> Pod:
+def pod(
+    number: int, *, ready: bool = True, ports: Any = (), names: Any = (), **status: Any
+) -> ViewedPod:
     conditions = [{"type": "Ready", "status": str(ready)}]
     deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z"} if status.pop("leaving", "") else {}
     return from_dict(
-        Pod,
+        ViewedPod,
         {
             "metadata": {"name": f"p{number}", "namespace": "d", "uid": f"u{number}", **deleted},
-            "spec": {"nodeName": "n1", "containers": [{"name": "m", "ports": list(ports)}]},
+            "spec": {
+                "nodeName": "n1",
+                "containers": [{"name": "m", "ports": list(ports)}],
+                **dict(zip(("hostname", "subdomain"), names, strict=False)),
+            },
             "status": {"podIP": f"10.0.0.{number}", "conditions": conditions, **status},
         },
     )
 
 
-def numbered(first: int, last: int) -> list[Pod]:
+def numbered(first: int, last: int) -> list[ViewedPod]:
     return [pod(number) for number in range(first, last)]
 
 
@@ -99,6 +106,59 @@ def test_an_endpoint_names_its_pod_node_and_zone():
     ]
 
 
+SELF = {"nodeName": "n1", "targetRef": {"kind": "Pod", "namespace": "d", "name": "p1", "uid": "u1"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "of", "expected"),
+    [
+        pytest.param(
+            pod(1, names=("db-0", "web")), service(), {"hostname": "db-0"}, id="a pod of its name"
+        ),
+        pytest.param(pod(1, names=("db-0", "other")), service(), {}, id="the name of another"),
+        pytest.param(pod(1, names=("db-0", "")), service(), {}, id="a pod of no service"),
+        pytest.param(pod(1, names=("", "web")), service(), {}, id="a pod without a hostname"),
+        pytest.param(
+            pod(1, ready=False, names=("db-0", "web")),
+            service(),
+            {"hostname": "db-0"},
+            id="a pod that is not ready",
+        ),
+        pytest.param(
+            pod(1, leaving=True, names=("db-0", "web")),
+            service(**OPEN),
+            {"hostname": "db-0"},
+            id="a pod that is being deleted",
+        ),
+    ],
+)
+def test_an_endpoint_has_the_hostname_of_a_pod_whose_subdomain_is_the_service(given, of, expected):
+    found = places(of, [given])
+    ((endpoint,),) = [each.endpoints for each in slices([], pod_endpoints(found, {}))]
+    conditions = endpoint.pop("conditions")
+    assert endpoint == {"addresses": ["10.0.0.1"], **SELF, **expected}
+    (subset,), _ = subsets(found, published=of.spec.get("publishNotReadyAddresses") is True)
+    part = "addresses" if conditions["ready"] else "notReadyAddresses"
+    assert subset == {part: [{"ip": "10.0.0.1", **SELF, **expected}]}
+
+
+def test_a_mirrored_endpoint_has_the_hostname_of_its_address():
+    given = {"subsets": [{"addresses": [{"ip": "10.1.2.3", "hostname": "db-0"}]}]}
+    groups = mirrored(from_dict(Endpoints, given))
+    expected = {"addresses": ["10.1.2.3"], "conditions": {"ready": True}, "hostname": "db-0"}
+    assert groups == {(): [expected]}
+
+
+def test_a_new_hostname_leaves_an_endpoint_in_its_slice():
+    known = [stored("a", [pod(1)]), stored("b", [pod(2)])]
+    new = [pod(1), pod(2, names=("db-0", "web"))]
+    told = slices(known, pod_endpoints(places(service(), new), {}))
+    assert [
+        (each.known and each.known.name, [point.get("hostname") for point in each.endpoints])
+        for each in told
+    ] == [("a", [None]), ("b", ["db-0"])]
+
+
 ZONE = {"forZones": [{"name": "z1"}]}
 NODE = {"forNodes": [{"name": "n1"}]}
 
@@ -151,13 +211,13 @@ def test_the_ports_of_endpoints(ports, expected):
     assert listed == [each[:2] for each in expected]
 
 
-def stored(name: str, pods: list[Pod], *ports: dict[str, Any]) -> EndpointSlice:
+def stored(name: str, pods: list[ViewedPod], *ports: dict[str, Any]) -> EndpointSlice:
     (made,) = slices([], pod_endpoints(places(service(*ports), pods), {}))
     content = {"endpoints": made.endpoints, "ports": port_list(made.ports)}
     return from_dict(EndpointSlice, {"metadata": {"name": name}, **content})
 
 
-def brief(known: list[EndpointSlice], pods: list[Pod], *ports: dict[str, Any]) -> list[Any]:
+def brief(known: list[EndpointSlice], pods: list[ViewedPod], *ports: dict[str, Any]) -> list[Any]:
     """Name and addresses of each wanted slice."""
     return [
         (each.known.name if each.known else "new", len(each.endpoints))

@@ -10,7 +10,7 @@ from moorage.api.resources import ENDPOINT_SLICES, ENDPOINTS, PODS, SERVICES
 from moorage.base import aio
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
-from tests.controllers.cluster import every, play, stored
+from tests.controllers.cluster import every, play, stored, workload
 
 ZONE = "topology.kubernetes.io/zone"
 
@@ -73,6 +73,51 @@ def test_a_service_follows_its_pods_and_its_objects_go_with_it():
         await cluster.until(lambda: not stored(cluster, ENDPOINTS, "web"))
 
     play(scenario, nodes=[node_manifest(f"n{i}", labels={ZONE: f"z{i}"}) for i in (1, 2)])
+
+
+def named(cluster: VirtualCluster, service: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The hostname of each pod in the slices of a service, and in its Endpoints."""
+    label = "kubernetes.io/service-name"
+    told = [
+        point
+        for each in every(cluster, ENDPOINT_SLICES)
+        if each["metadata"]["labels"][label] == service
+        for point in each["endpoints"]
+    ]
+    subsets = stored(cluster, ENDPOINTS, service).get("subsets") or []
+    addresses = [each for one in subsets for each in one.get("addresses", [])]
+    slices, older = (
+        {each["targetRef"]["name"]: each.get("hostname") for each in found}
+        for found in (told, addresses)
+    )
+    return slices, older
+
+
+def test_pods_of_a_stateful_set_have_their_hostnames_in_its_own_service_only():
+    async def scenario(cluster: VirtualCluster) -> None:
+        await cluster.create(service(clusterIP="None"), service("all"))
+        await cluster.create(workload("StatefulSet", "web", replicas=2, serviceName="web"))
+        own, other = {"web-0": "web-0", "web-1": "web-1"}, {"web-0": None, "web-1": None}
+        await cluster.until(lambda: named(cluster, "web") == (own, own))
+        await cluster.until(lambda: named(cluster, "all") == (other, other))
+
+    play(scenario)
+
+
+def test_a_pod_that_is_replaced_with_another_hostname_stays_in_its_slice():
+    async def scenario(cluster: VirtualCluster) -> None:
+        def told(**expected: str | None) -> bool:
+            return named(cluster, "web") == (expected, expected)
+
+        await cluster.create(service(), web("a", hostname="x", subdomain="web"), web("b"))
+        await cluster.until(lambda: told(a="x", b=None))
+        before = [each["metadata"]["uid"] for each in every(cluster, ENDPOINT_SLICES)]
+        await cluster.client.delete(PODS, "a", namespace="default", grace_seconds=0)
+        await cluster.create(web("a", hostname="y", subdomain="web"))
+        await cluster.until(lambda: told(a="y", b=None))
+        assert [each["metadata"]["uid"] for each in every(cluster, ENDPOINT_SLICES)] == before
+
+    play(scenario)
 
 
 def test_a_pod_is_told_as_not_ready_and_as_leaving():

@@ -35,7 +35,7 @@ class Writing(Controller):
         clock, streams = ManualClock(), Streams(1)
         around = Surroundings(client, views=none, recorder=none, clock=clock, streams=streams)
         super().__init__(around, name="writing", resource=DEPLOYMENTS)
-        self.view = View[Whole](DEPLOYMENTS)
+        self.view = View(DEPLOYMENTS, Whole)
         self.follow(self.view)
         self.writes = writes
         self.synced = 0

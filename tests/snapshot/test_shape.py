@@ -19,6 +19,7 @@ from moorage.snapshot.shape import (
     TOLERATIONS,
     PartKind,
     normalized_image,
+    same_spec,
 )
 from tests.snapshot.builders import pod, port
 
@@ -123,6 +124,11 @@ def different(left, right) -> set[str]:
 )
 def test_shape_parts_differ_exactly_where_two_pods_differ(left, right, parts):
     assert different(left, right) == parts
+
+
+def test_pods_with_hostnames_of_their_own_have_the_same_spec():
+    first, second = (pod(name, hostname=name, subdomain="db") for name in ("db-0", "db-1"))
+    assert same_spec(first, second)
 
 
 def test_a_part_has_an_id_of_its_own_for_good():

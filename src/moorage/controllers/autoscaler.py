@@ -27,7 +27,7 @@ from moorage.controllers.autoscaler_metrics import MetricError, Proposal, Target
 from moorage.controllers.controller import Controller, Json, Surroundings
 from moorage.controllers.job_steps import with_condition
 from moorage.controllers.scales import scaled_resource
-from moorage.controllers.views import Whole
+from moorage.controllers.views import ViewedPod, Whole
 
 _SYNC_SECONDS: Final = 15.0  # --horizontal-pod-autoscaler-sync-period
 _ABLE, _ACTIVE, _LIMITED = "AbleToScale", "ScalingActive", "ScalingLimited"
@@ -49,7 +49,7 @@ class AutoscalerController(Controller):
             around, name="horizontal-pod-autoscaler", resource=HORIZONTAL_POD_AUTOSCALERS
         )
         self._autoscalers = around.views.of(HORIZONTAL_POD_AUTOSCALERS, Whole)
-        self._pods = around.views.of(PODS, Pod)
+        self._pods = around.views.of(PODS, ViewedPod)
         self._memories: dict[str, ScalingMemory] = {}
         self._autoscalers.tell(self._changed_later)
 

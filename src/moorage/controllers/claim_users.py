@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from moorage.api.pod import Pod, volume_claims
 from moorage.client.objects import Key
-from moorage.controllers.views import View
+from moorage.controllers.views import View, ViewedPod
 
 
 class VolumeClaimUsers:
@@ -28,7 +28,7 @@ class VolumeClaimUsers:
         Claim -> the pods on nodes that use it.
     """
 
-    def __init__(self, pods: View[Pod]) -> None:
+    def __init__(self, pods: View[ViewedPod]) -> None:
         self.used: dict[Key, set[Key]] = {}
         self._left: dict[Key, None] = {}
         pods.tell(self._told)

@@ -28,7 +28,7 @@ from moorage.controllers.daemon_steps import (
 from moorage.controllers.pod_control import PodControl
 from moorage.controllers.replica_set import min_ready_seconds, next_available
 from moorage.controllers.revisions import Revision, Revisions
-from moorage.controllers.views import Whole
+from moorage.controllers.views import ViewedPod, Whole
 
 _BURST: Final = 250  # pods created or deleted in one go, as upstream
 _PAUSE_SECONDS_MAX: Final = 900  # between two failures on a node, as upstream
@@ -41,7 +41,7 @@ class DaemonSetController(Controller):
         super().__init__(around, name="daemonset-controller", resource=DAEMON_SETS)
         self._sets = around.views.of(DAEMON_SETS, Whole)
         self._nodes = around.views.of(NODES, Node)
-        pods = around.views.of(PODS, Pod)
+        pods = around.views.of(PODS, ViewedPod)
         self._control = PodControl(self, self._sets, pods)
         self._revisions = Revisions(self, around, hash_label=REVISION_LABEL)
         # (set, node) -> (number of failures, monotonic time of the next pod, the failed pod).

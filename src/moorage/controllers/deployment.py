@@ -34,7 +34,7 @@ from moorage.controllers.deployment_steps import (
 from moorage.controllers.pod_control import selector_of
 from moorage.controllers.pods import is_finished
 from moorage.controllers.replica_set import wanted
-from moorage.controllers.views import Whole
+from moorage.controllers.views import ViewedPod, Whole
 
 
 class DeploymentController(Controller):
@@ -44,7 +44,7 @@ class DeploymentController(Controller):
         super().__init__(around, name="deployment-controller", resource=DEPLOYMENTS)
         self._deployments = around.views.of(DEPLOYMENTS, Whole)
         self._sets = around.views.of(REPLICA_SETS, Whole)
-        self._pods = around.views.of(PODS, Pod)
+        self._pods = around.views.of(PODS, ViewedPod)
         self.follow(self._deployments)
         self._sets.tell(self._set_changed)
         self._pods.tell(self._pod_changed)

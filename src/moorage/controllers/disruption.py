@@ -31,7 +31,7 @@ from moorage.controllers.disruption_steps import (
 )
 from moorage.controllers.scales import Scales
 from moorage.controllers.seen import Seen
-from moorage.controllers.views import Whole
+from moorage.controllers.views import ViewedPod, Whole
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class DisruptionController:
         self._wake = asyncio.Event()
         budgets = views.of(POD_DISRUPTION_BUDGETS, PodDisruptionBudget)
         self._budgets = Seen(budgets, self._budget_changed)
-        self._pods = Seen(views.of(PODS, Pod), self._pod_changed)
+        self._pods = Seen(views.of(PODS, ViewedPod), self._pod_changed)
         self._scales = Scales(around.client, views, self._owner_changed)
         # Names of the pods and of the budgets in each namespace, to find the budgets of a change.
         self._pods_in: dict[str, dict[str, None]] = {}

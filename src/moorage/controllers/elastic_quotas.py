@@ -16,7 +16,7 @@ from moorage.api.requests import pod_requests
 from moorage.api.resources import ELASTIC_QUOTAS, PODS
 from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Surroundings
-from moorage.controllers.views import Whole
+from moorage.controllers.views import ViewedPod, Whole
 
 _BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
 
@@ -30,7 +30,7 @@ class ElasticQuotaController(Controller):
         self._running: dict[str, dict[Key, Pod]] = {}
         self._of_namespace: dict[str, set[Key]] = {}
         self._quotas.tell(self._quota_changed)
-        around.views.of(PODS, Pod).tell(self._pod_changed)
+        around.views.of(PODS, ViewedPod).tell(self._pod_changed)
 
     async def sync(self, key: Key) -> float | None:
         """Write the use of the pods in a quota's namespace, if the use changed."""

@@ -3,8 +3,7 @@
 ``endpoints`` reads the views, asks here what is wanted, and writes the difference.
 
 Rules: kubernetes v1.36 ``staging/src/k8s.io/endpointslice`` (reconciler.go, utils.go) and
-``pkg/controller/endpoint/endpoints_controller.go``. Left out: addresses of IPv6, and hostnames of
-pods.
+``pkg/controller/endpoint/endpoints_controller.go``. Left out: addresses of IPv6.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.controllers.controller import Json
 from moorage.controllers.pods import is_finished, is_ready
-from moorage.controllers.views import Whole
+from moorage.controllers.views import ViewedPod, Whole
 
 Ports: TypeAlias = tuple[tuple[tuple[str, str | int], ...], ...]
 """The ports of some endpoints: the fields of each port, sorted, so that they can be compared."""
@@ -54,9 +53,10 @@ class Endpoints(Whole, frozen=True, kw_only=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A pod behind a service."""
+    """A pod behind a service; ``hostname`` is its name within the service, empty without one."""
 
     pod: Pod
+    hostname: str
     ports: Ports
     ready: bool
     serving: bool
@@ -74,8 +74,14 @@ class Slice(msgspec.Struct, frozen=True):
 # -- places ----------------------------------------------------------------------------------------
 
 
-def places(service: Whole, pods: Iterable[Pod]) -> list[Place]:
-    """Return the pods behind a service that have an address and have not ended."""
+def places(service: Whole, pods: Iterable[ViewedPod]) -> list[Place]:
+    """Return the pods behind a service that have an address and have not ended.
+
+    Parameters
+    ----------
+    pods
+        The pods that the service selects, all of its namespace.
+    """
     published = service.spec.get("publishNotReadyAddresses") is True
     found = []
     for pod in pods:
@@ -83,8 +89,14 @@ def places(service: Whole, pods: Iterable[Pod]) -> list[Place]:
             continue
         serving, terminating = is_ready(pod), pod.metadata.deletion_timestamp is not None
         ready = published or (serving and not terminating)
-        found.append(Place(pod, _ports_of(service, pod), ready, serving, terminating))
+        ports, hostname = _ports_of(service, pod), _hostname(service, pod)
+        found.append(Place(pod, hostname, ports, ready, serving, terminating))
     return found
+
+
+def _hostname(service: Whole, pod: ViewedPod) -> str:
+    """Return the name that a pod asks for in this service (``ShouldSetHostname``)."""
+    return pod.spec.hostname if pod.spec.subdomain == service.name else ""
 
 
 def _ports_of(service: Whole, pod: Pod) -> Ports:
@@ -219,6 +231,8 @@ def _endpoint(place: Place, zones: Mapping[str, str]) -> Json:
     }
     if zone := zones.get(pod.spec.node_name):
         endpoint["zone"] = zone
+    if place.hostname:
+        endpoint["hostname"] = place.hostname
     return endpoint
 
 
@@ -263,6 +277,8 @@ def subsets(found: Iterable[Place], *, published: bool) -> tuple[list[Json], dic
         group = groups.setdefault(place.ports, {})
         address: Json = {"ip": place.pod.status.pod_ip, "targetRef": _target(place.pod)}
         address["nodeName"] = place.pod.spec.node_name
+        if place.hostname:
+            address["hostname"] = place.hostname
         group.setdefault("addresses" if place.ready else "notReadyAddresses", []).append(address)
     for ports, group in groups.items():
         if ports:

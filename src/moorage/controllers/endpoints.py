@@ -33,7 +33,7 @@ from moorage.controllers.endpoint_steps import (
     subsets,
 )
 from moorage.controllers.pods import is_finished, is_ready
-from moorage.controllers.views import View, Whole
+from moorage.controllers.views import View, ViewedPod, Whole
 
 # The least time between two rounds for one service; a guess. Pods become ready one by one, and
 # each round writes the whole list. By the next round the view shows the slices made in the last.
@@ -50,7 +50,7 @@ class EndpointsController(Controller):
         super().__init__(around, name="endpoint-controller", resource=SERVICES)
         views = around.views
         self._services = views.of(SERVICES, Whole)
-        self._pods = views.of(PODS, Pod)
+        self._pods = views.of(PODS, ViewedPod)
         self._nodes = views.of(NODES, Node)
         self._slices = views.of(ENDPOINT_SLICES, EndpointSlice)
         self._lists = views.of(ENDPOINTS, Endpoints)
@@ -266,6 +266,6 @@ def _selector(service: Whole) -> dict[str, str]:
 
 
 def _shown(pod: Pod) -> tuple[object, ...]:
-    """Return the parts of a pod that its endpoint shows."""
+    """Return the parts of a pod that its endpoint shows; only another pod has other names."""
     deleted = pod.metadata.deletion_timestamp is not None
     return is_ready(pod), is_finished(pod), deleted, pod.status.pod_ip, pod.spec.node_name, pod.uid

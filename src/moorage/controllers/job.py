@@ -49,7 +49,7 @@ from moorage.controllers.job_steps import (
     with_condition,
 )
 from moorage.controllers.pod_control import PodControl, in_batches
-from moorage.controllers.views import Whole
+from moorage.controllers.views import ViewedPod, Whole
 
 _OURS: Final = ("", "kubernetes.io/job-controller")
 _NO_JOB: Final = ""
@@ -62,7 +62,7 @@ class JobController(Controller):
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around, name="job-controller", resource=JOBS)
         self._jobs = around.views.of(JOBS, Whole)
-        self._pods = around.views.of(PODS, Pod)
+        self._pods = around.views.of(PODS, ViewedPod)
         self._control = PodControl(self, self._jobs, self._pods, finalizers=[TRACKED])
         # Job -> (failures since the last success, time of the last failure).
         self._failures: dict[Key, tuple[int, int]] = {}

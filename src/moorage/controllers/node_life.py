@@ -24,7 +24,7 @@ from moorage.client.requests import patch_body
 from moorage.controllers.controller import Controller, Json, Surroundings
 from moorage.controllers.node_steps import eviction_in, silent_conditions, status_of, taints_due
 from moorage.controllers.pods import is_finished, time_ns
-from moorage.controllers.views import View
+from moorage.controllers.views import View, ViewedPod
 
 _GRACE_SECONDS: Final = 50  # without a heartbeat (node-monitor-grace-period)
 _QUARANTINE_SECONDS: Final = 40.0  # a node may be created again within (podgc)
@@ -40,7 +40,7 @@ class PodsByNode:
         The watched pods.
     """
 
-    def __init__(self, pods: View[Pod]) -> None:
+    def __init__(self, pods: View[ViewedPod]) -> None:
         self._found: dict[str, dict[Key, Pod]] = {}
         pods.tell(self._changed)
 
@@ -139,7 +139,7 @@ class TaintEviction(Controller):
 
     def __init__(self, around: Surroundings, by_node: PodsByNode) -> None:
         super().__init__(around, name="taint-eviction-controller", resource=PODS)
-        self._pods = around.views.of(PODS, Pod)
+        self._pods = around.views.of(PODS, ViewedPod)
         self._nodes = around.views.of(NODES, Node)
         self._by_node = by_node
         # Pod -> when it was first seen with taints that evict it, wall-clock nanoseconds.
@@ -197,7 +197,7 @@ class PodCollector(Controller):
         self._nodes = around.views.of(NODES, Node)
         self._by_node = by_node
         self._nodes.tell(self._node_changed)
-        around.views.of(PODS, Pod).tell(self._pod_changed)
+        around.views.of(PODS, ViewedPod).tell(self._pod_changed)
         # Node -> since when it has been missing, monotonic nanoseconds.
         self._missing: dict[str, int] = {}
 

@@ -25,7 +25,7 @@ from moorage.client.requests import patch_body
 from moorage.controllers.controller import Controller, Json, owner_reference
 from moorage.controllers.expectations import Expectations, created, deleted
 from moorage.controllers.pods import is_active
-from moorage.controllers.views import View, Whole
+from moorage.controllers.views import View, ViewedPod, Whole
 
 _FIRST_BATCH: Final = 1
 _BATCH_MAX: Final = 32  # writes at a time; a guess, upstream doubles without end
@@ -50,7 +50,7 @@ class PodControl:
         self,
         controller: Controller,
         owners: View[Whole],
-        pods: View[Pod],
+        pods: View[ViewedPod],
         *,
         said: tuple[str, str] = ("Created pod: {pod}", "Deleted pod: {pod}"),
         finalizers: Sequence[str] = (),

@@ -22,7 +22,7 @@ from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Surroundings
 from moorage.controllers.pods import is_finished, time_ns
-from moorage.controllers.views import Whole
+from moorage.controllers.views import ViewedPod, Whole
 
 PENDING: Final = "Pending"
 SCHEDULING: Final = "Scheduling"
@@ -44,7 +44,7 @@ class PodGroupController(Controller):
         self._groups = around.views.of(COSCHEDULING_POD_GROUPS, Whole)
         self._members: dict[Key, dict[Key, Pod]] = {}
         self.follow(self._groups)
-        around.views.of(PODS, Pod).tell(self._pod_changed)
+        around.views.of(PODS, ViewedPod).tell(self._pod_changed)
 
     async def sync(self, key: Key) -> float | None:
         """Write the status of a group, if it changed."""

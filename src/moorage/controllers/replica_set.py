@@ -24,7 +24,7 @@ from moorage.controllers.pods import (
     is_ready,
     pod_from_template,
 )
-from moorage.controllers.views import Whole
+from moorage.controllers.views import ViewedPod, Whole
 
 _BURST: Final = 500  # pods created or deleted in one go, as upstream
 
@@ -44,7 +44,7 @@ class ReplicaSetController(Controller):
         name = "replicaset" if resource == REPLICA_SETS else "replication"
         super().__init__(around, name=f"{name}-controller", resource=resource)
         self._sets = around.views.of(resource, Whole)
-        self._pods = around.views.of(PODS, Pod)
+        self._pods = around.views.of(PODS, ViewedPod)
         self._control = PodControl(self, self._sets, self._pods)
         self.follow(self._sets)
 

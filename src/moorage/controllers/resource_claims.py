@@ -16,7 +16,7 @@ from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Json, Surroundings, owner_reference
 from moorage.controllers.pods import is_finished
-from moorage.controllers.views import View, Whole
+from moorage.controllers.views import View, ViewedPod, Whole
 
 POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
 """Annotation of a claim made here: the name of its entry in ``spec.resourceClaims``."""
@@ -30,7 +30,7 @@ class ClaimMaker(Controller):
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around, name="resource-claim-controller", resource=PODS)
-        self._pods: View[Pod] = around.views.of(PODS, Pod)
+        self._pods: View[ViewedPod] = around.views.of(PODS, ViewedPod)
         self._claims: View[Whole] = around.views.of(RESOURCE_CLAIMS, Whole)
         self._templates: View[Whole] = around.views.of(RESOURCE_CLAIM_TEMPLATES, Whole)
         self._made: dict[tuple[str, str], str] = {}  # unseen: (pod uid, entry) -> name
@@ -104,7 +104,7 @@ class ClaimReleaser(Controller):
 
     def __init__(self, around: Surroundings) -> None:
         super().__init__(around, name="resource-claim-releaser", resource=RESOURCE_CLAIMS)
-        self._pods: View[Pod] = around.views.of(PODS, Pod)
+        self._pods: View[ViewedPod] = around.views.of(PODS, ViewedPod)
         self._claims: View[Whole] = around.views.of(RESOURCE_CLAIMS, Whole)
         self.follow(self._claims)
         self._pods.tell(self._pod_changed)

@@ -28,7 +28,7 @@ from moorage.controllers.stateful_steps import (
     revision_of,
     status_due,
 )
-from moorage.controllers.views import Whole
+from moorage.controllers.views import ViewedPod, Whole
 
 _SAID = (
     "create Pod {pod} in StatefulSet {owner} successful",
@@ -43,7 +43,7 @@ class StatefulSetController(Controller):
         super().__init__(around, name="statefulset-controller", resource=STATEFUL_SETS)
         self._sets = around.views.of(STATEFUL_SETS, Whole)
         self._claims = around.views.of(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim)
-        pods = around.views.of(PODS, Pod)
+        pods = around.views.of(PODS, ViewedPod)
         self._control = PodControl(self, self._sets, pods, said=_SAID)
         self._revisions = Revisions(self, around, hash_label="controller.kubernetes.io/hash")
         self.follow(self._sets)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from moorage.api.meta import ApiObject
+from moorage.api.pod import Pod, PodSpec
 from moorage.api.resources import ResourceType
 from moorage.base import aio
 from moorage.base.clock import Clock
@@ -38,17 +39,37 @@ class Whole(ApiObject, frozen=True, kw_only=True):
     status: dict[str, Any] = {}  # noqa: RUF012
 
 
+class ViewedPodSpec(PodSpec, frozen=True, kw_only=True):
+    """The spec of a pod with the names that the pod has in its services."""
+
+    hostname: str = ""
+    subdomain: str = ""
+
+
+class ViewedPod(Pod, frozen=True, kw_only=True):
+    """A pod as the controllers see it.
+
+    The names are not in `Pod`, because the scheduler keeps equal specs once: pods of a StatefulSet
+    and of an indexed Job have one spec but for their hostnames.
+    """
+
+    spec: ViewedPodSpec = ViewedPodSpec()
+
+
 class View(Generic[T]):
     """The newest version of every object of a kind.
 
     Attributes
     ----------
+    type
+        What the objects are decoded as.
     objects
         Objects by (namespace, name); read only.
     """
 
-    def __init__(self, resource: ResourceType) -> None:
+    def __init__(self, resource: ResourceType, type_: type[T]) -> None:
         self.resource = resource
+        self.type = type_
         self.objects: dict[Key, T] = {}
         self._told: list[Told[T]] = []
         # Uid of the managing owner -> its objects; objects without an owner are under their
@@ -146,7 +167,7 @@ class Views:
         """Return the view of a kind, made on first use; all uses must give the same type."""
         found = self.known(resource)
         if found is None:
-            found = self._views[resource.api_version, resource.plural] = View(resource)
+            found = self._views[resource.api_version, resource.plural] = View(resource, type_)
             self._reflectors.append(
                 Reflector(
                     self._transport,
@@ -158,6 +179,7 @@ class Views:
                     optional=True,
                 )
             )
+        assert found.type is type_, f"{resource.plural} are viewed as {found.type.__name__}"
         return found
 
     def known(self, resource: ResourceType) -> View[Any] | None:

@@ -33,6 +33,7 @@ from moorage.client.requests import MERGE_PATCH, Selection, patch_body
 from moorage.controllers.claim_users import VolumeClaimUsers, claims_in_use
 from moorage.controllers.controller import Surroundings
 from moorage.controllers.seen import Seen
+from moorage.controllers.views import ViewedPod
 from moorage.controllers.volume_steps import (
     Create,
     Patch,
@@ -93,7 +94,7 @@ class VolumeControllers:
         self._claims = Seen(claims, self._changed)
         self._volumes = Seen(views.of(PERSISTENT_VOLUMES, PersistentVolume), self._changed)
         self._classes = Seen(views.of(STORAGE_CLASSES, StorageClass), self._changed)
-        pods = views.of(PODS, Pod)
+        pods = views.of(PODS, ViewedPod)
         self._users = VolumeClaimUsers(pods)
         self._pods = Seen(pods, self._changed)
         self._world = VolumeWorld(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-from moorage.api.pod import Pod
 from moorage.api.resources import PODS, REPLICATION_CONTROLLERS
 from moorage.base import aio
 from moorage.controllers.accounts import NamespaceContents
@@ -22,6 +21,7 @@ from moorage.controllers.pod_groups import PodGroupController
 from moorage.controllers.replica_set import ReplicaSetController
 from moorage.controllers.resource_claims import ClaimMaker, ClaimReleaser
 from moorage.controllers.stateful_set import StatefulSetController
+from moorage.controllers.views import ViewedPod
 
 
 class WorkloadControllers:
@@ -40,7 +40,7 @@ class WorkloadControllers:
 
     def __init__(self, around: Surroundings) -> None:
         self._views = around.views
-        by_node = PodsByNode(self._views.of(PODS, Pod))
+        by_node = PodsByNode(self._views.of(PODS, ViewedPod))
         self._controllers: list[Controller] = [
             DeploymentController(around),
             ReplicaSetController(around),
