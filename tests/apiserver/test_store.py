@@ -184,3 +184,57 @@ def test_keys_stay_sorted_when_many_objects_come_and_go_between_reads(many, monk
                 store.put("things", _obj("", name), {})
                 present.add(name)
         assert [r.name for r in shelf.records()] == sorted(present)
+
+
+def _numbers(obj: dict[str, Any]) -> list[int]:
+    """The numbers of an object of the tests; some are there twice."""
+    found: list[int] = obj["numbers"]
+    return found
+
+
+_numbered = st.lists(
+    st.tuples(_keys, st.none() | st.lists(st.integers(0, 3), max_size=3)), max_size=20
+)
+
+
+def _apply(store: Store, writes: list[tuple[Key, list[int] | None]]) -> None:
+    """Put objects with these numbers, and remove those without any list."""
+    for key, numbers in writes:
+        if numbers is not None:
+            store.put("things", {**_obj(*key), "numbers": numbers}, {})
+        elif store.shelf("things").get(key) is not None:
+            store.remove("things", key)
+
+
+def _found(store: Store) -> dict[int, set[Key]]:
+    """The keys of the objects with each number, as the index tells them."""
+    return {each: set(store.shelf("things").keys_with(_numbers, each)) for each in range(4)}
+
+
+def _expected(store: Store) -> dict[int, set[Key]]:
+    """The same, by a look at every object."""
+    records = list(store.shelf("things").records())
+    return {each: {r.key for r in records if each in r.decode()["numbers"]} for each in range(4)}
+
+
+@given(before=_numbered, kept=_numbered, undone=_numbered)
+@settings(max_examples=100)
+def test_objects_are_found_by_their_numbers_also_after_undone_writes_and_a_restart(
+    before, kept, undone
+):
+    store = Store()
+    _apply(store, before)  # the index is made of these, and follows the others
+    assert _found(store) == _expected(store)
+    _apply(store, kept)
+    told = _found(store)
+    assert told == _expected(store)
+    held: list[Write] = []
+    store.hold_back(held.append)
+    _apply(store, undone)
+    assert _found(store) == _expected(store)
+    store.undo(held)
+    assert _found(store) == told
+    other = Store()
+    assert _found(other) == {each: set() for each in range(4)}
+    other.restore(list(store.all_records()), store.version)
+    assert _found(other) == told

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.kind import Obj
+from moorage.apiserver.kind import Numbers, Obj
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.users import User
 from moorage.base.clock import Clock, ManualClock
@@ -45,6 +45,10 @@ class World:
 
     def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
         return [obj for each, obj in self._objects if each == plural]
+
+    def keys_with(self, plural: str, numbers: Numbers, number: int) -> Collection[tuple[str, str]]:
+        found = (each for each in self.objects(plural) if number in numbers(each))
+        return {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in found}
 
 
 def created(plural: str, obj: Obj, world: World | None = None) -> Obj:

@@ -7,7 +7,7 @@ plain ``dict`` trees decoded from JSON.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -20,6 +20,9 @@ from moorage.base.rng import Random
 
 Obj = dict[str, Any]
 """One API object as decoded JSON."""
+
+Numbers = Callable[[Obj], Iterable[int]]
+"""The numbers that an object has of some sort, such as its node ports."""
 
 # Kinds of field error (apimachinery v1.36 util/validation/field) and the text for each.
 FIELD_ERROR_TEXT: Mapping[str, str] = {
@@ -234,6 +237,14 @@ class Context(Protocol):
 
     def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
         """All stored objects of a resource, in (namespace, name) order; read-only."""
+        ...
+
+    def keys_with(self, plural: str, numbers: Numbers, number: int) -> Collection[tuple[str, str]]:
+        """Return (namespace, name) of the stored objects of a resource that have a number.
+
+        The time that it takes does not depend on how many objects there are. ``numbers`` has to be
+        the same function at each call.
+        """
         ...
 
 

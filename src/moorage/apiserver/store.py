@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import chain
 from threading import Lock
 
 import msgspec
 
-from moorage.apiserver.kind import Obj
+from moorage.apiserver.kind import Numbers, Obj
 from moorage.apiserver.record import Record, make_record
 from moorage.apiserver.watch_log import Change, ChangeType, Limits, WatchLog
 
@@ -49,6 +49,37 @@ class Write(msgspec.Struct, frozen=True):
     changed_before: int
 
 
+class NumberIndex:
+    """The objects of a shelf by their numbers.
+
+    Parameters
+    ----------
+    numbers
+        The numbers of an object.
+    """
+
+    def __init__(self, numbers: Numbers) -> None:
+        self._numbers = numbers
+        self._keys: dict[int, set[Key]] = {}
+
+    def keys(self, number: int) -> Collection[Key]:
+        """Return the keys of the objects that have a number."""
+        return self._keys.get(number, frozenset())
+
+    def add(self, record: Record) -> None:
+        """Take in an object."""
+        for number in self._numbers(record.decode()):
+            self._keys.setdefault(number, set()).add(record.key)
+
+    def drop(self, record: Record) -> None:
+        """Take out an object."""
+        for number in set(self._numbers(record.decode())):
+            keys = self._keys[number]
+            keys.remove(record.key)
+            if not keys:
+                del self._keys[number]
+
+
 class Shelf:
     """The objects of one resource, kept in (namespace, name) order, and their log."""
 
@@ -63,6 +94,9 @@ class Shelf:
         # move half of the list for each object.
         self._added: set[Key] = set()
         self._removed: set[Key] = set()
+        # Made at the first question. Every change goes through `place` and `take`, also a restart
+        # and the undoing of a write, so the indexes need no care elsewhere.
+        self._indexes: dict[Numbers, NumberIndex] = {}
         # Two threads may read at once, see `aside`; then nothing is written.
         self._sorting = Lock()
 
@@ -96,6 +130,16 @@ class Shelf:
             if record is not None:
                 yield record
 
+    def keys_with(self, numbers: Numbers, number: int) -> Collection[Key]:
+        """Return the keys of the objects that have a number; only writers may ask."""
+        index = self._indexes.get(numbers)
+        if index is None:
+            index = NumberIndex(numbers)
+            for record in self._records.values():
+                index.add(record)
+            self._indexes[numbers] = index
+        return index.keys(number)
+
     def place(self, record: Record) -> Record | None:
         """Store a record; return the replaced record, or None."""
         key = record.key
@@ -103,12 +147,18 @@ class Shelf:
         if previous is None:
             self._note(key, self._added, self._removed)
         self._records[key] = record
+        for index in self._indexes.values():
+            if previous is not None:
+                index.drop(previous)
+            index.add(record)
         return previous
 
     def take(self, key: Key) -> Record:
         """Remove and return the record stored under a key."""
         record = self._records.pop(key)
         self._note(key, self._removed, self._added)
+        for index in self._indexes.values():
+            index.drop(record)
         return record
 
     def _note(self, key: Key, here: set[Key], there: set[Key]) -> None:

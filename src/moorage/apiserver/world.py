@@ -6,14 +6,14 @@ Implements `moorage.apiserver.kind.Context`, through which kinds look at other o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextvars import ContextVar
 from functools import lru_cache
 from typing import Protocol, TypeVar
 
 import msgspec
 
-from moorage.apiserver.kind import Obj
+from moorage.apiserver.kind import Numbers, Obj
 from moorage.apiserver.record import Record
 from moorage.apiserver.requests import User
 from moorage.apiserver.store import Key, Shelf, Store
@@ -112,6 +112,10 @@ class World:
         """Yield all stored objects of a resource in key order; read-only and perhaps shared."""
         for record in self.shelf(plural).records(namespace or ""):
             yield _read_only(record.data)
+
+    def keys_with(self, plural: str, numbers: Numbers, number: int) -> Collection[Key]:
+        """Return the keys of the stored objects of a resource that have a number."""
+        return self.shelf(plural).keys_with(numbers, number)
 
     def put(self, served: Served, stored: Obj) -> Record:
         """Store an object in its stored form."""

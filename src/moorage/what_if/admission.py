@@ -7,13 +7,13 @@ of a world instead of a store.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType, by_kind, by_plural
-from moorage.apiserver.kind import Obj
+from moorage.apiserver.kind import Numbers, Obj
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.status import StatusError
@@ -66,6 +66,11 @@ class Admission:
             for key in sorted(found)
             if namespace is None or key[0] == namespace
         ]
+
+    def keys_with(self, plural: str, numbers: Numbers, number: int) -> Collection[tuple[str, str]]:
+        """Return the keys of the objects of a resource that have a number."""
+        found = (each for each in self.objects(plural) if number in numbers(each))
+        return {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in found}
 
     def stored(self, manifest: Mapping[str, Any], *, namespace: str = "default") -> Obj:
         """Return a new object as it would be stored.

@@ -6,6 +6,8 @@ and pkg/registry/core/service.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from moorage.api import resources
 from moorage.api.resources import SERVICES, ResourceType
 from moorage.apiserver import status
@@ -148,13 +150,13 @@ def _refused_node_ports(obj: Json, ctx: Context) -> list[FieldError]:
         for index, each in enumerate(objects(obj, "spec", "ports"))
         if not port_number(number(each, "nodePort"))
     ]
-    taken = _taken_node_ports(ctx, besides=obj) if given else set()
+    own = _key(obj)
     for field, wanted in given:
         if wanted not in NODE_PORTS:
             first, last = NODE_PORTS[0], NODE_PORTS[-1]
             detail = "provided port is not in the valid range. The range of valid ports is "
             errors.append(invalid(field, wanted, f"{detail}{first}-{last}"))
-        elif wanted in taken:
+        elif any(key != own for key in _services_on(wanted, ctx)):
             errors.append(invalid(field, wanted, "provided port is already allocated"))
     return errors
 
@@ -219,15 +221,13 @@ def _node_ports(spec: Json) -> set[int]:
     return {number(each, "nodePort") for each in objects(spec, "ports")} - {0}
 
 
-def _taken_node_ports(ctx: Context, *, besides: Json | None = None) -> set[int]:
-    """Return the node ports of all services besides one."""
-    own = _key(besides) if besides is not None else None
-    return {
-        taken
-        for each in ctx.objects("services")
-        if _key(each) != own
-        for taken in _node_ports(child(each, "spec"))
-    }
+def _stored_node_ports(service: Obj) -> set[int]:
+    return _node_ports(child(service, "spec"))
+
+
+def _services_on(port: int, ctx: Context) -> Collection[tuple[str, str]]:
+    """Return the keys of the services that have a node port."""
+    return ctx.keys_with(SERVICES.plural, _stored_node_ports, port)
 
 
 def _key(obj: Json) -> tuple[str, str]:
@@ -235,10 +235,10 @@ def _key(obj: Json) -> tuple[str, str]:
 
 
 def _free_node_port(ctx: Context, spec: Json) -> int:
-    taken = _taken_node_ports(ctx) | _node_ports(spec)
+    own = _node_ports(spec)
     for _ in range(_GIVES_UP_AFTER):
         port = ctx.rng.choice(NODE_PORTS)
-        if port not in taken:
+        if port not in own and not _services_on(port, ctx):
             return port
     raise status.internal("failed to allocate a nodePort: range is full")
 
