@@ -121,6 +121,30 @@ def test_a_node_port_has_to_be_free(ports, detail):
     assert str(refused.value) == f'Service "second" is invalid: {message}'
 
 
+LOW, HIGH = range(30000, 30086), range(30086, 32768)
+
+
+@pytest.mark.parametrize(
+    ("taken", "expected"),
+    [
+        pytest.param((), HIGH, id="the high part of the range"),
+        pytest.param(HIGH[1:], HIGH[:1], id="the last free port of the high part"),
+        pytest.param(HIGH, LOW, id="the low part, where the high part is full"),
+        pytest.param((*LOW[:-1], *HIGH), LOW[-1:], id="the last free port of all"),
+    ],
+)
+def test_a_service_that_asks_for_no_port_gets_one_of(taken, expected):
+    made = created("services", on_nodes("web", 0), World(("services", on_nodes("first", *taken))))
+    assert made["spec"]["ports"][0]["nodePort"] in expected
+
+
+def test_without_a_free_node_port_there_is_no_service():
+    world = World(("services", on_nodes("first", *LOW, *HIGH[1:])))
+    with pytest.raises(StatusError) as refused:
+        created("services", on_nodes("web", 0, 0), world)
+    assert str(refused.value).endswith("failed to allocate a nodePort: range is full")
+
+
 def test_a_service_keeps_its_node_ports_and_may_use_one_twice():
     first = created("services", on_nodes("first", 30080, 30080))
     world = World(("services", first))

@@ -46,7 +46,9 @@ CLIENT_IP_SECONDS = 10_800
 # Types whose ports are open on every node.
 _ON_NODES = ("LoadBalancer", "NodePort")
 _TYPES = ("ClusterIP", "ExternalName", *_ON_NODES)
-_GIVES_UP_AFTER = 1000
+# The low ports are for services that ask for one: a 32nd of the range (calculateRangeOffset).
+_ASKED_FOR = len(NODE_PORTS) // 32
+_NODE_PORT_PARTS = (NODE_PORTS[_ASKED_FOR:], NODE_PORTS[:_ASKED_FOR])
 
 
 def _default(obj: Json) -> None:
@@ -235,11 +237,14 @@ def _key(obj: Json) -> tuple[str, str]:
 
 
 def _free_node_port(ctx: Context, spec: Json) -> int:
+    """Return the first free port from a random one on, in the high part if possible."""
     own = _node_ports(spec)
-    for _ in range(_GIVES_UP_AFTER):
-        port = ctx.rng.choice(NODE_PORTS)
-        if port not in own and not _services_on(port, ctx):
-            return port
+    for part in _NODE_PORT_PARTS:
+        start = ctx.rng.randrange(len(part))
+        for step in range(len(part)):
+            port = part[(start + step) % len(part)]
+            if port not in own and not _services_on(port, ctx):
+                return port
     raise status.internal("failed to allocate a nodePort: range is full")
 
 
