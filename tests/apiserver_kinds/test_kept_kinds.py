@@ -8,6 +8,7 @@ import pytest
 
 from moorage.apiserver.kind import Obj
 from tests.apiserver_kinds.builders import KINDS, create_errors, created, named, update_errors
+from tests.apiserver_kinds.test_pod_validation import LABEL
 
 PORT = {"port": 8}
 SERVICE: Obj = {"service": {"name": "web", "port": {"number": 80}}}
@@ -56,8 +57,8 @@ def policy(**spec: Any) -> Obj:
     return named("networkpolicies", spec={"podSelector": {}, **spec})
 
 
-def slice_of(*addresses: str, kind: str = "IPv4") -> Obj:
-    endpoints = [{"addresses": list(addresses)}]
+def slice_of(*addresses: str, kind: str = "IPv4", **endpoint: Any) -> Obj:
+    endpoints = [{"addresses": list(addresses), **endpoint}]
     return named("endpointslices", addressType=kind, endpoints=endpoints)
 
 
@@ -136,7 +137,19 @@ def slice_of(*addresses: str, kind: str = "IPv4") -> Obj:
             ],
             id="a policy about nobody",
         ),
-        pytest.param("endpointslices", slice_of("10.0.0.1"), [], id="a slice"),
+        pytest.param("endpointslices", slice_of("10.0.0.1", hostname="db-0"), [], id="a slice"),
+        pytest.param(
+            "endpointslices",
+            slice_of("10.0.0.1", hostname="db.0"),
+            [f'endpoints[0].hostname: Invalid value: "db.0": {LABEL}'],
+            id="a hostname that is no label",
+        ),
+        pytest.param(
+            "endpointslices",
+            slice_of("10.0.0.1", hostname=""),
+            [f'endpoints[0].hostname: Invalid value: "": {LABEL}'],
+            id="an empty hostname",
+        ),
         pytest.param(
             "endpointslices",
             slice_of("here"),
@@ -211,6 +224,23 @@ def slice_of(*addresses: str, kind: str = "IPv4") -> Obj:
                 "inclusive",
             ],
             id="endpoints without addresses",
+        ),
+        pytest.param(
+            "endpoints",
+            named(
+                "endpoints",
+                subsets=[
+                    {
+                        "addresses": [{"ip": "10.0.0.1", "hostname": ""}],
+                        "notReadyAddresses": [
+                            {"ip": "10.0.0.2", "hostname": "db-0"},
+                            {"ip": "10.0.0.3", "hostname": "db.0"},
+                        ],
+                    }
+                ],
+            ),
+            [f'subsets[0].notReadyAddresses[1].hostname: Invalid value: "db.0": {LABEL}'],
+            id="an address whose hostname is no label",
         ),
     ],
 )

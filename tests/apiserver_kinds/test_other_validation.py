@@ -19,6 +19,7 @@ from tests.apiserver_kinds.builders import (
     update_errors,
     workload,
 )
+from tests.apiserver_kinds.test_pod_validation import LABEL
 
 SELECTOR = {"matchLabels": {"app": "web"}}
 
@@ -135,6 +136,12 @@ def test_an_update_without_a_change_is_accepted(plural, obj):
             ),
             ['spec.template.spec.containers[0].volumeMounts[0].name: Not found: "data"'],
             id="a stateful set that mounts what it does not claim",
+        ),
+        pytest.param(
+            "statefulsets",
+            workload("statefulsets", serviceName="web.example"),
+            [f'spec.serviceName: Invalid value: "web.example": {LABEL}'],
+            id="a stateful set whose pods could not name their service",
         ),
         pytest.param(
             "deployments",
@@ -362,6 +369,13 @@ def test_the_new_events_api_requires_more_fields():
                 "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden"
             ],
             id="most of a stateful set stays",
+        ),
+        pytest.param(
+            "statefulsets",
+            workload("statefulsets", serviceName="web.example"),
+            {"spec": {"replicas": 3}},
+            [],
+            id="a stateful set that was stored with a bad service name may be scaled",
         ),
         pytest.param(
             "volumeattributesclasses",

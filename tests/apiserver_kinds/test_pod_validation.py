@@ -192,6 +192,14 @@ def test_valid_pods_are_accepted(spec):
             id="a bad key in the node selector",
         ),
         pytest.param(
+            {"hostname": "db.0", "subdomain": "DB"},
+            [
+                f'spec.hostname: Invalid value: "db.0": {LABEL}',
+                f'spec.subdomain: Invalid value: "DB": {LABEL}',
+            ],
+            id="names that are no labels",
+        ),
+        pytest.param(
             {"tolerations": [{"value": "x"}, {"key": "k", "operator": "Exists", "value": "x"}]},
             [
                 'spec.tolerations[0].operator: Invalid value: "": operator must be Exists when '

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ipaddress
 
 from moorage.api import resources
-from moorage.api.names import dns_subdomain_faults
+from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.apiserver.kind import (
     FieldError,
     Obj,
@@ -210,7 +210,12 @@ def _subset_addresses(subset: Json, field: str) -> list[FieldError]:
     ]
 
 
-_subset = rules(_subset_addresses, ("ports", each(rules(("port", port_of_service)))))
+_endpoint = rules(("hostname", given(named(dns_label_faults, empty="refused"))))
+_subset = rules(
+    _subset_addresses,
+    ("addresses notReadyAddresses", each(rules(("hostname", named(dns_label_faults))))),
+    ("ports", each(rules(("port", port_of_service)))),
+)
 
 
 def _hosts(obj: Obj) -> str:
@@ -339,7 +344,11 @@ ENDPOINT_SLICE = ServedKind(
     ),
     defaults=defaults(unset={"ports[].name": "", "ports[].protocol": "TCP"}),
     counts_generations=True,
-    rules=rules(("addressType", one_of("FQDN", "IPv4", "IPv6", empty="required")), _addresses),
+    rules=rules(
+        ("addressType", one_of("FQDN", "IPv4", "IPv6", empty="required")),
+        _addresses,
+        ("endpoints", each(_endpoint)),
+    ),
     change=kept("addressType"),
 )
 ENDPOINTS = ServedKind(

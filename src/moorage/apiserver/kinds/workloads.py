@@ -13,6 +13,7 @@ import msgspec
 from moorage.api import resources
 from moorage.api.codec import from_dict
 from moorage.api.meta import LabelSelector
+from moorage.api.names import dns_label_faults
 from moorage.api.selectors import compile_label_selector
 from moorage.apiserver.built_in import resource_type
 from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid, required
@@ -34,6 +35,7 @@ from moorage.apiserver.kinds.fields import (
     amount,
     defaults,
     kept,
+    named,
     one_of,
     rules,
     selectable,
@@ -138,6 +140,19 @@ def _not_stuck(rolling: Json, where: str) -> list[FieldError]:
         return []
     detail = "may not be 0 when `maxSurge` is 0"
     return [invalid(f"{where}.maxUnavailable", rolling["maxUnavailable"], detail)]
+
+
+_service_name = named(dns_label_faults)
+
+
+def _new_stateful_set(obj: Obj, old: Obj | None) -> list[FieldError]:
+    """Refuse a service name that no pod could have as its subdomain.
+
+    It cannot change, so a set that was stored with such a name may still be changed otherwise.
+    """
+    if old is not None:
+        return []
+    return _service_name(child(obj, "spec").get("serviceName"), "spec.serviceName")
 
 
 def _stateful_set_change(new: Obj, old: Obj) -> list[FieldError]:
@@ -341,6 +356,7 @@ STATEFUL_SET = ServedKind(
         ("podManagementPolicy", one_of("OrderedReady", "Parallel")),
         pods=_with_claims,
     ),
+    check=_new_stateful_set,
     change=_stateful_set_change,
     warn=_warn_of_stateful_set,
 )
