@@ -71,6 +71,26 @@ def test_little_is_imported_before_ctrl_c_is_seen_to() -> None:
     assert not {"typing", "click", "asyncio"} & {*imported.split()}
 
 
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        pytest.param(None, "1", id="one thread, for moorage multiplies no matrices"),
+        pytest.param("3", "3", id="as many as the environment says"),
+    ],
+)
+def test_numpy_starts_threads(
+    monkeypatch: pytest.MonkeyPatch, given: str | None, expected: str
+) -> None:
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if given is not None:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", given)
+    code = (
+        "import atexit, os, sys; sys.argv[1:] = ['version']; from moorage.cli.entry import main; "
+        "atexit.register(lambda: print(os.environ['OPENBLAS_NUM_THREADS'])); main()"
+    )
+    assert run("-c", code).stdout.splitlines()[-1] == expected
+
+
 INTERRUPTS = """
 import os, signal, sys
 

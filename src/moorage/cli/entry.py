@@ -33,6 +33,9 @@ def main() -> None:
     # A changed file is noticed after the start (`moorage.cli.run.reloading`).
     if sys.argv[1:2] == ["run"] and signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # NumPy would start a thread for each processor of the machine, and they spin while the process
+    # starts; moorage multiplies no matrices. The environment may say otherwise.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from moorage.cli.main import main as run
 
     if not until_told:
