@@ -171,7 +171,7 @@ def pre_filter_one(
     except Exception as problem:
         result, status = None, contained(plugin.name, PRE_FILTER, problem)
     state.ended(plugin.name, PRE_FILTER, status.code, since_ns=began_ns)
-    return result, status.by(plugin.name)
+    return result, status if status is SUCCESS else status.by(plugin.name)
 
 
 def _nothing_left(

@@ -17,10 +17,12 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import Extender
 from moorage.framework.points import PreBindPlugin
 from moorage.framework.profile import Profile
-from moorage.framework.status import SUCCESS, Code, Status, error
+from moorage.framework.status import SKIP, SUCCESS, Code, Status, error
 from moorage.snapshot.pod_info import PodInfo
 
 _log = logging.getLogger(__name__)
+
+_SKIP, _ERROR = Code.SKIP, Code.ERROR  # finding them in the enum takes longer than using them
 
 Work = Coroutine[Any, Any, Status]
 Together = Callable[[Sequence[Work]], Awaitable[Status]]
@@ -41,9 +43,9 @@ def run_pre_bind_pre_flight(
         except Exception as problem:
             status = contained(plugin.name, "PreBindPreFlight", problem)
         state.ended(plugin.name, "PreBindPreFlight", status.code, since_ns=began_ns)
-        if status.code is Code.SKIP:
+        if status.code is _SKIP:
             skipped.add(plugin.name)
-        elif status.code is Code.ERROR:
+        elif status.code is _ERROR:
             text = f'running PreBindPreFlight "{plugin.name}": {status.message}'
             return error(text).by(plugin.name)
         elif not status.ok:
@@ -53,7 +55,7 @@ def run_pre_bind_pre_flight(
             )
             return error(text).by(plugin.name)
     state.skip_pre_bind = frozenset(skipped)
-    return SUCCESS if len(skipped) < len(profile.pre_binds) else Status(Code.SKIP)
+    return SUCCESS if len(skipped) < len(profile.pre_binds) else SKIP
 
 
 async def run_pre_bind(
@@ -125,12 +127,12 @@ async def run_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name:
         return SUCCESS
     for plugin in profile.binds:
         status = await _awaited(plugin, "Bind", plugin.bind, (state, pod, node_name))
-        if status.code is Code.SKIP:
+        if status.code is _SKIP:
             continue
         if status.ok or status.rejected:
             return status
         return error(f'running Bind plugin "{plugin.name}": {status.message}').by(plugin.name)
-    return Status(Code.SKIP)
+    return SKIP
 
 
 async def _bind_by(extender: Extender, profile: Profile, pod: PodInfo, node_name: str) -> None:

@@ -37,9 +37,11 @@ class PodInfo:
         The API object; never changed.
     priority
         ``spec.priority``, 0 where absent.
+    spec_memo
+        Values compiled of parts within the spec, by their makers; shared by pods of one spec.
     """
 
-    __slots__ = ("_own", "_spec", "name", "namespace", "pod", "priority", "uid")
+    __slots__ = ("_own", "_spec", "name", "namespace", "pod", "priority", "spec_memo", "uid")
 
     def __init__(self, pod: Pod, *, spec: Part[KnownParts] | None = None) -> None:
         metadata = pod.metadata
@@ -49,6 +51,7 @@ class PodInfo:
         self.name = metadata.name
         self.priority = pod.spec.priority or 0
         self._spec = spec_of(pod) if spec is None else spec
+        self.spec_memo = self._spec.memo
         self._own: dict[PartKind[Any], Part[Any]] | None = None
 
     def __repr__(self) -> str:
@@ -75,11 +78,6 @@ class PodInfo:
         Init containers, overhead and requests of the pod as a whole count as in NodeResourcesFit.
         """
         return amount_of(resource, self.part(RESOURCES).value.filter.get(resource, 0))
-
-    @property
-    def spec_memo(self) -> dict[object, Any]:
-        """Values compiled of parts within the spec, by their makers; shared by pods of one spec."""
-        return self._spec.memo
 
     @property
     def beside_volumes_memo(self) -> dict[object, Any]:

@@ -7,12 +7,11 @@ skip (capability `skips_spec`) are not even asked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from moorage.engine.attempt import Attempt
 from moorage.framework.caches import Changes
-from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.points import PreFilterPlugin
 from moorage.framework.profile import Profile
@@ -58,6 +57,7 @@ _ANSWER_BYTES: Final = 512
 _NONE: Final = _Skips(frozenset())
 
 _SKIP: Final = Code.SKIP  # finding it in the enum takes longer than using it
+_SUCCESS: Final = Code.SUCCESS
 
 
 class PreFilterPlugins:
@@ -77,14 +77,35 @@ class PreFilterPlugins:
         self.all_skip = (True,) * len(self.afresh)
         self.skip_of = {each.name: (None, SKIP.by(each.name)) for each in self.afresh}
         """The answer of each plugin asked afresh that is known to skip."""
-        self._declared = [(each.name, profile.capabilities[each.name]) for each in self.afresh]
+        declared = [(each.name, profile.capabilities[each.name]) for each in self.afresh]
+        self._declared = [
+            (name, each.skips_spec, each.skips_while)
+            for name, each in declared
+            if each.skips_spec is not None
+        ]
 
     def skips(self, pod: PodInfo) -> _Skips:
         """Return which plugins asked afresh skip pods of this spec, found once for each spec."""
         found: _Skips | None = pod.spec_memo.get(self)
         if found is None:
-            found = pod.spec_memo[self] = _skips(pod, self._declared)
+            found = pod.spec_memo[self] = self._find_skips(pod)
         return found
+
+    def _find_skips(self, pod: PodInfo) -> _Skips:
+        always: list[str] = []
+        conditions: list[Callable[[Snapshot], bool]] = []
+        for name, skips_spec, skips_while in self._declared:
+            try:
+                if not skips_spec(pod):
+                    continue
+            except Exception:  # asked by its PreFilter, where failures are contained
+                continue
+            if skips_while is None:
+                always.append(name)
+            else:
+                conditions.append(skips_while)
+        is_all = len(always) + len(conditions) == len(self.afresh)
+        return _Skips(frozenset(always), tuple(conditions), is_all)
 
 
 class PreFilterCache:
@@ -150,15 +171,16 @@ class PreFilterCache:
         state = attempt.state
         answers: dict[str, PreFilterAnswer] = {}
         skipping: list[bool] = []
+        always, pod, snapshot = skips.always, attempt.pod, attempt.snapshot
         for plugin in self._plugins.afresh:
             name = plugin.name
-            if name in skips.always:
+            if name in always:
                 answers[name] = self._plugins.skip_of[name]
                 skipping.append(True)
                 continue
-            answer = answers[name] = pre_filter_one(plugin, state, attempt.pod, attempt.snapshot)
+            answer = answers[name] = pre_filter_one(plugin, state, pod, snapshot)
             skipping.append(answer[1].code is _SKIP)
-            if not (skipping[-1] or _is_plain(answer)):
+            if not _is_plain(answer):
                 return self._put_together(attempt, answers)
         key = tuple(skipping)
         known = self._outcomes.get(key)
@@ -215,23 +237,7 @@ class PreFilterCache:
 def _is_plain(answer: PreFilterAnswer) -> bool:
     """Whether a plugin skips, or lets the attempt go on with every node."""
     result, status = answer
-    if status.code is Code.SKIP:
+    code = status.code
+    if code is _SKIP:
         return True
-    return status.code is Code.SUCCESS and (result is None or result.node_names is None)
-
-
-def _skips(pod: PodInfo, declared: Sequence[tuple[str, Capabilities]]) -> _Skips:
-    always: set[str] = set()
-    conditions: list[Callable[[Snapshot], bool]] = []
-    for name, each in declared:
-        try:
-            if each.skips_spec is None or not each.skips_spec(pod):
-                continue
-        except Exception:  # asked by its PreFilter, where failures are contained
-            continue
-        if each.skips_while is None:
-            always.add(name)
-        else:
-            conditions.append(each.skips_while)
-    is_all = len(always) + len(conditions) == len(declared)
-    return _Skips(frozenset(always), tuple(conditions), is_all)
+    return code is _SUCCESS and (result is None or result.node_names is None)

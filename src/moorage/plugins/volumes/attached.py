@@ -8,7 +8,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/nodevolumelim
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -99,8 +99,9 @@ class AttachedVolumes:
         self.each_has_csi_node = True
         self._structure = -1
         listers = snapshot.listers
+        self._pod_log = snapshot.table.volume_pods.log
+        self._pods_at = -1
         self._logs = (
-            snapshot.table.volume_pods.log,
             listers.persistent_volume_claims.log,
             listers.persistent_volumes.log,
             listers.volume_attachments.log,
@@ -141,10 +142,16 @@ class AttachedVolumes:
             self._least_room[driver] = int(found.min(initial=_ROOM_FOR_ALL))
         return found
 
-    def every_row_has_room(self, driver: str, count: int) -> bool:
-        """Whether each node surely can attach so many further volumes; False says nothing."""
-        self.room(driver)
-        return self._least_room[driver] >= count
+    def surely_fit(self, volumes: Sequence[VolumeId]) -> bool:
+        """Whether every node can attach all of these volumes; False says nothing."""
+        if self._faults:
+            return False
+        for driver, _ in volumes:
+            if driver not in self._room:
+                self.room(driver)
+            if self._least_room[driver] < len(volumes):
+                return False
+        return True
 
     def rows_with(self, volume: VolumeId) -> list[int]:
         """Return the rows that have a volume attached for at least one pod."""
@@ -175,39 +182,35 @@ class AttachedVolumes:
 
     def follow(self) -> None:
         """Apply all changes since the last call."""
-        now = [log.position for log in self._logs]
+        pods_now, now = self._pod_log.position, [log.position for log in self._logs]
         structure = self._snapshot.table.columns.structure
-        if now == self._positions and self._structure == structure:
+        if (pods_now, now, structure) == (self._pods_at, self._positions, self._structure):
             return
-        dirty = self._dirty_nodes(now)
+        dirty = self._pod_log.since(self._pods_at)
+        if dirty is not None and now != self._positions:  # mostly, only a pod was placed
+            dirty = self._dirty_nodes(dirty, now)
         if dirty is None:
             self._start_afresh()
         else:
-            resolve_again, recount = dirty
-            for name in resolve_again:
-                self._forget(name)
-            for name in (*resolve_again, *recount):
+            for name in dirty:
                 self._recount(name)
         if self._structure != structure or dirty is None:
             self._structure = structure
             self._reset_rows()
-        self._positions = now
+        self._pods_at, self._positions = pods_now, now
 
-    def _dirty_nodes(self, now: list[int]) -> tuple[dict[str, None], dict[str, None]] | None:
-        """Return the nodes to resolve again and the nodes to recount; None to rebuild all."""
+    def _dirty_nodes(self, with_pods: list[str], now: list[int]) -> list[str] | None:
+        """Return the nodes to recount, those with changed pods included; None to rebuild all.
+
+        The nodes whose volumes are to be resolved again are forgotten.
+        """
         before = self._positions
         if before[-1] != now[-1]:
             return None
-        pods, *others = self._logs[:-1]
-        changed_pods = pods.since(before[0])
-        if changed_pods is None:
-            return None
         volume_pods = self._snapshot.volume_pods
         again: dict[str, None] = {}
-        recount: dict[str, None] = dict.fromkeys(changed_pods)
-        if before[1:] == now[1:]:  # mostly, only a pod was placed
-            return again, recount
-        changed = [log.since(at) for log, at in zip(others, before[1:-1], strict=True)]
+        recount: dict[str, None] = dict.fromkeys(with_pods)
+        changed = [log.since(at) for log, at in zip(self._logs[:-1], before[:-1], strict=True)]
         changed_claims, changed_volumes, changed_attachments, changed_csi = changed
         if (
             changed_claims is None
@@ -228,7 +231,9 @@ class AttachedVolumes:
         if changed_csi:
             again.update((name, None) for _, name in changed_csi)
             self._reset_rows()
-        return again, recount
+        for name in again:
+            self._forget(name)
+        return list(again | recount)
 
     def _nodes_attaching(self, volume_name: str) -> Iterable[str]:
         return [

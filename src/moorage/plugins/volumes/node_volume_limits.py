@@ -88,12 +88,15 @@ class NodeVolumeLimits:
         """Reject rows where the pod's volumes would exceed the limit for a driver."""
         del state
         self._attached.follow()
+        on_csi = self._new(pod, has_csi_node=True)
+        everywhere = self._attached.each_has_csi_node
+        if everywhere and not isinstance(on_csi, Status) and self._attached.surely_fit(on_csi):
+            return None
         failures = _Failures(self._reasons, self._reason, self._snapshot.num_nodes)
-        if self._attached.each_has_csi_node:
-            self._judge(self._new(pod, has_csi_node=True), None, failures)
+        if everywhere:
+            self._judge(on_csi, None, failures)
             return failures.answer(view)
         with_csi = self._attached.has_csi_node()
-        on_csi = self._new(pod, has_csi_node=True)
         elsewhere = self._new(pod, has_csi_node=False)
         if on_csi == elsewhere:
             self._judge(on_csi, None, failures)
@@ -139,8 +142,7 @@ class NodeVolumeLimits:
         for volume in new:
             by_driver.setdefault(volume[0], []).append(volume)
         for driver, volumes in by_driver.items():
-            if not self._attached.every_row_has_room(driver, len(volumes)):
-                failures.exceed(where_n, self._too_many(driver, volumes))
+            failures.exceed(where_n, self._too_many(driver, volumes))
         faults = self._attached.faults() if by_driver else {}
         if faults:
             limited = self._attached.any_limit()

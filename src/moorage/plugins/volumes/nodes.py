@@ -177,7 +177,7 @@ class NodeMasks:
 
     def _reach_of(self, volume: PersistentVolume) -> Reach:
         """Compile a volume's reach; CSI volumes of one zone share one result."""
-        if source_of(volume) is not None:
+        if volume.spec.csi is None and source_of(volume) is not None:
             return reach_of(volume)
         key = _encode(volume.spec.node_affinity)
         found = self._by_affinity.get(key)

@@ -218,9 +218,12 @@ def _volume_name(namespace: str, claim_name: str, listers: Listers) -> str | Non
 
 def zone_entries(volume: PersistentVolume) -> list[ZoneEntry]:
     """Return the zone and region labels of a volume, each with its allowed values."""
+    labels = volume.metadata.labels
+    if not labels:
+        return []
     found: list[ZoneEntry] = []
     for key in _KEYS:
-        text = volume.metadata.labels.get(key)
+        text = labels.get(key)
         if text is None:
             continue
         values = [part.strip() for part in text.split(_DELIMITER)]
