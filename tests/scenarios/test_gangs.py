@@ -257,6 +257,24 @@ def test_when_a_members_bind_fails_its_place_is_kept_and_the_group_is_degraded(
     )
 
 
+def test_a_binding_that_always_fails_is_not_repeated_without_backoff():
+    """A failed binding gives room back, and so wakes the member that has no node."""
+    refusing: list[RefusesOnce] = []
+
+    def around(inner: Transport) -> Transport:
+        refusing.append(RefusesOnce(inner, "g0", 10_000))
+        return refusing[0]
+
+    async def scenario(live: Cluster) -> None:
+        await live.create(pod_group(least=1), *job("g", 3))
+        await live.until(lambda: live.bound(*names("g", 3)) == 1)
+        await aio.sleep(60)
+        # After 1, 2, 4 and 8 s and each 10 s of g0, and as often of g2, which takes g0 along.
+        assert 5 < 10_000 - refusing[0].left < 25
+
+    play(scenario, cluster=nodes(2), config=coscheduling(), around=around)
+
+
 class RefusesOneReserve:
     """A plugin whose Reserve turns one pod away, for real only, a few times."""
 

@@ -139,6 +139,53 @@ def test_which_members_an_event_wakes(steps: list[Step], members: dict[str, str]
     assert world.places() == {**members, **singles}
 
 
+def binding_fails(world: World, name: str) -> None:
+    """Try a member alone, and let its binding fail."""
+    popped = world.pop()
+    assert popped.pod.name == name
+    world.fail(popped)
+    assert world.queue.companions is not None
+    world.queue.companions.binding_failed(popped)
+
+
+def one_unbound_and_one_woken() -> World:
+    """Let the binding of a1 fail, and wake a2, which was rejected a moment ago, and s1."""
+    world = World(group_of=group_of)
+    world.add(pod("a1"))
+    binding_fails(world, "a1")
+    for name in ("a2", "s1"):
+        world.waiting(name)
+    woken(world)
+    return world
+
+
+def test_a_woken_member_is_not_popped_early_while_one_waits_whose_binding_failed():
+    world = one_unbound_and_one_woken()
+    assert world.drain() == ["s1"]
+    assert world.places() == {"a1": "backoff", "a2": "backoff", "s1": "in-flight"}
+    world.at(2)
+    world.queue.flush_backoff()
+    assert set(world.drain()) == {"a1", "a2"}
+
+
+def test_a_woken_member_is_popped_early_once_the_one_whose_binding_failed_has_gone():
+    world = one_unbound_and_one_woken()
+    world.queue.delete(pod("a1"))
+    assert set(world.drain()) == {"a2", "s1"}
+
+
+def test_groups_whose_bindings_failed_are_forgotten():
+    world = World(group_of=lambda waiting: waiting.name)
+    for number in range(200):
+        name = f"p{number}"
+        world.add(pod(name))
+        binding_fails(world, name)
+        world.queue.delete(pod(name))
+    companions = world.queue.companions
+    assert companions is not None
+    assert len(companions._unbound) <= 64
+
+
 def test_the_queue_of_1_20_wakes_every_member():
     world = three_of_a_group(version=V1_20)
     woken(world)

@@ -360,6 +360,8 @@ class BindingCycles:
         missed = freed is not None and self._is_missed(binding)
         keeps = binding.decision.node_name if missed else ""
         self._fail(binding.queued, status, diagnosis, keeps=keeps)
+        if self._queue.companions is not None:
+            self._queue.companions.binding_failed(binding.queued)
         if freed is not None and status.rejected:
             self._queue.move_all(
                 ASSIGNED_POD_DELETE, freed, None, precheck=lambda other: other.uid != own

@@ -1,8 +1,8 @@
 """backoffQ: pods that wait after a failed attempt, longer after each failure.
 
 Two heaps. Rejected pods may be popped early when nothing else is to do; pods that met an error may
-not, because an error says nothing about room in the cluster. Where no pod is popped early, both
-heaps behave as one.
+not, because an error says nothing about room in the cluster. Nor may a pod that would take along
+one whose binding failed. Where no pod is popped early, both heaps behave as one.
 
 Times are wall-clock, as in kube-scheduler. A `BackoffTimes` (`moorage.state.backoff_times`)
 computes how long the backoff of a pod is and when it ends.
@@ -10,7 +10,7 @@ computes how long the backoff of a pod is and when it ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Protocol
 
@@ -70,7 +70,7 @@ class BackoffQueue:
             self.rejected = KeyedHeap(self.expiry_ns, on_size, queued)
         """Pods that at least one plugin rejected; these may be popped early."""
         self.errored = KeyedHeap(self.expiry_ns, on_size, queued)
-        """Pods whose attempt met an error."""
+        """Pods whose attempt met an error, and pods that may not be popped early."""
 
     def __len__(self) -> int:
         return len(self.rejected) + len(self.errored)
@@ -112,6 +112,20 @@ class BackoffQueue:
     def remove(self, key: PodKey) -> QueuedPod | None:
         """Take a pod out; None if it is not here."""
         return self.rejected.remove(key) or self.errored.remove(key)
+
+    def pop_early(self, held: Callable[[QueuedPod], bool] | None = None) -> QueuedPod | None:
+        """Take out a rejected pod although its backoff may still run, or return None.
+
+        Parameters
+        ----------
+        held
+            Pods for which it answers True wait for the end of their backoff; None holds no pod.
+        """
+        while (first := self.rejected.pop()) is not None:
+            if held is None or not held(first):
+                return first
+            self.errored.put(first)
+        return None
 
     def pop_completed(self) -> Iterator[QueuedPod]:
         """Take out, one by one, the pods whose backoff is over, rejected ones first."""

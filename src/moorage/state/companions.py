@@ -4,6 +4,10 @@ A pod that ends may help every member of every group that waits. To move each me
 than the attempts. So once a member is woken, the others stay in unschedulablePods. If the woken
 member leaves the queue without an attempt, another member is activated in its place, because the
 others have missed the event.
+
+A member whose binding failed waits out its backoff. A woken member that would take it along is not
+popped before the end of its own backoff. Otherwise a binding that fails again and again would free
+room each time, wake another member, and be tried again at once.
 """
 
 from __future__ import annotations
@@ -51,6 +55,9 @@ class Companions:
         # The members that were not woken since another was, by group, in order.
         self._left: dict[Hashable, dict[PodKey, QueuedPod]] = {}
         self._forget_at = _FORGET_MIN
+        # The members whose binding failed, by group; some may have left backoffQ since.
+        self._unbound: dict[Hashable, dict[PodKey, QueuedPod]] = {}
+        self._forget_unbound_at = _FORGET_MIN
 
     def may_have(self, queued: QueuedPod) -> bool:
         """Return whether a pod, and so each equal pod, is of a group."""
@@ -97,6 +104,32 @@ class Companions:
         """Pass the event on if an update takes a woken pod out of its group."""
         if self._group_of(old) != self._group_of(new):
             self.pass_on(old)
+
+    def binding_failed(self, queued: QueuedPod) -> None:
+        """Note that a pod's binding failed; to be called once the pod has come back."""
+        group = self._group_of(queued.pod)
+        if group is None:
+            return
+        if len(self._unbound) >= self._forget_unbound_at:
+            for each in list(self._unbound):
+                self._backs_off_after_binding(each)
+            self._forget_unbound_at = 2 * len(self._unbound) + _FORGET_MIN
+        self._unbound.setdefault(group, {})[queued.key] = queued
+
+    def would_repeat_binding(self, queued: QueuedPod) -> bool:
+        """Return whether a pod would take a companion along that waits since its binding failed."""
+        return bool(self._unbound) and self._backs_off_after_binding(self._group_of(queued.pod))
+
+    def _backs_off_after_binding(self, group: Hashable | None) -> bool:
+        """Return whether a member waits since its binding failed; forget those that do not."""
+        members = self._unbound.get(group, {})
+        while members:
+            key, queued = next(iter(members.items()))
+            if self._sub_queues.backoff.errored.get(key) is queued:
+                return True
+            del members[key]
+        self._unbound.pop(group, None)
+        return False
 
     def _is_to_be_tried(self, woken: QueuedPod, attempts: int) -> bool:
         """Return whether a woken pod still waits for the attempt that it was woken for."""

@@ -222,7 +222,8 @@ class SchedulingQueue:
         The caller must end its attempt by `add_unschedulable_if_not_present` or `done`.
         """
         self._take_activations()
-        while (queued := self._sub_queues.take_next()) is not None:
+        held = None if self.companions is None else self.companions.would_repeat_binding
+        while (queued := self._sub_queues.take_next(held)) is not None:
             if self._attempts.begin(queued, cause="pop"):
                 return queued
         return None

@@ -11,6 +11,7 @@ ends without giving the pod back, the copy takes over.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from moorage.api.changes import Action, ClusterEvent, Resource
@@ -185,15 +186,15 @@ class SubQueues:
         else:
             self.unschedulable.put(queued)
 
-    def take_next(self) -> QueuedPod | None:
+    def take_next(self, held: Callable[[QueuedPod], bool] | None = None) -> QueuedPod | None:
         """Take out the pod to try next, or None.
 
         With nothing active, a rejected pod is taken although its backoff still runs. A pod that
-        met an error is not.
+        met an error is not, nor a pod for which `held` answers True.
         """
         queued = self.active.pop()
         if queued is None and self._settings.pop_from_backoff:
-            queued = self.backoff.rejected.pop()
+            queued = self.backoff.pop_early(held)
             if queued is not None:
                 self._observer.incoming(ACTIVE, POP_FROM_BACKOFF)
         if queued is not None:
