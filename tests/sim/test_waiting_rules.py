@@ -35,6 +35,18 @@ def test_a_gang_may_lack_a_member_whose_place_was_taken_before_it_was_bound(
     assert list(gangs.broken(cluster)) == broken
 
 
+def test_a_gang_may_lack_members_while_a_finalizer_keeps_one_that_ended() -> None:
+    member: dict[str, Any] = {"schedulingGroup": {"podGroupName": "g"}}
+    ended = a_pod("p", "n1", **member)
+    ended["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:10Z"
+    past = history(ended, a_pod("q", **member))
+    group = of_default("g", spec={"schedulingPolicy": {"gang": {"minCount": 2}}})
+    stored(past, "podgroups.scheduling.k8s.io", group)
+    (gangs,) = [each for each in WAITING if each.name == "gangs"]
+    cluster: Any = SimpleNamespace(history=past)
+    assert list(gangs.broken(cluster)) == []
+
+
 class Groups(dict[GroupKey, GroupMembers]):
     """The groups of a scheduler."""
 

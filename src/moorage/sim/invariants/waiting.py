@@ -283,7 +283,8 @@ def _gang_says(cluster: SimCluster) -> Iterable[str]:
 def _gangs(cluster: SimCluster) -> Iterable[str]:
     """Look for a gang that has never been whole and has a pod on a node.
 
-    A pod of higher priority may take the place of one member before that member is bound.
+    A pod of higher priority may take the place of one member before that member is bound. A member
+    that ends frees its room, also while a finalizer keeps it.
     """
     history = cluster.history
     called_off = {
@@ -297,11 +298,13 @@ def _gangs(cluster: SimCluster) -> Iterable[str]:
         if key in history.excused_groups:
             continue
         members = [pod for pod in history.pods.values() if group_of(pod) == key]
-        placed_count = sum(bool(node_of(pod)) for pod in members)
+        there = [pod for pod in members if node_of(pod)]
+        if any(is_leaving(pod) or is_finished(pod) for pod in there):
+            continue
         if any(pod["metadata"]["uid"] in called_off for pod in members):
             continue
-        if 0 < placed_count < least:
-            yield f"group {key}: {placed_count} of {least} pods have a node"
+        if 0 < len(there) < least:
+            yield f"group {key}: {len(there)} of {least} pods have a node"
 
 
 PLACED: tuple[Invariant[SimCluster], ...] = (
