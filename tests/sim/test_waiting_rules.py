@@ -184,6 +184,25 @@ def test_a_faulty_connection_may_hide_the_change_of_a_node(undisturbed: bool) ->
     assert list(fits_nowhere.broken(cluster)) == broken
 
 
+@pytest.mark.parametrize("by_devices", [False, True])
+def test_a_pod_that_asks_for_devices_by_a_resource_may_lack_them(by_devices: bool) -> None:
+    """The naive rules know which nodes offer a resource themselves, and no devices."""
+    card = "example.com/card"
+    pod = a_pod("p")
+    pod["spec"]["containers"][0]["resources"]["requests"][card] = "1"
+    past = history(pod, nodes=1)
+    past.popped_ns["p"] = 6 * NS_PER_SECOND
+    device_class = {"metadata": {"name": "c"}, "spec": {"extendedResourceName": card}}
+    if by_devices:
+        stored(past, "deviceclasses.resource.k8s.io", device_class)
+    else:
+        past.nodes["n1"]["status"]["allocatable"][card] = "1"
+    (rule,) = [each for each in WAITING if each.name == "fits-nowhere"]
+    cluster: Any = SimpleNamespace(history=past, undisturbed=True)
+    broken = [] if by_devices else ["default/p waits, and n1 has room for it"]
+    assert list(rule.broken(cluster)) == broken
+
+
 @pytest.mark.parametrize(
     ("volumes", "changed_s", "broken"),
     [

@@ -8,7 +8,15 @@ from typing import Any
 from moorage.api.coscheduling import GROUP_LABEL
 from moorage.api.quantity import parse_quantity
 from moorage.base.clock import NS_PER_SECOND
-from moorage.sim.history import Obj, group_of, name_of, node_of, nominated_of, priority_of
+from moorage.sim.history import (
+    History,
+    Obj,
+    group_of,
+    name_of,
+    node_of,
+    nominated_of,
+    priority_of,
+)
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.seen import LONG_AGO_NS, Seen, is_leaving
 
@@ -44,11 +52,7 @@ def _room(seen: Seen) -> Iterable[str]:
                 f"{name_of(seen.pod)} asks {asked} of {resource} on {node['metadata']['name']}, "
                 f"where {used} of {room} are used by {', '.join(map(name_of, there))}"
             )
-    by_devices = {
-        each["spec"].get("extendedResourceName")
-        for each in seen.history.objects("deviceclasses.resource.k8s.io").values()
-    }
-    for resource in _asked_resources(seen.pod) - by_devices:
+    for resource in asked_resources(seen.pod) - resources_of_devices(seen.history):
         if resource not in node["status"]["allocatable"]:
             yield f"{name_of(seen.pod)} asks {resource}, and {node['metadata']['name']} has none"
 
@@ -133,7 +137,14 @@ def _unscheduled(pod: Obj) -> list[Obj]:
     return [each for each in conditions if each["type"] == "PodScheduled"]
 
 
-def _asked_resources(pod: Obj) -> set[str]:
+def resources_of_devices(history: History) -> set[str]:
+    """Return the extended resources that device classes provide."""
+    classes = history.objects("deviceclasses.resource.k8s.io").values()
+    return {each["spec"].get("extendedResourceName", "") for each in classes}
+
+
+def asked_resources(pod: Obj) -> set[str]:
+    """Return the names of the resources that a pod requests."""
     return {
         resource
         for container in pod["spec"]["containers"]

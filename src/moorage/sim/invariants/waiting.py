@@ -32,6 +32,7 @@ from moorage.sim.history import (
 from moorage.sim.invariants.at_writes import fits
 from moorage.sim.invariants.inside import leaders
 from moorage.sim.invariants.invariant import Invariant
+from moorage.sim.invariants.on_node import asked_resources, resources_of_devices
 from moorage.sim.invariants.seen import is_leaving, placed
 from moorage.sim.invariants.together import selects, terms
 from moorage.sim.mischief import registry
@@ -151,7 +152,7 @@ def _fits_nowhere(cluster: SimCluster) -> Iterable[str]:
     if any(nominated_of(pod) for pod in waiting(cluster)):
         return  # room may be kept for the nominated pod
     for pod in waiting(cluster):
-        if not _alone(pod) or _unheard(cluster, pod):
+        if not _alone(cluster, pod) or _unheard(cluster, pod):
             continue
         for node in cluster.history.nodes:
             if fits(placed(pod, node, cluster.history)):
@@ -193,7 +194,7 @@ def _preempts(cluster: SimCluster) -> Iterable[str]:
     """
     volumes_ns = cluster.history.volume_changed_ns
     for pod in waiting(cluster):
-        if pod["spec"].get("preemptionPolicy") == "Never" or not _alone(pod):
+        if pod["spec"].get("preemptionPolicy") == "Never" or not _alone(cluster, pod):
             continue
         if _nodes_changed_since(cluster, pod):
             continue
@@ -215,8 +216,10 @@ def _same_quota(cluster: SimCluster, one: Obj, other: Obj) -> bool:
     return not quotas or one["metadata"]["namespace"] == other["metadata"]["namespace"]
 
 
-def _alone(pod: Obj) -> bool:
+def _alone(cluster: SimCluster, pod: Obj) -> bool:
     """Return whether the rules of this room say all about a pod: no group, gate or device."""
+    if asked_resources(pod) & resources_of_devices(cluster.history):
+        return False
     spec = pod["spec"]
     labels = pod["metadata"].get("labels", {})
     return not (
@@ -244,7 +247,7 @@ def _promised_in_vain(cluster: SimCluster) -> Iterable[str]:
     for pod in waiting(cluster):
         node = nominated_of(pod)
         polite = pod["spec"].get("preemptionPolicy") == "Never"
-        if node not in cluster.history.nodes or polite or not _alone(pod):
+        if node not in cluster.history.nodes or polite or not _alone(cluster, pod):
             continue
         if _nodes_changed_since(cluster, pod) or _unreported(cluster, pod):
             continue
