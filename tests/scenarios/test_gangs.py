@@ -311,6 +311,22 @@ def test_when_a_reserve_fails_nothing_of_the_group_is_left_behind(anywhere: Play
     anywhere(scenario, cluster=nodes(3), config=config, registry=registry)
 
 
+def test_a_reserve_that_always_fails_is_not_repeated_without_backoff():
+    """The members that were held at Permit give room back, and so wake the one without a node."""
+    RefusesOneReserve.left = 10_000
+    registry = in_tree_registry()
+    registry.register(PluginEntry("RefusesOneReserve", RefusesOneReserve))
+
+    async def scenario(live: Cluster) -> None:
+        await live.create(pod_group(least=3), *job("g", 4))
+        await aio.sleep(60)
+        assert 5 < 10_000 - RefusesOneReserve.left < 25
+        assert live.bound(*names("g", 4)) == 0
+
+    config = coscheduling(extra="RefusesOneReserve")
+    play(scenario, cluster=nodes(3), config=config, registry=registry)
+
+
 def test_a_large_group_that_cannot_start_does_not_starve_the_rest():
     """It is older and of the same priority, so it would be popped first each time."""
 

@@ -139,20 +139,20 @@ def test_which_members_an_event_wakes(steps: list[Step], members: dict[str, str]
     assert world.places() == {**members, **singles}
 
 
-def binding_fails(world: World, name: str) -> None:
-    """Try a member alone, and let its binding fail."""
+def binding_fails(world: World, name: str, *rejectors: str) -> None:
+    """Try a member alone, and let it fail although it had a node."""
     popped = world.pop()
     assert popped.pod.name == name
-    world.fail(popped)
+    world.fail(popped, *rejectors)
     assert world.queue.companions is not None
-    world.queue.companions.binding_failed(popped)
+    world.queue.companions.had_a_node(popped)
 
 
-def one_unbound_and_one_woken() -> World:
+def one_unbound_and_one_woken(*rejectors: str) -> World:
     """Let the binding of a1 fail, and wake a2, which was rejected a moment ago, and s1."""
     world = World(group_of=group_of)
     world.add(pod("a1"))
-    binding_fails(world, "a1")
+    binding_fails(world, "a1", *rejectors)
     for name in ("a2", "s1"):
         world.waiting(name)
     woken(world)
@@ -166,6 +166,15 @@ def test_a_woken_member_is_not_popped_early_while_one_waits_whose_binding_failed
     world.at(2)
     world.queue.flush_backoff()
     assert set(world.drain()) == {"a1", "a2"}
+
+
+def test_a_woken_member_is_not_popped_early_while_one_waits_that_permit_rejected():
+    world = one_unbound_and_one_woken("Label")
+    assert world.drain() == ["s1"]
+    assert world.places() == {"a1": WAITS, "a2": "backoff", "s1": "in-flight"}
+    world.at(2)
+    world.queue.flush_backoff()
+    assert world.drain() == ["a2"]
 
 
 def test_a_woken_member_is_popped_early_once_the_one_whose_binding_failed_has_gone():

@@ -360,8 +360,6 @@ class BindingCycles:
         missed = freed is not None and self._is_missed(binding)
         keeps = binding.decision.node_name if missed else ""
         self._fail(binding.queued, status, diagnosis, keeps=keeps)
-        if self._queue.companions is not None:
-            self._queue.companions.binding_failed(binding.queued)
         if freed is not None and status.rejected:
             self._queue.move_all(
                 ASSIGNED_POD_DELETE, freed, None, precheck=lambda other: other.uid != own
@@ -412,6 +410,8 @@ class BindingCycles:
         self._failures.handle(
             queued, status, diagnosis, message=message, nomination=Nomination(keeps)
         )
+        if self._queue.companions is not None:
+            self._queue.companions.had_a_node(queued)
 
     def _scheduled(self, queued: QueuedPod, node_name: str) -> None:
         if self._recorder is None:

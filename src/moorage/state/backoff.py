@@ -2,7 +2,7 @@
 
 Two heaps. Rejected pods may be popped early when nothing else is to do; pods that met an error may
 not, because an error says nothing about room in the cluster. Nor may a pod that would take along
-one whose binding failed. Where no pod is popped early, both heaps behave as one.
+one that had a node and failed. Where no pod is popped early, both heaps behave as one.
 
 Times are wall-clock, as in kube-scheduler. A `BackoffTimes` (`moorage.state.backoff_times`)
 computes how long the backoff of a pod is and when it ends.

@@ -5,9 +5,9 @@ than the attempts. So once a member is woken, the others stay in unschedulablePo
 member leaves the queue without an attempt, another member is activated in its place, because the
 others have missed the event.
 
-A member whose binding failed waits out its backoff. A woken member that would take it along is not
-popped before the end of its own backoff. Otherwise a binding that fails again and again would free
-room each time, wake another member, and be tried again at once.
+A member that had a node and failed, at Reserve, Permit or later, waits out its backoff. A woken
+member that would take it along is not popped before the end of its own backoff. Otherwise a binding
+that fails again and again would free room each time, wake a member, and be repeated at once.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class Companions:
         # The members that were not woken since another was, by group, in order.
         self._left: dict[Hashable, dict[PodKey, QueuedPod]] = {}
         self._forget_at = _FORGET_MIN
-        # The members whose binding failed, by group; some may have left backoffQ since.
-        self._unbound: dict[Hashable, dict[PodKey, QueuedPod]] = {}
+        # The members that had a node and failed, by group, and how often each was tried before.
+        self._unbound: dict[Hashable, dict[PodKey, tuple[QueuedPod, int]]] = {}
         self._forget_unbound_at = _FORGET_MIN
 
     def may_have(self, queued: QueuedPod) -> bool:
@@ -105,27 +105,28 @@ class Companions:
         if self._group_of(old) != self._group_of(new):
             self.pass_on(old)
 
-    def binding_failed(self, queued: QueuedPod) -> None:
-        """Note that a pod's binding failed; to be called once the pod has come back."""
+    def had_a_node(self, queued: QueuedPod) -> None:
+        """Note that a pod came back although a node had been chosen for it."""
         group = self._group_of(queued.pod)
         if group is None:
             return
         if len(self._unbound) >= self._forget_unbound_at:
             for each in list(self._unbound):
-                self._backs_off_after_binding(each)
+                self._has_unbound(each)
             self._forget_unbound_at = 2 * len(self._unbound) + _FORGET_MIN
-        self._unbound.setdefault(group, {})[queued.key] = queued
+        self._unbound.setdefault(group, {})[queued.key] = queued, queued.attempts
 
-    def would_repeat_binding(self, queued: QueuedPod) -> bool:
-        """Return whether a pod would take a companion along that waits since its binding failed."""
-        return bool(self._unbound) and self._backs_off_after_binding(self._group_of(queued.pod))
+    def would_take_unbound(self, queued: QueuedPod) -> bool:
+        """Return whether a pod would take a companion along that had a node and backs off."""
+        return bool(self._unbound) and self._has_unbound(self._group_of(queued.pod))
 
-    def _backs_off_after_binding(self, group: Hashable | None) -> bool:
-        """Return whether a member waits since its binding failed; forget those that do not."""
+    def _has_unbound(self, group: Hashable | None) -> bool:
+        """Return whether a member that had a node backs off; forget the members that do not."""
         members = self._unbound.get(group, {})
         while members:
-            key, queued = next(iter(members.items()))
-            if self._sub_queues.backoff.errored.get(key) is queued:
+            key, (queued, attempts) = next(iter(members.items()))
+            same = queued.attempts == attempts and self._sub_queues.find(key) is queued
+            if same and self._sub_queues.backoff.is_backing_off(queued):
                 return True
             del members[key]
         self._unbound.pop(group, None)

@@ -222,7 +222,7 @@ class SchedulingQueue:
         The caller must end its attempt by `add_unschedulable_if_not_present` or `done`.
         """
         self._take_activations()
-        held = None if self.companions is None else self.companions.would_repeat_binding
+        held = None if self.companions is None else self.companions.would_take_unbound
         while (queued := self._sub_queues.take_next(held)) is not None:
             if self._attempts.begin(queued, cause="pop"):
                 return queued
