@@ -25,15 +25,20 @@ class Queue:
     def __init__(self, entry: QueuedPod) -> None:
         self.entry = entry
         self.backing_off: list[Any] = []
+        self.active: list[Any] = []
 
     def pending(self) -> Any:
-        return SimpleNamespace(active=[], backoff=self.backing_off)
+        return SimpleNamespace(active=self.active, backoff=self.backing_off)
 
     def pop(self) -> QueuedPod:
         return self.entry
 
     def add_unschedulable_if_not_present(self, queued: QueuedPod) -> None:
         """Do nothing."""
+
+    def flush_backoff(self) -> None:
+        """Activate the pod."""
+        self.active = [SimpleNamespace(pod=self.entry.pod)]
 
     def activate(self, pods: Any) -> None:
         """Do nothing."""
@@ -100,6 +105,26 @@ def test_a_time_of_day_that_jumps_ends_a_backoff() -> None:
     clock.jump(3600.0)
     queue.pop()
     assert breaches == []
+
+
+@pytest.mark.parametrize(("flushed_after", "told"), [(0.9, True), (1.0, False), (None, True)])
+def test_a_time_of_day_that_jumps_back_does_not_undo_the_end_of_a_backoff(
+    flushed_after: float | None, told: bool
+) -> None:
+    base, entry = ManualClock(), QueuedPod(pod("p"), 0)
+    clock, queue = SkewedClock(base), Queue(entry)
+    breaches = probed(queue, clock)
+    for _ in range(2):
+        base.advance(20.0)
+        queue.pop()
+        queue.add_unschedulable_if_not_present(entry)
+    if flushed_after is not None:
+        base.advance(flushed_after)
+        queue.flush_backoff()
+    base.advance(5.0)
+    clock.jump(-30.0)
+    queue.pop()
+    assert breaches == (["backoff"] if told else [])
 
 
 @pytest.mark.parametrize(

@@ -60,17 +60,21 @@ class Probe:
         self._tries: dict[str, list[tuple[int, int]]] = {}
         # Of each pod whose last attempts met errors, by uid: how many, and when the last one ended.
         self._errors: dict[str, tuple[int, int]] = {}
+        # Of each of these pods that waits in activeQ since, by uid: when its backoff ended.
+        self._ended: dict[str, int] = {}
         # Of each pod, by uid: how many of its attempts a plugin rejected.
         self._rejections: dict[str, int] = {}
         # The uid of the pod that was taken out last.
         self._last = ""
         self._pop = self._queue.pop
         self._give_back = self._queue.add_unschedulable_if_not_present
+        self._flush = self._queue.flush_backoff
         self._activate = self._queue.activate
         self._update = self._queue.update
         vars(self._queue).update(
             pop=self.pop,
             add_unschedulable_if_not_present=self.give_back,
+            flush_backoff=self.flush_backoff,
             activate=self.activate,
             update=self.update,
         )
@@ -94,6 +98,7 @@ class Probe:
 
     def give_back(self, queued: QueuedPod) -> None:
         """Take a pod back whose attempt failed, as the queue does, and note whether by an error."""
+        self._ended.pop(queued.uid, None)  # where it was taken out with its group
         if queued.rejectors:
             self._errors.pop(queued.uid, None)
             self._rejections[queued.uid] = self._rejections.get(queued.uid, 0) + 1
@@ -101,6 +106,13 @@ class Probe:
             errors, _ = self._errors.get(queued.uid, (0, 0))
             self._errors[queued.uid] = errors + 1, self._clock.now_ns()
         self._give_back(queued)
+
+    def flush_backoff(self) -> None:
+        """Activate pods whose backoff is over, as the queue does, and note when it ended."""
+        self._flush()
+        for each in self._queue.pending().active:
+            if each.pod.uid in self._errors:
+                self._ended.setdefault(each.pod.uid, self._clock.now_ns())
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Activate pods, as the queue does; these need not wait out their backoff."""
@@ -136,10 +148,11 @@ class Probe:
     def _look_at_backoff(self, queued: QueuedPod) -> None:
         """Judge when a pod is tried again after errors: each wait is twice the last one.
 
-        A backoff ends at a time of day, as in kube-scheduler: a clock that jumps ends it early.
+        A backoff ends at a time of day, as in kube-scheduler: a clock that jumps ends it early. A
+        pod may wait in activeQ afterwards, and a clock that jumps back does not undo the end.
         """
         errors, since_ns = self._errors.get(queued.uid, (0, 0))
-        waited_ns = self._clock.now_ns() - since_ns
+        waited_ns = self._ended.pop(queued.uid, self._clock.now_ns()) - since_ns
         if errors and waited_ns < _least_wait_ns(errors):
             self._on_breach(
                 "backoff",
