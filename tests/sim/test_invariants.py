@@ -308,17 +308,18 @@ def test_a_scheduler_is_not_blamed_for_what_it_could_not_know() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other_ns", "broken"),
+    ("other_at", "broken"),
     [
         pytest.param(1, ["spread"], id="a pod that was decided before"),
         pytest.param(3, [], id="a pod that was decided while a plugin held this one"),
     ],
 )
 def test_a_domain_may_fill_up_between_a_decision_and_its_binding(
-    other_ns: int, broken: list[str]
+    other_at: int, broken: list[str]
 ) -> None:
     past = history(a_pod("q", "n1", labels=WEB))
     past.placed["q"] = Placed(LATER - NS_PER_SECOND, "scheduler-1.1")
-    past.popped_ns |= {"q": other_ns, "p": 2}
+    past.popped_ns |= {"q": 1, "p": 1}  # both in one moment
+    past.popped_at |= {"q": other_at, "p": 2}
     now = a_pod("p", "n1", labels=WEB, topologySpreadConstraints=EVENLY)
     assert [name for name, _ in broken_by(binding(now, past))] == broken

@@ -52,7 +52,13 @@ def probed(queue: Queue, clock: Clock) -> list[str]:
     breaches: list[str] = []
     scheduler: Any = SimpleNamespace(core=SimpleNamespace(queue=queue))
     past: Any = SimpleNamespace(
-        writes_of_others=0, popped_ns={}, first_popped_ns={}, tried_after={}, now_ns=0
+        writes_of_others=0,
+        popped_ns={},
+        pops=0,
+        popped_at={},
+        first_popped_ns={},
+        tried_after={},
+        now_ns=0,
     )
     history: History = past
     Probe(

@@ -105,6 +105,11 @@ class History:
         Number of changes of pods and nodes that no scheduler made.
     popped_ns
         When a scheduler last took each pod out of its queue, by uid, nanoseconds.
+    pops
+        Number of pods that schedulers took out of their queues.
+    popped_at
+        The value of `pops` when each pod was last taken out, by uid; tells the order within a
+        moment.
     tried_after
         The pod that its scheduler took out of the queue right before each pod, "" for none, by uid.
     nominated_ns
@@ -142,6 +147,8 @@ class History:
         self.quota_changed_ns = 0
         self.volume_changed_ns = 0
         self.popped_ns: dict[str, int] = {}
+        self.pops = 0
+        self.popped_at: dict[str, int] = {}
         self.tried_after: dict[str, str] = {}
         self.nominated_ns: dict[str, int] = {}
         self.promised_before: dict[str, str] = {}
@@ -287,6 +294,7 @@ class History:
         for moments in (self.relabelled_ns, self.nominated_ns, self.left_ns, self.popped_ns):
             moments.pop(uid, None)
         self.tried_after.pop(uid, None)
+        self.popped_at.pop(uid, None)
         self.placed.pop(uid, None)
         group = group_of(gone or {})
         if gone is not None and node_of(gone):

@@ -163,6 +163,8 @@ class Probe:
     def _count(self, queued: QueuedPod) -> None:
         now_ns, writes = self._history.now_ns, self._history.writes_of_others
         self._history.popped_ns[queued.uid] = now_ns
+        self._history.pops += 1
+        self._history.popped_at[queued.uid] = self._history.pops
         self._history.first_popped_ns.setdefault(queued.uid, now_ns)
         self._history.tried_after[queued.uid], self._last = self._last, queued.uid
         tries = self._tries.setdefault(queued.uid, [])

@@ -144,9 +144,8 @@ def _decided_later(seen: Seen, other: Obj) -> bool:
     A plugin may hold a pod between its decision and its binding. A pod without a constraint may
     go to the same domain meanwhile.
     """
-    popped_ns = seen.history.popped_ns
-    own_ns, other_ns = (popped_ns.get(each["metadata"]["uid"], 0) for each in (seen.pod, other))
-    return other_ns > own_ns
+    at = seen.history.popped_at
+    return at.get(other["metadata"]["uid"], 0) > at.get(seen.pod["metadata"]["uid"], 0)
 
 
 def _counts(constraint: Mapping[str, Any], pod: Obj, node: Obj) -> bool:
