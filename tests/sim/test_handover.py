@@ -9,7 +9,7 @@ from moorage.service.leader import Elector
 from moorage.sim import acts
 from moorage.sim.acts import AnyAct, Script
 from moorage.sim.course import Outcome, play
-from moorage.testing.builders import node_manifest
+from moorage.testing.builders import node_manifest, pod_manifest
 
 ENDS = 30.0
 
@@ -39,6 +39,27 @@ def _deaf(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_lease_that_is_given_up_is_taken_at_once() -> None:
     assert told(handed_over()) == []
+
+
+def test_a_leader_that_still_ends_may_write_when_its_successor_has_begun() -> None:
+    pods = [
+        acts.Create(
+            at=ENDS - 0.2 + 0.01 * number,
+            object=pod_manifest(f"p{number}", cpu="10m", schedulerName="default-scheduler"),
+        )
+        for number in range(20)
+    ]
+    ends = acts.Kill(at=ENDS, process=LEADER, signal="TERM", seconds=0.01)
+    slow = acts.Disturb(at=ENDS - 0.3, process=LEADER, fault="slow", rate=1.0, seconds=5.0)
+    later = acts.Look(at=ENDS + 6)
+    script = Script(
+        seed=1,
+        replicas=2,
+        nodes=[node_manifest("n1", cpu="2")],
+        acts=sorted([slow, *pods, ends, later], key=lambda act: act.at),
+        rest_seconds=40.0,
+    )
+    assert told(play(script)) == []
 
 
 @pytest.mark.usefixtures("deaf")

@@ -278,6 +278,8 @@ class SimCluster:
         except LeaseLostError:
             self.trace.note(identity, "lost the lease and ends")
             asyncio.get_running_loop().call_later(2.0, self._again, replica, replica.life)
+        finally:
+            self._licence.end(identity)
 
     def _again(self, replica: Replica, life: int) -> None:
         if replica.life == life and not self._closing:
@@ -400,8 +402,6 @@ class SimCluster:
             return
         if missing := self._licence.missing(identity, self.clock.monotonic_ns()):
             self.unlicensed.append(f"{identity} sends {call.method} {call.path}, but {missing}")
-        if identity != replica.identity:
-            self.unlicensed.append(f"{identity} writes after its end: {call.path}")
         for other in self.replicas.values():
             if other is not replica and other.leading:
                 self.unlicensed.append(

@@ -27,6 +27,11 @@ class Licence:
 
     def __init__(self) -> None:
         self._held: _Held | None = None
+        self._over: set[str] = set()
+
+    def end(self, identity: str) -> None:
+        """Take in that a scheduler has ended; the next one may have begun before."""
+        self._over.add(identity)
 
     def take(self, identity: str, call: Call, answer: Answer | None, now_ns: int) -> bool:
         """Take in what the server answered to a write of a scheduler, if it is about the Lease.
@@ -44,6 +49,8 @@ class Licence:
 
     def missing(self, identity: str, now_ns: int) -> str:
         """Return why a scheduler may not write now, "" if it may."""
+        if identity in self._over:
+            return "it has ended"
         held = self._held
         if held is None:
             return "nobody holds the lease"
