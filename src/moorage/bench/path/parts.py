@@ -25,7 +25,7 @@ CARRY_OUT: Final = "carry out"
 BIND: Final = "bind call"
 EVENT: Final = "Event"
 STATUS: Final = "status patch"
-OTHER: Final = "other tasks"
+OTHER: Final = "other coroutines"
 LOOP: Final = "loop, TLS, HTTP"
 """The parts, in the order of a pod's way."""
 
