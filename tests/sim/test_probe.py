@@ -71,6 +71,14 @@ def probed(queue: Queue, clock: Clock) -> list[str]:
     return breaches
 
 
+def fail(queue: Queue, clock: ManualClock, *, times: int) -> None:
+    """Let the attempts of the pod meet errors, each long after the one before."""
+    for _ in range(times):
+        clock.advance(20.0)
+        queue.pop()
+        queue.add_unschedulable_if_not_present(queue.entry)
+
+
 @pytest.mark.parametrize(
     ("errors", "seconds", "activated", "told"),
     [
@@ -89,10 +97,7 @@ def test_a_pod_waits_longer_after_each_error(
     clock, entry = ManualClock(), QueuedPod(pod("p"), 0)
     queue = Queue(entry)
     breaches = probed(queue, clock)
-    for _ in range(errors):
-        clock.advance(20.0)
-        queue.pop()
-        queue.add_unschedulable_if_not_present(entry)
+    fail(queue, clock, times=errors)
     if activated:
         queue.activate([entry.pod])
     clock.advance(seconds)
@@ -104,10 +109,7 @@ def test_a_time_of_day_that_jumps_ends_a_backoff() -> None:
     base, entry = ManualClock(), QueuedPod(pod("p"), 0)
     clock, queue = SkewedClock(base), Queue(entry)
     breaches = probed(queue, clock)
-    for _ in range(3):
-        base.advance(20.0)
-        queue.pop()
-        queue.add_unschedulable_if_not_present(entry)
+    fail(queue, base, times=3)
     clock.jump(3600.0)
     queue.pop()
     assert breaches == []
@@ -120,10 +122,7 @@ def test_a_time_of_day_that_jumps_back_does_not_undo_the_end_of_a_backoff(
     base, entry = ManualClock(), QueuedPod(pod("p"), 0)
     clock, queue = SkewedClock(base), Queue(entry)
     breaches = probed(queue, clock)
-    for _ in range(2):
-        base.advance(20.0)
-        queue.pop()
-        queue.add_unschedulable_if_not_present(entry)
+    fail(queue, base, times=2)
     if flushed_after is not None:
         base.advance(flushed_after)
         queue.flush_backoff()

@@ -14,6 +14,13 @@ from contextlib import contextmanager
 Random = random.Random
 
 
+def from_random(numbers: range, rng: Random) -> Iterator[int]:
+    """Yield every number of a range that is not empty, in order from a drawn one on, and around."""
+    start = rng.randrange(len(numbers))
+    for step in range(len(numbers)):
+        yield numbers[(start + step) % len(numbers)]
+
+
 class Streams:
     """A family of independent random streams under one seed.
 

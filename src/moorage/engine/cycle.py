@@ -9,7 +9,7 @@ Rules: scheduling spec, cycle sections 2.1 and 3.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -40,14 +40,13 @@ from moorage.framework.runner import (
     PreFilterOutcome,
     run_post_filter,
 )
-from moorage.framework.status import SUCCESS, Code, unresolvable
+from moorage.framework.status import ERROR_CODE, SUCCESS, SUCCESS_CODE, unresolvable
 from moorage.framework.what_if import WHAT_IF
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
-# To look a code up in the enum costs more than to tell the meter.
-_SUCCESS, _ERROR, _BIND = Code.SUCCESS, Code.ERROR, Outcome.BIND
+_BIND: Final = Outcome.BIND  # finding it in the enum takes longer than using it
 
 T = TypeVar("T")
 
@@ -160,14 +159,14 @@ class Cycle:
         self._meter.start()
         outcome = answers.pre_filter()
         self._meter.lap(PRE_FILTER, outcome.status.code)
-        if outcome.status.code is not _SUCCESS:
+        if outcome.status.code is not SUCCESS_CODE:
             if outcome.status.rejected:
                 return Search(answers, outcome, self.snapshot.rows([]), FilterPass(0))
             raise CycleError(outcome.status)
-        code = _ERROR
+        code = ERROR_CODE
         try:
             found = self._filter(answers, outcome, shortcut=shortcut)
-            code = _SUCCESS
+            code = SUCCESS_CODE
         finally:
             if self.profile.filters:
                 self._meter.lap(FILTER, code)
@@ -256,10 +255,10 @@ class Cycle:
         try:
             found = ask(rows, search.notes)
         except CycleError as broken:
-            self._meter.lap(broken.point or SCORE, _ERROR)
+            self._meter.lap(broken.point or SCORE, ERROR_CODE)
             raise
         if found is not None:
-            self._meter.lap(SCORE, _SUCCESS)
+            self._meter.lap(SCORE, SUCCESS_CODE)
             if self._on_scored is not None:
                 self._on_scored(search.attempt, rows)
         return found

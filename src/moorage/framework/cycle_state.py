@@ -6,18 +6,16 @@ with the attempt.
 
 from __future__ import annotations
 
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from moorage.api.pod import Pod
 from moorage.base.no_names import NO_NAMES
 from moorage.framework.meter import NOT_TIMED, Meter
-from moorage.framework.status import Code
+from moorage.framework.status import SKIP_CODE, Code
 
 T = TypeVar("T")
-
-_SKIP: Final = Code.SKIP  # finding it in the enum takes longer than using it
 
 
 class StateKey(Generic[T]):
@@ -116,7 +114,7 @@ class CycleState(msgspec.Struct, eq=False):
         meter = self.meter
         if meter is None:
             return
-        if code is not _SKIP:
+        if code is not SKIP_CODE:
             meter.called(plugin, point)
         if since_ns != NOT_TIMED:
             meter.took(plugin, point, code, since_ns=since_ns)

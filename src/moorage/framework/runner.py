@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -27,6 +27,7 @@ from moorage.framework.points import (
 )
 from moorage.framework.profile import Profile
 from moorage.framework.status import (
+    SKIP_CODE,
     SUCCESS,
     Code,
     Status,
@@ -42,7 +43,6 @@ _log = logging.getLogger(__name__)
 
 # Permit never holds a pod longer than this (kubernetes v1.36, maxTimeout).
 PERMIT_WAIT_SECONDS_MAX = 15 * 60.0
-_SKIP: Final = Code.SKIP  # finding it in the enum takes longer than using it
 _WAITING = "one or more plugins asked to wait and no plugin rejected pod"
 
 
@@ -138,7 +138,7 @@ def _pre_filtered(profile: Profile, ask: AskPreFilter, skipped: set[str]) -> Pre
         result, status = ask(plugin)
         if not status.ok:
             results[plugin.name] = status
-        if status.code is _SKIP:
+        if status.code is SKIP_CODE:
             skipped.add(plugin.name)
         elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return PreFilterOutcome(status, None, frozenset({plugin.name}), results, restricted)
@@ -275,12 +275,12 @@ def run_pre_score(
             status = plugin.pre_score(state, pod, feasible)
         except Exception as problem:
             status = contained(plugin.name, PRE_SCORE, problem)
-        if status.code is _SKIP:
+        if status.code is SKIP_CODE:
             skipped.append(plugin.name)
             if not state.timed:
                 continue  # a call that answers Skip is not counted
         state.ended(plugin.name, PRE_SCORE, status.code, since_ns=began_ns)
-        if not (status.ok or status.code is _SKIP):
+        if not (status.ok or status.code is SKIP_CODE):
             text = f'running PreScore plugin "{plugin.name}": {status.message}'
             return error(text).by(plugin.name)
     state.skip_score = frozenset(skipped)

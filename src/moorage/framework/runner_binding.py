@@ -17,12 +17,11 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import Extender
 from moorage.framework.points import PreBindPlugin
 from moorage.framework.profile import Profile
-from moorage.framework.status import SKIP, SUCCESS, Code, Status, error
+from moorage.framework.status import ERROR_CODE, SKIP, SKIP_CODE, SUCCESS, Code, Status, error
 from moorage.snapshot.pod_info import PodInfo
 
 _log = logging.getLogger(__name__)
 
-_SKIP, _ERROR = Code.SKIP, Code.ERROR  # finding them in the enum takes longer than using them
 
 Work = Coroutine[Any, Any, Status]
 Together = Callable[[Sequence[Work]], Awaitable[Status]]
@@ -43,9 +42,9 @@ def run_pre_bind_pre_flight(
         except Exception as problem:
             status = contained(plugin.name, "PreBindPreFlight", problem)
         state.ended(plugin.name, "PreBindPreFlight", status.code, since_ns=began_ns)
-        if status.code is _SKIP:
+        if status.code is SKIP_CODE:
             skipped.add(plugin.name)
-        elif status.code is _ERROR:
+        elif status.code is ERROR_CODE:
             text = f'running PreBindPreFlight "{plugin.name}": {status.message}'
             return error(text).by(plugin.name)
         elif not status.ok:
@@ -127,7 +126,7 @@ async def run_bind(profile: Profile, state: CycleState, pod: PodInfo, node_name:
         return SUCCESS
     for plugin in profile.binds:
         status = await _awaited(plugin, "Bind", plugin.bind, (state, pod, node_name))
-        if status.code is _SKIP:
+        if status.code is SKIP_CODE:
             continue
         if status.ok or status.rejected:
             return status

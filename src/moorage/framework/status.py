@@ -63,8 +63,10 @@ _CODE_TEXT: Final = {
 }
 
 
-# To look a code up in the enum takes longer than to use it, and `ok` is read at each answer.
-_SUCCESS: Final = Code.SUCCESS
+# To look a code up in the enum takes longer than to use it, and these are used at each answer.
+SUCCESS_CODE: Final = Code.SUCCESS
+SKIP_CODE: Final = Code.SKIP
+ERROR_CODE: Final = Code.ERROR
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -87,7 +89,7 @@ class Status(msgspec.Struct, frozen=True):
     @property
     def ok(self) -> bool:
         """Whether the code is Success."""
-        return self.code is _SUCCESS
+        return self.code is SUCCESS_CODE
 
     @property
     def rejected(self) -> bool:

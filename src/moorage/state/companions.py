@@ -30,6 +30,8 @@ _FORGET_MIN: Final = 64  # groups that are gone are not looked for before; a gue
 class Companions:
     """Remembers which member of each group was woken, and which others were left for it to take.
 
+    It also remembers which members had a node and failed.
+
     Parameters
     ----------
     group_of
@@ -125,8 +127,8 @@ class Companions:
         members = self._unbound.get(group, {})
         while members:
             key, (queued, attempts) = next(iter(members.items()))
-            same = queued.attempts == attempts and self._sub_queues.find(key) is queued
-            if same and self._sub_queues.backoff.is_backing_off(queued):
+            waits = self._waits_since(queued, attempts)
+            if waits and self._sub_queues.backoff.is_backing_off(queued):
                 return True
             del members[key]
         self._unbound.pop(group, None)
@@ -135,8 +137,12 @@ class Companions:
     def _is_to_be_tried(self, woken: QueuedPod, attempts: int) -> bool:
         """Return whether a woken pod still waits for the attempt that it was woken for."""
         # After another attempt it may wait out its backoff, for no event.
-        same = woken.attempts == attempts and self._sub_queues.find(woken.key) is woken
-        return same and self._sub_queues.sub_queue_of(woken.key) in _POPPABLE
+        waits = self._waits_since(woken, attempts)
+        return waits and self._sub_queues.sub_queue_of(woken.key) in _POPPABLE
+
+    def _waits_since(self, queued: QueuedPod, attempts: int) -> bool:
+        """Return whether a pod still waits, and has not been tried since it had these attempts."""
+        return queued.attempts == attempts and self._sub_queues.find(queued.key) is queued
 
     def _next_after(self, pod: Pod) -> Pod | None:
         group = self._group_of(pod)

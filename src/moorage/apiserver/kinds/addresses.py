@@ -31,6 +31,7 @@ from moorage.apiserver.kinds.tree import (
     text,
 )
 from moorage.base.clock import rfc3339
+from moorage.base.rng import from_random
 
 DEFAULT_SERVICE_CIDR = "kubernetes"
 """Name of the range that every cluster has."""
@@ -77,9 +78,8 @@ def free_address(ctx: Context) -> str:
     """
     for network in _networks(ctx):
         for part in _parts(network):
-            start = ctx.rng.randrange(len(part))
-            for step in range(len(part)):
-                address = str(network[part[(start + step) % len(part)]])
+            for place in from_random(part, ctx.rng):
+                address = str(network[place])
                 if ctx.lookup(IP_ADDRESSES.plural, None, address) is None:
                     return address
     raise status.internal("failed to allocate a serviceIP: range is full")

@@ -37,6 +37,7 @@ from moorage.apiserver.kinds.tree import (
     objects,
     text,
 )
+from moorage.base.rng import from_random
 
 # The node ports of services in a cluster made by kubeadm.
 NODE_PORTS = range(30_000, 32_768)
@@ -240,11 +241,9 @@ def _free_node_port(ctx: Context, spec: Json) -> int:
     """Return the first free port from a random one on, in the high part if possible."""
     own = _node_ports(spec)
     for part in _NODE_PORT_PARTS:
-        start = ctx.rng.randrange(len(part))
-        for step in range(len(part)):
-            port = part[(start + step) % len(part)]
-            if port not in own and not _services_on(port, ctx):
-                return port
+        for candidate in from_random(part, ctx.rng):
+            if candidate not in own and not _services_on(candidate, ctx):
+                return candidate
     raise status.internal("failed to allocate a nodePort: range is full")
 
 

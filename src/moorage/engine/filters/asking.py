@@ -6,7 +6,6 @@ Rules: scheduling spec, cycle section 3.3.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +16,8 @@ from moorage.framework.containment import contained
 from moorage.framework.forms import FilterForms
 from moorage.framework.meter import FILTER, NOT_TIMED
 from moorage.framework.profile import Profile
-from moorage.framework.status import Code, FilterAnswer, Status, error
+from moorage.framework.status import SUCCESS_CODE, Code, FilterAnswer, Status, error
 from moorage.snapshot.view import NodeView
-
-_SUCCESS: Final = Code.SUCCESS  # finding it in the enum takes longer than using it
 
 
 def run_filters(attempt: Attempt, view: NodeView) -> FilterPass:
@@ -89,7 +86,7 @@ def ask_filter(attempt: Attempt, forms: FilterForms, view: NodeView) -> FilterAn
         return _answer(attempt, forms, view)
     began_ns = state.begins()
     answer = _answer(attempt, forms, view)
-    code = _SUCCESS
+    code = SUCCESS_CODE
     if began_ns != NOT_TIMED and answer is not None and answer.is_broken:
         code = Code.ERROR  # read only where the call is timed
     state.ended(forms.name, FILTER, code, since_ns=began_ns)

@@ -16,11 +16,9 @@ from moorage.engine.reuse.shapes import BUDGET_BYTES, Shape, ShapeCache
 from moorage.framework.points import ScoreArray
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
-from moorage.framework.status import Code
+from moorage.framework.status import SUCCESS_CODE
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
-
-_SUCCESS: Final = Code.SUCCESS  # finding it in the enum takes longer than using it
 
 _ROW_PASSES: Final = FilterPass(1)
 """The filter result on one row that passes; never changed."""
@@ -103,7 +101,7 @@ class ReusedAnswers(Answers):
         """Run PreFilter, from the cache where possible."""
         outcome = self._shape.pre_filters.run(self.attempt)
         self._every_node = outcome.node_names is None
-        if outcome.status.code is not _SUCCESS:  # otherwise counted with the results of Filter
+        if outcome.status.code is not SUCCESS_CODE:  # otherwise counted with the results of Filter
             self._reuse.shapes.settle(self._shape)
         return outcome
 

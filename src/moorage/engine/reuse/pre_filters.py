@@ -21,7 +21,7 @@ from moorage.framework.runner import (
     pre_filter_one,
     run_pre_filter,
 )
-from moorage.framework.status import SKIP, Code
+from moorage.framework.status import SKIP, SKIP_CODE, SUCCESS_CODE, Code
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
@@ -55,9 +55,6 @@ class _Skips(NamedTuple):
 _ANSWER_BYTES: Final = 512
 
 _NONE: Final = _Skips(frozenset())
-
-_SKIP: Final = Code.SKIP  # finding it in the enum takes longer than using it
-_SUCCESS: Final = Code.SUCCESS
 
 
 class PreFilterPlugins:
@@ -179,7 +176,7 @@ class PreFilterCache:
                 skipping.append(True)
                 continue
             answer = answers[name] = pre_filter_one(plugin, state, pod, snapshot)
-            skipping.append(answer[1].code is _SKIP)
+            skipping.append(answer[1].code is SKIP_CODE)
             if not _is_plain(answer):
                 return self._put_together(attempt, answers)
         key = tuple(skipping)
@@ -238,6 +235,6 @@ def _is_plain(answer: PreFilterAnswer) -> bool:
     """Whether a plugin skips, or lets the attempt go on with every node."""
     result, status = answer
     code = status.code
-    if code is _SKIP:
+    if code is SKIP_CODE:
         return True
-    return code is _SUCCESS and (result is None or result.node_names is None)
+    return code is SUCCESS_CODE and (result is None or result.node_names is None)

@@ -27,13 +27,11 @@ from moorage.framework.meter import PRE_SCORE
 from moorage.framework.points import MAX_NODE_SCORE, MIN_NODE_SCORE, ScoreArray
 from moorage.framework.profile import Profile
 from moorage.framework.runner import run_pre_score
-from moorage.framework.status import Code, error
+from moorage.framework.status import SUCCESS_CODE, Code, error
 from moorage.snapshot.view import NodeView
 
 # A log of scores begins with the copy of all of them: it pays from some notes on; a guess.
 _NOTED_MIN: Final = 4
-
-_SUCCESS: Final = Code.SUCCESS  # finding it in the enum takes longer than using it
 
 
 class ScorePlugins:
@@ -286,7 +284,7 @@ class ScoreCache:
                 raise CycleError(status, PRE_SCORE)
         state.skip_score |= self.skipped
         if state.meter is not None:
-            state.meter.lap(PRE_SCORE, _SUCCESS)
+            state.meter.lap(PRE_SCORE, SUCCESS_CODE)
 
     def _pre_score(self, attempt: Attempt) -> frozenset[str]:
         state, skipped = attempt.state, set()

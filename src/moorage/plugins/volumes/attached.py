@@ -147,8 +147,7 @@ class AttachedVolumes:
         if self._faults:
             return False
         for driver, _ in volumes:
-            if driver not in self._room:
-                self.room(driver)
+            self.room(driver)  # and the least room with it
             if self._least_room[driver] < len(volumes):
                 return False
         return True
