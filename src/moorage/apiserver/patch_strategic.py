@@ -31,9 +31,35 @@ _DIRECTIVES = (_RETAIN, _ORDER, _DELETE)
 
 _OPEN = Definition({})
 
+# Most values that one merge copies. A patch may name one element of a list again and again, and
+# each time the whole element is copied. The largest body has 100,000 values; ten times as many are
+# a guess, and take about a second.
+_COPIED_MAX = 1_000_000
+
 
 class PatchError(ValueError):
     """The patch does not fit the object: an unknown directive, a missing merge key."""
+
+
+class _Work:
+    """The work of one merge so far."""
+
+    __slots__ = ("copied",)
+
+    def __init__(self) -> None:
+        self.copied = 0
+
+    def add(self, count: int) -> None:
+        """Count values that are copied.
+
+        Raises
+        ------
+        PatchError
+            The merge takes too much work.
+        """
+        self.copied += count
+        if self.copied > _COPIED_MAX:
+            raise PatchError(f"merging would copy more than {_COPIED_MAX} values")
 
 
 def strategic_merge(original: Obj, patch: Obj, resource: ResourceType) -> Obj:
@@ -58,15 +84,16 @@ def strategic_merge(original: Obj, patch: Obj, resource: ResourceType) -> Obj:
     """
     if not isinstance(patch, dict):
         raise PatchError("the patch is not an object")
-    return _merge_object(original, patch, kind_definition(resource))
+    return _merge_object(original, patch, kind_definition(resource), _Work())
 
 
-def _merge_object(old: Obj, patch: Obj, definition: Definition) -> Obj:
+def _merge_object(old: Obj, patch: Obj, definition: Definition, work: _Work) -> Obj:
     """Merge into a copy of an object; every value that the patch reaches is copied."""
+    work.add(len(old))
     target = dict(old)
     directive = patch.get(_DIRECTIVE)
     if directive is not None:
-        return _directed_object(target, patch, directive, definition)
+        return _directed_object(target, patch, definition, work)
     _retain_keys(target, patch)
     directed = False
     for key, value in patch.items():
@@ -77,10 +104,10 @@ def _merge_object(old: Obj, patch: Obj, definition: Definition) -> Obj:
         if value is None:
             target.pop(key, None)
         elif isinstance(value, dict):
-            target[key] = _merge_member(target.get(key), value, field)
+            target[key] = _merge_member(target.get(key), value, field, work)
         elif isinstance(value, list):
-            order = patch.get(_ORDER + key)
-            target[key] = _merge_list(target.get(key), value, field, name=key, order=order)
+            place = _Place(key, patch.get(_ORDER + key), work)
+            target[key] = _merge_list(target.get(key), value, field, place)
         else:
             target[key] = value
     if directed:
@@ -88,14 +115,33 @@ def _merge_object(old: Obj, patch: Obj, definition: Definition) -> Obj:
     return target
 
 
-def _directed_object(target: Obj, patch: Obj, directive: Any, definition: Definition) -> Obj:
+class _Place(msgspec.Struct, frozen=True):
+    """The place of a list in the patch.
+
+    Parameters
+    ----------
+    name
+        Name of the field.
+    order
+        ``$setElementOrder`` for the list; None where the patch has none.
+    work
+        The work of the merge.
+    """
+
+    name: str
+    order: Any
+    work: _Work
+
+
+def _directed_object(target: Obj, patch: Obj, definition: Definition, work: _Work) -> Obj:
+    directive = patch[_DIRECTIVE]
     rest = {key: value for key, value in patch.items() if key != _DIRECTIVE}
     if directive == "replace":
         return _without_directives(rest)  # type: ignore[no-any-return]
     if directive == "delete":
         return {}
     if directive == "merge":
-        return _merge_object(target, rest, definition)
+        return _merge_object(target, rest, definition, work)
     raise PatchError(f"Unknown patch type found: {directive}")
 
 
@@ -106,14 +152,15 @@ def _retain_keys(target: Obj, patch: Obj) -> None:
         return
     if not isinstance(retained, list):
         raise PatchError(f"{_RETAIN} must be a list of keys")
+    names = {each for each in retained if isinstance(each, str)}
     for key, value in patch.items():
-        if not key.startswith("$") and value is not None and key not in retained:
+        if not key.startswith("$") and value is not None and key not in names:
             raise PatchError(f"{_RETAIN} doesn't list {key}, which the patch sets")
-    for key in [key for key in target if key not in retained]:
+    for key in [key for key in target if key not in names]:
         del target[key]
 
 
-def _merge_member(old: Any, patch: Obj, field: Field | None) -> Any:
+def _merge_member(old: Any, patch: Obj, field: Field | None, work: _Work) -> Any:
     """Merge an object that is a member of another, or the value of a map."""
     definition = _inner_definition(field)
     if field is not None and field.patches("replace"):
@@ -122,7 +169,7 @@ def _merge_member(old: Any, patch: Obj, field: Field | None) -> Any:
         if patch.get(_DIRECTIVE) == "delete":
             return {}
         old = {}
-    return _merge_object(old, patch, definition)
+    return _merge_object(old, patch, definition, work)
 
 
 def _inner_definition(field: Field | None) -> Definition:
@@ -132,18 +179,17 @@ def _inner_definition(field: Field | None) -> Definition:
     return definition_named(inner.name) if inner.shape == "object" else _OPEN
 
 
-def _merge_list(
-    old: Any, patch: list[Any], field: Field | None, *, name: str, order: Any
-) -> list[Any]:
+def _merge_list(old: Any, patch: list[Any], field: Field | None, place: _Place) -> list[Any]:
     if field is None or not field.patches("merge"):
         return _replaced_list(patch)
     if not isinstance(old, list):
         old = []
+    place.work.add(len(old))
     if not field.patch_merge_key:
         known = set(old)
         merged = old + [value for value in patch if value not in known]
-        return _ordered(merged, _Order(old, patch, order, ""))
-    return _merge_by_key(old, patch, field, name=name, order=order)
+        return _ordered(merged, _Order(old, patch, place.order, ""))
+    return _merge_by_key(old, patch, field, place)
 
 
 def _replaced_list(patch: list[Any]) -> list[Any]:
@@ -154,10 +200,8 @@ def _replaced_list(patch: list[Any]) -> list[Any]:
     ]
 
 
-def _merge_by_key(
-    old: list[Any], patch: list[Any], field: Field, *, name: str, order: Any
-) -> list[Any]:
-    key = field.patch_merge_key
+def _merge_by_key(old: list[Any], patch: list[Any], field: Field, place: _Place) -> list[Any]:
+    key, work = field.patch_merge_key, place.work
     definition = _inner_definition(field)
     merged: list[Any] = list(old)
     # Key -> positions of its elements; a search for each would take minutes in a large patch.
@@ -166,7 +210,7 @@ def _merge_by_key(
         places.setdefault(_key_of(each, key), []).append(index)
     for entry in patch:
         if not isinstance(entry, dict):
-            raise PatchError(f"{name}: every element of the patch must be an object")
+            raise PatchError(f"{place.name}: every element of the patch must be an object")
         directive = entry.get(_DIRECTIVE)
         if directive == "replace":
             rest = {each: value for each, value in entry.items() if each != _DIRECTIVE}
@@ -180,12 +224,12 @@ def _merge_by_key(
                 merged[index] = _GONE
         elif found is None:
             places[entry[key]] = [len(merged)]
-            merged.append(_merge_object({}, entry, definition))
+            merged.append(_merge_object({}, entry, definition, work))
         else:
-            merged[found[0]] = _merge_object(merged[found[0]], entry, definition)
+            merged[found[0]] = _merge_object(merged[found[0]], entry, definition, work)
     kept = [each for each in patch if each.get(_DIRECTIVE) != "delete"]
     merged = [each for each in merged if each is not _GONE]
-    return _ordered(merged, _Order(old, kept, order, key))
+    return _ordered(merged, _Order(old, kept, place.order, key))
 
 
 # Placeholder for a removed element of a list.
@@ -264,13 +308,24 @@ def _apply_list_directives(target: Obj, patch: Obj, definition: Definition) -> N
             if not isinstance(value, list):
                 raise PatchError(f"{name} must be a list")
             if isinstance(target.get(key), list):
-                target[key] = [each for each in target[key] if each not in value]
+                deleted = {_identity(each) for each in value}
+                target[key] = [each for each in target[key] if _identity(each) not in deleted]
         elif name.startswith(_ORDER):
             key = name.removeprefix(_ORDER)
             field = definition.fields.get(key)
             if key not in patch and field is not None and isinstance(target.get(key), list):
                 order = _Order(target[key], [], value, field.patch_merge_key)
                 target[key] = _ordered(target[key], order)
+
+
+def _identity(value: Any) -> Any:
+    """Return a key of an element of a list, equal for equal elements.
+
+    Searching a list for each element would take minutes in a large patch.
+    """
+    if isinstance(value, dict | list):
+        return msgspec.json.encode(value, order="sorted")
+    return value
 
 
 def _without_directives(value: Any) -> Any:

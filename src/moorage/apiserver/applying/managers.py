@@ -206,7 +206,8 @@ def _capped(managers: list[Manager]) -> list[Manager]:
     for version, oldest in by_version.items():
         if len(oldest) > 1:
             fields = frozenset().union(*(each.fields for each in oldest))
-            managers = [each for each in managers if each not in oldest]
+            merged_keys = {id(each) for each in oldest}
+            managers = [each for each in managers if id(each) not in merged_keys]
             managers.append(Manager(OLD, UPDATE, version, oldest[-1].time, "", fields))
     return managers
 
@@ -276,9 +277,9 @@ def _without_dropped(
     version = writing.version if same else writing.find(mine.api_version)
     if version is None:
         return new
-    kept: dict[str, FieldSet] = {writing.api_version: wanted}
+    kept: dict[str, set[Path]] = {writing.api_version: set(wanted)}
     for each in others:
-        kept[each.api_version] = kept.get(each.api_version, frozenset()) | each.fields
+        kept.setdefault(each.api_version, set()).update(each.fields)
     return pruned(new, writing.version, (mine.fields, version), kept, writing.find)
 
 
@@ -288,10 +289,15 @@ def _outdone(others: Iterable[Manager], change: Comparison, writing: Writing) ->
     Managers of a version that is no longer served go, because their fields cannot be resolved.
     """
     left = []
+    # API version -> the fields taken; once for all managers of a version.
+    taken: dict[str, FieldSet] = {}
     for each in others:
         found = change.in_version(each.api_version)
-        if found is not None:
-            left.append(_less(each, writing.managed(found[0] | found[1]), writing.now))
+        if found is None:
+            continue
+        if each.api_version not in taken:
+            taken[each.api_version] = writing.managed(found[0] | found[1])
+        left.append(_less(each, taken[each.api_version], writing.now))
     return left
 
 
@@ -328,7 +334,7 @@ def _refuse_conflicts(others: list[Manager], change: Comparison, forgiven: set[P
     conflicts = []
     for each in others:
         changed, _ = change.in_version(each.api_version) or (set(), set())
-        conflicts += [(each, path) for path in sorted(each.fields & changed - forgiven)]
+        conflicts += [(each, path) for path in sorted((each.fields & changed) - forgiven)]
     if not conflicts:
         return
     causes = [

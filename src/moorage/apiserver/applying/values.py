@@ -6,6 +6,7 @@ typed: a value owned as a whole is one field, and lists with keys are compared i
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -83,13 +84,13 @@ def _merged_list(live: list[Any], config: list[Any], layout: Layout) -> list[Any
     wanted = {element_of(item, layout): item for item in config}
     result: list[Any] = []
     placed: set[str] = set()
-    waiting = list(wanted)
+    waiting = deque(wanted)
     for element, item in before.items():
         if element not in wanted:
             result.append(item)
             continue
         while element not in placed:
-            following = waiting.pop(0)
+            following = waiting.popleft()
             placed.add(following)
             result.append(_merged_item(before.get(following, _ABSENT), wanted[following], layout))
     result += [
@@ -174,15 +175,18 @@ def without(value: Any, layout: Layout, paths: set[Path], kept: set[Path]) -> An
 
 
 def _without(value: Any, layout: Layout, prefix: Path, paths: set[Path], kept: set[Path]) -> Any:
-    touched = {path[len(prefix)] for path in paths if len(path) > len(prefix)}
+    # Grouped once: a search of all paths for each element would be quadratic.
+    touched: dict[str, set[Path]] = {}
+    for path in paths:
+        if len(path) > len(prefix):
+            touched.setdefault(path[len(prefix)], set()).add(path)
     result: list[tuple[Any, Any]] = []
     for element, inner, inner_layout in _parts(value, layout):
         path = (*prefix, element)
         if element in touched:
             if path in paths:
                 continue
-            below = {each for each in paths if each[: len(path)] == path}
-            left = _without(inner, inner_layout, path, below, kept)
+            left = _without(inner, inner_layout, path, touched[element], kept)
             if left in ({}, []) and path not in kept:
                 continue
             result.append((element[2:], left))

@@ -8,6 +8,7 @@ version. Mirrors structured-merge-diff v6 merge/update.go (update, prune, addBac
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 
 import msgspec
 
@@ -84,7 +85,7 @@ def pruned(
     new: Obj,
     version: Version,
     dropped: tuple[FieldSet, Version],
-    kept: Mapping[str, FieldSet],
+    kept: Mapping[str, AbstractSet[Path]],
     find: Find,
 ) -> Obj:
     """Return an object without the fields that a manager dropped and no other manager owns.

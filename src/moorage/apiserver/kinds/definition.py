@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from moorage.api import resources
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.api.resources import ResourceType
@@ -87,12 +89,11 @@ def _status(obj: Obj, before: Json, ctx: Context) -> Json:
     ):
         told = {"type": kind, "status": str(holds), "reason": reason, "message": message}
         put_condition(status, told, now)
-    stored = list(before.get("storedVersions") or [])
+    stored = dict.fromkeys(before.get("storedVersions") or ())
     for version in objects(spec, "versions"):
-        name = text(version, "name")
-        if version.get("storage") and name not in stored:
-            stored.append(name)
-    return status | {"storedVersions": stored}
+        if version.get("storage"):
+            stored[text(version, "name")] = None
+    return status | {"storedVersions": list(stored)}
 
 
 def _warnings(obj: Obj) -> list[str]:
@@ -238,14 +239,23 @@ def _storage(versions: list[Json] | None, where: str) -> list[FieldError]:
 def _check(new: Obj, old: Obj | None) -> list[FieldError]:
     """Compile the rules of valid schemas; unchanged stored rules are not checked again."""
     spec, before = child(new, "spec"), child(old or {}, "spec")
-    stored = [child(each, "schema", "openAPIV3Schema") for each in objects(before, "versions")]
+    stored = {_encoded(each) for each in objects(before, "versions")}
     errors = []
     for index, version in enumerate(objects(spec, "versions")):
         schema = child(version, "schema", "openAPIV3Schema")
         where = f"spec.versions[{index}].schema.openAPIV3Schema"
-        if has_rules(schema) and schema not in stored and not check_schema(schema, where):
+        if (
+            has_rules(schema)
+            and _encoded(version) not in stored
+            and not check_schema(schema, where)
+        ):
             errors += compiled_rules(schema).refusals(where)
     return errors
+
+
+def _encoded(version: Json) -> bytes:
+    """Return the schema of a version as text; many schemas are compared by it."""
+    return msgspec.json.encode(child(version, "schema", "openAPIV3Schema"), order="sorted")
 
 
 KINDS = (

@@ -65,8 +65,7 @@ def _check_free(metadata: Obj) -> list[FieldError]:
 
 def _check_new_finalizers(metadata: Obj, before: Obj) -> list[FieldError]:
     """Refuse finalizers that an object gets while it is being deleted."""
-    kept = before.get("finalizers") or []
-    more = sorted({each for each in metadata.get("finalizers") or [] if each not in kept})
+    more = sorted({*(metadata.get("finalizers") or ())} - {*(before.get("finalizers") or ())})
     if not more:
         return []
     listed = ", ".join(f'"{each}"' for each in more)

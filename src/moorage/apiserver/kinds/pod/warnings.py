@@ -200,22 +200,62 @@ def _of_variables(variables: list[Json], where: str) -> list[str]:
 
 
 def _of_ports(ports: list[tuple[str, Json]]) -> list[str]:
-    seen: dict[tuple[int, str], list[tuple[str, str, int]]] = {}
-    found = []
+    """Return a warning for each two ports of which one may be a mistake.
+
+    Only the ports that such a warning is about are compared: a search of all earlier ports for
+    each port would take minutes for a long list.
+    """
+    seen = _Ports()
+    found: list[str] = []
     for where, port in ports:
         address, on_host = text(port, "hostIP"), number(port, "hostPort")
         if address and not on_host:
             found.append(f"{where}: hostIP set without hostPort")
         key = (number(port, "containerPort"), text(port, "protocol") or "TCP")
-        for other, its_address, its_port in seen.get(key, ()):
+        for _, other, its_address, its_port in seen.doubtful(key, address, on_host):
             if (address, on_host) == (its_address, its_port):
                 how = "duplicate"
             elif not on_host or not its_port:
                 how = "overlapping"
-            elif on_host == its_port and bool(address) != bool(its_address):
-                how = "dangerously ambiguous"
             else:
-                continue
+                how = "dangerously ambiguous"
             found.append(f"{where}: {how} port definition with {other}")
-        seen.setdefault(key, []).append((where, address, on_host))
+            if len(found) >= _PORT_WARNINGS_MAX:
+                return found
+        seen.add(key, (len(seen), where, address, on_host))
     return found
+
+
+# With more, an answer shows only the first few (`replies`): each has more than 40 characters.
+_PORT_WARNINGS_MAX = 200
+
+_Port = tuple[int, str, str, int]
+"""Place in the order of all ports, path, ``hostIP`` and ``hostPort``."""
+
+
+class _Ports:
+    """The ports of a pod so far, by what another port may collide with."""
+
+    def __init__(self) -> None:
+        self._by: dict[tuple[Any, ...], list[_Port]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, key: tuple[int, str], port: _Port) -> None:
+        """Take in a port of a number and protocol."""
+        _, _, address, on_host = port
+        self._count += 1
+        for name in ((key,), (key, on_host), (key, on_host, address)):
+            self._by.setdefault(name, []).append(port)
+
+    def doubtful(self, key: tuple[int, str], address: str, on_host: int) -> list[_Port]:
+        """Return the earlier ports that a new port is a duplicate of, or overlaps; in order."""
+        if not on_host:
+            return self._by.get((key,), [])
+        names: list[tuple[Any, ...]] = [(key, 0), (key, on_host)]
+        if address:
+            # Two ports with different addresses do not collide.
+            names[1:] = [(key, on_host, address), (key, on_host, "")]
+        return sorted(port for name in names for port in self._by.get(name, ()))
