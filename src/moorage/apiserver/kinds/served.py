@@ -28,6 +28,7 @@ from moorage.apiserver.kind import (
     Translation,
 )
 from moorage.apiserver.kinds.fields import Change, Rule, name_fields
+from moorage.apiserver.kinds.list_bounds import ListBound, list_bounds, list_faults
 from moorage.apiserver.kinds.metadata import check_metadata
 from moorage.apiserver.kinds.name_rules import NameRule
 from moorage.apiserver.kinds.warnings import deprecation_of
@@ -143,6 +144,8 @@ class ServedKind:
         Warning of every answer about this version; for built-in kinds the facts have it.
     acted_on_by
         The part of moorage that acts on objects of this kind; empty where no part does.
+    bounds
+        The greatest lengths of lists; for built-in kinds `list_bounds` has them.
     """
 
     resource: ResourceType
@@ -175,6 +178,7 @@ class ServedKind:
     deprecation: str = ""
     verbs: frozenset[str] = frozenset()
     acted_on_by: str = ""
+    bounds: tuple[ListBound, ...] = ()
 
     def __post_init__(self) -> None:
         """Give a built-in kind the values of the facts, once, because each call needs them."""
@@ -189,6 +193,7 @@ class ServedKind:
         if self.custom_shape is None:
             object.__setattr__(self, "deprecation", deprecation_of(self.resource))
             object.__setattr__(self, "custom_shape", builtin_shape(self.resource))
+            object.__setattr__(self, "bounds", list_bounds(self.resource))
 
     @property
     def subresources(self) -> frozenset[str]:
@@ -290,6 +295,8 @@ class ServedKind:
     def validate(self, obj: Obj, old: Obj | None, *, subresource: str | None) -> list[FieldError]:
         """Return every error of the object, or of its change; ``old`` is None on create."""
         errors = check_metadata(obj, old, namespaced=self.resource.namespaced, rule=self.name_rule)
+        if self.bounds and (too_long := list_faults(self.bounds, obj)):
+            return errors + too_long
         if subresource == "status":
             return errors + self.check_status(obj, old)
         if subresource is not None and subresource in self.parts:
@@ -301,6 +308,8 @@ class ServedKind:
 
     def warnings(self, obj: Obj, *, new: bool) -> list[str]:
         """Return further warnings for a client that writes the object, or creates it."""
+        if self.bounds and list_faults(self.bounds, obj):
+            return []  # The object is refused, before each element of its lists is looked at.
         return self.warn(obj) + self.warn_of_new(obj) if new else self.warn(obj)
 
     def selectable_fields(self, obj: Obj) -> Mapping[str, str]:
