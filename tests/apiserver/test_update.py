@@ -262,7 +262,64 @@ async def test_an_update_of_some_kinds_must_carry_its_version(collection: str, b
         f'{plural}.{group} "{name}" is invalid: metadata.resourceVersion: Invalid value: 0: '
         "must be specified for an update",
     )
-    await cluster.ok("PUT", f"{collection}/{name}", created)
+    path, zero = f"{collection}/{name}", {"metadata": {"resourceVersion": "0"}}
+    unversioned = created | {"metadata": created["metadata"] | zero["metadata"]}
+    assert await cluster.call("PUT", path, unversioned) == (status, answer)
+    assert await cluster.call("PATCH", path, zero, content_type=MERGE) == (status, answer)
+    nothing = {"metadata": {"resourceVersion": None}}
+    assert await cluster.call("PATCH", path, nothing, content_type=MERGE) == (status, answer)
+    await cluster.ok("PUT", path, created)
+
+
+async def test_version_0_of_the_status_or_scale_of_a_custom_resource_is_no_version():
+    cluster = Cluster()
+    paths = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
+    await cluster.ok("POST", DEFINITIONS, definition(subresources={"status": {}, "scale": paths}))
+    created = await cluster.ok("POST", CARS, car())
+    zero = {"name": "a", "resourceVersion": "0"}
+    path = f"{CARS}/a"
+    scale = {"spec": {"replicas": 2}, "metadata": zero}
+    for sent, where in ((created | {"metadata": zero}, "status"), (scale, "scale")):
+        code, answer = await cluster.call("PUT", f"{path}/{where}", sent)
+        assert (code, answer["details"]["causes"][0]["field"]) == (422, "metadata.resourceVersion")
+    found = await cluster.ok("PUT", f"{path}/scale", {"spec": {"replicas": 2}})
+    assert found["spec"] == {"replicas": 2}, "a Scale without a version is for any version"
+
+
+@pytest.mark.parametrize("version", ["0", "00", ""])
+@pytest.mark.parametrize("where", ["", "/status", "/scale"])
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+async def test_version_0_of_other_kinds_is_for_any_version(method, where, version):
+    cluster = Cluster()
+    template = {"metadata": {"labels": {"a": "b"}}, "spec": pod()["spec"]}
+    spec = {"selector": {"matchLabels": {"a": "b"}}, "template": template}
+    sets = "/apis/apps/v1/namespaces/default/replicasets"
+    created = await cluster.ok("POST", sets, {"metadata": {"name": "a"}, "spec": spec})
+    await cluster.ok("PATCH", f"{sets}/a", {"spec": {"replicas": 3}}, content_type=MERGE)
+    sent = created | {"metadata": {"name": "a", "resourceVersion": version}}
+    sent |= {"spec": {"replicas": 5}} if where == "/scale" else {}
+    body = {"metadata": {"resourceVersion": version}} if method == "PATCH" else sent
+    if where == "/scale" and method == "PUT":
+        body |= {"kind": "Scale", "apiVersion": "autoscaling/v1"}
+    form = {"content_type": MERGE} if method == "PATCH" else {}
+    found = await cluster.ok(method, f"{sets}/a{where}", body, **form)
+    assert found["metadata"]["resourceVersion"] == str(cluster.server.store.version)
+
+
+@pytest.mark.parametrize("version", ["abc", "-1", "1.5", str(2**64)])
+async def test_a_version_that_is_no_number_is_an_error(version):
+    cluster, old = await _created()
+    old["metadata"]["resourceVersion"] = version
+    text = f'strconv.ParseUint: parsing "{version}": invalid syntax'
+    code, answer = await cluster.call("PUT", f"{CONFIG_MAPS}/a", old)
+    assert (code, answer["message"]) == (500, text)
+
+
+async def test_a_precondition_of_version_0_never_holds():
+    cluster, _ = await _created()
+    body = {"preconditions": {"resourceVersion": "0"}}
+    code, answer = await cluster.call("DELETE", f"{CONFIG_MAPS}/a", body)
+    assert (code, answer["reason"]) == (409, "Conflict")
 
 
 async def test_a_dry_run_shows_the_change_and_keeps_the_object():

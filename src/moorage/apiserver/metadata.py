@@ -16,6 +16,9 @@ from moorage.base.rng import Random
 # (apiserver v1.36 pkg/storage/names).
 _PREFIX_LENGTH_MAX = 63 - 5
 
+# Characters of a bad resourceVersion that an error shows; a guess.
+_SHOWN = 60
+
 # Written by the server only; the client's values are replaced.
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 
@@ -77,6 +80,25 @@ def keep_system_fields(new: Obj, old: Obj) -> None:
     meta.pop("managedFields", None)
 
 
+def object_version(meta: Obj) -> int:
+    """Return the version that an object in a call carries; 0 where it carries none.
+
+    Raises
+    ------
+    StatusError
+        500: not a number.
+
+    Notes
+    -----
+    apiserver v1.36 pkg/storage/api_object_versioner.go, ObjectResourceVersion: "0" is no version,
+    and a text that is no number is an error without a reason, hence 500.
+    """
+    text = meta.get("resourceVersion") or ""
+    if text and not (text.isascii() and text.isdigit() and int(text[:21]) < 2**64):
+        raise StatusError(500, "", f'strconv.ParseUint: parsing "{text[:_SHOWN]}": invalid syntax')
+    return int(text or 0)
+
+
 def check_never_stored(obj: Obj) -> None:
     """Refuse to create from an object that was read: its resourceVersion says that it exists.
 
@@ -90,6 +112,6 @@ def check_never_stored(obj: Obj) -> None:
     apiserver v1.36 pkg/storage/errors.go, ErrResourceVersionSetOnCreate: an error without a reason,
     hence 500. kubectl clears the version before it creates.
     """
-    if obj["metadata"].get("resourceVersion") not in (None, "", "0"):
+    if object_version(obj["metadata"]):
         text = "resourceVersion should not be set on objects to be created"
         raise StatusError(500, "", text)

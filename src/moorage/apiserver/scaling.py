@@ -89,10 +89,10 @@ class Scaler:
         replicas = _replicas(sent, target)
         meta = sent["metadata"]
         _put(obj, paths.spec_replicas, replicas)
-        for name in ("resourceVersion", "uid"):
-            obj["metadata"].pop(name, None)
-            if meta.get(name):
-                obj["metadata"][name] = meta[name]
+        # A Scale without a version stands for any version of its object.
+        obj["metadata"] |= {
+            name: meta[name] for name in ("resourceVersion", "uid") if meta.get(name)
+        }
         written = self._writer.rewrite(target, obj, request, query)
         return _scale_of(written.decode(), paths)
 

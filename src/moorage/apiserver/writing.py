@@ -35,6 +35,7 @@ from moorage.apiserver.metadata import (
     check_never_stored,
     generate_name,
     keep_system_fields,
+    object_version,
     stamp_new,
 )
 from moorage.apiserver.namespaces import Namespaces
@@ -53,8 +54,8 @@ from moorage.base.clock import rfc3339
 # Attempts to find a free generated name, as upstream (apiserver v1.36 registry/generic).
 _NAME_TRIES = 8
 
-# Built-in kinds whose PUT must carry a resourceVersion (AllowUnconditionalUpdate is false in v1.36
-# pkg/registry); that of a custom resource must, too.
+# Built-in kinds whose updates must carry a resourceVersion (AllowUnconditionalUpdate is false in
+# v1.36 pkg/registry); those of custom resources must, too.
 _VERSION_REQUIRED = frozenset(
     {
         "apiservices.apiregistration.k8s.io",
@@ -207,11 +208,6 @@ class Writer:
             made = self._create_by_put(target, new, dry_run=is_dry_run(query))
             return Written(made, warnings, created=True)
         record = get_record(self._world.store, target)
-        if not new["metadata"].get("resourceVersion") and _needs_version(target.served):
-            fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
-            # Upstream names the resource here, and the kind in every other error.
-            called = msgspec.structs.replace(kind.resource, kind=kind.resource.plural)
-            raise invalid_object(called, target.name, [fault])
         writing = partial(self._writing, target, request, query)
         return Written(self._replace(target, record, new, writing, is_dry_run(query)), warnings)
 
@@ -441,9 +437,25 @@ def _check_preconditions(target: Target, record: Record, meta: Obj) -> None:
     uid = meta.get("uid")
     if uid and uid != record.uid:
         raise _other_uid(target, uid, record.uid)
-    version = meta.get("resourceVersion")
-    if version and version != str(record.version):
-        raise modified(target.served.kind.resource, target.name)
+    _check_version(target, record, object_version(meta))
+
+
+def _check_version(target: Target, record: Record, version: int) -> None:
+    """Compare the version of an update with the stored version; 0 stands for no version.
+
+    Notes
+    -----
+    apiserver v1.36 pkg/registry/generic/registry/store.go, Update.
+    """
+    resource = target.served.kind.resource
+    if version:
+        if version != record.version:
+            raise modified(resource, target.name)
+    elif _needs_version(target.served):
+        fault = invalid("metadata.resourceVersion", 0, "must be specified for an update")
+        # Upstream names the resource here, and the kind in every other error.
+        called = msgspec.structs.replace(resource, kind=resource.plural)
+        raise invalid_object(called, target.name, [fault])
 
 
 def _other_uid(target: Target, wanted: str, stored: str) -> StatusError:
