@@ -190,6 +190,19 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         back="nothing to do",
     ),
     Deviation(
+        subject="Cost of a selector of devices",
+        upstream=(
+            "estimated when it is stored and counted while it is evaluated; an evaluation ends at "
+            "1,000,000 units"
+        ),
+        here=(
+            "the highest possible cost is computed before an evaluation, and a selector over "
+            "1,000,000 units is not evaluated; large regular expressions cost more; all selectors "
+            "of one attempt may cost 10,000,000, and the next attempt continues"
+        ),
+        why="the CEL runtime counts nothing and cannot be interrupted",
+    ),
+    Deviation(
         subject="Text of a pod preempted in PreBind",
         upstream='`running PreBind plugin "X": preempted by DefaultPreemption`',
         here="`preempted by DefaultPreemption`",

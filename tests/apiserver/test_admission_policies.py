@@ -416,3 +416,57 @@ async def test_policies_of_other_namespaces_leave_an_object_alone():
     assert (await told(cluster, config_map()))[0] == 201
     other = CONFIG_MAPS.replace("default", "other")
     assert (await told(cluster, config_map(), other))[0] == 422
+
+
+def _doubled(times: int) -> str:
+    text = f"a{times}.size() > 0"
+    for n in range(times, 0, -1):
+        text = f"cel.bind(a{n}, a{n - 1} + a{n - 1}, {text})"
+    return f"cel.bind(a0, object.data.a, {text})"
+
+
+OVER = "resulted in error: operation cancelled: actual cost limit exceeded"
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        pytest.param(
+            policy(_doubled(24)),
+            f"expression '{_doubled(24)}' {OVER}",
+            id="a validation",
+        ),
+        pytest.param(
+            policy("true", matchConditions=[{"name": "m", "expression": _doubled(24)}]),
+            f"expression '{_doubled(24)}' {OVER}",
+            id="a match condition",
+        ),
+        pytest.param(
+            policy(
+                "variables.v.size() > 0",
+                variables=[{"name": "v", "expression": "object.data.a.replace('', object.data.a)"}],
+            ),
+            f"expression 'variables.v.size() > 0' {OVER}",
+            id="a variable",
+        ),
+        pytest.param(
+            policy(
+                {
+                    "expression": "false",
+                    "messageExpression": "object.data.a.replace('', object.data.a)",
+                }
+            ),
+            "failed expression: false",
+            id="a message",
+        ),
+        pytest.param(
+            policy(*["object.data.a.replace('x', 'yy').replace('y', 'z').size() > 0"] * 5),
+            "",
+            id="validations that are affordable",
+        ),
+    ],
+)
+async def test_expressions_that_cost_too_much(spec, message):
+    cluster = await cluster_with(spec)
+    code, text = await told(cluster, config_map("c", a="x" * 4000))
+    assert (code, text) == ((422, message) if message else (201, ""))

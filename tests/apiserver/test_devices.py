@@ -12,6 +12,7 @@ GROUP = "/apis/resource.k8s.io/v1"
 CLAIMS = f"{GROUP}/namespaces/default/resourceclaims"
 TEMPLATES = f"{GROUP}/namespaces/default/resourceclaimtemplates"
 SLICES = f"{GROUP}/resourceslices"
+CLASSES = f"{GROUP}/deviceclasses"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
@@ -122,6 +123,102 @@ async def test_faulty_claims_slices_and_classes_are_refused(path, sent, fields):
     code, answer = await Cluster().call("POST", path, sent)
     assert code == 422
     assert [cause["field"] for cause in answer["details"]["causes"]] == fields
+
+
+def selecting(*expressions: str) -> dict[str, Any]:
+    return {**GPU, "selectors": [{"cel": {"expression": each}} for each in expressions]}
+
+
+GROWING = f'"{"a" * 1500}".replace("", "{"a" * 500}").replace("", "{"b" * 50}").size() > 0'
+EXPRESSION = "spec.devices.requests[0].exactly.selectors[0].cel.expression"
+TOO_COMPLEX = "Forbidden: too complex, exceeds cost limit"
+
+
+@pytest.mark.parametrize(
+    ("path", "sent", "causes"),
+    [
+        pytest.param(
+            CLAIMS,
+            claim("c", {"name": "r", "exactly": selecting(GROWING)}),
+            [(EXPRESSION, TOO_COMPLEX)],
+            id="a selector of a claim",
+        ),
+        pytest.param(
+            CLAIMS,
+            claim("c", {"name": "r", "firstAvailable": [{"name": "s", **selecting(GROWING)}]}),
+            [(EXPRESSION.replace("exactly", "firstAvailable[0]"), TOO_COMPLEX)],
+            id="a selector of an alternative",
+        ),
+        pytest.param(
+            TEMPLATES,
+            body(
+                "ResourceClaimTemplate",
+                "t",
+                spec={
+                    "devices": {"requests": [{"name": "r", "exactly": selecting("true", GROWING)}]}
+                },
+            ),
+            [(f"spec.{EXPRESSION}".replace("selectors[0]", "selectors[1]"), TOO_COMPLEX)],
+            id="a selector of a template",
+        ),
+        pytest.param(
+            CLASSES,
+            body("DeviceClass", "k", selectors=[{"cel": {"expression": GROWING}}]),
+            [("spec.selectors[0].cel.expression", TOO_COMPLEX)],
+            id="a selector of a class",
+        ),
+        pytest.param(
+            CLASSES,
+            body(
+                "DeviceClass",
+                "k",
+                selectors=[
+                    {"cel": {"expression": "optional.of(1)" + ".optMap(a, a)" * 9 + ".hasValue()"}}
+                ],
+            ),
+            [("spec.selectors[0].cel.expression", TOO_COMPLEX)],
+            id="macros in macros",
+        ),
+        pytest.param(
+            CLASSES,
+            body("DeviceClass", "k", selectors=[{"cel": {"expression": f"true //{'x' * 10_240}"}}]),
+            [("spec.selectors[0].cel.expression", "Too long: may not be more than 10240 bytes")],
+            id="more than 10 KiB",
+        ),
+        pytest.param(
+            CLASSES,
+            body(
+                "DeviceClass",
+                "k",
+                selectors=[{"cel": {"expression": f"true //{'x' * 10_000}{n}"}} for n in range(7)],
+            ),
+            [("spec", "Forbidden: all selectors together may not be more than 65536 bytes")],
+            id="more than 64 KiB together",
+        ),
+    ],
+)
+async def test_selectors_that_cost_too_much_are_refused(path, sent, causes):
+    pytest.importorskip("cel_expr_python")
+    code, answer = await Cluster().call("POST", path, sent)
+    assert code == 422
+    found = [(cause["field"], cause["message"]) for cause in answer["details"]["causes"]]
+    assert found == causes
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        pytest.param(
+            'device.attributes["d.example"].model.matches("^a[0-9]+$")', id="an ordinary one"
+        ),
+        pytest.param("device.attributes[", id="one that does not compile"),
+        pytest.param("noSuchFunction(device)", id="one with an unknown function"),
+        pytest.param(f"true //{'x' * 10_000}", id="a long comment"),
+    ],
+)
+async def test_other_selectors_are_stored(expression):
+    sent = body("DeviceClass", "k", selectors=[{"cel": {"expression": expression}}])
+    await Cluster().ok("POST", CLASSES, sent)
 
 
 async def test_a_claim_goes_from_pending_to_reserved_and_its_spec_stays():

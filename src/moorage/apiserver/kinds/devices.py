@@ -1,13 +1,23 @@
 """The kinds of ``resource.k8s.io``, for dynamic resource allocation.
 
-Mirrors kubernetes v1.36 pkg/apis/resource/validation. CEL expressions are not compiled here; a
-scheduler reports their errors.
+Mirrors kubernetes v1.36 pkg/apis/resource/validation. CEL expressions are compiled for their cost
+only; a scheduler reports their errors.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Final
+
 from moorage.api import resources
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
+from moorage.api.selector_cost import (
+    SELECTOR_COST_MAX,
+    SELECTOR_LENGTH_MAX,
+    has_many_macros,
+    selector_cost,
+)
+from moorage.apiserver.custom.rules.runtime import Program, compile_over, is_installed
 from moorage.apiserver.kind import (
     FieldError,
     Obj,
@@ -36,6 +46,7 @@ from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, child, fill_empty, number, objects, text
 
 _RESERVATIONS_MAX = 256
+_EXPRESSIONS_MAX: Final = 64 * 1024
 _NODES = ("nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection")
 
 
@@ -78,7 +89,48 @@ def _count(wanted: Json, where: str) -> list[FieldError]:
 
 
 def _expression(selector: Json, where: str) -> list[FieldError]:
-    return needed()(text(selector, "cel", "expression"), f"{where}.cel")
+    expression, field = text(selector, "cel", "expression"), f"{where}.cel.expression"
+    if len(expression.encode()) > SELECTOR_LENGTH_MAX:
+        detail = f"may not be more than {SELECTOR_LENGTH_MAX} bytes"
+        return [FieldError("FieldValueTooLong", field, "", detail)]
+    if expression and _is_too_complex(expression):
+        return [forbidden(field, "too complex, exceeds cost limit")]
+    return needed()(expression, f"{where}.cel")
+
+
+@lru_cache(maxsize=1024)
+def _is_too_complex(expression: str) -> bool:
+    """Whether a selector may cost too much, or is too expensive to compile."""
+    if has_many_macros(expression):
+        return True
+    program = compile_over(expression, "bool", ("device",)) if is_installed() else None
+    if not isinstance(program, Program):
+        return False
+    return selector_cost(program.expression.serialize()) > SELECTOR_COST_MAX
+
+
+def _all_expressions(check: Rule) -> Rule:
+    """Return a rule that also limits the length of all selectors: compiling takes 5 µs a byte."""
+
+    def checked(spec: Json, where: str) -> list[FieldError]:
+        if sum(map(len, _expressions(spec))) > _EXPRESSIONS_MAX:
+            detail = f"all selectors together may not be more than {_EXPRESSIONS_MAX} bytes"
+            return [forbidden(where, detail)]
+        return check(spec, where)
+
+    return checked
+
+
+def _expressions(spec: Json) -> list[str]:
+    """Return the selectors of a class or a claim."""
+    requests = objects(spec, "devices", "requests")
+    wanted = [child(request, "exactly") for request in requests]
+    wanted += [each for request in requests for each in objects(request, "firstAvailable")]
+    return [
+        text(selector, "cel", "expression")
+        for place in (spec, *wanted)
+        for selector in objects(place, "selectors")
+    ]
 
 
 _selectors = rules(("selectors", each(_expression)))
@@ -103,7 +155,7 @@ def _request(request: Json, field: str) -> list[FieldError]:
     )
 
 
-_claim = rules(("devices.requests", _names(32, _request)))
+_claim = _all_expressions(rules(("devices.requests", _names(32, _request))))
 
 
 def _check_status(new: Obj, old: Obj | None) -> list[FieldError]:
@@ -161,7 +213,7 @@ KINDS = (
         acted_on_by="the scheduler",
         columns=(NAME, AGE),
         counts_generations=True,
-        rules=rules(("spec", _selectors)),
+        rules=rules(("spec", _all_expressions(_selectors))),
     ),
     ServedKind(
         resource=resources.RESOURCE_SLICES,

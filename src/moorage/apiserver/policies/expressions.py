@@ -15,9 +15,10 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from moorage.apiserver.custom.rules.evaluation import Work
+from moorage.apiserver.custom.rules.evaluation import Budget
 from moorage.apiserver.custom.rules.reading import QUOTED
 from moorage.apiserver.custom.rules.runtime import (
+    OVER_BUDGET,
     Failure,
     Program,
     Refusal,
@@ -236,15 +237,15 @@ class _Evaluation:
 
     def __init__(self, policy: Policy, values: Mapping[str, Any], *, only_quick: bool) -> None:
         self._policy = policy
-        self._work = Work(only_quick=only_quick)
+        self._budget = Budget(only_quick=only_quick)
         self._size = Size()
         self._fault = ""
         try:
-            known = {name: cel_value({}, values.get(name), self._size) for name in NAMES}
+            self._known = {name: cel_value({}, values.get(name), self._size) for name in NAMES}
         except ValueError as error:
             self._fault = str(error)
         else:
-            self._variables = activation(known, NAMES)
+            self._variables = activation(self._known, NAMES)
 
     def answer(self, expression: str, wanted: str) -> Any:
         """Return the result of an expression, a bool or a text; or a failure."""
@@ -252,7 +253,8 @@ class _Evaluation:
         assert isinstance(program, Program), "the policy has no missing functions"
         if self._fault:
             return Failure(self._fault)
-        self._work.add(program, self._size)
+        if not self._budget.allows(program, self._known, self._size):
+            return OVER_BUDGET
         asked = evaluate_json if wanted in _PATCHES else evaluate
         answer = asked(program, self._variables)
         right = isinstance(answer, _RESULTS[wanted])

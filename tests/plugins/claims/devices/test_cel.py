@@ -156,7 +156,7 @@ def test_selector_expressions(expression):
             id="a result that is not a bool",
         ),
         pytest.param(
-            f"{[1] * 100}.all(x, {[1] * 100}.all(y, {[1] * 100}.all(z, x == y && y == z)))",
+            f"{[1] * 101}.all(x, {[1] * 101}.all(y, x == y))",
             "Iteration budget exceeded",
             id="too many steps",
         ),
@@ -164,6 +164,15 @@ def test_selector_expressions(expression):
 )
 def test_selector_errors_on_a_device(expression, fault):
     assert kind().answer(expression) == SelectorFault("runtime", fault)
+
+
+def test_a_device_larger_than_the_api_allows_is_bounded_by_its_own_size():
+    large = device("a", attributes={"model": "x" * 1_000_000})
+    grows = f'{OWN}.model.replace("x", "yyyyyyyyyyyyyyyy").size() > 0'
+    assert kind().answer(grows) is True
+    fault = kind(large).answer(grows)
+    assert isinstance(fault, SelectorFault)
+    assert fault.kind == "cost"
 
 
 @pytest.mark.parametrize(

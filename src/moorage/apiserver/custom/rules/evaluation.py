@@ -8,7 +8,7 @@ it leaves unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -16,7 +16,7 @@ import msgspec
 from moorage.apiserver.custom.rules.compiled import Node, Rule
 from moorage.apiserver.custom.rules.runtime import (
     HAS_OLD,
-    ITERATIONS_MAX,
+    OVER_BUDGET,
     Failure,
     Program,
     activation,
@@ -25,18 +25,15 @@ from moorage.apiserver.custom.rules.runtime import (
 from moorage.apiserver.custom.rules.values import Size, cel_value
 from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid, required
 
-# Work is measured in characters of text that is made: 35 ns each. 50 ms may pass in this process.
-_QUICK_WORK: Final = 1_500_000
-# Work of evaluating the simplest rule, of converting a value, of comparing two values, of a step of
-# a loop, and of a regular expression, which the runtime compiles every time.
-_QUESTION: Final = 600
-_VALUE: Final = 15
-_COMPARISON: Final = 2
-_STEP: Final = 20
-_SLOW_CALL: Final = 1000
-# Characters that are compared in the time that one takes to be made, and work of splitting one off.
-_COMPARED: Final = 100
-_SPLIT: Final = 4
+# Highest cost that is certainly evaluated in 50 ms, which may pass in this process.
+_QUICK_COST: Final = 400_000
+# Cost of evaluating the simplest rule, and of converting a value for the runtime.
+_QUESTION: Final = 200
+_VALUE: Final = 5
+CALL_COST_MAX: Final = 1_000_000
+"""Highest cost of one expression (PerCallLimit of kubernetes v1.36 apiserver/pkg/apis/cel)."""
+_OBJECT_COST_MAX: Final = 10_000_000
+"""Highest cost of all expressions for an object or a policy (RuntimeCELCostBudget)."""
 
 _MESSAGE_BYTES_MAX: Final = 5 * 1024
 USED_UP: Final = (
@@ -49,35 +46,41 @@ class MayTakeLong(Exception):  # noqa: N818
     """The rules of an object may take more than about 50 ms."""
 
 
-class Work:
-    """The highest possible work of evaluations.
+class Budget:
+    """The cost of the evaluations for one object, bounded before each of them.
 
     Parameters
     ----------
     only_quick
-        Raise `MayTakeLong` before work that may take long.
+        Raise `MayTakeLong` before an evaluation that may take long.
     """
 
     def __init__(self, *, only_quick: bool) -> None:
         self._only_quick = only_quick
-        self._sum = 0
+        self._units = 0
+        self._time = 0
 
-    def add(self, program: Program, size: Size) -> None:
-        """Add the highest possible work of an expression: every loop goes over all values."""
-        if not self._only_quick:
-            return
-        reading = program.reading
-        # Without calls, a step at most compares the whole value.
-        made = size.characters // _COMPARED + _COMPARISON * size.nodes
-        if reading.sums or reading.products or reading.reads_text:
-            made = _SPLIT * size.characters + _VALUE * size.nodes + reading.length
-        # Each sum and each name for a value may double a size, a product multiplies two.
-        made = made ** (1 + reading.products) << min(reading.sums + reading.bindings, 64)
-        steps = min(size.nodes**reading.depth, ITERATIONS_MAX)
-        step = _STEP + _SLOW_CALL * reading.slow_calls + made
-        self._sum += _QUESTION + _VALUE * size.nodes + step * steps
-        if self._sum > _QUICK_WORK:
+    def allows(self, program: Program, values: Mapping[str, Any], size: Size) -> bool:
+        """Take the highest possible cost of an expression; whether an evaluation may cost so much.
+
+        The size of the variables gives a bound in no time. Only where that is high, the values
+        themselves are read.
+
+        Raises
+        ------
+        MayTakeLong
+            The evaluation would be allowed, and may take long.
+        """
+        cost = program.costs.of_size(size.nodes, size.characters)
+        if cost.units > CALL_COST_MAX or self._time + cost.all_units > _QUICK_COST:
+            cost = program.costs.of_values(values)
+        self._units += cost.units
+        self._time += _QUESTION + _VALUE * size.nodes + cost.all_units
+        if cost.units > CALL_COST_MAX or self._units > _OBJECT_COST_MAX:
+            return False
+        if self._only_quick and self._time > _QUICK_COST:
             raise MayTakeLong
+        return True
 
 
 class Before(NamedTuple):
@@ -115,7 +118,7 @@ class Evaluation:
 
     def __init__(self, *, only_quick: bool = False) -> None:
         self.errors: list[FieldError] = []
-        self._work = Work(only_quick=only_quick)
+        self._budget = Budget(only_quick=only_quick)
         self._ended = False
 
     def visit(self, node: Node, value: Any, before: Before, path: str) -> None:
@@ -141,10 +144,9 @@ class Evaluation:
         for rule in node.rules:
             if rule.program.uses_old and not (is_update or rule.stored.optional_old_self):
                 continue
-            self._work.add(rule.program, size)
-            if rule.told is not None:
-                self._work.add(rule.told, size)
-            answer = evaluate(rule.program, variables)
+            answer: Any = OVER_BUDGET
+            if self._budget.allows(rule.program, known, size):
+                answer = evaluate(rule.program, variables)
             if isinstance(answer, Failure) and answer.too_long:
                 self._ended = True
                 text = "no further validation rules will be run due to call cost exceeds limit"
@@ -153,7 +155,18 @@ class Evaluation:
             if isinstance(answer, Failure):
                 self._fail(node, path, f"{answer.message} evaluating rule: {rule.shown}")
             elif answer is not True and (rule.program.uses_old or not before.is_unchanged()):
-                self.errors.append(_broken(node, rule, variables, path))
+                shown = self._message(rule, known, variables, size)
+                self.errors.append(_broken(node, rule, shown, path))
+
+    def _message(self, rule: Rule, known: Mapping[str, Any], variables: Any, size: Size) -> str:
+        """Return the message of a broken rule, its own where that is affordable and one line."""
+        told = None
+        if rule.told is not None and self._budget.allows(rule.told, known, size):
+            told = evaluate(rule.told, variables)
+        text = told.strip() if isinstance(told, str) else ""
+        if text and "\n" not in text and len(text.encode()) <= _MESSAGE_BYTES_MAX:
+            return text
+        return rule.stored.message.strip() or f"failed rule: {rule.stored.rule.strip()}"
 
     def _fail(self, node: Node, path: str, text: str) -> None:
         self.errors.append(invalid(path or "<nil>", node.type_name, text))
@@ -181,12 +194,8 @@ def _key(item: Any, names: Any) -> bytes:
     return msgspec.json.encode([found.get(name) for name in names])
 
 
-def _broken(node: Node, rule: Rule, variables: Any, path: str) -> FieldError:
-    """Return the error of a rule that does not hold, with the message of the rule."""
-    told = None if rule.told is None else evaluate(rule.told, variables)
-    text = told.strip() if isinstance(told, str) else ""
-    if not text or "\n" in text or len(text.encode()) > _MESSAGE_BYTES_MAX:
-        text = rule.stored.message.strip() or f"failed rule: {rule.stored.rule.strip()}"
+def _broken(node: Node, rule: Rule, text: str, path: str) -> FieldError:
+    """Return the error of a rule that does not hold."""
     at = ".".join(part for part in (path, rule.field) if part) or "<nil>"
     if rule.stored.reason == "FieldValueForbidden":
         return forbidden(at, text)

@@ -1,10 +1,10 @@
 """Evaluates rules: in this process if certainly fast, else in a process of its own.
 
 Place in the flow: validation of custom resources and of defaults in definitions evaluates rules
-here. A rule can make 2 GB out of 1 MB with ten sums. The CEL runtime can neither be interrupted nor
-limited in memory. An upper estimate finds rules that may take long. The judge evaluates them, a
-process of their own with a deadline and a memory limit. An object that exceeds them is refused in
-the words of kube-apiserver. Its cost budget has the same purpose.
+here. The CEL runtime can neither be interrupted nor limited in memory. So `evaluation` bounds the
+cost of each rule before, and refuses rules over the limits of kube-apiserver. The judge evaluates
+rules below these limits that may take long, a process of its own. Its deadline and its memory limit
+are a second wall: an object that exceeds them is refused in the words of kube-apiserver.
 
 The loop never waits for the judge: in the loop, `LATER` moves the call to the thread of heavy
 calls. Under a virtual clock there is no judge, and every rule is evaluated in this process.

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from moorage.api.selector_cost import has_many_macros
+from moorage.apiserver.custom.rules.costs import Costs
 from moorage.apiserver.custom.rules.functions import rule_functions
 from moorage.apiserver.custom.rules.reading import Reading, read_rule
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
-
-ITERATIONS_MAX: Final = 10_000
-"""Most steps of all loops of one evaluation; the runtime has a fixed limit and stops there."""
 
 RULE_NAMES: Final = ("self", "oldSelf")
 """The variables of rules."""
@@ -55,6 +54,7 @@ class Program(msgspec.Struct, frozen=True):
     expression: Any
     reading: Reading
     uses_old: bool
+    costs: Costs
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -72,6 +72,8 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 _NO_OVERLOAD: Final = Failure("no such overload")
+OVER_BUDGET: Final = Failure("operation cancelled: actual cost limit exceeded", too_long=True)
+"""The failure of an expression that costs too much, or makes too many steps in loops."""
 
 
 @cache
@@ -104,18 +106,20 @@ def compile_text(text: str, wanted: str, *, optional_old: bool) -> Program | Ref
         if isinstance(found, Refusal):
             return found
     uses_old = isinstance(compile_over(text, wanted, RULE_NAMES[:1]), Refusal)
-    return Program(found.expression, read_rule(text), uses_old=uses_old)
+    return Program(found.expression, read_rule(text), uses_old, found.costs)
 
 
 def compile_over(text: str, wanted: str, names: tuple[str, ...]) -> Program | Refusal:
     """Compile an expression over variables of any type; ``wanted`` is the type of its result."""
+    if has_many_macros(text):
+        return Refusal("", missing="room for so many macros of optional values")
     try:
         expression = _environment(names).compile(text)
     except RuntimeError as error:
         return _refusal(text, _plain(str(error)))
     if expression.return_type().name().lower().partition("<")[0] not in (wanted, "dyn"):
         return Refusal(f"must evaluate to a {wanted}")
-    return Program(expression, read_rule(text), uses_old=False)
+    return Program(expression, read_rule(text), uses_old=False, costs=Costs(expression, names))
 
 
 def type_fault(environment: cel.Env, text: str) -> str:
@@ -159,7 +163,7 @@ def evaluate(program: Program, variables: Any) -> Any:
         answer = program.expression.eval(variables)
     except RuntimeError:
         # An evaluation without an answer has used up the steps of its loops.
-        return Failure("operation cancelled: actual cost limit exceeded", too_long=True)
+        return OVER_BUDGET
     try:
         value = answer.value()
     except TypeError:  # it is nothing Python knows, such as an optional value
@@ -179,7 +183,7 @@ def evaluate_json(program: Program, variables: Any) -> Any:
         answer = program.expression.eval(variables)
         return _json_of(answer)
     except RuntimeError:
-        return Failure("operation cancelled: actual cost limit exceeded", too_long=True)
+        return OVER_BUDGET
     except TypeError as error:
         return Failure(str(error))
 

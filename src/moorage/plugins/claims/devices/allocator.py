@@ -9,6 +9,7 @@ from moorage.api.devices import AllocationResult, DeviceClass, ResourceClaim
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.rng import Random
 from moorage.plugins.claims.devices.allocated import AllocatedState
+from moorage.plugins.claims.devices.cel import EFFORT
 from moorage.plugins.claims.devices.contract import (
     AllocationTimeoutError,
     NodeAllocationError,
@@ -54,6 +55,7 @@ class Allocator:
         timeout_seconds: float = 0,
     ) -> None:
         inventory.trim()
+        EFFORT.begin()
         self.inventory = inventory
         self.allocated = allocated
         self._find_class = find_class

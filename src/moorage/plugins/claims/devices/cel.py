@@ -5,8 +5,11 @@ selector; without it a selector cannot be used, and the message says what to ins
 
 Rules mirrored: kubernetes v1.36 ``dynamic-resource-allocation/cel/compile.go``. The environment is
 that of its base libraries as far as the runtime has them: not ``url``, ``ip``, ``cidr``, ``sets``,
-``lists``, ``regex`` and the macros over two variables, nor a limit on the cost of an expression.
-The API server has compiled a stored expression with all of them and with the limit.
+``lists``, ``regex`` and the macros over two variables. The API server has compiled a stored
+expression with all of them.
+
+The runtime counts no cost and cannot be interrupted. So a selector that may cost more than the
+limit of Kubernetes is not evaluated, and the selectors of one attempt share a limit as well.
 """
 
 from __future__ import annotations
@@ -16,7 +19,14 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from moorage.api.cel_bounds import Known
 from moorage.api.cel_functions import cel_functions
+from moorage.api.selector_cost import (
+    SELECTOR_COST_MAX,
+    is_too_long,
+    selector_cost,
+)
+from moorage.plugins.claims.devices.contract import AllocationError
 
 if TYPE_CHECKING:
     from cel_expr_python import cel
@@ -35,8 +45,14 @@ _EXPRESSIONS_MAX: Final = 1024
 """Number of compiled expressions; a guess: people write selectors for classes and claims."""
 
 
+_ATTEMPT_COST_MAX: Final = 10_000_000
+"""Highest cost of all selectors that one attempt evaluates: 1.5 s at most, mostly 0.3 s."""
+_COMPILE_COST: Final = 100
+"""Cost of compiling one character: 5 µs."""
+
+
 class SelectorFault(NamedTuple):
-    """Reason why a selector has no answer; ``kind`` is "compile" or "runtime"."""
+    """Reason why a selector has no answer; ``kind`` is "compile", "runtime" or "cost"."""
 
     kind: str
     message: str
@@ -49,17 +65,78 @@ class CelInput(NamedTuple):
     attributes: Mapping[str, Mapping[str, Any]]
     capacity: Mapping[str, Mapping[str, bytes]]
     allow_multiple_allocations: bool
+    is_oversized: bool
+    """Whether it is larger than the API allows."""
+
+
+class Effort:
+    """The cost of the selectors that the current attempt has evaluated."""
+
+    def __init__(self) -> None:
+        self._rest = _ATTEMPT_COST_MAX
+
+    def begin(self) -> None:
+        """Start an attempt."""
+        self._rest = _ATTEMPT_COST_MAX
+
+    def spend(self, cost: int) -> None:
+        """Take a cost from what is left.
+
+        Raises
+        ------
+        AllocationError
+            Nothing is left. Answers are kept, so that the next attempt continues from here.
+        """
+        if self._rest <= 0:
+            raise AllocationError(
+                f"the selectors of all claims of the pod cost more than {_ATTEMPT_COST_MAX} in "
+                "this attempt; the next attempt continues from here"
+            )
+        self._rest -= cost
+
+
+EFFORT: Final = Effort()
+
+
+class _Selector(NamedTuple):
+    expression: cel.Expression
+    cost: int
+    """Highest possible cost for the largest device that the API allows."""
 
 
 def matches(expression: str, device: CelInput) -> bool | SelectorFault:
-    """Whether a device fulfils a selector, or why the selector has no answer."""
-    compiled = _compiled(expression)
-    if isinstance(compiled, SelectorFault):
-        return compiled
+    """Whether a device fulfils a selector, or why the selector has no answer.
+
+    Raises
+    ------
+    AllocationError
+        The selectors of this attempt have cost too much.
+    """
+    selector = _compiled(expression)
+    if isinstance(selector, SelectorFault):
+        return selector
+    cost = selector.cost
+    if cost > SELECTOR_COST_MAX or device.is_oversized:
+        known = Known([_variable(device, {})])
+        cost = selector_cost(selector.expression.serialize(), known)
+    if cost > SELECTOR_COST_MAX:
+        return SelectorFault("cost", _too_complex(cost))
+    EFFORT.spend(cost)
+    return _evaluated(selector.expression, device)
+
+
+def _too_complex(cost: int) -> str:
+    return (
+        f"too complex, exceeds cost limit (it may cost {cost}, and at most {SELECTOR_COST_MAX} "
+        "is allowed)"
+    )
+
+
+def _evaluated(expression: cel.Expression, device: CelInput) -> bool | SelectorFault:
     domains: dict[str, dict[str, Any]] = {}
     while True:
         try:
-            answer = compiled.eval(data={"device": _variable(device, domains)})
+            answer = expression.eval(data={"device": _variable(device, domains)})
         except RuntimeError as error:  # no answer: the runtime would need too many steps
             return SelectorFault("runtime", _plain(str(error)))
         if not isinstance(answer.value(), str) or answer.type() != _runtime().Type.ERROR:
@@ -86,11 +163,14 @@ def _variable(device: CelInput, domains: Mapping[str, Mapping[str, Any]]) -> dic
 
 
 @lru_cache(maxsize=_EXPRESSIONS_MAX)
-def _compiled(expression: str) -> cel.Expression | SelectorFault:
+def _compiled(expression: str) -> _Selector | SelectorFault:
     try:
         env = _environment()
     except ImportError:
         return SelectorFault("compile", _NOT_INSTALLED)
+    if is_too_long(expression):
+        return SelectorFault("cost", "too complex, it is too long or has too many macros")
+    EFFORT.spend(_COMPILE_COST * len(expression))
     try:
         compiled = env.compile(expression)
     except RuntimeError as error:
@@ -99,7 +179,7 @@ def _compiled(expression: str) -> cel.Expression | SelectorFault:
     if result not in (_runtime().Type.BOOL, _runtime().Type.DYN):
         text = f"must evaluate to bool or the unknown type, not {result.name().lower()}"
         return SelectorFault("compile", text)
-    return compiled
+    return _Selector(compiled, selector_cost(compiled.serialize()))
 
 
 @cache

@@ -11,6 +11,7 @@ from moorage.api.cel_functions import quantity_value, version_value
 from moorage.api.devices import CounterSet, Device, DeviceAttribute, DeviceTaint, ResourceSlice
 from moorage.api.meta import NodeSelector
 from moorage.api.quantity import parse_quantity
+from moorage.api.selector_cost import fits
 from moorage.api.selectors import NodeMatcher, compile_node_selector
 from moorage.api.semver import parse_version
 from moorage.plugins.claims.devices.capacity import CapacityRule, parse_capacity
@@ -76,7 +77,8 @@ class DeviceKind:
             nano = parse_quantity(amount.value)
             capacity.setdefault(domain, {})[identifier] = quantity_value(nano)
         shareable = self._device.allow_multiple_allocations
-        return CelInput(self._driver, attributes, capacity, shareable)
+        oversized = not (fits(attributes) and fits(capacity))
+        return CelInput(self._driver, attributes, capacity, shareable, oversized)
 
 
 class OfferedDevice(NamedTuple):

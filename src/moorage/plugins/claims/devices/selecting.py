@@ -38,9 +38,12 @@ def raise_fault(found: FaultAt, alternative: Alternative, device: OfferedDevice)
     Raises
     ------
     AllocationError
-        Always, with upstream's text.
+        Always, with upstream's text; upstream's API server refuses a selector that costs too much.
     """
     selector, (kind, message) = alternative.selector_name(found.at), found.fault
+    if kind == "cost":
+        request = f"claim {alternative.claim}, request {alternative.own_name}"
+        raise AllocationError(f"{request}: {selector}: {message}")
     if kind == "compile":
         raise AllocationError(f"{selector}: CEL compile error: {message}")
     raise AllocationError(f"{selector} on device {device.id}: CEL runtime error: {message}")
