@@ -16,8 +16,8 @@ from moorage.base.rng import Random
 # (apiserver v1.36 pkg/storage/names).
 _PREFIX_LENGTH_MAX = 63 - 5
 
-# Characters of a bad resourceVersion that an error shows; a guess.
-_SHOWN = 60
+# Digits of the largest resourceVersion of upstream, which is an unsigned number of 64 bits.
+_DIGITS_MAX = 20
 
 # Written by the server only; the client's values are replaced.
 _SYSTEM_FIELDS = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
@@ -83,20 +83,14 @@ def keep_system_fields(new: Obj, old: Obj) -> None:
 def object_version(meta: Obj) -> int:
     """Return the version that an object in a call carries; 0 where it carries none.
 
-    Raises
-    ------
-    StatusError
-        500: not a number.
-
     Notes
     -----
-    apiserver v1.36 pkg/storage/api_object_versioner.go, ObjectResourceVersion: "0" is no version,
-    and a text that is no number is an error without a reason, hence 500.
+    apiserver v1.36 pkg/storage/api_object_versioner.go, ObjectResourceVersion: "0" is no version.
+    A text that is no number is a 500 there; here it is a version that no object has, -1.
     """
     text = meta.get("resourceVersion") or ""
-    if text and not (text.isascii() and text.isdigit() and int(text[:21]) < 2**64):
-        raise StatusError(500, "", f'strconv.ParseUint: parsing "{text[:_SHOWN]}": invalid syntax')
-    return int(text or 0)
+    is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX
+    return int(text) if is_number else -bool(text)
 
 
 def check_never_stored(obj: Obj) -> None:
