@@ -23,7 +23,8 @@ _HEADER = """# Conformance
 Decisions recorded from kube-scheduler v1.36.2, and how many of the recorded scenarios moorage
 reproduces in every supported field: filter results and reasons, raw, normalised and weighted
 scores, winners, victims, messages. *Unsupported* scenarios need something that is not built yet;
-none is skipped for another reason. Run it yourself:
+none is skipped for another reason. Nominated pods count as in kube-scheduler here, which is one of
+the [deviations](../deviations.md). Run it yourself:
 
 <!-- not run: takes half a minute; the tests of every family do it -->
 ```console

@@ -476,6 +476,27 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         here="makes no claim, and binds the pod",
         why="nothing is left to be allocated",
     ),
+    Deviation(
+        subject="Nominated pods in InterPodAffinity, PodTopologySpread and VolumeRestrictions",
+        upstream=(
+            "count only on the node that they are nominated to, and not at all where PreFilter "
+            "skips by what the placed pods ask for (kubernetes issue 114889)"
+        ),
+        here=(
+            "those of equal or higher priority count on every node: by their own anti-affinity, in "
+            "their topology domain, and by a ReadWriteOncePod claim"
+        ),
+        why=(
+            "a nominated pod would lose what its victims are evicted for to any pod that is tried "
+            "while they stop, and evict again"
+        ),
+    ),
+    Deviation(
+        subject="A pod that a node takes once nominated pods are placed elsewhere (hard spread)",
+        upstream="evicts pods on another node, or on the same",
+        here="evicts nobody and waits for these pods; its nomination to such a node stays",
+        why="nobody is evicted for nothing",
+    ),
 )
 """By subject matter, in the order of the page."""
 

@@ -238,6 +238,9 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "not eligible due to a terminating pod on the nominated node.": (
             "Wait for that pod to end; its `terminationGracePeriodSeconds` bounds it."
         ),
+        "not eligible due to nominated pods that are not placed yet.": (
+            "Wait: a node takes the pod as soon as pods that wait for their victims are placed."
+        ),
         "Preemption is not helpful for scheduling": (
             "Evicting pods would not cure what these nodes were refused for: see those reasons."
         ),

@@ -116,6 +116,19 @@ def test_a_plugin_that_declares_to_skip_does_skip(spec, expected, others):
     assert said == expected
 
 
+def test_a_nominated_pod_with_anti_affinity_ends_the_skipping():
+    snapshot, asked = cluster(node("n1", labels={"zone": "a"})), PodInfo(pod("asked"))
+    declared = capabilities_of(AFFINITY, make(AFFINITY, snapshot)[0])
+    assert declared.skips_while is not None
+    held = []
+    for affinity in ({}, WISH, {"podAntiAffinity": {REQUIRED: [TERM]}}):
+        snapshot.nominations = {"n1": [PodInfo(pod("other", affinity=affinity))]}
+        held.append(declared.skips_while(snapshot))
+    assert declared.skips_spec is not None
+    assert declared.skips_spec(asked)
+    assert held == [True, True, False]
+
+
 def vars_of(state: CycleState) -> dict[Any, object]:
     return state._values
 

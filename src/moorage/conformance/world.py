@@ -126,8 +126,11 @@ class World:
 
 
 def build_snapshot(objects: RecordedObjects) -> Snapshot:
-    """Return a recorded cluster as a snapshot; finished pods are left out."""
-    snapshot = Snapshot(listers=_listers(objects))
+    """Return a recorded cluster as a snapshot; finished pods are left out.
+
+    Nominated pods count as kube-scheduler counts them, which is one of the deviations.
+    """
+    snapshot = Snapshot(listers=_listers(objects), nominated_everywhere=False)
     for node in objects.nodes:
         snapshot.table.add_node(node)
     for pod in objects.pods:

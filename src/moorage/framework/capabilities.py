@@ -189,6 +189,16 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             from_outside=False,
         ),
     ] = None
+    counts_nominated: Annotated[
+        bool,
+        Trait(
+            "PreFilter counts the pods nominated first, on every node. Filter passes a row only if "
+            "the row passes with these pods and without. The engine adds no nominated pod to the "
+            "counts of such a plugin. PreFilter skips no pod that a nominated pod concerns.",
+            methods=("pre_filter",),
+            from_outside=False,
+        ),
+    ] = False
     filter_room: Annotated[
         Callable[[CycleState, PodInfo, NodeView], Room] | None,
         Trait(

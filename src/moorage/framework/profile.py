@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any, cast
 
 from moorage.base.errors import ConfigError
+from moorage.base.no_names import NO_NAMES
 from moorage.config.merge import ProfileSpec
 from moorage.framework.capabilities import Capabilities, capabilities_of, is_reused
 from moorage.framework.containment import Containment
@@ -134,6 +136,14 @@ class Profile:
         """Names of the PostFilter plugins that propose pods to evict, in order."""
         names = [plugin.name for plugin in self.post_filters]
         return tuple(name for name in names if self.capabilities[name].preempts)
+
+    @cached_property
+    def count_nominated(self) -> frozenset[str]:
+        """Names of the plugins whose PreFilter counts nominated pods on every node."""
+        if not self.handle.snapshot.nominated_everywhere:
+            return NO_NAMES
+        found = self.capabilities.items()
+        return frozenset(name for name, each in found if each.counts_nominated)
 
     @property
     def pre_enqueue(self) -> Sequence[PreEnqueuePlugin]:

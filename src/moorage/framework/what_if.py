@@ -199,6 +199,13 @@ class WhatIf(Protocol):
         """Return the status of one row in the search."""
         ...
 
+    def awaits_nominated(self) -> bool:
+        """Whether a row takes the pod as soon as the pods nominated first are placed.
+
+        So says a Filter that counts nominated pods on every node, with the code Pending.
+        """
+        ...
+
     def independent(self, rows: NDArray[np.int64]) -> bool:
         """Whether most of these rows can be tried at once; a guess, which changes no outcome."""
         ...

@@ -6,12 +6,13 @@ of their number. Each requested priority has its own sums.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from moorage.snapshot.key_log import KeyLog
+from moorage.snapshot.pod_affinity import POD_AFFINITY
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.shifted import RowSums
@@ -104,6 +105,8 @@ class NominatedRows:
         self._pods: dict[str, tuple[PodInfo, ...]] = {}
         self._where: dict[str, str] = {}
         self._placed: dict[str, None] = {}
+        self._repelling: set[str] = set()
+        """The uids of the nominated pods with required anti-affinity."""
         self._levels: dict[int, NominatedLevel] = {}
 
     def follow(
@@ -171,6 +174,22 @@ class NominatedRows:
                 array[at == own[0]] -= requests.get(name, 0)
         return positions, NominatedSums(at, amounts, counts[positions])
 
+    def before(self, pod: PodInfo) -> Iterator[tuple[int, PodInfo]]:
+        """Yield the nominated pods for which a pod must leave room, each with its row."""
+        row_of, placed, priority, uid = self._table.row_of, self._placed, pod.priority, pod.uid
+        for name, pods in self._pods.items():
+            row = row_of(name)
+            if row is None:
+                continue
+            for each in pods:
+                if each.priority >= priority and each.uid != uid and each.uid not in placed:
+                    yield row, each
+
+    @property
+    def any_repels(self) -> bool:
+        """Whether any nominated pod has required anti-affinity."""
+        return bool(self._repelling)
+
     def level(self, priority: int) -> NominatedLevel:
         """Return, by row, the sums of the nominated pods of a priority or more."""
         found = self._levels.get(priority)
@@ -200,6 +219,7 @@ class NominatedRows:
 
     def _reset(self, nominations: Mapping[str, Sequence[PodInfo]]) -> None:
         self._pods, self._where, self._placed, self._levels = {}, {}, {}, {}
+        self._repelling = set()
         for name, pods in nominations.items():
             self._refresh(name, tuple(pods))
 
@@ -211,10 +231,13 @@ class NominatedRows:
             if self._where.get(old.uid) == name:
                 del self._where[old.uid]
                 self._placed.pop(old.uid, None)
+                self._repelling.discard(old.uid)
         if pods:
             self._pods[name] = pods
         for pod in pods:
             self._where[pod.uid] = name
+            if pod.part(POD_AFFINITY).value.required_anti:
+                self._repelling.add(pod.uid)
             if self._table.node_of_pod(pod.uid) is not None:
                 self._placed[pod.uid] = None
         row = self._table.row_of(name)

@@ -7,7 +7,7 @@ to extenders and after the answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,9 @@ class Snapshot(ResourceColumns):
         reading the nominations; None without such a function.
     groups
         Pod groups, and which of their members have a place; without a source when not given.
+    nominated_everywhere
+        Whether a nominated pod counts for every node that it concerns, by affinity, spread or a
+        claim. False is kube-scheduler's way, for its recordings: it counts on its own node only.
 
     Attributes
     ----------
@@ -70,6 +73,7 @@ class Snapshot(ResourceColumns):
         nominations_log: KeyLog[str] | None = None,
         only_nominated: Callable[[str, str], bool] | None = None,
         groups: PodGroups | None = None,
+        nominated_everywhere: bool = True,
     ) -> None:
         super().__init__(NodeTable() if table is None else table)
         self.names: Sequence[str] = self.table.names
@@ -82,6 +86,7 @@ class Snapshot(ResourceColumns):
         self.nominations: Nominations = {} if nominations is None else nominations
         self.nominations_log = nominations_log
         self.only_nominated = only_nominated
+        self.nominated_everywhere = nominated_everywhere
         self._nominated = NominatedRows(self.table)
         self.companions: dict[Hashable, object] = {}
         self.groups = PodGroups() if groups is None else groups
@@ -180,6 +185,21 @@ class Snapshot(ResourceColumns):
         """
         self._nominated.follow(self.nominations, self.nominations_log)
         return self._nominated.among(pod, rows)
+
+    def nominated_before(self, pod: PodInfo) -> Iterator[tuple[int, PodInfo]]:
+        """Yield the nominated pods for which a pod must leave room anywhere, each with its row."""
+        if not self.nominations or not self.nominated_everywhere:
+            return iter(())
+        self._nominated.follow(self.nominations, self.nominations_log)
+        return self._nominated.before(pod)
+
+    @property
+    def any_nominated_repels(self) -> bool:
+        """Whether any nominated pod has required anti-affinity that counts everywhere."""
+        if not self.nominations or not self.nominated_everywhere:
+            return False
+        self._nominated.follow(self.nominations, self.nominations_log)
+        return self._nominated.any_repels
 
     def nominated_level(self, pod: PodInfo) -> tuple[NominatedLevel, int | None]:
         """Return the sums of all pods nominated first, and the row the pod itself is nominated to.

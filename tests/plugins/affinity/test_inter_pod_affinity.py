@@ -65,6 +65,30 @@ def test_filter_equals_reference(random_cluster, asked, known):
 
 
 @MANY
+@given(random_cluster=clusters(), asked=pods(), known=namespaces, data=st.data())
+def test_a_row_must_pass_with_nominated_pods_counted_on_their_nodes_and_without(
+    random_cluster, asked, known, data
+):
+    """Any pod of the random cluster may be nominated instead of placed."""
+    placed: reference.Cluster = []
+    nominated: dict[str, list[PodInfo]] = {}
+    for one, its_pods in random_cluster:
+        waiting = [each for each in its_pods if data.draw(st.booleans())]
+        placed.append((one, [each for each in its_pods if each not in waiting]))
+        if waiting:
+            nominated[one.metadata.name] = [PodInfo(each) for each in waiting]
+    snapshot = build(placed, known)
+    snapshot.nominations = nominated
+    without = expected_rejections(asked, placed, known)
+    expected = {**without, **expected_rejections(asked, random_cluster, known)}
+    assert rejections(NAME, snapshot, asked) == expected
+    kubernetes = Snapshot(
+        snapshot.table, snapshot.listers, nominations=nominated, nominated_everywhere=False
+    )
+    assert rejections(NAME, kubernetes, asked) == without
+
+
+@MANY
 @given(random_cluster=clusters(), asked=pods(), known=namespaces)
 def test_filter_is_skipped_exactly_when_no_rule_concerns_the_pod(random_cluster, asked, known):
     snapshot = build(random_cluster, known)

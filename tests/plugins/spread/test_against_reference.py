@@ -99,6 +99,32 @@ class Asked:
         return raw.tolist(), self.plugin.normalize(state, info, raw).tolist()
 
 
+@MANY
+@given(random_cluster=random.clusters(), pod=random.asking(), data=st.data())
+def test_a_row_must_pass_with_nominated_pods_counted_on_their_nodes_and_without(
+    random_cluster, pod, data
+):
+    """Any pod of the random cluster may be nominated instead of placed."""
+    placed: Cluster = []
+    nominated: dict[str, list[PodInfo]] = {}
+    for one, its_pods in random_cluster:
+        waiting = [each for each in its_pods if data.draw(st.booleans())]
+        placed.append((one, [each for each in its_pods if each not in waiting]))
+        if waiting:
+            nominated[one.metadata.name] = [PodInfo(each) for each in waiting]
+    snapshot = build(placed)
+    snapshot.nominations = nominated
+    asked = Asked(snapshot, PodTopologySpreadArgs())
+    state, listers = asked.state(pod), snapshot.listers
+    without = reference.filtered(placed, pod, reference.SYSTEM, listers)
+    beside = reference.filtered(random_cluster, pod, reference.SYSTEM, listers)
+    assert (state is None) == (without is None)
+    if state is None or without is None or beside is None:
+        return
+    too_soon = {name: ("Pending", reasons) for name, (_, reasons) in without.items()}
+    assert asked.filtered(state, pod) == {**too_soon, **beside}
+
+
 def agree(asked: Asked, pod: Pod, now: Cluster, defaults: Any, feasible: list[str]) -> None:
     """Hold every answer about one pod equal to the reference's."""
     listers = asked.snapshot.listers
@@ -250,7 +276,9 @@ def test_deleted_domains_neither_change_scores_nor_take_room(seen):
     agree(asked, pod, now, reference.SYSTEM, list(hosts))
     state = asked.state(pod)
     assert state is not None
-    assert len(state.read(PRE_FILTER)._tallies[0]) == 3  # two domains, and a place for "none"
+    assert (
+        len(state.read(PRE_FILTER).placed._tallies[0]) == 3
+    )  # two domains, and a place for "none"
 
 
 def labelled(name: str, labels: dict[str, str]) -> Pod:

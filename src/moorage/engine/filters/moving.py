@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from moorage.base.no_names import NO_NAMES
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.framework.containment import contained
 from moorage.framework.status import error
@@ -15,8 +16,24 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.trial import Trial
 
 
-def put_on_row(attempt: Attempt, trial: Trial, other: PodInfo, row: int) -> None:
+def put_on_row(
+    attempt: Attempt,
+    trial: Trial,
+    other: PodInfo,
+    row: int,
+    *,
+    already: frozenset[str] = NO_NAMES,
+) -> None:
     """Add a pod to a row in a trial; the attempt's cycle state is updated.
+
+    Parameters
+    ----------
+    attempt, trial
+        The attempt, and the trial.
+    other, row
+        The pod, and its row.
+    already
+        Names of the plugins that count the pod already.
 
     Raises
     ------
@@ -26,8 +43,19 @@ def put_on_row(attempt: Attempt, trial: Trial, other: PodInfo, row: int) -> None
     trial.add_pod(other, row)
     state, pod = attempt.state, attempt.pod
     for plugin in attempt.profile.extensions:
-        if plugin.name not in state.skip_filter:
+        if plugin.name not in state.skip_filter and plugin.name not in already:
             _follow(plugin.name, "AddPod", partial(plugin.add_pod, state, pod, other, row=row))
+
+
+def nominate_on_row(attempt: Attempt, trial: Trial, other: PodInfo, row: int) -> None:
+    """Add a nominated pod to a row in a trial; plugins that counted the pod are not told.
+
+    Raises
+    ------
+    CycleError
+        A plugin failed.
+    """
+    put_on_row(attempt, trial, other, row, already=attempt.profile.count_nominated)
 
 
 def take_off_row(attempt: Attempt, trial: Trial, other: PodInfo, row: int) -> None:

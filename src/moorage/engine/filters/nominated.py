@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import ask_filters, raise_first_error, run_filters
 from moorage.engine.filters.filter_pass import PASSES, FilterPass, RowResult
-from moorage.engine.filters.moving import put_on_row
+from moorage.engine.filters.moving import nominate_on_row
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import RowSums, ShiftedSums
 from moorage.snapshot.snapshot import Snapshot
@@ -41,7 +41,9 @@ def filter_nominated(attempt: Attempt, view: NodeView, filtered: FilterPass) -> 
     CycleError
         A plugin broke.
     """
-    seen = attempt.profile.pods_seen(attempt.state.skip_filter)
+    profile = attempt.profile
+    # Filters that count nominated pods have judged with these pods already.
+    seen = profile.pods_seen(attempt.state.skip_filter | profile.count_nominated)
     if seen is not None:
         positions = filter_beside_sums(attempt, seen.by_sums, view, filtered)
         if seen.only_sums or (filtered.plugin_n[positions] < seen.first).all():
@@ -108,7 +110,7 @@ def filter_beside(attempt: Attempt, row: int, added: Sequence[PodInfo]) -> Filte
     with attempt.snapshot.trial() as trial:
         tried = attempt.branch()
         for other in added:
-            put_on_row(tried, trial, other, row)
+            nominate_on_row(tried, trial, other, row)
         return run_filters(tried, attempt.snapshot.rows([row]))
 
 

@@ -109,6 +109,11 @@ class SearchWhatIf:
         """Return the status of one row in the search."""
         return self._statuses.status_of(row)
 
+    def awaits_nominated(self) -> bool:
+        """Whether a row takes the pod as soon as the pods nominated first are placed."""
+        profile, rows = self._attempt.profile, self._statuses.rows_with(Code.PENDING).tolist()
+        return any(self._statuses.status_of(row).plugin in profile.count_nominated for row in rows)
+
     def independent(self, rows: Rows) -> bool:
         """Whether most of these rows can be tried at once; told from some of them."""
         seen = self._seen

@@ -92,12 +92,37 @@ class DomainSums:
         return Domains(column, self._sums.of(places, count))
 
 
-def moved(counts: ByKey, column: LabelColumn, key: str, *, row: int, step: int) -> ByKey:
-    """Return the counts with one row's domain changed; unchanged for a row without domain."""
-    domain = int(column.ids[row])
-    if domain < 0:
-        return counts
-    known = counts.get(key)
-    by_domain = no_counts(column) if known is None else known.by_domain.copy()
-    by_domain[domain] += step
-    return {**counts, key: Domains(column, by_domain)}
+class Moved:
+    """Counts by topology key while pods are added to rows or removed; the first ones stay.
+
+    Attributes
+    ----------
+    counts
+        The counts now.
+    changed
+        Whether any count was changed.
+    """
+
+    __slots__ = ("_own", "counts")
+
+    def __init__(self, counts: ByKey) -> None:
+        self.counts = counts
+        self._own: dict[str, DomainArray] = {}
+
+    @property
+    def changed(self) -> bool:
+        """Whether any count was changed."""
+        return bool(self._own)
+
+    def move(self, key: str, column: LabelColumn, row: int, step: int) -> None:
+        """Change the number of a row's domain; a row without a domain changes nothing."""
+        domain = int(column.ids[row])
+        if domain < 0:
+            return
+        by_domain = self._own.get(key)
+        if by_domain is None:
+            known = self.counts.get(key)
+            by_domain = no_counts(column) if known is None else known.by_domain.copy()
+            self._own[key] = by_domain
+            self.counts = {**self.counts, key: Domains(column, by_domain)}
+        by_domain[domain] += step

@@ -8,10 +8,9 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/interpodaffin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
-import msgspec
 import numpy as np
 
 from moorage.base.errors import ConfigError
@@ -35,6 +34,15 @@ from moorage.framework.status import (
     unresolvable,
 )
 from moorage.framework.subjects import Subject
+from moorage.plugins.affinity.counts import (
+    NO_COUNTS,
+    Counted,
+    Counts,
+    after,
+    namespace_labels,
+    taken,
+    unmet,
+)
 from moorage.plugins.affinity.domain_counts import (
     BoolArray,
     ByKey,
@@ -42,11 +50,10 @@ from moorage.plugins.affinity.domain_counts import (
     Domains,
     DomainSums,
     has_any,
-    moved,
     no_counts,
 )
 from moorage.plugins.affinity.hints import registrations
-from moorage.plugins.affinity.incoming import IncomingAffinity, Resolver, means
+from moorage.plugins.affinity.incoming import IncomingAffinity, Resolver
 from moorage.snapshot.affinity_terms import (
     NO_MATCH,
     ExistingTerm,
@@ -63,31 +70,11 @@ REASON_AFFINITY: Final = "node(s) didn't match pod affinity rules"
 REASON_ANTI_AFFINITY: Final = "node(s) didn't match pod anti-affinity rules"
 REASON_EXISTING: Final = "node(s) didn't satisfy existing pods anti-affinity rules"
 
-_NO_COUNTS: Final[ByKey] = {}
+_Check = tuple[BoolArray | None, Code, int]
+"""The rows that fail, None for no row; their code; the id of their reasons."""
 
 
-class _Counted(msgspec.Struct, frozen=True):
-    """The counts of PreFilter, by topology key and domain.
-
-    Parameters
-    ----------
-    incoming
-        The pod's own terms.
-    existing
-        Existing pods whose anti-affinity matches the pod ("EA").
-    near
-        Pods that match all required affinity terms of the pod ("AF").
-    away
-        Pods that match an anti-affinity term of the pod ("AA").
-    """
-
-    incoming: IncomingAffinity
-    existing: ByKey
-    near: ByKey
-    away: ByKey
-
-
-_PRE_FILTER: StateKey[_Counted] = StateKey("PreFilterInterPodAffinity")
+_PRE_FILTER: StateKey[Counts] = StateKey("PreFilterInterPodAffinity")
 _PRE_SCORE: StateKey[tuple[Domains, ...]] = StateKey("PreScoreInterPodAffinity")
 
 
@@ -128,6 +115,7 @@ class InterPodAffinity:
         return Capabilities(
             skips_spec=self.skips_spec,
             skips_while=self.skips_while,
+            counts_nominated=True,
             rejects_about=Subject.POD_AFFINITY,
         )
 
@@ -136,21 +124,36 @@ class InterPodAffinity:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Count the matching pods by domain; skip a pod that no term concerns."""
+        """Count the matching pods by domain; skip a pod that no term concerns.
+
+        Notes
+        -----
+        Upstream reads the terms of pods on nodes only, so that the anti-affinity of a nominated
+        pod is forgotten unless a pod on a node has a matching one (kubernetes issue 114889).
+        """
         part = pod.part(POD_AFFINITY)
         if part.value.error:
             return None, unresolvable(f"parsing pod: {part.value.error}")
         existing = self._existing(snapshot, self._matching(snapshot, pod).required_anti)
-        if not existing and not (part.value.required or part.value.required_anti):
+        own_terms = bool(part.value.required or part.value.required_anti)
+        nominated = (
+            list(snapshot.nominated_before(pod))
+            if own_terms or snapshot.any_nominated_repels
+            else []
+        )
+        if not (existing or nominated or own_terms):
             return None, SKIP
         incoming = self._resolver.resolve(part)
-        counted = _Counted(
+        placed = Counted(
             incoming=incoming,
             existing=existing,
             near=self._near(incoming),
             away=self._away(incoming),
         )
-        state.write(_PRE_FILTER, counted)
+        beside = after(snapshot, placed, pod, nominated, step=+1) if nominated else placed
+        if beside is placed and not (existing or own_terms):
+            return None, SKIP
+        state.write(_PRE_FILTER, Counts(placed, None if beside is placed else beside))
         return None, SUCCESS
 
     def skips_spec(self, pod: PodInfo) -> bool:
@@ -159,8 +162,8 @@ class InterPodAffinity:
         return not (wanted.error or wanted.required or wanted.required_anti)
 
     def skips_while(self, snapshot: Snapshot) -> bool:
-        """Whether no pod on a node has any term, so no existing pod's term can matter."""
-        return not len(snapshot.affinity_terms)
+        """Whether no other pod's term can matter: no pod on a node, and none nominated, has any."""
+        return not len(snapshot.affinity_terms) and not snapshot.any_nominated_repels
 
     def add_pod(self, state: CycleState, pod: PodInfo, added: PodInfo, *, row: int) -> None:
         """Add a pod on a row to the counts."""
@@ -173,20 +176,29 @@ class InterPodAffinity:
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Reject rows by the pod's affinity, then its anti-affinity, then that of existing pods.
 
+        A row must pass with the pods nominated first, and without them.
+
         Raises
         ------
         StateMissingError
             PreFilter of this plugin is not enabled.
         """
-        counted = state.read(_PRE_FILTER)
-        return _first_failure(
+        counts = state.read(_PRE_FILTER)
+        checks = self._checks(counts.placed, pod, view)
+        if counts.beside is not None:
+            checks = (*self._checks(counts.beside, pod, view), *checks)
+        return _first_failure(checks)
+
+    def _checks(self, counted: Counted, pod: PodInfo, view: NodeView) -> tuple[_Check, ...]:
+        """Return the rows that fail by each kind of term, in upstream's order."""
+        return (
             (
-                _unmet(counted, pod, view),
+                unmet(counted, pod, view),
                 Code.UNSCHEDULABLE_AND_UNRESOLVABLE,
                 self._reason_affinity,
             ),
-            (_taken(counted.away, view), Code.UNSCHEDULABLE, self._reason_anti_affinity),
-            (_taken(counted.existing, view), Code.UNSCHEDULABLE, self._reason_existing),
+            (taken(counted.away, view), Code.UNSCHEDULABLE, self._reason_anti_affinity),
+            (taken(counted.existing, view), Code.UNSCHEDULABLE, self._reason_existing),
         )
 
     # -- scoring -------------------------------------------------------------------------------
@@ -255,7 +267,7 @@ class InterPodAffinity:
         terms = snapshot.affinity_terms
         if not terms:
             return NO_MATCH
-        labels = _namespace_labels(snapshot, pod.namespace)
+        labels = namespace_labels(snapshot, pod.namespace)
         return terms.matching(pod, labels, labels_version=snapshot.listers.namespaces.generation)
 
     def _existing(self, snapshot: Snapshot, terms: Iterable[ExistingTerm]) -> ByKey:
@@ -270,7 +282,7 @@ class InterPodAffinity:
 
     def _near(self, incoming: IncomingAffinity) -> ByKey:
         if incoming.together is None:
-            return _NO_COUNTS
+            return NO_COUNTS
         return {key: self._sums.of(key, incoming.together) for key in incoming.keys}
 
     def _away(self, incoming: IncomingAffinity) -> ByKey:
@@ -286,25 +298,12 @@ class InterPodAffinity:
     def _move(
         self, state: CycleState, pod: PodInfo, other: PodInfo, *, row: int, step: int
     ) -> None:
-        counted = state.read(_PRE_FILTER)
-        incoming, snapshot = counted.incoming, self._snapshot
-        existing, near, away = counted.existing, counted.near, counted.away
-        namespace, labels = other.namespace, other.pod.metadata.labels
-        against = other.part(POD_AFFINITY).value.required_anti
-        if against:
-            of_namespace = _namespace_labels(snapshot, pod.namespace)
-            for term in against:
-                if term.matches(pod.namespace, pod.pod.metadata.labels, of_namespace):
-                    key = term.topology_key
-                    existing = moved(existing, snapshot.label_column(key), key, row=row, step=step)
-        if incoming.is_near(namespace, labels):
-            for key in incoming.keys:
-                near = moved(near, snapshot.label_column(key), key, row=row, step=step)
-        for term in incoming.required_anti:
-            if means(term, namespace, labels):
-                key = term.topology_key
-                away = moved(away, snapshot.label_column(key), key, row=row, step=step)
-        state.write(_PRE_FILTER, _Counted(incoming, existing, near, away))
+        counts, moves = state.read(_PRE_FILTER), ((row, other),)
+        placed = after(self._snapshot, counts.placed, pod, moves, step=step)
+        beside = counts.beside
+        if beside is not None:
+            beside = after(self._snapshot, beside, pod, moves, step=step)
+        state.write(_PRE_FILTER, Counts(placed, beside))
 
     def _add_own_wishes(self, sums: dict[str, DomainArray], incoming: IncomingAffinity) -> None:
         for wish in incoming.wishes:
@@ -328,45 +327,7 @@ class InterPodAffinity:
         return term.weight if term.kind is TermKind.PREFERRED else -term.weight
 
 
-def _namespace_labels(snapshot: Snapshot, namespace: str) -> Mapping[str, str]:
-    found = snapshot.listers.namespaces.get(namespace)
-    return {} if found is None else found.metadata.labels
-
-
-def _unmet(counted: _Counted, pod: PodInfo, view: NodeView) -> BoolArray | None:
-    """Return bool, (rows of the view,): rows that fail the pod's affinity; None for no row."""
-    if not counted.near:
-        return None
-    unmet: BoolArray | None = None
-    for domains in counted.near.values():
-        below = domains.rows_without(view)
-        unmet = below if unmet is None else unmet | below
-    assert unmet is not None
-    if not np.count_nonzero(unmet) or not _is_first_of_its_kind(counted, pod):
-        return unmet
-    # The first pod of a group with affinity to itself: any node that has the labels is allowed.
-    missing = np.zeros(len(view), np.bool_)
-    for domains in counted.near.values():
-        missing |= view.take(domains.column.ids) < 0
-    return missing
-
-
-def _is_first_of_its_kind(counted: _Counted, pod: PodInfo) -> bool:
-    if any(domains.by_domain.any() for domains in counted.near.values()):
-        return False
-    return counted.incoming.is_near(pod.namespace, pod.pod.metadata.labels)
-
-
-def _taken(counts: ByKey, view: NodeView) -> BoolArray | None:
-    """Return bool, (rows of the view,): rows with a count in any domain; None for no row."""
-    taken: BoolArray | None = None
-    for domains in counts.values():
-        here = domains.rows_above_zero(view)
-        taken = here if taken is None else taken | here
-    return taken
-
-
-def _first_failure(*checks: tuple[BoolArray | None, Code, int]) -> FilterAnswer | None:
+def _first_failure(checks: Iterable[_Check]) -> FilterAnswer | None:
     """Build the filter result of checks; the first check that fails decides a row."""
     failing = [
         (failed, code, reason)

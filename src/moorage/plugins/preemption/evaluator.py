@@ -44,6 +44,7 @@ EVICTING: Final = "waiting for the preemption for this pod to be finished"
 POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+NOMINATED_FIRST: Final = "not eligible due to nominated pods that are not placed yet."
 NO_NODES: Final = "no nodes available"
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
@@ -131,6 +132,8 @@ class Evaluator:
         what_if = state.read(WHAT_IF)
         if self._snapshot.num_nodes == 0:
             return None, error(self._prefix + NO_NODES)
+        if what_if.awaits_nominated():
+            return self._waits(what_if, pod)
         search = Search(self.around, what_if, pod, now_ns=self._clock.now_ns(), rules=rules)
         rows = what_if.rows_with(_UNSCHEDULABLE)
         if len(rows):
@@ -161,6 +164,17 @@ class Evaluator:
         if row is None or what_if.status_of(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return None
         return row
+
+    def _waits(self, what_if: WhatIf, pod: PodInfo) -> Answer:
+        """Return the answer for a pod that a node takes once nominated pods are placed.
+
+        The pod evicts nobody meanwhile. It keeps its nomination to such a node; a nomination to
+        another node is cleared, because these pods could wait for this pod there.
+        """
+        row = self.nominated_row(what_if, pod)
+        keeps = row is None or what_if.status_of(row).code is Code.PENDING
+        result = None if keeps else PostFilterResult(nominated_node="")
+        return result, unschedulable(self._prefix + NOMINATED_FIRST)
 
     def _report(self, rows: Rows, search: Search, ties: Rows) -> PreemptionReport:
         names = self._snapshot.names

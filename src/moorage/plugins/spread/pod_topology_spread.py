@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from moorage.api.changes import Action, ClusterEvent, Resource
@@ -31,6 +32,7 @@ from moorage.plugins.spread.layout import Layouts
 from moorage.plugins.spread.skew import (
     KEY_MISSING,
     TOO_SKEWED,
+    TOO_SOON,
     HardSkew,
     SoftSkew,
     answer_of_codes,
@@ -43,7 +45,24 @@ from moorage.snapshot.view import NodeView
 REASON: Final = "node(s) didn't match pod topology spread constraints"
 REASON_LABEL: Final = f"{REASON} (missing required label)"
 
-_PRE_FILTER: StateKey[HardSkew] = StateKey("PreFilterPodTopologySpread")
+
+class _Skews(msgspec.Struct, frozen=True):
+    """The result of PreFilter.
+
+    Parameters
+    ----------
+    placed
+        The skew of the pods on nodes.
+    beside
+        The skew with the pods nominated first as well, each on its node; None where no nominated
+        pod changes a count.
+    """
+
+    placed: HardSkew
+    beside: HardSkew | None
+
+
+_PRE_FILTER: StateKey[_Skews] = StateKey("PreFilterPodTopologySpread")
 _PRE_SCORE: StateKey[SoftSkew] = StateKey("PreScorePodTopologySpread")
 
 
@@ -58,20 +77,29 @@ class PodTopologySpread:
         written = SYSTEM_DEFAULTS if self._system else args.default_constraints
         self._defaults = DefaultConstraints(written, handle.snapshot.listers)
         self._layouts = Layouts(handle.snapshot)
+        reason = handle.reasons.intern(REASON)
         self._reasons = (
-            (TOO_SKEWED, handle.reasons.intern(REASON)),
+            (TOO_SKEWED, reason),
             (KEY_MISSING, handle.reasons.intern(REASON_LABEL)),
+            (TOO_SOON, reason),
         )
 
     def capabilities(self) -> Capabilities:
         """Declare which pods PreFilter skips."""
-        return Capabilities(skips_spec=self.skips_spec, rejects_about=Subject.SPREAD)
+        return Capabilities(
+            skips_spec=self.skips_spec, counts_nominated=True, rejects_about=Subject.SPREAD
+        )
 
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Count matching pods by domain; skip pods without hard constraints."""
-        del snapshot
+        """Count matching pods by domain; skip pods without hard constraints.
+
+        Notes
+        -----
+        Upstream counts nominated pods on their own node only. A preemptor whose peers wait for
+        their victims elsewhere would so find its own node too full, and evict once more.
+        """
         found = self._constraints(pod)
         if found.hard_error is not None:
             text = f"obtaining pod's hard topology spread constraints: {found.hard_error}"
@@ -79,7 +107,11 @@ class PodTopologySpread:
         if not found.hard:
             return None, SKIP
         layout = self._layouts.of(pod, found.hard, require_all=True)
-        state.write(_PRE_FILTER, HardSkew.counted(found.hard, layout))
+        placed = HardSkew.counted(found.hard, layout)
+        beside = (
+            placed.beside(pod, snapshot.nominated_before(pod)) if snapshot.nominations else None
+        )
+        state.write(_PRE_FILTER, _Skews(placed, beside))
         return None, SUCCESS
 
     def skips_spec(self, pod: PodInfo) -> bool:
@@ -112,13 +144,28 @@ class PodTopologySpread:
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         """Reject rows that lack a key, or whose domain would exceed the maximum skew.
 
+        A row must pass with the pods nominated first, and without them. A row that passes only with
+        them is pending: the row takes the pod once these pods are placed, and no pod has to go.
+
         Raises
         ------
         StateMissingError
             PreFilter of this plugin is not enabled.
         """
         del pod
-        skew = state.read(_PRE_FILTER)
+        skews = state.read(_PRE_FILTER)
+        placed = self._judge(skews.placed, view)
+        if skews.beside is None:
+            return placed
+        beside = self._judge(skews.beside, view)
+        if placed is None:
+            return beside
+        code_n = np.where(placed.code_n, TOO_SOON, 0).astype(np.uint8)
+        if beside is not None:
+            code_n = np.where(beside.code_n, beside.code_n, code_n)
+        return answer_of_codes(code_n, self._reasons)
+
+    def _judge(self, skew: HardSkew, view: NodeView) -> FilterAnswer | None:
         if len(view) != 1:
             return skew.judge(view, self._reasons)
         code = skew.judge_row(int(view.row_numbers()[0]))
@@ -175,9 +222,11 @@ class PodTopologySpread:
     def _move(
         self, state: CycleState, pod: PodInfo, other: PodInfo, *, row: int, step: int
     ) -> None:
-        moved = state.read(_PRE_FILTER).moving(pod, other, row, step)
-        if moved is not None:
-            state.write(_PRE_FILTER, moved)
+        skews = state.read(_PRE_FILTER)
+        placed = skews.placed.moving(pod, other, row, step)
+        if placed is not None:
+            beside = skews.beside and skews.beside.moving(pod, other, row, step)
+            state.write(_PRE_FILTER, _Skews(placed, beside))
 
     # -- hints ---------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/podtopologysp
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -27,6 +27,8 @@ from moorage.snapshot.view import NodeView
 
 TOO_SKEWED: Final = Code.UNSCHEDULABLE
 KEY_MISSING: Final = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+TOO_SOON: Final = Code.PENDING
+"""The domain takes the pod once nominated pods of other domains are placed."""
 
 Counts = NDArray[np.int64]
 
@@ -121,6 +123,32 @@ class HardSkew:
         twin = HardSkew(self._constraints, self._layout, self._tallies)
         twin._moved, twin._lowest, twin._least = tuple(moved), self._lowest, self._least
         return twin
+
+    def beside(self, pod: PodInfo, others: Iterable[tuple[int, PodInfo]]) -> HardSkew | None:
+        """Return the skew with nominated pods counted, each on its row; None for no change.
+
+        Parameters
+        ----------
+        pod
+            The pod with the constraints.
+        others
+            The nominated pods, each with its row.
+        """
+        tallies, changed = list(self._tallies), [False] * len(self._constraints)
+        for row, other in others:
+            metadata = other.pod.metadata
+            if other.namespace != pod.namespace or metadata.deletion_timestamp:
+                continue
+            labels = metadata.labels
+            for index, constraint in enumerate(self._constraints):
+                axis = self._layout.axes[index]
+                if constraint.counts_none or not axis.counts_row(row):
+                    continue
+                if constraint.selector.matches(labels):
+                    if not changed[index]:
+                        tallies[index], changed[index] = tallies[index].copy(), True
+                    tallies[index][axis.domain_n[row]] += 1
+        return HardSkew(self._constraints, self._layout, tallies) if any(changed) else None
 
     def judge_row(self, row: int) -> Code:
         """Return the code for one row: the first constraint that fails decides."""

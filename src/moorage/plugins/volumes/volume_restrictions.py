@@ -5,7 +5,7 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumerestric
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -53,11 +53,14 @@ class _Restrictions(msgspec.Struct, frozen=True):
         Names of the pod's claims that only one pod may use.
     conflicts
         Number of `claims` in use by other pods. It may fall below 0 in a trial; only > 0 matters.
+    promised
+        Whether a pod nominated first wants one of `claims`, on whatever node.
     """
 
     disks: tuple[Volume, ...]
     claims: frozenset[str]
     conflicts: int
+    promised: bool
 
 
 _STATE: StateKey[_Restrictions] = StateKey("PreFilterVolumeRestrictions")
@@ -85,7 +88,13 @@ class VolumeRestrictions:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Count the pod's one-pod claims in use; skip a pod whose volumes cannot conflict."""
+        """Count the pod's one-pod claims in use; skip a pod whose volumes cannot conflict.
+
+        Notes
+        -----
+        Upstream counts pods on nodes only. A pod that waits for its victims would so lose the claim
+        to any pod that is tried while the victims stop.
+        """
         volumes = volumes_of(pod)
         if not volumes.disks and not volumes.claims:
             return None, SKIP
@@ -102,9 +111,14 @@ class VolumeRestrictions:
             return None, SKIP
         pods = snapshot.volume_pods
         conflicts = sum(pods.is_claimed((pod.namespace, name)) for name in names)
-        if not volumes.disks and not conflicts:
+        promised = bool(names) and any(
+            _claims_wanted(other, names)
+            for _, other in snapshot.nominated_before(pod)
+            if other.namespace == pod.namespace
+        )
+        if not volumes.disks and not conflicts and not promised:
             return None, SKIP
-        state.write(_STATE, _Restrictions(volumes.disks, frozenset(names), conflicts))
+        state.write(_STATE, _Restrictions(volumes.disks, frozenset(names), conflicts, promised))
         return None, SUCCESS
 
     def skips_spec(self, pod: PodInfo) -> bool:
@@ -137,7 +151,7 @@ class VolumeRestrictions:
         del pod
         found = state.read(_STATE)
         clashes = self._clashes(found, view)
-        if found.conflicts <= 0:
+        if found.conflicts <= 0 and not found.promised:
             if clashes is None:
                 return None
             return answer_where(clashes, Code.UNSCHEDULABLE, self._disk_reason)
@@ -180,12 +194,15 @@ class VolumeRestrictions:
 def _count(state: CycleState, moved: PodInfo, sign: int) -> None:
     found = state.read(_STATE)
     # Upstream does not compare the namespace either.
-    touched = sum(
-        not volume.ephemeral and volume.claim_name in found.claims for volume in claims_of(moved)
-    )
+    touched = _claims_wanted(moved, found.claims)
     if touched:
         conflicts = found.conflicts + sign * touched
-        state.write(_STATE, _Restrictions(found.disks, found.claims, conflicts))
+        state.write(_STATE, msgspec.structs.replace(found, conflicts=conflicts))
+
+
+def _claims_wanted(pod: PodInfo, names: Collection[str]) -> int:
+    """Return how many of these claims a pod names."""
+    return sum(not each.ephemeral and each.claim_name in names for each in claims_of(pod))
 
 
 def volumes_clash(wanted: Volume, used: Volume) -> bool:

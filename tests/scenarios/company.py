@@ -1,0 +1,125 @@
+"""What scenarios about preemption in company share: slow victims, and owners that remake them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+from moorage.base import aio
+from moorage.base.aio import TaskOwner
+from moorage.base.clock import ManualClock
+from moorage.base.rng import Streams
+from moorage.config.own import LoadedConfiguration
+from moorage.controllers.cluster import ClusterControllers
+from moorage.nodeagent.annotations import STOP_SECONDS
+from moorage.testing.builders import Manifest, pod_manifest
+from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.testing.virtual_loop import run_virtual
+from tests.scenarios.test_preemption import Seen, priority, watched
+
+Scenario = Callable[["Company"], Awaitable[None]]
+
+HIGH = 1000
+
+
+class Company:
+    """A cluster with controllers, and the pods that were evicted in it.
+
+    Attributes
+    ----------
+    cluster
+        The cluster.
+    seen
+        What a watch showed of its pods.
+    """
+
+    def __init__(self, cluster: VirtualCluster, seen: Seen) -> None:
+        self.cluster = cluster
+        self.seen = seen
+
+    @property
+    def evicted(self) -> list[str]:
+        """Names of the pods that were evicted for others, sorted."""
+        marked = self.seen.marked.items()
+        return sorted(name for name, reason in marked if reason == "PreemptionByScheduler")
+
+    def placed(self, prefix: str) -> list[str]:
+        """Return the nodes of the pods whose names begin so, sorted; "" for each without one."""
+        found = self.cluster.placements().items()
+        return sorted(node for key, node in found if key.partition("/")[2].startswith(prefix))
+
+    async def create(self, *objects: Manifest) -> None:
+        """Create objects, one after the other."""
+        await self.cluster.create(*objects)
+
+    async def run(self, prefix: str, count: int = 1, *, seconds: float = 30.0) -> float:
+        """Wait until so many pods whose names begin so run; return the seconds."""
+        began = self.cluster.seconds
+
+        def running() -> int:
+            names = [key.partition("/")[2] for key in self.cluster.placements()]
+            named = [name for name in names if name.startswith(prefix)]
+            return sum(self.cluster.phase_of(name) == "Running" for name in named)
+
+        await self.cluster.until(lambda: running() == count, seconds=seconds)
+        return self.cluster.seconds - began
+
+    async def nominate(self, name: str, node: str) -> None:
+        """Wait until a pod is nominated to a node."""
+        await self.cluster.until(lambda: self.seen.nominated.get(name, [])[-1:] == [node])
+
+    async def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        await aio.sleep(seconds)
+
+
+def play(
+    scenario: Scenario, *, nodes: Sequence[Manifest], config: LoadedConfiguration | None = None
+) -> None:
+    """Run a scenario in virtual time, with controllers and the class `high`."""
+    clock = ManualClock()
+
+    async def main() -> None:
+        async with (
+            VirtualCluster(clock, nodes=nodes, config=config) as cluster,
+            watched(cluster) as seen,
+        ):
+            tasks = TaskOwner()
+            controllers = ClusterControllers(cluster.client, clock=clock, streams=Streams(5))
+            try:
+                tasks.spawn(controllers.run(), name="controllers")
+                await controllers.ready()
+                await cluster.create(priority("high", HIGH))
+                await scenario(Company(cluster, seen))
+                cluster.scheduler.core.queue.validate()
+                cluster.scheduler.core.cache.validate()
+            finally:
+                await tasks.cancel_all()
+
+    run_virtual(main(), clock)
+
+
+def made(name: str, *, stops: float = 0, high: bool = False, **fields: Any) -> Manifest:
+    """Return a pod that stops after some seconds when it is evicted."""
+    annotations = {**fields.pop("annotations", {}), STOP_SECONDS: str(stops)}
+    spec: dict[str, Any] = {"terminationGracePeriodSeconds": 60, **fields}
+    if high:
+        spec["priorityClassName"] = "high"
+    return pod_manifest(name, annotations=annotations, **spec)
+
+
+def replicas(count: int, pod: Manifest, *, app: str = "") -> Manifest:
+    """Return a ReplicaSet of a pod's name with pods like it."""
+    name = pod["metadata"]["name"]
+    labels = {**pod["metadata"].get("labels", {}), "set": app or name}
+    metadata = {"labels": labels, "annotations": pod["metadata"].get("annotations", {})}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {
+            "replicas": count,
+            "selector": {"matchLabels": {"set": app or name}},
+            "template": {"metadata": metadata, "spec": pod["spec"]},
+        },
+    }

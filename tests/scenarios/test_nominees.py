@@ -1,0 +1,209 @@
+"""Pods that wait for their victims keep what they were promised, whoever comes meanwhile.
+
+Small clusters with the real controllers in virtual time; the victims stop slowly. What a nominated
+pod is promised is judged by totals: how many pods were evicted, and when it is placed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from moorage.testing.builders import Manifest, node_manifest
+from tests.scenarios.company import Company, made, play, replicas
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+HOST, ZONE = "kubernetes.io/hostname", "zone"
+
+
+def away_from(labels: Mapping[str, str], key: str = HOST) -> Manifest:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": dict(labels)}}
+    return {"podAntiAffinity": {REQUIRED: [term]}}
+
+
+def near(labels: Mapping[str, str], key: str = ZONE) -> Manifest:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": dict(labels)}}
+    return {"podAffinity": {REQUIRED: [term]}}
+
+
+def spread(labels: Mapping[str, str], key: str = HOST) -> list[Manifest]:
+    return [
+        {
+            "maxSkew": 1,
+            "topologyKey": key,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": dict(labels)},
+        }
+    ]
+
+
+T = {"app": "t"}
+ON_1 = {"kubernetes.io/hostname": "n1"}
+TWO_NODES = [
+    node_manifest("n1", cpu="8", labels={"zone": "a"}),
+    node_manifest("n2", cpu="8", labels={"zone": "a"}),
+]
+
+
+@pytest.mark.parametrize(
+    ("key", "other"),
+    [
+        pytest.param(HOST, False, id="on the same node"),
+        pytest.param(HOST, True, id="on the same node, with such a pod on another node"),
+        pytest.param(ZONE, False, id="on another node of the zone"),
+    ],
+)
+def test_a_nominated_pod_keeps_the_pods_away_that_it_repels(key: str, other: bool) -> None:
+    async def scenario(company: Company) -> None:
+        if other:
+            await company.create(
+                made(
+                    "other",
+                    cpu="1",
+                    node_selector={"kubernetes.io/hostname": "n2"},
+                    affinity=away_from(T),
+                )
+            )
+            await company.run("other")
+        await company.create(made("t1", stops=5, cpu="1", labels=T, node_selector=ON_1))
+        await company.run("t1")
+        await company.create(
+            made("h", high=True, cpu="1", node_selector=ON_1, affinity=away_from(T, key))
+        )
+        await company.nominate("h", "n1")
+        place = {} if key == ZONE else ON_1
+        await company.create(made("w", cpu="1", labels=T, node_selector=place))
+        await company.run("h")
+        await company.sleep(20)
+        assert company.placed("w") == [""]
+        assert company.evicted == ["t1"]
+
+    play(scenario, nodes=TWO_NODES)
+
+
+@pytest.mark.parametrize("count", [1, 12])
+def test_a_set_that_remakes_its_pods_does_not_outrun_a_pod_that_repels_them(count: int) -> None:
+    async def scenario(company: Company) -> None:
+        await company.create(
+            replicas(count, made("t", stops=1, cpu="500m", labels=T, node_selector=ON_1))
+        )
+        await company.run("t-", count)
+        await company.create(
+            made("h", high=True, cpu="1", node_selector=ON_1, affinity=away_from(T))
+        )
+        seconds = await company.run("h")
+        assert seconds < 4
+        await company.sleep(10)
+        assert len(company.evicted) == count
+        assert company.placed("t-") == [""] * count
+
+    play(scenario, nodes=TWO_NODES)
+
+
+def test_a_pod_that_repels_a_nominated_pod_leaves_the_zone_to_it() -> None:
+    async def scenario(company: Company) -> None:
+        await company.create(made("v", stops=5, cpu="8", node_selector=ON_1))
+        await company.run("v")
+        await company.create(made("h", high=True, cpu="8", labels=T, node_selector=ON_1))
+        await company.nominate("h", "n1")
+        await company.create(made("w", cpu="1", affinity=away_from(T, ZONE)))
+        await company.run("h")
+        await company.sleep(20)
+        assert company.placed("w") == [""]
+        assert company.evicted == ["v"]
+
+    play(scenario, nodes=TWO_NODES)
+
+
+def test_the_first_of_a_group_that_wants_to_be_together_is_found_where_it_is_nominated() -> None:
+    nodes = [
+        node_manifest("n1", cpu="8", labels={"zone": "a"}),
+        node_manifest("n2", cpu="8", labels={"zone": "b"}),
+    ]
+
+    async def scenario(company: Company) -> None:
+        await company.create(made("v", stops=5, cpu="6", node_selector=ON_1))
+        await company.run("v")
+        together = near(T)
+        await company.create(
+            made("h1", high=True, cpu="4", labels=T, affinity=together, node_selector=ON_1)
+        )
+        await company.nominate("h1", "n1")
+        await company.create(made("h2", high=True, cpu="2", labels=T, affinity=together))
+        await company.run("h", 2)
+        assert company.placed("h") == ["n1", "n1"]
+        assert company.evicted == ["v"]
+
+    play(scenario, nodes=nodes)
+
+
+def claim(name: str, mode: str = "ReadWriteOncePod") -> list[Manifest]:
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}}
+    bound = {"namespace": "default", "name": name}
+    spec: dict[str, Any] = {
+        "accessModes": [mode],
+        "capacity": {"storage": "1Gi"},
+        "storageClassName": "",
+        "csi": {"driver": "d", "volumeHandle": name},
+    }
+    wanted: dict[str, Any] = {
+        "accessModes": [mode],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "",
+        "volumeName": name,
+    }
+    pvc = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": bound, "spec": wanted}
+    return [{**volume, "spec": spec}, {**pvc, "status": {"phase": "Bound"}}]
+
+
+def using(name: str) -> list[Manifest]:
+    return [{"name": "v", "persistentVolumeClaim": {"claimName": name}}]
+
+
+def test_a_claim_for_one_pod_is_kept_for_the_pod_that_evicted_its_user() -> None:
+    async def scenario(company: Company) -> None:
+        await company.create(*claim("c"))
+        await company.sleep(1)
+        low = made("t", stops=2, cpu="1", volumes=using("c"))
+        await company.create(replicas(3, low))
+        await company.run("t-")
+        await company.create(made("h", high=True, cpu="1", volumes=using("c")))
+        seconds = await company.run("h")
+        assert seconds < 5
+        await company.sleep(10)
+        assert len(company.evicted) == 1
+        assert company.placed("t-") == ["", "", ""]
+
+    play(scenario, nodes=TWO_NODES)
+
+
+@pytest.mark.parametrize(
+    "stops",
+    [
+        pytest.param((4, 4, 4), id="that stop alike"),
+        pytest.param((1, 4, 8), id="that stop at other times on each node"),
+        pytest.param((8, 1, 1), id="of which one node's stop last"),
+    ],
+)
+def test_preemptors_that_share_a_spread_with_their_victims_evict_one_each(
+    stops: tuple[int, ...],
+) -> None:
+    nodes = [node_manifest(f"n{i}", cpu="2") for i in (1, 2, 3)]
+
+    async def scenario(company: Company) -> None:
+        for index, stop in enumerate(stops, 1):
+            place = {HOST: f"n{index}"}
+            low = made(f"l{index}", stops=stop, cpu="1", labels=T, node_selector=place)
+            await company.create(replicas(4, low))
+        await company.run("l", 6)
+        high = made("h", high=True, cpu="1", labels=T, topologySpreadConstraints=spread(T))
+        await company.create(replicas(6, high))
+        seconds = await company.run("h-", 6, seconds=60)
+        await company.sleep(10)
+        assert len(company.evicted) == 6
+        assert company.placed("h-") == ["n1", "n1", "n2", "n2", "n3", "n3"]
+        assert seconds < 2 * max(stops) + 4
+
+    play(scenario, nodes=nodes)
