@@ -108,18 +108,18 @@ def made(name: str, *, stops: float = 0, high: bool = False, **fields: Any) -> M
     return pod_manifest(name, annotations=annotations, **spec)
 
 
-def replicas(count: int, pod: Manifest, *, app: str = "") -> Manifest:
+def replicas(count: int, pod: Manifest, *, namespace: str = "default") -> Manifest:
     """Return a ReplicaSet of a pod's name with pods like it."""
     name = pod["metadata"]["name"]
-    labels = {**pod["metadata"].get("labels", {}), "set": app or name}
+    labels = {**pod["metadata"].get("labels", {}), "set": name}
     metadata = {"labels": labels, "annotations": pod["metadata"].get("annotations", {})}
     return {
         "apiVersion": "apps/v1",
         "kind": "ReplicaSet",
-        "metadata": {"name": name, "namespace": "default"},
+        "metadata": {"name": name, "namespace": namespace},
         "spec": {
             "replicas": count,
-            "selector": {"matchLabels": {"set": app or name}},
+            "selector": {"matchLabels": {"set": name}},
             "template": {"metadata": metadata, "spec": pod["spec"]},
         },
     }

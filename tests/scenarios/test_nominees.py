@@ -11,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from moorage.api.resources import ELASTIC_QUOTAS
+from moorage.config.load import parse_config
 from moorage.testing.builders import Manifest, node_manifest
+from tests.plugins.quotas.builders import quota_manifest
 from tests.scenarios.company import Company, made, play, replicas
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -207,3 +210,116 @@ def test_preemptors_that_share_a_spread_with_their_victims_evict_one_each(
         assert seconds < 2 * max(stops) + 4
 
     play(scenario, nodes=nodes)
+
+
+GPU = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: default-scheduler
+  plugins:
+    multiPoint: {{enabled: [{{name: GpuShare}}, {{name: {policy}, weight: 10}}]}}
+"""
+GPU_COUNT, GPU_MILLI = "alibabacloud.com/gpu-count", "alibabacloud.com/gpu-milli"
+
+
+def gpus(name: str, count: int, milli: int, **fields: Any) -> Manifest:
+    asked = {GPU_COUNT: str(count), GPU_MILLI: str(milli)}
+    return made(name, cpu="10m", annotations=asked, **fields)
+
+
+def gpu_node(name: str, count: int) -> Manifest:
+    found = node_manifest(name, cpu="64")
+    amounts = {**found["status"]["allocatable"], "alibabacloud.com/gpu-count": str(count)}
+    return {**found, "status": {**found["status"], "capacity": amounts, "allocatable": amounts}}
+
+
+POLICIES = pytest.mark.parametrize("policy", ["GpuBestFit", "GpuPacking", "GpuRandom"])
+
+
+@POLICIES
+def test_the_device_that_two_victims_leave_one_after_the_other_is_kept(policy: str) -> None:
+    async def scenario(company: Company) -> None:
+        await company.create(gpus("fast", 1, 500, stops=0))
+        await company.run("fast")
+        await company.create(gpus("slow", 1, 500, stops=4))
+        await company.run("slow")
+        await company.create(gpus("w", 1, 500))
+        await company.sleep(1)
+        await company.create(gpus("big", 1, 1000, high=True))
+        seconds = await company.run("big")
+        await company.sleep(5)
+        assert company.evicted == ["fast", "slow"]
+        assert company.placed("w") == [""]
+        assert seconds < 7
+
+    config = parse_config(GPU.format(policy=policy))
+    play(scenario, nodes=[gpu_node("n1", 1)], config=config)
+
+
+@POLICIES
+@pytest.mark.parametrize(
+    ("count", "milli", "evicted"),
+    [
+        pytest.param(8, 1000, 32, id="all devices"),
+        pytest.param(2, 1000, 8, id="two devices"),
+        pytest.param(1, 500, 2, id="a half of one"),
+    ],
+)
+def test_shares_that_are_made_again_do_not_outrun_a_pod_that_evicted_them(
+    policy: str, count: int, milli: int, evicted: int
+) -> None:
+    async def scenario(company: Company) -> None:
+        for index, stops in enumerate((0, 1, 3)):
+            await company.create(replicas(18, gpus(f"l{index}", 1, 250, stops=stops)))
+        await company.run("l", 32)
+        await company.create(gpus("big", count, milli, high=True))
+        seconds = await company.run("big")
+        await company.sleep(10)
+        assert len(company.evicted) == evicted
+        assert seconds < 7
+
+    config = parse_config(GPU.format(policy=policy))
+    play(scenario, nodes=[gpu_node("n1", 8)], config=config)
+
+
+@POLICIES
+def test_several_pods_that_wait_for_devices_of_one_node_get_one_each(policy: str) -> None:
+    async def scenario(company: Company) -> None:
+        for index, stops in enumerate((0, 2, 4, 6)):
+            await company.create(replicas(3, gpus(f"l{index}", 1, 500, stops=stops)))
+        await company.run("l", 8)
+        await company.create(replicas(3, gpus("big", 1, 1000, high=True)))
+        seconds = await company.run("big", 3)
+        await company.sleep(10)
+        assert len(company.evicted) == 6
+        assert seconds < 10
+
+    config = parse_config(GPU.format(policy=policy))
+    play(scenario, nodes=[gpu_node("n1", 4)], config=config)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_shares_of_a_borrower_do_not_outrun_the_namespace_with_the_guarantee(nodes: int) -> None:
+    """The quotas are no bound for the shares: only what is promised keeps them away."""
+
+    async def scenario(company: Company) -> None:
+        for namespace, cpu in (("a", 4), ("b", 0)):
+            metadata = {"name": namespace}
+            await company.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+            quota = quota_manifest(namespace, {"cpu": cpu})
+            await company.cluster.client.create(ELASTIC_QUOTAS, quota, namespace=namespace)
+        await company.sleep(1)
+        for index, stops in enumerate((0, 5)):
+            share = gpus(f"l{index}", 1, 250, stops=stops)
+            await company.create(replicas(12, share, namespace="b"))
+        await company.sleep(8)
+        await company.create(replicas(1, gpus("h", 1, 1000), namespace="a"))
+        await company.sleep(30)
+        assert company.placed("h") != [""]
+        assert len(company.evicted) == 4
+
+    quota = "{name: CapacityScheduling}], disabled: [{name: DefaultPreemption}]"
+    config = parse_config(GPU.format(policy="GpuBestFit").replace("]}", f", {quota}}}"))
+    devices = [gpu_node(f"n{i}", 4 // nodes) for i in range(nodes)]
+    play(scenario, nodes=devices, config=config)

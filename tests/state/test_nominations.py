@@ -55,6 +55,29 @@ def test_the_queue_nominates_the_node_of_the_attempt_or_of_the_status(
 
 
 @pytest.mark.parametrize(
+    ("info", "status", "expected"),
+    [
+        pytest.param(None, "n1", {"v"}, id="the status shows the nomination: kept"),
+        pytest.param(
+            NominatingInfo("n1", frozenset({"w"})), "n1", {"v", "w"}, id="more victims there"
+        ),
+        pytest.param(
+            NominatingInfo("n2", frozenset({"w"})), "n1", {"w"}, id="victims on another node"
+        ),
+        pytest.param(NominatingInfo(""), "n1", set(), id="withdrawn"),
+        pytest.param(None, "", None, id="cleared in the status"),
+    ],
+)
+def test_victims_are_known_as_long_as_the_nomination_to_their_node(info, status, expected):
+    one = pod(nominated=status)
+    nominator = Nominator(lambda _namespace, _name: one)
+    assert nominator.victims_of(one.uid) is None
+    nominator.add(pod(), NominatingInfo("n1", frozenset({"v"})), queued=None)
+    nominator.add(one, info, queued=None)
+    assert nominator.victims_of(one.uid) == expected
+
+
+@pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
         pytest.param(

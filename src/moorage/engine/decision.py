@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import Enum
 
 import msgspec
 
 from moorage.api.pod import Pod
+from moorage.base.no_names import NO_NAMES
 from moorage.engine.answers import Rejection
 from moorage.engine.attempt import Attempt
 from moorage.engine.notes.attempt_note import AttemptNote
@@ -28,9 +30,18 @@ class Outcome(Enum):
 
 
 class Nomination(msgspec.Struct, frozen=True):
-    """A change of ``status.nominatedNodeName``: set it to a node, or clear it with ""."""
+    """A change of ``status.nominatedNodeName``: set it to a node, or clear it with "".
+
+    Parameters
+    ----------
+    node_name
+        The node.
+    victims
+        The uids of the pods that are evicted for the pod there.
+    """
 
     node_name: str = ""
+    victims: frozenset[str] = NO_NAMES
 
 
 CLEAR_NOMINATION = Nomination()
@@ -110,7 +121,10 @@ def rejected(
     if after is not None:
         proposed = None if after.result is None else after.result.nominated_node
         diagnosis = diagnosis.with_post_filter(spared or after.message)
-        nomination = None if proposed is None else Nomination("" if spared else proposed)
+        if proposed is not None:
+            nomination = Nomination("" if spared else proposed, uids_of(victims))
+        else:
+            nomination = None
     return Decision(
         outcome=Outcome.REJECT,
         pod=attempt.pod,
@@ -121,6 +135,11 @@ def rejected(
         nomination=nomination,
         victims=victims,
     )
+
+
+def uids_of(pods: Iterable[Pod]) -> frozenset[str]:
+    """Return the uids of pods."""
+    return frozenset(pod.uid for pod in pods)
 
 
 def failed(attempt: Attempt, status: Status) -> Decision:

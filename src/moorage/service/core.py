@@ -342,6 +342,7 @@ def empty_snapshot(
         nominations=Nominations(nominator),
         nominations_log=nominator.log,
         only_nominated=nominator.only_one,
+        victims_of=nominator.victims_of,
         groups=PodGroups(SeveralSources(sources, open_to) if sources else None, members),
     )
 

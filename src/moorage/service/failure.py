@@ -122,7 +122,9 @@ class FailureHandler:
         else:
             queued.update(current)
             self._queue.add_unschedulable_if_not_present(queued)
-        info = None if nomination is None else NominatingInfo(nomination.node_name)
+        info = None
+        if nomination is not None:
+            info = NominatingInfo(nomination.node_name, nomination.victims)
         self._queue.nominate(queued.pod, info)
         if current is not None and self._tells:
             self._report(current, status, message=sendable(message), nomination=nomination)

@@ -33,6 +33,11 @@ from moorage.snapshot.volume_pods import VolumePods
 Nominations = Mapping[str, Sequence[PodInfo]]
 
 
+def _unknown_victims(uid: str) -> frozenset[str] | None:
+    del uid
+    return None
+
+
 class Snapshot(ResourceColumns):
     """The cluster as plugins read it. Arrays are read-only and valid until the table's next change.
 
@@ -49,6 +54,9 @@ class Snapshot(ResourceColumns):
     only_nominated
         Whether the pod of this uid is the only pod nominated to a node of this name, told without
         reading the nominations; None without such a function.
+    victims_of
+        Returns the uids of the pods evicted for the nominated pod of a uid; None for another pod,
+        or where victims are not known. Also an attribute.
     groups
         Pod groups, and which of their members have a place; without a source when not given.
     nominated_everywhere
@@ -72,6 +80,7 @@ class Snapshot(ResourceColumns):
         nominations: Nominations | None = None,
         nominations_log: KeyLog[str] | None = None,
         only_nominated: Callable[[str, str], bool] | None = None,
+        victims_of: Callable[[str], frozenset[str] | None] = _unknown_victims,
         groups: PodGroups | None = None,
         nominated_everywhere: bool = True,
     ) -> None:
@@ -86,6 +95,7 @@ class Snapshot(ResourceColumns):
         self.nominations: Nominations = {} if nominations is None else nominations
         self.nominations_log = nominations_log
         self.only_nominated = only_nominated
+        self.victims_of = victims_of
         self.nominated_everywhere = nominated_everywhere
         self._nominated = NominatedRows(self.table)
         self.companions: dict[Hashable, object] = {}

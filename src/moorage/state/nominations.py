@@ -14,6 +14,7 @@ import msgspec
 
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
+from moorage.base.no_names import NO_NAMES
 from moorage.snapshot.key_log import KeyLog
 from moorage.state.contracts import PodLookup
 from moorage.state.queued_pod import PodKey
@@ -26,15 +27,19 @@ class NominatingInfo(msgspec.Struct, frozen=True):
     ----------
     node_name
         The node; empty withdraws the nomination.
+    victims
+        The uids of the pods that are evicted for it.
     """
 
     node_name: str
+    victims: frozenset[str] = NO_NAMES
 
 
 class _Ref(NamedTuple):
     uid: str
     key: PodKey
     node_name: str
+    victims: frozenset[str] = NO_NAMES
 
 
 class Nominator:
@@ -80,6 +85,11 @@ class Nominator:
         ref = self._by_uid.get(uid)
         return ref.node_name if ref is not None else None
 
+    def victims_of(self, uid: str) -> frozenset[str] | None:
+        """Return the uids of the pods evicted for a nominated pod; None for another pod."""
+        ref = self._by_uid.get(uid)
+        return ref.victims if ref is not None else None
+
     def only_one(self, uid: str, node_name: str) -> bool:
         """Whether a pod is the only one nominated to a node."""
         refs = self._by_node.get(node_name)
@@ -97,7 +107,8 @@ class Nominator:
         queued
             The version of the pod that is in a sub-queue; None while it is in none.
         """
-        if pod.metadata.uid in self._by_uid:
+        before = self._by_uid.get(pod.metadata.uid)
+        if before is not None:
             self.delete(pod)
         node_name = pod.status.nominated_node_name if info is None else info.node_name
         if info is None and not node_name:
@@ -106,8 +117,10 @@ class Nominator:
         current = self._pod_lookup(metadata.namespace, metadata.name)
         if current is None or current.spec.node_name:
             return
-        uid = metadata.uid
-        ref = _Ref(uid, (metadata.namespace, metadata.name), node_name)
+        uid, victims = metadata.uid, NO_NAMES if info is None else info.victims
+        if before is not None and before.node_name == node_name:
+            victims |= before.victims  # earlier victims may still be stopping
+        ref = _Ref(uid, (metadata.namespace, metadata.name), node_name, victims)
         self._by_uid[uid] = ref
         self._by_node.setdefault(node_name, {})[uid] = ref
         if queued is not None:

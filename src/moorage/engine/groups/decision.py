@@ -8,7 +8,7 @@ from enum import Enum
 import msgspec
 
 from moorage.api.pod import Pod
-from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome
+from moorage.engine.decision import CLEAR_NOMINATION, Decision, Nomination, Outcome, uids_of
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.status import SUCCESS, Status, error, unschedulable
 from moorage.snapshot.pod_info import PodInfo
@@ -163,7 +163,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
                 pod=pod,
                 status=self.status,
                 message=self.status.message,
-                nomination=Nomination(member.node_name),
+                nomination=Nomination(member.node_name, uids_of(self.victims)),
             )
         status = unschedulable(GROUP_UNSCHEDULABLE, *member.permit.reasons)
         return MemberOutcome(pod=pod, status=status, message=status.message)

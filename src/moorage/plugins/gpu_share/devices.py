@@ -1,7 +1,8 @@
 """The free part of every GPU, by node: columns kept current by the rows that changed.
 
 A pod holds the devices that Reserve chose for it, or those that its annotation names. Where neither
-is known, as in a trial, the pod counts on the devices that it would get.
+is known, as in a trial, the pod counts on the devices that it would get. A nominated pod counts on
+the devices that it gets once its victims are gone, and no pod that comes after it gets them.
 
 All profiles with the same names share these columns, because a device taken by a pod of one profile
 is taken for the others.
@@ -9,7 +10,7 @@ is taken for the others.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -154,7 +155,7 @@ class DeviceColumns:
         count = self.count_n.item(row)
         if count == 0:
             return
-        free, tags = self._free_of(row, count, without="")
+        free, tags = self._free_of(row, count, without=None)
         self.free_nd[row, :count] = free
         self.idle_n[row] = sum(free)
         self.whole_n[row] = free.count(WHOLE_GPU_MILLI)
@@ -192,11 +193,12 @@ class DeviceColumns:
 
     # -- one row -------------------------------------------------------------------------------
 
-    def free_without(self, row: int, uid: str) -> list[int]:
-        """Return the free part of each device of a row, as if one pod were not on the row.
+    def free_for(self, row: int, pod: PodInfo) -> list[int]:
+        """Return the free part of each device of a row for a pod, which itself is not counted.
 
-        The row is read afresh. The columns do not follow the changes of pods, so that a pod that
-        was just put on the row is counted with the devices it gets, and not twice.
+        The pods nominated to the row first are counted. The row is read afresh: the columns do not
+        follow the changes of pods, so that a pod that was just put on the row is counted with the
+        devices it gets, and not twice.
         """
         table = self._table
         if (
@@ -204,46 +206,86 @@ class DeviceColumns:
             or table.node_log.position != self._positions[0]
         ):
             self.follow()
-        return self._free_of(row, self.count_n.item(row), without=uid)[0]
+        return self._free_of(row, self.count_n.item(row), without=pod)[0]
 
-    def _free_of(self, row: int, count: int, *, without: str) -> tuple[list[int], frozenset[str]]:
+    def _free_of(
+        self, row: int, count: int, *, without: PodInfo | None
+    ) -> tuple[list[int], frozenset[str]]:
         free = [WHOLE_GPU_MILLI] * count
         tags: set[str] = set()
-        unknown: list[GpuAsk] = []
+        unknown: list[PodInfo] = []
+        left_out = "" if without is None else without.uid
+        asks, held = self._asks, self._held
         for uid, info in self._table.pods_by_row[row].items():
-            known = self._asks.get(uid)
+            known = asks.get(uid)
             if known is None or known.info is not info:
-                ask = self._asking.of(info)
-                known = self._asks[uid] = _Known(info, ask, tag_of(ask) if ask.gpus else "")
+                known = self._read_ask(info)
             _, ask, tag = known
-            if not tag or uid == without:
+            if not tag or uid == left_out:
                 continue
             tags.add(tag)
-            devices = self._held.get(uid)
+            devices = held.get(uid)
             if devices is None:
                 devices = self._asking.devices_of(info)
                 if devices is None:
-                    unknown.append(ask)
+                    unknown.append(info)
                     continue
             milli = ask.milli
             for device in devices:
                 if device < count:
                     free[device] -= milli
-        for ask in unknown:
-            self._take_likely(free, ask)
+        if without is not None:
+            unknown.extend(self._nominated_before(row, without))
+        if unknown:
+            self._take(free, row, unknown)
         if free and min(free) < 0:  # written by another program, or more pods than devices
             free = [max(0, left) for left in free]
         return free, frozenset(tags)
 
-    def _take_likely(self, free: list[int], ask: GpuAsk) -> None:
-        """Take the devices that a pod would get if its devices are not known."""
-        if ask.is_share:
-            device = least_room(free, ask.milli)
-            devices: Sequence[int] = () if device < 0 else (device,)
-        else:
-            devices = whole_devices(free, ask.gpus)
-        for device in devices:
-            free[device] -= ask.milli
+    def _read_ask(self, info: PodInfo) -> _Known:
+        ask = self._asking.of(info)
+        known = self._asks[info.uid] = _Known(info, ask, tag_of(ask) if ask.gpus else "")
+        return known
+
+    def _devices_of(self, info: PodInfo) -> tuple[int, ...] | None:
+        devices = self._held.get(info.uid)
+        return self._asking.devices_of(info) if devices is None else devices
+
+    def _nominated_before(self, row: int, pod: PodInfo) -> Iterator[PodInfo]:
+        """Yield the pods nominated to a row for which a pod must leave devices."""
+        for other in self._snapshot.nominations.get(self._snapshot.names[row], ()):
+            comes_first = other.priority >= pod.priority and other.uid != pod.uid
+            if (
+                comes_first
+                and self._table.node_of_pod(other.uid) is None
+                and self._asking.of(other).gpus
+            ):
+                yield other
+
+    def _take(self, free: list[int], row: int, others: Sequence[PodInfo]) -> None:
+        """Take the devices of pods whose devices are not known: first those of nominated pods.
+
+        A nominated pod gets devices as if its victims were gone. The victims hold these devices
+        still, so the nominated pod takes their free parts, and whatever else its victims leave.
+        """
+        later, staying = list(free), dict(self._table.pods_by_row[row])
+        likely: list[PodInfo] = []
+        for other in others:
+            victims = self._snapshot.victims_of(other.uid)
+            if victims is None:
+                likely.append(other)
+                continue
+            for uid, info in list(staying.items()):
+                if uid in victims or _leaves_for(info, other):
+                    del staying[uid]
+                    _move(later, self._devices_of(info) or (), self._asking.of(info).milli)
+            ask = self._asking.of(other)
+            devices = _likely_devices(later, ask)
+            _move(later, devices, -ask.milli)
+            _move(free, devices, -ask.milli)
+        for other in likely:
+            ask = self._asking.of(other)
+            _move(free, _likely_devices(free, ask), -ask.milli)
 
     # -- reserving -----------------------------------------------------------------------------
 
@@ -275,3 +317,23 @@ class DeviceColumns:
 def tag_of(ask: GpuAsk) -> str:
     """Return the kind of a request for GPUs: ``share`` or ``<number>-gpu``."""
     return "share" if ask.is_share else f"{ask.gpus}-gpu"
+
+
+def _likely_devices(free: Sequence[int], ask: GpuAsk) -> tuple[int, ...]:
+    """Return the devices that a pod would get if its devices are not known."""
+    if not ask.is_share:
+        return whole_devices(free, ask.gpus)
+    device = least_room(free, ask.milli)
+    return () if device < 0 else (device,)
+
+
+def _move(free: list[int], devices: Sequence[int], milli: int) -> None:
+    """Add to the free part of devices; devices that the node does not have are left out."""
+    for device in devices:
+        if device < len(free):
+            free[device] += milli
+
+
+def _leaves_for(pod: PodInfo, other: PodInfo) -> bool:
+    """Whether a pod is terminating that another pod may evict."""
+    return bool(pod.pod.metadata.deletion_timestamp) and pod.priority < other.priority

@@ -179,7 +179,7 @@ class GpuShare:
         if ask.gpus == 0 or row is None:
             return SUCCESS
         devices = self._sharing.devices_before
-        free = devices.free_without(row, pod.uid)
+        free = devices.free_for(row, pod)
         if ask.is_share:
             device = self._sharing.choose(ask, cpu_of(pod), self._room(pod, row, free))
             chosen: tuple[int, ...] = () if device < 0 else (device,)
