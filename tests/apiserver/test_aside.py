@@ -1,20 +1,26 @@
-"""Heavy calls beside the loop: one at a time, while reads go on and writes wait."""
+"""Long calls in a thread: one at a time, while reads and writes of the loop go on."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import threading
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from moorage.apiserver import writing
 from moorage.apiserver.aside import Aside, is_heavy
+from moorage.apiserver.loading import SNAPSHOT_PATH
 from moorage.apiserver.requests import Request
+from moorage.apiserver.world import World
+from moorage.base.aio import sleep
 from tests.apiserver.harness import (
     ADMIN,
     CONFIG_MAPS,
     JSON_PATCH,
+    MERGE,
     PODS,
     Cluster,
     config_map,
@@ -22,6 +28,9 @@ from tests.apiserver.harness import (
     pod,
 )
 
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+NAMESPACES = "/api/v1/namespaces"
+LARGE = {"k": "x" * 10_000}
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
 
@@ -71,29 +80,6 @@ async def test_calls_on_large_bodies_or_lists_count_as_heavy(
     assert is_heavy(request, target, cluster.server.store) is heavy
 
 
-async def test_a_write_waits_for_a_heavy_call_whose_caller_has_gone():
-    aside, go = Aside(), threading.Event()
-    log: list[object] = []
-    aside.start()
-
-    def heavy() -> None:
-        go.wait()
-        aside.at_home(lambda: log.append(threading.current_thread() is threading.main_thread()))
-
-    caller = asyncio.ensure_future(aside.heavy("a", heavy))  # noqa: TID251
-    writer = asyncio.ensure_future(aside.writing(lambda: log.append("written")))  # noqa: TID251
-    while not aside.busy:
-        await asyncio.wait([caller], timeout=0)
-    caller.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await caller
-    assert (log, aside.busy) == ([], True)
-    go.set()
-    await writer
-    assert log == [True, "written"]
-    aside.close()
-
-
 async def test_an_error_in_the_thread_reaches_the_caller():
     aside = Aside()
     aside.start()
@@ -102,8 +88,8 @@ async def test_an_error_in_the_thread_reaches_the_caller():
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await aside.heavy("a", lambda: aside.at_home(fail))
-    assert await aside.heavy("a", lambda: 1) == 1
+        await aside.heavy("a", lambda _: aside.at_home(fail))
+    assert await aside.heavy("a", lambda _: 1) == 1
     aside.close()
 
 
@@ -134,10 +120,246 @@ async def test_heavy_and_light_calls_keep_one_order_of_versions():
 async def test_a_namespace_is_emptied_in_a_thread():
     cluster = Cluster()
     cluster.server.use_thread()
-    await cluster.ok("POST", "/api/v1/namespaces", namespace("x"))
+    await cluster.ok("POST", NAMESPACES, namespace("x"))
     path = "/api/v1/namespaces/x/configmaps"
     for n in range(5):
         await cluster.ok("POST", path, config_map(f"m{n}"))
     await cluster.ok("DELETE", "/api/v1/namespaces/x")
     assert await cluster.names(path) == []
     cluster.server.close()
+
+
+class Pause:
+    """Stops the long calls that change an object, in the thread, before their write."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.tries = 0
+        self._reached, self._go = threading.Semaphore(0), threading.Semaphore(0)
+        self._tracked = writing._tracked
+        monkeypatch.setattr(writing, "_tracked", self._stop)
+
+    def _stop(self, *given: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread():
+            self.tries += 1
+            self._reached.release()
+            self._go.acquire()
+        return self._tracked(*given)
+
+    async def reached(self) -> None:
+        """Wait until a long call stands before its write."""
+        while not self._reached.acquire(blocking=False):
+            await sleep(0)
+
+    def go_on(self, times: int = 1) -> None:
+        """Let the long call go on."""
+        self._go.release(times)
+
+
+@pytest.fixture
+def pause(monkeypatch: pytest.MonkeyPatch) -> Pause:
+    return Pause(monkeypatch)
+
+
+@pytest.fixture
+async def cluster() -> AsyncIterator[Cluster]:
+    cluster = Cluster()
+    cluster.server.use_thread()
+    await cluster.ok("POST", CONFIG_MAPS, config_map(**LARGE))
+    yield cluster
+    cluster.server.close()
+
+
+def _long_patch(cluster: Cluster) -> asyncio.Task[Any]:
+    patch = {"metadata": {"labels": {"long": "call"}}}
+    call = cluster.call("PATCH", f"{CONFIG_MAPS}/a", patch | {"data": LARGE}, content_type=MERGE)
+    return asyncio.ensure_future(call)  # noqa: TID251
+
+
+async def _label(cluster: Cluster, **labels: str) -> dict[str, Any]:
+    patch = {"metadata": {"labels": labels}}
+    found: dict[str, Any] = await cluster.ok("PATCH", f"{CONFIG_MAPS}/a", patch, content_type=MERGE)
+    return found
+
+
+async def test_writes_and_leases_go_on_while_a_long_call_is_answered(
+    cluster: Cluster, pause: Pause
+):
+    long = _long_patch(cluster)
+    await pause.reached()
+    await cluster.ok("POST", PODS, pod())
+    await cluster.ok("POST", LEASES, {"metadata": {"name": "a"}})
+    pause.go_on()
+    status, found = await long
+    assert (status, found["metadata"]["labels"], pause.tries) == (200, {"long": "call"}, 1)
+
+
+async def test_a_long_call_starts_again_after_another_write_to_its_object(
+    cluster: Cluster, pause: Pause
+):
+    long = _long_patch(cluster)
+    await pause.reached()
+    await _label(cluster, short="call")
+    pause.go_on(2)
+    status, found = await long
+    assert (status, pause.tries) == (200, 2)
+    assert found["metadata"]["labels"] == {"long": "call", "short": "call"}
+
+
+async def test_a_long_call_that_others_outrun_five_times_is_a_conflict(
+    cluster: Cluster, pause: Pause
+):
+    long = _long_patch(cluster)
+    for n in range(5):
+        await pause.reached()
+        await _label(cluster, short=str(n))
+        pause.go_on()
+    status, found = await long
+    assert (status, found["reason"], pause.tries) == (409, "Conflict", 5)
+    assert (await cluster.ok("GET", f"{CONFIG_MAPS}/a"))["metadata"]["labels"] == {"short": "4"}
+
+
+async def test_a_long_call_whose_caller_has_gone_writes_nothing(cluster: Cluster, pause: Pause):
+    long = _long_patch(cluster)
+    await pause.reached()
+    long.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await long
+    pause.go_on()
+    await cluster.ok("POST", CONFIG_MAPS, config_map("next", **LARGE))  # the thread is free again
+    assert "labels" not in (await cluster.ok("GET", f"{CONFIG_MAPS}/a"))["metadata"]
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "path", "answer"),
+    [
+        pytest.param(
+            ("POST", CONFIG_MAPS, config_map("b")),
+            CONFIG_MAPS,
+            (409, "AlreadyExists"),
+            id="the name is taken",
+        ),
+        pytest.param(
+            ("DELETE", f"{NAMESPACES}/x", None),
+            f"{NAMESPACES}/x/configmaps",
+            (403, "Forbidden"),
+            id="the namespace begins to go",
+        ),
+        pytest.param(
+            ("POST", CONFIG_MAPS, config_map("c")),
+            CONFIG_MAPS,
+            (403, "Forbidden"),
+            id="the quota is used up",
+        ),
+    ],
+)
+async def test_what_happens_during_a_long_create_counts(
+    cluster: Cluster,
+    monkeypatch: pytest.MonkeyPatch,
+    meanwhile: tuple[str, str, Any],
+    path: str,
+    answer: tuple[int, str],
+):
+    await cluster.ok("POST", NAMESPACES, namespace("x"))
+    # A namespace with a finalizer stays for a while.
+    patch = {"metadata": {"finalizers": ["example.com/a"]}}
+    await cluster.ok("PATCH", f"{NAMESPACES}/x", patch, content_type=MERGE)
+    room = "2" if answer[1] == "Forbidden" else "9"
+    quota = {"metadata": {"name": "q"}, "spec": {"hard": {"count/configmaps": room}}}
+    await cluster.ok("POST", "/api/v1/namespaces/default/resourcequotas", quota)
+    reached, go = threading.Event(), threading.Event()
+    step = World.step
+
+    def stopping(self: World, work: Any) -> Any:
+        if threading.current_thread() is not threading.main_thread() and not go.is_set():
+            reached.set()
+            go.wait()
+        return step(self, work)
+
+    monkeypatch.setattr(World, "step", stopping)
+    create = cluster.call("POST", path, config_map("b", **LARGE))
+    long = asyncio.ensure_future(create)  # noqa: TID251
+    while not reached.is_set():
+        await sleep(0)
+    method, other, body = meanwhile
+    # Deleting a namespace is a long call, too: its mark is set as a short call would.
+    if method == "DELETE":
+        record = cluster.server.store.shelf("namespaces").get(("", "x"))
+        assert record is not None
+        obj = record.decode()
+        obj["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+        cluster.server.store.put("namespaces", obj, record.fields)
+    else:
+        await cluster.ok(method, other, body)
+    go.set()
+    status, found = await long
+    assert (status, found["reason"]) == answer
+
+
+async def test_a_collection_is_deleted_in_small_steps(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    """A step of the loop deletes a few objects, so every other call waits for a few at most."""
+    written: list[int] = []
+    at_home = cluster.server.store.at_home
+
+    def counted(work: Any) -> Any:
+        def step() -> Any:
+            before = cluster.server.store.version
+            result = work()
+            written.append(cluster.server.store.version - before)
+            return result
+
+        return at_home(step)
+
+    for n in range(100):
+        await cluster.ok("POST", PODS, pod(f"p{n}", node="n1"))
+    monkeypatch.setattr(cluster.server.store, "at_home", counted)
+    answers = await asyncio.gather(
+        cluster.ok("DELETE", PODS, query={"gracePeriodSeconds": "0"}),
+        *(cluster.ok("POST", LEASES, {"metadata": {"name": f"l{n}"}}) for n in range(5)),
+        *(cluster.call("DELETE", f"{PODS}/p{n}", {"gracePeriodSeconds": 0}) for n in (20, 30, 99)),
+    )
+    assert len(answers[0]["items"]) in range(97, 101)
+    assert await cluster.names(PODS) == []
+    assert max(written) <= 16
+
+
+async def test_the_last_pod_of_a_namespace_takes_the_rest_along_in_the_thread(cluster: Cluster):
+    await cluster.ok("POST", NAMESPACES, namespace("x"))
+    inside = f"{NAMESPACES}/x"
+    await cluster.ok("POST", f"{inside}/pods", pod(node="n1"))
+    for n in range(30):
+        await cluster.ok("POST", f"{inside}/configmaps", config_map(f"m{n}"))
+    await cluster.ok("DELETE", inside)
+    deleted = (await cluster.ok("GET", f"{inside}/pods"))["items"][0]["metadata"]
+    assert deleted["deletionTimestamp"]
+    await cluster.ok("DELETE", f"{inside}/pods/a", {"gracePeriodSeconds": 0})
+    while (await cluster.reply("GET", inside)).status == 200:
+        await sleep(0)
+    assert await cluster.names(f"{inside}/configmaps") == []
+
+
+async def test_while_a_snapshot_is_stored_only_leases_are_written(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+):
+    reached, go = threading.Event(), threading.Event()
+    one_by_one = World.one_by_one
+
+    def stopping(self: World, work: Any) -> Any:
+        reached.set()
+        go.wait()
+        return one_by_one(self, work)
+
+    monkeypatch.setattr(World, "one_by_one", stopping)
+    piece = {"begin": True, "store": True, "objects": [config_map("s")]}
+    loading = asyncio.ensure_future(cluster.ok("POST", SNAPSHOT_PATH, piece))  # noqa: TID251
+    while not reached.is_set():
+        await sleep(0)
+    other = asyncio.ensure_future(cluster.ok("POST", CONFIG_MAPS, config_map("o")))  # noqa: TID251
+    await cluster.ok("POST", LEASES, {"metadata": {"name": "a"}})
+    assert await cluster.names(CONFIG_MAPS) == ["a"]
+    assert not other.done()
+    go.set()
+    assert (await loading)["stored"] == 1
+    await other
+    assert await cluster.names(CONFIG_MAPS) == ["a", "o", "s"]

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from moorage.api.resources import CONFIG_MAPS, PODS
+from moorage.api.resources import CONFIG_MAPS, CSI_NODES, PODS
 from moorage.apiserver.applying.managers import Writing, applied, track
 from moorage.apiserver.applying.versions import Version
+from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.kinds.metadata import check_metadata
 from moorage.apiserver.kinds.pod.warnings import of_pod
 from moorage.apiserver.patch_strategic import PatchError, strategic_merge
@@ -111,6 +112,13 @@ def _ports(**port: Any) -> Callable[[int], Work]:
     return made
 
 
+def _topology_keys(count: int) -> Work:
+    kind = next(each for each in all_kinds() if each.resource == CSI_NODES)
+    driver = {"name": "d", "nodeID": "n", "topologyKeys": texts("k", count)}
+    node = {"metadata": {"name": "a"}, "spec": {"drivers": [driver]}}
+    return lambda: kind.validate(node, None, subresource=None)
+
+
 def _version() -> Version:
     return Version("v1", builtin_shape(PODS).layout(), lambda obj: obj, lambda obj: obj)
 
@@ -200,6 +208,7 @@ def _dropped_from_each_container(count: int) -> Work:
             _ports(containerPort=1, hostPort=1, hostIP="10.0.0.{}"),
             id="ports with different addresses of the host",
         ),
+        pytest.param(_topology_keys, id="keys of the topology of a CSI driver"),
         pytest.param(_tracked("Apply"), id="a write of fields of many appliers"),
         pytest.param(_tracked("Update"), id="a write of fields of many updaters"),
         pytest.param(_conflicts_without_end, id="an apply next to many appliers"),

@@ -60,6 +60,11 @@ class Admission:
         """
         self._escalation.check_may_create()
 
+    @property
+    def checks_deletes(self) -> bool:
+        """Whether `check_delete` may refuse anything."""
+        return self._policies.exist
+
     def check_delete(self, served: Served, record: Record, *, dry_run: bool) -> None:
         """Refuse a client's delete that a policy denies.
 
@@ -83,7 +88,7 @@ class Admission:
         self._policies.check(served, new, old, subresource="status", dry_run=dry_run)
 
     def check(self, served: Served, new: Obj, old: Obj | None, *, dry_run: bool) -> None:
-        """Refuse an object that breaks a bound; ``old`` is None for a new object.
+        """Refuse an object that its caller may not store; ``old`` is None for a new object.
 
         Raises
         ------
@@ -92,13 +97,11 @@ class Admission:
         """
         self._escalation.check(served, new, old)
         self._policies.check(served, new, old, dry_run=dry_run)
-        # A bound holds from when it is set: objects stored before may stay.
-        self._check_bounds(served, new, old, limited=old is None)
 
     def check_part(
         self, served: Served, new: Obj, old: Obj, *, subresource: str, dry_run: bool
     ) -> None:
-        """Refuse a change of a part of an object, such as a resize that exceeds a quota.
+        """Refuse a change of a part of an object, such as a resize.
 
         Raises
         ------
@@ -106,14 +109,22 @@ class Admission:
             403, or as a policy says.
         """
         self._policies.check(served, new, old, subresource=subresource, dry_run=dry_run)
-        if subresource == "resize":
-            self._check_bounds(served, new, old, limited=True)
 
-    def _check_bounds(self, served: Served, new: Obj, old: Obj | None, *, limited: bool) -> None:
-        """Refuse an object that exceeds a quota or, where they count, the limit ranges."""
+    def check_bounds(
+        self, served: Served, new: Obj, old: Obj | None, *, resized: bool = False
+    ) -> None:
+        """Refuse an object that exceeds a quota or, if it is new or resized, a limit range.
+
+        The last check, in one step with the write: the quotas count every write.
+
+        Raises
+        ------
+        StatusError
+            403.
+        """
         if not served.kind.resource.namespaced:
             return
-        if limited and served.shelf in ("pods", "persistentvolumeclaims"):
+        if (old is None or resized) and served.shelf in ("pods", "persistentvolumeclaims"):
             faults = limit_faults(served.shelf, new, self._world)
             if faults:
                 why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"

@@ -1,10 +1,10 @@
-"""Answers long calls in a thread, so that no call keeps the others from the loop.
+"""Answers long calls in a thread, so that no call keeps the others waiting.
 
-Place in the flow: `server` asks here whether a call is heavy, judging by the data it sends and
-reads. A heavy call is answered here. One heavy call is answered at a time, and no other call writes
-meanwhile. So the thread reads a store that does not change, and the rules of a write need not be
-thread-safe. Reads, watches and health go on. Changes of the thread are made in the loop, see
-`World.at_home`.
+Place in the flow: `server` asks here whether a call is long, judging by the data it sends and
+reads. A long call is answered here, one at a time. All other calls go on in the loop, writes
+included. So the thread reads a store that others change: it notes what it reads (`reads`), and its
+write is one short step in the loop, if all of that still stands (`World.step`). Else the call
+starts again.
 
 Without `start` every call is answered in the loop, so a server under a virtual clock is replayable.
 """
@@ -15,17 +15,21 @@ import asyncio
 import gc
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import TypeVar
 
 from moorage.apiserver.fairness import FairMutex
+from moorage.apiserver.loading import SNAPSHOT_PATH
 from moorage.apiserver.negotiate import Accepted, Form, accepts_yaml, negotiate
+from moorage.apiserver.reads import LongCall, Reads, noting
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.store import Store
+from moorage.base.aio import TaskOwner
 
 T = TypeVar("T")
 
@@ -36,8 +40,11 @@ _BODY_BYTES_MAX = 8 * 1024
 _STORED_BYTES_MAX = 32 * 1024
 _ROWS_MAX = 200
 _SELECTED_MAX = 200_000
-# Kinds that are deleted together with their contents, and kinds with rules to compile.
-_FULL_OF_OTHERS = frozenset({"namespaces", "customresourcedefinitions.apiextensions.k8s.io"})
+# Kinds whose writes look at many other objects: kinds that are deleted together with their
+# contents, and quotas, for which a namespace is counted. Definitions have rules to compile, too.
+_FULL_OF_OTHERS = frozenset(
+    {"namespaces", "customresourcedefinitions.apiextensions.k8s.io", "resourcequotas"}
+)
 # An operation of a JSON patch that makes a large object out of a small patch.
 _COPY = b'"copy"'
 _AS_STORED = Accepted(Form.OBJECT)
@@ -62,9 +69,10 @@ def is_heavy(request: Request, target: Target | None, store: Store) -> bool:
     if len(request.body) > _BODY_BYTES_MAX or (request.method == "PATCH" and _COPY in request.body):
         return True
     if target is None:
-        # A document about the server; the descriptions of all kinds are made on demand.
-        is_description = request.path.startswith("/openapi/")
-        return is_description or accepts_yaml(request.headers.get("accept", ""))
+        # A document about the server; the descriptions of all kinds are made on demand. A piece of
+        # a snapshot may store all pieces before it.
+        is_long = request.path.startswith("/openapi/") or request.path == SNAPSHOT_PATH
+        return is_long or accepts_yaml(request.headers.get("accept", ""))
     shelf = store.shelf(target.served.shelf)
     reading = request.method in ("GET", "HEAD")
     if target.served.shelf in _FULL_OF_OTHERS and not reading:
@@ -121,23 +129,24 @@ class Aside:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._home = 0
         self._changed: Callable[[], None] = _nothing
-        # Held by a write, and by the heavy call that is being answered.
-        self._lock = asyncio.Lock()
-        # Heavy calls wait here before they wait for the lock. Only one of them waits for the lock
-        # at a time, so waiting writes are done in between.
+        # Long calls wait here, each user in turn.
         self._turns = FairMutex()
+        # Set while calls in the loop may write; see `alone`.
+        self._open = asyncio.Event()
+        self._open.set()
+        self._chores = TaskOwner()
 
     def start(self, changed: Callable[[], None] = _nothing) -> None:
-        """Answer heavy calls in a thread from now on; called in the loop of all other calls.
+        """Answer long calls in a thread from now on; called in the loop of all other calls.
 
         Parameters
         ----------
         changed
-            Called in the loop after each change that the thread has made there.
+            Called in the loop after each step that the thread has made there.
         """
         if self._thread is None:
             self._changed = changed
-            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="heavy call")
+            self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="long call")
             self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
 
     def close(self) -> None:
@@ -152,42 +161,60 @@ class Aside:
         return self._thread is not None
 
     @property
-    def busy(self) -> bool:
-        """Whether a heavy call is being answered, or a write waits behind one."""
-        return self._lock.locked()
+    def closed_to_writes(self) -> bool:
+        """Whether calls in the loop have to wait before they write."""
+        return not self._open.is_set()
 
-    async def heavy(self, user: str, work: Callable[[], T]) -> T:
-        """Do work in the thread while no other call writes."""
+    async def until_open(self) -> None:
+        """Wait until calls in the loop may write."""
+        while self.closed_to_writes:
+            await self._open.wait()
+
+    async def heavy(self, user: str, work: Callable[[LongCall], T]) -> T:
+        """Do work in the thread; it learns from its argument when nobody waits for it any more."""
         await self._turns.acquire(user)
-        try:
-            await self._lock.acquire()
-        except BaseException:
-            self._turns.release()
-            raise
-        loop = asyncio.get_running_loop()
+        loop, call = asyncio.get_running_loop(), LongCall()
         try:
             assert self._thread is not None, "started"
-            future = loop.run_in_executor(self._thread, _yielding, work)
+            future = loop.run_in_executor(self._thread, _yielding, partial(work, call))
         except BaseException:
-            self._lock.release()
             self._turns.release()
             raise
         # Released at the end of the work; a client that disconnects does not release it.
         future.add_done_callback(partial(self._done, loop.time()))
-        return await asyncio.shield(future)
-
-    async def writing(self, work: Callable[[], T]) -> T:
-        """Do a short write in the loop, once no heavy call is being answered."""
-        async with self._lock:
-            return work()
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            call.gone = True
+            raise
 
     def _done(self, began: float, future: asyncio.Future[T]) -> None:
-        self._lock.release()
         # The next call waits as long as this one took: at least half of the time is for others.
         loop = future.get_loop()
         loop.call_later(loop.time() - began, self._turns.release)
         if not future.cancelled():
             future.exception()  # The caller gets the exception, if the caller still waits.
+
+    def later(self, work: Callable[[], None]) -> None:
+        """Do long work of the server itself in the thread: at once if called there."""
+        if threading.get_ident() != self._home:
+            work()
+            return
+
+        def chore(call: LongCall) -> None:
+            with noting(Reads(call)):
+                work()
+
+        self._chores.spawn(self.heavy("", chore), name="long work of the server")
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Let calls in the loop write nothing but leases, while the thread writes many objects."""
+        self.at_home(self._open.clear)
+        try:
+            yield
+        finally:
+            self.at_home(self._open.set)
 
     def at_home(self, work: Callable[[], T]) -> T:
         """Do work in the loop's thread, called from either thread."""

@@ -119,7 +119,7 @@ class Fairness:
         StatusError
             429: the user has too many calls under way, or exceeds its share of all calls.
         """
-        return _EXEMPT if _is_exempt(call) else _UnderWay(self, (_user(call), _is_lease(call)))
+        return _EXEMPT if _is_exempt(call) else _UnderWay(self, (_user(call), is_lease(call)))
 
     def enter(self, key: tuple[str, bool]) -> None:
         """Count a call of a (user, whether for a lease); refuse it where there are too many.
@@ -159,7 +159,7 @@ class Fairness:
         return self._queue(call).enter(_user(call), _AT_ONCE)
 
     def _queue(self, call: Request) -> FairQueue:
-        return self._leases if _is_lease(call) else self._others
+        return self._leases if is_lease(call) else self._others
 
     def _has_turn(self, cost: float) -> bool:
         if self._answered + cost > _CALLS_IN_A_ROW or self._leases or self._others:
@@ -217,7 +217,8 @@ def _user(call: Request) -> str:
     return call.user.name if call.user is not None else ""
 
 
-def _is_lease(call: Request) -> bool:
+def is_lease(call: Request) -> bool:
+    """Whether a call is about leases, which have turns of their own."""
     return call.path.startswith(_LEASES)
 
 

@@ -9,6 +9,7 @@ checked on arrival. The last call stores them. Only administrators may make thes
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -123,8 +124,9 @@ class Loader:
         answer.left_out = dict(sorted(left_out.items()))
         if piece.store:
             answer.stored = len(self._staged)
-            for served, stored in self._staged.values():
-                self._world.put(served, stored)
+            with self._world.alone():
+                for served, stored in self._staged.values():
+                    self._world.one_by_one(partial(self._world.put, served, stored))
             self._staged.clear()
         return Reply(status=200, body=encode(answer) + b"\n")
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import partial
 from itertools import chain, islice
 
 from moorage.api.resources import ResourceType
 from moorage.apiserver.deleting import NAMESPACES, PODS, DeleteOptions, Deleter
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.record import Record
-from moorage.apiserver.routes import Target
-from moorage.apiserver.status import StatusError, forbidden, not_found
+from moorage.apiserver.status import forbidden, not_found
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.base.clock import NS_PER_SECOND, rfc3339
@@ -96,28 +96,25 @@ class Namespaces:
         Pods go first, and the other objects after the last pod. A pod may use them until it ends
         (OrderedNamespaceDeletion of kubernetes v1.36, pkg/controller/namespace/deletion).
         """
-        if namespace in self._emptying:
-            return
-        self._emptying.add(namespace)
+        if namespace not in self._emptying:
+            self._emptying.add(namespace)
+            self._world.later(partial(self._delete_contents, namespace))
+
+    def _delete_contents(self, namespace: str) -> None:
+        world = self._world
         try:
             self._delete_all(self._pods, namespace)
-            if not self._any(self._pods, namespace):
+            if not world.one_by_one(partial(self._any, self._pods, namespace)):
                 self._without_pods.add(namespace)
                 for served in self._namespaced():
                     self._delete_all(served, namespace)
         finally:
             self._emptying.discard(namespace)
-        self.settle(namespace)
+        world.one_by_one(lambda: world.step(partial(self.settle, namespace)))
 
     def _delete_all(self, served: Served, namespace: str) -> None:
-        for record in list(self._world.store.shelf(served.shelf).records(namespace)):
-            target = Target(served=served, namespace=namespace, name=record.name)
-            try:
-                self._deleter.delete(target, _BACKGROUND)
-            except StatusError as error:
-                # Deleting one object may have removed another; every other error is a bug.
-                if error.code != 404:
-                    raise
+        records = self._world.store.shelf(served.shelf).listed(namespace)
+        self._deleter.delete_all(served, records, _BACKGROUND)
 
     def settle(self, namespace: str) -> None:
         """Remove a terminating namespace if it has no contents and no finalizers."""

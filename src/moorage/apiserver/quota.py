@@ -8,7 +8,9 @@ pkg/admission/plugin/resourcequota and pkg/quota/v1.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
+from functools import partial
 
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import ResourceType
@@ -17,6 +19,7 @@ from moorage.apiserver.kinds.limit_range import spelled
 from moorage.apiserver.kinds.quantities import Amounts
 from moorage.apiserver.kinds.tree import child, objects, text
 from moorage.apiserver.kinds.usage import matches_scopes, usage
+from moorage.apiserver.reads import noting
 from moorage.apiserver.record import Record
 from moorage.apiserver.status import forbidden
 from moorage.apiserver.views import Served
@@ -25,6 +28,10 @@ from moorage.apiserver.world import World
 QUOTAS = "resourcequotas"
 # A quota that bounds one of these resources requires every container to state it.
 _TO_BE_NAMED = ("cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory")
+
+
+Contents = dict[str, list[Record]]
+"""The objects of a namespace by shelf."""
 
 
 class Quotas:
@@ -41,7 +48,7 @@ class Quotas:
         self._served = world.catalog.by_plural(QUOTAS)
         # Namespace -> name of a quota -> use of each resource that it bounds, nano units.
         self._used: dict[str, dict[str, Amounts]] = {}
-        world.on_write(QUOTAS, self._quota_written)
+        world.on_write(QUOTAS, self._quota_written, apart=True)
 
     def load(self) -> None:
         """Count again for every stored quota; called after a store has been restored."""
@@ -95,19 +102,50 @@ class Quotas:
         raise forbidden(resource, text(new, "metadata", "name"), why)
 
     def _quota_written(self, served: Served, before: Record | None, after: Record | None) -> None:
-        """Count for a quota that is new or has changed; stop for a deleted quota."""
-        if after is None:
-            assert before is not None, "something was there to be removed"
-            self._drop(before)
+        """Count for a quota that is new or has changed; stop for a deleted quota.
+
+        Counting takes long in a large namespace, so other calls may write meanwhile.
+        """
+        world = self._world
+        with noting(None):
+            if after is None:
+                assert before is not None, "something was there to be removed"
+                world.step(partial(self._drop, before))
+                return
+            quota = after.decode()
+            counted = self._used.get(after.namespace, {}).get(after.name)
+            if counted is not None and set(counted) == set(child(quota, "spec", "hard")):
+                world.step(partial(self._tell, after.namespace, after.name))
+                return
+            contents = self._contents(after.namespace)
+            total: Amounts = dict.fromkeys(child(quota, "spec", "hard"), 0)
+            for shelf, records in contents.items():
+                _count(total, quota, shelf, records, 1)
+            world.step(partial(self._begin, after, total, contents))
+
+    def _contents(self, namespace: str) -> Contents:
+        """Return the objects of a namespace, each shelf as it is at one moment."""
+        return {
+            served.shelf: self._world.store.shelf(served.shelf).listed(namespace)
+            for served in self._world.catalog.shelves()
+            if served.kind.resource.namespaced
+        }
+
+    def _begin(self, record: Record, total: Amounts, counted: Contents) -> None:
+        """Use a count from now on, with the writes since the objects in it were read."""
+        namespace, name = record.namespace, record.name
+        if self._world.store.shelf(QUOTAS).get(record.key) is None:
             return
-        quota = after.decode()
-        hard = child(quota, "spec", "hard")
-        counted = self._used.get(after.namespace, {}).get(after.name)
-        if counted is None or set(counted) != set(hard):
-            counted = self._count(after.namespace, quota)
-            self._used.setdefault(after.namespace, {})[after.name] = counted
-            self._world.on_write_in(after.namespace, self._written)
-        self._tell(after.namespace, after.name)
+        quota = record.decode()
+        for shelf, now in self._contents(namespace).items():
+            before = counted.get(shelf, [])
+            if len(now) != len(before) or not all(map(operator.is_, now, before)):
+                old, new = ({id(each): each for each in found} for found in (before, now))
+                _count(total, quota, shelf, [old[key] for key in old if key not in new], -1)
+                _count(total, quota, shelf, [new[key] for key in new if key not in old], 1)
+        self._used.setdefault(namespace, {})[name] = total
+        self._world.on_write_in(namespace, self._written)
+        self._tell(namespace, name)
 
     def _drop(self, gone: Record) -> None:
         left = self._used.get(gone.namespace, {})
@@ -115,20 +153,6 @@ class Quotas:
         if not left:
             self._used.pop(gone.namespace, None)
             self._world.on_write_in(gone.namespace, None)
-
-    def _count(self, namespace: str, quota: Obj) -> Amounts:
-        """Add up the use of all objects in a namespace."""
-        spec = child(quota, "spec")
-        total: Amounts = dict.fromkeys(child(spec, "hard"), 0)
-        for served in self._world.catalog.shelves():
-            if not served.kind.resource.namespaced:
-                continue
-            shelf = served.shelf
-            for record in self._world.store.shelf(shelf).records(namespace):
-                obj = record.decode()
-                if matches_scopes(spec, shelf, obj):
-                    _add(total, usage(shelf, obj), 1)
-        return total
 
     def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
         """Follow one write in a namespace with quotas."""
@@ -162,6 +186,15 @@ class Quotas:
         if quota.get("status") != told:
             quota["status"] = told
             self._world.put(self._served, quota)
+
+
+def _count(total: Amounts, quota: Obj, shelf: str, records: Iterable[Record], sign: int) -> None:
+    """Add the use of objects to a total, or take it away."""
+    spec = child(quota, "spec")
+    for record in records:
+        obj = record.decode()
+        if matches_scopes(spec, shelf, obj):
+            _add(total, usage(shelf, obj), sign)
 
 
 def _add(total: Amounts, more: Amounts, sign: int) -> None:

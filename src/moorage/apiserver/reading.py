@@ -80,12 +80,20 @@ class Lister:
 
     def matching(self, target: Target, selection: Selection) -> Iterable[Record]:
         """Yield the selected objects of the present state, in key order."""
+        return self.present(target, selection)[0]
+
+    def present(self, target: Target, selection: Selection) -> tuple[Iterable[Record], int]:
+        """Return the selected objects of the present state, in key order, and its version."""
         shelf = self._store.shelf(target.served.shelf)
         if selection.namespace and (name := selection.one_name()):
-            found = shelf.get((selection.namespace, name))
-            return [found] if found and selection.matches(found) else []
-        records = shelf.records(selection.namespace)
-        return records if selection.everything else filter(selection.matches, records)
+            found, version = self._store.at_home(
+                lambda: (shelf.get((selection.namespace, name)), self._store.version)
+            )
+            return [found] if found and selection.matches(found) else [], version
+        records, version = self._store.at_home(
+            lambda: (shelf.listed(selection.namespace), self._store.version)
+        )
+        return records if selection.everything else filter(selection.matches, records), version
 
     def _start(
         self, target: Target, selection: Selection, query: Query
@@ -95,14 +103,16 @@ class Lister:
         if query.text("resourceVersionMatch") == "Exact":
             assert asked, "check_list_options has refused Exact without a version"
             return self._exact(target, selection, asked)
-        return self.matching(target, selection), self._store.version
+        return self.present(target, selection)
 
     def _exact(
         self, target: Target, selection: Selection, version: int
     ) -> tuple[Iterable[Record], int]:
         shelf_name = target.served.shelf
+        # Read before the question whether anything has changed since the version.
+        records = self.matching(target, selection)
         if self._store.shelf(shelf_name).changed_version <= version:
-            return self.matching(target, selection), version
+            return records, version
         kept = self._store.records_at(shelf_name, version, selection.namespace)
         if kept is None:
             raise expired()
@@ -113,8 +123,13 @@ class Lister:
     ) -> tuple[Iterable[Record], int]:
         if token.version < 0:
             shelf = self._store.shelf(target.served.shelf)
-            rest = shelf.records(selection.namespace, after=token.key)
-            return filter(selection.matches, rest), self._store.version
+            rest, version = self._store.at_home(
+                lambda: (
+                    shelf.listed(selection.namespace, after=token.key),
+                    self._store.version,
+                )
+            )
+            return filter(selection.matches, rest), version
         kept = self._store.records_at(
             target.served.shelf, token.version, selection.namespace, after=token.key
         )

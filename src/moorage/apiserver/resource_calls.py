@@ -188,7 +188,11 @@ class ResourceCalls:
     def _evict(self, target: Target, request: Request, query: Query) -> Reply:
         if request.method != "POST":
             raise method_not_allowed()
-        evict(self._world, self._deleter, target, request, dry_run=is_dry_run(query))
+        dry_run = is_dry_run(query)
+        # Several writes, so one step also for a call in the thread.
+        self._world.step(
+            lambda: evict(self._world, self._deleter, target, request, dry_run=dry_run)
+        )
         return Reply(status=201, body=_BOUND)
 
     def _delete(self, target: Target, request: Request, query: Query, renderer: Renderer) -> Reply:
@@ -213,11 +217,11 @@ class ResourceCalls:
         namespaced = target.served.kind.resource.namespaced
         if not _allowed(target, "deletecollection") or (namespaced and not target.namespace):
             raise method_not_allowed()
-        check = partial(self._admission.check_delete, dry_run=bool(options.dry_run))
-        records = []
-        for record in list(self._lister.matching(target, read_selection(target, query))):
-            one = Target(served=target.served, namespace=record.namespace, name=record.name)
-            records.append(self._deleter.delete(one, options, check).record)
+        check = None
+        if self._admission.checks_deletes:
+            check = partial(self._admission.check_delete, dry_run=bool(options.dry_run))
+        found = list(self._lister.matching(target, read_selection(target, query)))
+        records = self._deleter.delete_all(target.served, found, options, check)
         return deleted_reply(renderer, records, self._world.store.version)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import partial
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -26,6 +26,7 @@ from moorage.apiserver.custom.rules.judging import LATER, Judge, TooLongHere, ev
 from moorage.apiserver.deleting import Deleter
 from moorage.apiserver.discovery import Discovery
 from moorage.apiserver.expiry import EventExpiry
+from moorage.apiserver.fairness import is_lease
 from moorage.apiserver.flow_schemas import FlowSchemas
 from moorage.apiserver.health import health
 from moorage.apiserver.journal.kept import Journal
@@ -60,6 +61,7 @@ from moorage.apiserver.rbac.authorizer import Authorizer
 from moorage.apiserver.rbac.escalation import Escalation
 from moorage.apiserver.rbac.impersonation import acting_user
 from moorage.apiserver.rbac.reviews import REVIEWS, Reviews, reviewed_resource
+from moorage.apiserver.reads import TRIES_MAX, GoneError, LongCall, Reads, StaleError, noting
 from moorage.apiserver.record import Record, packed
 from moorage.apiserver.replies import status_reply
 from moorage.apiserver.requests import Query, Reply, Request, User, check_timeout
@@ -100,6 +102,12 @@ _READS = ("GET", "HEAD")
 
 # Noted for a caller that does not wait for the answer: its write may stay in place.
 _NOT_AWAITED = status_reply(timed_out())
+# Upstream's words for a write that was tried again and again.
+_CHANGED = (
+    "Operation cannot be fulfilled: the object has been modified; please apply your changes to "
+    "the latest version and try again"
+)
+_PARTLY = "other calls wrote while the call was answered; look before you try again"
 
 
 class ApiServer:
@@ -207,7 +215,9 @@ class ApiServer:
 
     def answers_at_once(self, request: Request) -> bool:
         """Whether `answer_at_once` can answer a call: nothing in it takes long or waits."""
-        if self._persistence is not None or self._aside.busy or request.user is None:
+        if self._persistence is not None or request.user is None:
+            return False
+        if self._aside.closed_to_writes and not is_lease(request):
             return False
         target = self._routes.find(request.path)
         if target is None or self._may_take_long(target):
@@ -239,9 +249,9 @@ class ApiServer:
         return status_reply(internal("writes are being taken back; try again"))
 
     async def _made(self, request: Request) -> Reply:
-        """Answer a call in the loop, or beside it."""
+        """Answer a call in the loop, or in the thread of long calls."""
         aside = self._aside
-        if not aside.busy:
+        if not aside.closed_to_writes:
             self._expiry.sweep()
         if request.user is None or not aside.started:
             return self._reply(request)
@@ -261,19 +271,19 @@ class ApiServer:
         return target.served.custom or self._policies.exist or self._mutations.exist
 
     async def _light(self, request: Request) -> Reply:
-        """Answer a call in the loop, a write not before the heavy call under way."""
-        if not self._aside.busy or request.method in _READS:
-            return self._reply(request)
-        return await self._aside.writing(partial(self._reply, request))
+        """Answer a call in the loop."""
+        if self._aside.closed_to_writes and request.method not in _READS and not is_lease(request):
+            await self._aside.until_open()
+        return self._reply(request)
 
     async def _heavy(self, request: Request) -> Reply:
-        """Answer a call beside the loop."""
+        """Answer a call in the thread of long calls."""
         groups: list[Group] = []
 
-        def work() -> Reply:
+        def work(call: LongCall) -> Reply:
             self._heavy_groups = groups
             with evaluated_by(self._judge):
-                return self._reply(request)
+                return self._tried(request, call)
 
         undone = self._undone_times
         reply = await self._aside.heavy(request.user.name if request.user else "", work)
@@ -284,6 +294,24 @@ class ApiServer:
             return status_reply(refusals[0])
         # The call was answered while other writes were taken back; some of its own may be, too.
         return status_reply(internal("writes were taken back; look before you try again"))
+
+    def _tried(self, request: Request, call: LongCall) -> Reply:
+        """Answer a call; again where another call has written what it has read."""
+        for _ in range(TRIES_MAX):
+            reads = Reads(call)
+            try:
+                with noting(reads):
+                    reply = self._reply(request)
+            except StaleError:
+                if reads.written:
+                    return status_reply(internal(_PARTLY))
+            except GoneError:
+                return _NOT_AWAITED
+            else:
+                if reply.status < HTTPStatus.INTERNAL_SERVER_ERROR or reads.stand():
+                    return reply
+                # What the call read changed while it read; that may be why it failed.
+        return status_reply(StatusError(409, "Conflict", _CHANGED))
 
     def _note_group(self) -> None:
         """Note the group of a write that a heavy call has just done."""
@@ -309,7 +337,7 @@ class ApiServer:
             return status_reply(error)
         except RecursionError:
             return status_reply(bad_request("the object is nested too deeply"))
-        except TooLongHere:
+        except (TooLongHere, StaleError, GoneError):
             raise
         except Exception as error:
             _log.exception("%s %s failed", request.method, request.path)
@@ -396,7 +424,9 @@ class ApiServer:
     def use_thread(self) -> None:
         """Answer long calls in a thread from now on; called in the loop of all other calls."""
         self._aside.start(self._note_group)
-        self._world.at_home = self._aside.at_home
+        self._store.at_home = self._aside.at_home
+        self._world.later = self._aside.later
+        self._world.alone = self._aside.alone
 
     def close(self) -> None:
         """End all watch streams and all logs that are followed."""

@@ -1,9 +1,9 @@
 """All objects of the cluster, in memory, under one resourceVersion counter.
 
 The verbs pass complete objects. The store gives an object the next version, keeps its bytes, and
-appends the change to the resource's `watch_log`. Everything here is synchronous. No other call
-writes while a call is answered in a thread (`aside`). So no write falls between a read and the
-write that follows it, and no further locking is needed.
+appends the change to the resource's `watch_log`. Everything here is synchronous, and only the loop
+writes. So no write falls between a read and the write that follows it. A call in a thread (`aside`)
+reads next to the loop: what it reads is noted (`reads`), and checked before its write.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from heapq import merge
 from itertools import chain
 from threading import Lock
+from typing import Protocol, TypeVar
 
 import msgspec
 
 from moorage.apiserver.kind import Numbers, Obj
+from moorage.apiserver.reads import current_reads
 from moorage.apiserver.record import Record, make_record
 from moorage.apiserver.watch_log import Change, ChangeType, Limits, WatchLog
 
+T = TypeVar("T")
 Key = tuple[str, str]
 """(namespace, name); the namespace is empty for kinds without namespaces."""
 
@@ -47,6 +50,18 @@ class Write(msgspec.Struct, frozen=True):
     resource: str
     change: Change
     changed_before: int
+
+
+class AtHome(Protocol):
+    """Runs work in the thread that owns the store, and returns its result."""
+
+    def __call__(self, work: Callable[[], T], /) -> T:
+        """Run the work."""
+        ...
+
+
+def _here(work: Callable[[], T], /) -> T:
+    return work()
 
 
 class NumberIndex:
@@ -97,15 +112,24 @@ class Shelf:
         # Made at the first question. Every change goes through `place` and `take`, also a restart
         # and the undoing of a write, so the indexes need no care elsewhere.
         self._indexes: dict[Numbers, NumberIndex] = {}
-        # Two threads may read at once, see `aside`; then nothing is written.
+        # Held to change or copy the three collections of keys: a thread may read, see `aside`.
         self._sorting = Lock()
 
     def __len__(self) -> int:
         return len(self._records)
 
+    @property
+    def present(self) -> Mapping[Key, Record]:
+        """The stored objects by key; read-only."""
+        return self._records
+
     def get(self, key: Key) -> Record | None:
         """Return the object stored under a key, or None."""
-        return self._records.get(key)
+        record = self._records.get(key)
+        reads = current_reads()
+        if reads is not None:
+            reads.note(self, key, record)
+        return record
 
     def records(self, namespace: str = "", *, after: Key | None = None) -> Iterator[Record]:
         """Yield records in key order.
@@ -117,21 +141,37 @@ class Shelf:
         after
             Only objects whose key sorts after this key.
         """
-        keys = self._sorted_keys()
-        start = bisect_left(keys, (namespace, "")) if namespace else 0
-        if after is not None:
-            start = max(start, bisect_left(keys, (after[0], after[1] + "\0")))
-        # A copy of the slice: a writer may run between two steps of the iteration. Objects that it
-        # removes are left out.
-        for key in keys[start:]:
-            if namespace and key[0] != namespace:
-                return
+        # Copied before the first step: a writer may run between two steps of the iteration. Objects
+        # that it removes are left out.
+        for key in self._keys_after(namespace, after):
             record = self._records.get(key)
             if record is not None:
                 yield record
 
+    def listed(self, namespace: str = "", *, after: Key | None = None) -> list[Record]:
+        """Return records in key order, all of one moment; the arguments are those of `records`."""
+        # One step of the interpreter, so that no writer runs in between.
+        found = list(map(self._records.get, self._keys_after(namespace, after)))
+        return [record for record in found if record is not None]
+
+    def _keys_after(self, namespace: str, after: Key | None) -> list[Key]:
+        """Return a copy of the keys of a namespace, after a key."""
+        reads = current_reads()
+        if reads is not None:
+            reads.note_all(self)
+        with self._sorting:
+            keys = self._sorted_keys()
+            start = bisect_left(keys, (namespace, "")) if namespace else 0
+            if after is not None:
+                start = max(start, bisect_left(keys, (after[0], after[1] + "\0")))
+            end = bisect_left(keys, (namespace + "\0", "")) if namespace else len(keys)
+            return keys[start:end]
+
     def keys_with(self, numbers: Numbers, number: int) -> Collection[Key]:
-        """Return the keys of the objects that have a number; only writers may ask."""
+        """Return the keys of the objects that have a number; asked in the loop only."""
+        reads = current_reads()
+        if reads is not None:
+            reads.note_all(self)
         index = self._indexes.get(numbers)
         if index is None:
             index = NumberIndex(numbers)
@@ -163,29 +203,29 @@ class Shelf:
 
     def _note(self, key: Key, here: set[Key], there: set[Key]) -> None:
         """Note a key, unless that takes back what was noted before."""
-        if key in there:
-            there.remove(key)
-            return
-        here.add(key)
-        if len(here) >= _CHANGES_MANY:
-            self._sorted_keys()
+        with self._sorting:
+            if key in there:
+                there.remove(key)
+                return
+            here.add(key)
+            if len(here) >= _CHANGES_MANY:
+                self._sorted_keys()
 
     def _sorted_keys(self) -> list[Key]:
-        """Return the keys of all records in order."""
-        with self._sorting:
-            keys, added, removed = self._keys, self._added, self._removed
-            if len(added) + len(removed) <= _CHANGES_FEW:
-                for key in removed:
-                    del keys[bisect_left(keys, key)]
-                for key in added:
-                    insort(keys, key)
-            else:
-                keys = self._keys = [key for key in keys if key not in removed]
-                keys += sorted(added)
-                keys.sort()  # two sorted parts: one pass
-            added.clear()
-            removed.clear()
-            return keys
+        """Return the keys of all records in order; the caller holds the lock."""
+        keys, added, removed = self._keys, self._added, self._removed
+        if len(added) + len(removed) <= _CHANGES_FEW:
+            for key in removed:
+                del keys[bisect_left(keys, key)]
+            for key in added:
+                insort(keys, key)
+        else:
+            keys = self._keys = [key for key in keys if key not in removed]
+            keys += sorted(added)
+            keys.sort()  # two sorted parts: one pass
+        added.clear()
+        removed.clear()
+        return keys
 
 
 class Store:
@@ -208,6 +248,8 @@ class Store:
         # Writes neither published nor undone so far, oldest first.
         self._held: deque[Write] = deque()
         self._told_version = 1
+        # Runs work in the thread that owns the store, and returns its result.
+        self.at_home: AtHome = _here
 
     @property
     def version(self) -> int:
@@ -223,8 +265,10 @@ class Store:
         """Return a resource's shelf, made on first use."""
         found = self._shelves.get(resource)
         if found is None:
-            found = self._shelves[resource] = Shelf(self._limits)
-            self._begin(found)
+            made = Shelf(self._limits)
+            self._begin(made)
+            # A thread may make the same shelf at the same time; the first one is used.
+            found = self._shelves.setdefault(resource, made)
         return found
 
     def _begin(self, shelf: Shelf) -> None:
@@ -265,6 +309,8 @@ class Store:
             None where the log has dropped changes since that version.
         """
         shelf = self.shelf(resource)
+        # The objects come first: what changes from here on is among the changes that are read next.
+        listed = shelf.listed(namespace, after=after)
         # Copied before the log is read: a change published in between is in both, without harm.
         waiting = [write.change for write in list(self._held) if write.resource == resource]
         changes = shelf.log.since(version, len(shelf.log))
@@ -285,7 +331,7 @@ class Store:
             if (not namespace or record.namespace == namespace)
             and (after is None or record.key > after)
         )
-        unchanged = (r for r in shelf.records(namespace, after=after) if r.key not in before)
+        unchanged = (record for record in listed if record.key not in before)
         return merge(unchanged, since, key=lambda record: record.key)
 
     def put(self, resource: str, obj: Obj, fields: Mapping[str, str]) -> Record:

@@ -101,14 +101,15 @@ class Watcher:
         # Without a version, and at "0", a watch begins with the present objects, unless told not
         # to.
         from_now = not asked or send_initial
-        initial = None
+        initial, version = None, self._store.version
         if from_now and (send_initial or "sendInitialEvents" not in query):
-            initial = list(self._lister.matching(target, selection))
+            found, version = self._lister.present(target, selection)
+            initial = list(found)
         timeout = query.whole("timeoutSeconds")
         return _Plan(
             selection=selection,
             initial=initial,
-            since=self._store.version if from_now or asked is None else asked,
+            since=version if from_now or asked is None else asked,
             initial_events_end=send_initial,
             bookmarks=query.flag("allowWatchBookmarks"),
             timeout_seconds=timeout or TIMEOUT_SECONDS_MIN * (1 + self._rng.random()),

@@ -6,14 +6,24 @@ Implements `moorage.apiserver.kind.Context`, through which kinds look at other o
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import msgspec
 
 from moorage.apiserver.kind import Numbers, Obj
+from moorage.apiserver.reads import (
+    TRIES_MAX,
+    GoneError,
+    LongCall,
+    Reads,
+    StaleError,
+    current_reads,
+    noting,
+)
 from moorage.apiserver.record import Record
 from moorage.apiserver.requests import User
 from moorage.apiserver.store import Key, Shelf, Store
@@ -32,18 +42,6 @@ SERVER = User("system:apiserver", ("system:masters",))
 T = TypeVar("T")
 Tell = Callable[[Served, Record | None, Record | None], None]
 """Called for a write with the served resource, and the records before and after."""
-
-
-class AtHome(Protocol):
-    """Runs work in the thread that owns the store, and returns its result."""
-
-    def __call__(self, work: Callable[[], T], /) -> T:
-        """Run the work."""
-        ...
-
-
-def _here(work: Callable[[], T], /) -> T:
-    return work()
 
 
 class World:
@@ -66,15 +64,19 @@ class World:
         self.store = store
         self.clock = clock
         self.rng = rng
-        # Reads are answered in the loop while a thread answers a heavy call: each has a user of its
+        # Calls are answered in the loop while a thread answers a long call: each has a user of its
         # own.
         self._caller: ContextVar[User] = ContextVar("caller", default=SERVER)
-        # Shelf -> listeners for its writes, (record before, record after); see `on_write`.
+        # Shelf -> listener for its writes, (record before, record after); see `on_write`.
         self._told: dict[str, Tell] = {}
+        # Shelf -> listener that may take long.
+        self._told_apart: dict[str, Tell] = {}
         # Namespace -> listener for its writes.
         self._told_in: dict[str, Tell] = {}
-        # Runs changes of the store or the catalog in the loop's thread.
-        self.at_home: AtHome = _here
+        # Does long work of the server itself, at once or later.
+        self.later: Callable[[Callable[[], None]], None] = _at_once
+        # While in this context, calls in the loop write nothing but leases.
+        self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
 
     @property
     def caller(self) -> User:
@@ -85,12 +87,13 @@ class World:
     def caller(self, user: User) -> None:
         self._caller.set(user)
 
-    def on_write(self, shelf: str, tell: Tell) -> None:
+    def on_write(self, shelf: str, tell: Tell, *, apart: bool = False) -> None:
         """Report every write to a shelf: the served resource, and the records before and after.
 
-        A record is None where the object does not exist, before or after the write.
+        A record is None where the object does not exist, before or after the write. ``apart`` is
+        for a listener that may take long: other writes may come between the write and the report.
         """
-        self._told[shelf] = tell
+        (self._told_apart if apart else self._told)[shelf] = tell
 
     def on_write_in(self, namespace: str, tell: Tell | None) -> None:
         """Report every write in a namespace, as `on_write` does; None ends it."""
@@ -115,30 +118,93 @@ class World:
 
     def keys_with(self, plural: str, numbers: Numbers, number: int) -> Collection[Key]:
         """Return the keys of the stored objects of a resource that have a number."""
-        return self.shelf(plural).keys_with(numbers, number)
+        shelf = self.shelf(plural)
+        return self.store.at_home(lambda: shelf.keys_with(numbers, number))
+
+    def step(self, work: Callable[[], T]) -> T:
+        """Do work that reads and writes, without another call in between.
+
+        Work of a call in the thread is done in the loop, if all that the call has read so far still
+        stands. It has to be short: everybody waits.
+
+        Raises
+        ------
+        StaleError
+            Something has changed; see `moorage.apiserver.reads`.
+        GoneError
+            The caller has gone.
+        """
+        reads = current_reads()
+        if reads is None:
+            return self.store.at_home(work)
+
+        def checked() -> T:
+            reads.check()
+            with noting(None):
+                return work()
+
+        result = self.store.at_home(checked)
+        reads.forget()
+        return result
+
+    def one_by_one(self, work: Callable[[], T]) -> T:
+        """Do one of the many steps of a long call, which stands on what it reads itself.
+
+        Raises
+        ------
+        StaleError
+            Other calls have written what the step reads each time it was tried.
+        GoneError
+            The caller has gone.
+        """
+        outer = current_reads()
+        if outer is None:
+            return work()
+        for _ in range(TRIES_MAX - 1):
+            try:
+                return self._once(work, outer.call)
+            except StaleError:
+                continue
+        return self._once(work, outer.call)
+
+    def _once(self, work: Callable[[], T], call: LongCall) -> T:
+        if call.gone:
+            raise GoneError
+        with noting(Reads(call)):
+            return work()
 
     def put(self, served: Served, stored: Obj) -> Record:
         """Store an object in its stored form."""
-        meta = stored["metadata"]
-        namespace = meta.get("namespace") or ""
-        tell, tell_in = self._told.get(served.shelf), self._told_in.get(namespace)
-        if tell is None and tell_in is None:
-            return self._put(served, stored)
-        before = self.store.shelf(served.shelf).get((namespace, meta["name"]))
-        record = self._put(served, stored)
-        _tell((tell_in, tell), served, before, record)
+        fields = served.fields(stored)
+        before, record = self.step(lambda: self._put(served, stored, fields))
+        _tell((self._told_apart.get(served.shelf),), served, before, record)
         return record
 
-    def _put(self, served: Served, stored: Obj) -> Record:
-        fields = served.fields(stored)
-        return self.at_home(lambda: self.store.put(served.shelf, stored, fields))
+    def _put(
+        self, served: Served, stored: Obj, fields: Mapping[str, str]
+    ) -> tuple[Record | None, Record]:
+        meta = stored["metadata"]
+        namespace = meta.get("namespace") or ""
+        before = self.store.shelf(served.shelf).get((namespace, meta["name"]))
+        record = self.store.put(served.shelf, stored, fields)
+        _tell((self._told_in.get(namespace), self._told.get(served.shelf)), served, before, record)
+        return before, record
 
     def remove(self, served: Served, key: Key, stored: Obj | None = None) -> Record:
         """Remove an object; ``stored`` is its last state where that differs."""
-        record = self.at_home(lambda: self.store.remove(served.shelf, key, stored))
+        record = self.step(lambda: self._remove(served, key, stored))
+        _tell((self._told_apart.get(served.shelf),), served, record, None)
+        return record
+
+    def _remove(self, served: Served, key: Key, stored: Obj | None) -> Record:
+        record = self.store.remove(served.shelf, key, stored)
         told = (self._told_in.get(record.namespace), self._told.get(served.shelf))
         _tell(told, served, record, None)
         return record
+
+
+def _at_once(work: Callable[[], None]) -> None:
+    work()
 
 
 def _tell(

@@ -183,9 +183,15 @@ class Writer:
         if errors:
             raise invalid_object(kind.resource, meta.get("name") or "", errors)
         self._admission.check(served, obj, None, dry_run=dry_run)
+        return world.step(lambda: self._store_new(served, obj, dry_run=dry_run))
+
+    def _store_new(self, served: Served, obj: Obj, *, dry_run: bool) -> Record:
+        """Store a new object if its name is free and the bounds of its namespace allow it."""
+        self._admission.check_bounds(served, obj, None)
+        meta = obj["metadata"]
         key = (meta.get("namespace") or "", meta["name"])
-        if world.store.shelf(served.shelf).get(key) is not None:
-            raise already_exists(kind.resource, meta["name"])
+        if self._world.store.shelf(served.shelf).get(key) is not None:
+            raise already_exists(served.rules.resource, meta["name"])
         return self._save(served, obj, dry_run=dry_run)
 
     def update(self, target: Target, request: Request, query: Query) -> Written:
@@ -376,6 +382,24 @@ class Writer:
             self._admission.check_status(served, new, old, dry_run=dry_run)
         else:
             self._admission.check_part(served, new, old, subresource=subresource, dry_run=dry_run)
+        return self._world.step(
+            lambda: self._store_changed(served, record, (new, old), subresource, dry_run=dry_run)
+        )
+
+    def _store_changed(
+        self,
+        served: Served,
+        record: Record,
+        change: tuple[Obj, Obj],
+        subresource: str | None,
+        *,
+        dry_run: bool,
+    ) -> Record:
+        """Store a changed object if the bounds of its namespace allow it; it may end so."""
+        new, old = change
+        if subresource in (None, "resize"):
+            # A limit range holds from when it is set: objects stored before may stay.
+            self._admission.check_bounds(served, new, old, resized=subresource == "resize")
         if served.shelf == NAMESPACES and not dry_run:
             # A namespace that is being deleted also waits for its contents.
             saved = self._save(served, new, dry_run=False)

@@ -15,8 +15,6 @@ from moorage.apiserver.kinds.cells import is_true
 from moorage.apiserver.kinds.definition import CLEANUP
 from moorage.apiserver.kinds.tree import put_condition
 from moorage.apiserver.record import Record
-from moorage.apiserver.routes import Target
-from moorage.apiserver.status import StatusError
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.base.clock import rfc3339
@@ -40,10 +38,12 @@ class Definitions:
         # Definitions whose objects are being deleted: deletions of their objects are reported here,
         # too.
         self._emptying: set[str] = set()
+        # Those of them whose objects are being deleted one after another right now.
+        self._deleting: set[str] = set()
         # Name of a definition -> version of the last write that changed the schema of its objects.
         self._renewed: dict[str, int] = {}
         self._registration = Registration(world)
-        world.on_write(DEFINITIONS, self._changed)
+        world.on_write(DEFINITIONS, self._changed, apart=True)
 
     def load(self) -> None:
         """Serve the kinds of all stored definitions; called after a store has been restored."""
@@ -57,7 +57,7 @@ class Definitions:
 
     def _changed(self, served: Served, before: Record | None, after: Record | None) -> None:
         old, new = (None if each is None else each.decode() for each in (before, after))
-        self._registration.follow(old, new)
+        self._world.step(lambda: self._registration.follow(old, new))
         self._written(served, before, after)
 
     def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
@@ -90,10 +90,10 @@ class Definitions:
                 kind = stored if version.get("storage") else custom_kind(definition, version)
                 served.append(Served(kind, stored, custom=True, renewed=renewed))
         # Built here, which may take long; used where the catalog is read.
-        self._world.at_home(lambda: self._world.catalog.put_custom(name, served, shelf))
+        self._world.step(lambda: self._world.catalog.put_custom(name, served, shelf))
 
     def _drop(self, name: str) -> None:
-        self._world.at_home(lambda: self._world.catalog.drop_custom(name))
+        self._world.step(lambda: self._world.catalog.drop_custom(name))
 
     def _empty(self, definition: Obj) -> None:
         """Delete all objects of a definition, then the definition when no object is left."""
@@ -102,18 +102,19 @@ class Definitions:
         self._emptying.add(name)
         if shelf is not None:
             self._world.on_write(name, lambda *told: self._settle(name, told[2]))
-            for record in list(self._world.store.shelf(name).records()):
-                target = Target(served=shelf, namespace=record.namespace, name=record.name)
-                try:
-                    self._deleter.delete(target, DeleteOptions())
-                except StatusError as error:
-                    # Deleting one object may have removed another; every other error is a bug.
-                    if error.code != 404:
-                        raise
-        self._settle(name, None)
+            records = self._world.store.shelf(name).listed()
+            # One report at the end: each writes the definition, which may be large.
+            self._deleting.add(name)
+            try:
+                self._deleter.delete_all(shelf, records, DeleteOptions())
+            finally:
+                self._deleting.discard(name)
+        self._world.one_by_one(lambda: self._world.step(lambda: self._settle(name, None)))
 
     def _settle(self, name: str, written: Record | None) -> None:
         """Remove a definition without objects; until then, write the reason into its conditions."""
+        if name in self._deleting:
+            return
         record = self._world.store.shelf(DEFINITIONS).get(("", name))
         if written is not None or record is None or name not in self._emptying:
             return

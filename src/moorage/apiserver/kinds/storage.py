@@ -58,12 +58,12 @@ def _class_change(new: Obj, old: Obj) -> list[FieldError]:
 
 
 def _topology_keys(driver: Json, where: str) -> list[FieldError]:
-    keys = items(driver, "topologyKeys")
-    return [
-        duplicate(f"{where}.topologyKeys", key)
-        for place, key in enumerate(keys)
-        if key in keys[:place]
-    ]
+    errors, seen = [], set[str]()
+    for key in items(driver, "topologyKeys"):
+        if key in seen:
+            errors.append(duplicate(f"{where}.topologyKeys", key))
+        seen.add(key)
+    return errors
 
 
 _driver = rules(("name nodeID", needed()), _topology_keys, ("allocatable.count", within(0)))

@@ -7,6 +7,7 @@ apiserver pkg/admission/plugin/policy/validating/dispatcher.go.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextvars import ContextVar
 from typing import Any, Final
 
 import msgspec
@@ -20,27 +21,42 @@ FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
 """The annotation of an audit event with the validations that failed."""
 
 
-class Notes:
-    """The notes about one call; writes are answered one after the other."""
+class _OfCall:
+    """The notes about one call."""
 
     def __init__(self) -> None:
-        self._warnings: list[str] = []
-        self._failures: list[dict[str, Any]] = []
-        self._annotations: dict[str, dict[str, None]] = {}
+        self.warnings: list[str] = []
+        self.failures: list[dict[str, Any]] = []
+        self.annotations: dict[str, dict[str, None]] = {}
+
+
+class Notes:
+    """The notes about the current call; a thread may answer another call at the same time."""
+
+    def __init__(self) -> None:
+        self._current: ContextVar[_OfCall] = ContextVar("notes")
 
     def clear(self) -> None:
         """Forget the notes of the call before."""
-        self._warnings, self._failures, self._annotations = [], [], {}
+        self._current.set(_OfCall())
+
+    @property
+    def _of_call(self) -> _OfCall:
+        found = self._current.get(None)
+        if found is None:
+            found = _OfCall()
+            self._current.set(found)
+        return found
 
     def add_failure(self, asked: Asked, failed: Failed) -> None:
         """Note a validation that failed, as the actions of the binding say."""
         if "Warn" in asked.actions:
-            self._warnings.append(
+            self._of_call.warnings.append(
                 f"Validation failed for ValidatingAdmissionPolicy '{asked.name}' with binding "
                 f"'{asked.binding_name}': {failed.message}"
             )
         if "Audit" in asked.actions:
-            self._failures.append(
+            self._of_call.failures.append(
                 {
                     "message": failed.message,
                     "policy": asked.name,
@@ -53,14 +69,15 @@ class Notes:
     def add_annotations(self, policy: str, found: Iterable[tuple[str, str]]) -> None:
         """Note audit annotations of a policy; equal texts of several bindings are noted once."""
         for key, value in found:
-            self._annotations.setdefault(f"{policy}/{key}", {})[value] = None
+            self._of_call.annotations.setdefault(f"{policy}/{key}", {})[value] = None
 
     def added_to(self, reply: Reply) -> Reply:
         """Return a reply with the warnings, and with the annotations for the audit log."""
-        if not (self._warnings or self._failures or self._annotations):
+        notes = self._of_call
+        if not (notes.warnings or notes.failures or notes.annotations):
             return reply
-        told = {key: ", ".join(values) for key, values in self._annotations.items()}
-        if self._failures:
-            told[FAILURES] = msgspec.json.encode(self._failures).decode()
-        headers = reply.headers + warning_headers(self._warnings)
+        told = {key: ", ".join(values) for key, values in notes.annotations.items()}
+        if notes.failures:
+            told[FAILURES] = msgspec.json.encode(notes.failures).decode()
+        headers = reply.headers + warning_headers(notes.warnings)
         return msgspec.structs.replace(reply, headers=headers, annotations=told)

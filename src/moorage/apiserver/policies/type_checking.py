@@ -37,7 +37,7 @@ class TypeChecking:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        world.on_write(VALIDATING_ADMISSION_POLICIES.qualified, self._written)
+        world.on_write(VALIDATING_ADMISSION_POLICIES.qualified, self._written, apart=True)
 
     def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
         if after is None or not is_installed():
@@ -49,7 +49,13 @@ class TypeChecking:
         warnings = self._warnings(child(policy, "spec"))
         found: Obj = {"expressionWarnings": warnings} if warnings else {}
         status = {"observedGeneration": generation, "typeChecking": found}
-        self._world.put(served, policy | {"status": child(policy, "status") | status})
+        checked = policy | {"status": child(policy, "status") | status}
+        self._world.step(lambda: self._put(served, after, checked))
+
+    def _put(self, served: Served, looked_at: Record, checked: Obj) -> None:
+        """Store a policy with its status, unless the policy has been written meanwhile."""
+        if self._world.store.shelf(served.shelf).get(looked_at.key) is looked_at:
+            self._world.put(served, checked)
 
     def _warnings(self, spec: Json) -> list[Obj]:
         # Google's protobuf runtime is imported with the first policy.
