@@ -118,8 +118,7 @@ async def schedule(
         pages, begun = metric_pages(scheduler, metrics), Begun(scheduler, config, options.plugins)
         server = health_server(port, begun, clock, pages, flags=_in_force(options, port.listening))
         line = tell_start(scheduler, server_url, known, seed=streams.seed, records=recording.text)
-        held = LoopWatch(SystemClock(), lambda: watch.label)
-        with watch, held, recording.sent:
+        with watch, LoopWatch(SystemClock(), lambda: watch.label), recording.sent:
             shown = partial(
                 _shown, options, begun, clock=clock, where=(server_url, transport), server=server
             )
