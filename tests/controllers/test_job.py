@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import JOBS, PODS
+from moorage.base import aio
 from moorage.testing.virtual_cluster import VirtualCluster
 from tests.controllers.cluster import every, play, pods, running, stored, template
 
@@ -372,5 +373,48 @@ def test_pods_that_are_not_needed_any_more_are_deleted():
         await cluster.until(lambda: "Complete" in conditions(cluster), seconds=90)
         assert status(cluster)["completedIndexes"] == "0"
         assert not running(cluster)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("policy", ["Failed", "TerminatingOrFailed"])
+@pytest.mark.parametrize("grace_seconds", [0, 2])
+@pytest.mark.parametrize(
+    "starts",
+    [
+        pytest.param("bound", id="deleted as soon as it is bound"),
+        pytest.param("starting", id="deleted while it starts"),
+        pytest.param("init", id="deleted while its init container runs"),
+        pytest.param("nowhere", id="deleted before it is bound"),
+    ],
+)
+def test_a_job_replaces_a_pod_that_is_deleted_before_its_container_started(
+    policy, grace_seconds, starts
+):
+    async def scenario(cluster: VirtualCluster) -> None:
+        work = job(podReplacementPolicy=policy, backoffLimit=5)
+        template = work["spec"]["template"]
+        template["metadata"]["annotations"]["moorage.dev/start-seconds"] = "3"
+        if starts == "init":
+            template["spec"]["initContainers"] = [{"name": "i", "image": "x"}]
+            template["metadata"]["annotations"]["init.moorage.dev/run-seconds"] = "5"
+        if starts == "nowhere":
+            template["spec"]["nodeSelector"] = {"no": "node"}
+        await cluster.create(work)
+        await cluster.until(lambda: len(pods(cluster)) == 1)
+        (first,) = pods(cluster)
+        name = first["metadata"]["name"]
+        if starts != "nowhere":
+            await cluster.until(lambda: "nodeName" in stored(cluster, PODS, name)["spec"])
+        if starts in ("starting", "init"):
+            await aio.sleep(1.0 if starts == "starting" else 4.0)
+        await cluster.client.delete(PODS, name, namespace="default", grace_seconds=grace_seconds)
+        if starts == "nowhere":
+            await cluster.until(lambda: len(pods(cluster)) == 1 and pods(cluster)[0] != first)
+            await cluster.until(lambda: status(cluster).get("terminating", 0) == 0)
+            assert status(cluster)["failed"] == 1
+        else:
+            await cluster.until(lambda: "Complete" in conditions(cluster), seconds=60)
+            assert (status(cluster)["failed"], status(cluster)["succeeded"]) == (1, 1)
 
     play(scenario)

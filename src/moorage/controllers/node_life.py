@@ -2,7 +2,8 @@
 
 Three controllers over the same watches: `NodeLifecycle` marks silent nodes and taints nodes by
 their conditions, `TaintEviction` deletes pods that do not tolerate a taint, `PodCollector` deletes
-pods whose node is gone. ``node_steps`` decides the taints and evictions.
+pods whose node is gone, and ends pods that are deleted without a node. ``node_steps`` decides the
+taints and evictions.
 
 Rules: kubernetes v1.36 pkg/controller/{nodelifecycle,tainteviction,podgc}. One difference: a node
 without a heartbeat since the controller's start is left alone. So nodes without an agent (from a
@@ -190,14 +191,20 @@ class TaintEviction(Controller):
 
 
 class PodCollector(Controller):
-    """Deletes pods that are bound to a deleted node."""
+    """Deletes pods that no node agent will end: of a deleted node, or deleted before binding.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/controller/podgc/gc_controller.go: gcOrphaned, gcUnscheduledTerminating.
+    """
 
     def __init__(self, around: Surroundings, by_node: PodsByNode) -> None:
         super().__init__(around, name="pod-garbage-collector", resource=PODS)
         self._nodes = around.views.of(NODES, Node)
         self._by_node = by_node
         self._nodes.tell(self._node_changed)
-        around.views.of(PODS, ViewedPod).tell(self._pod_changed)
+        self._pods = around.views.of(PODS, ViewedPod)
+        self._pods.tell(self._pod_changed)
         # Node -> since when it has been missing, monotonic nanoseconds.
         self._missing: dict[str, int] = {}
 
@@ -209,10 +216,24 @@ class PodCollector(Controller):
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         bound_before = old is not None and old.spec.node_name
-        if new is not None and new.spec.node_name and not bound_before:
+        if new is None:
+            return
+        if new.spec.node_name and not bound_before:
             self.queue.add(("", new.spec.node_name))
+        if _ends_unbound(new):
+            self.queue.add(key_of(new))
 
     async def sync(self, key: Key) -> float | None:
+        """End a pod that was deleted before its binding, or the pods of a missing node."""
+        if not key[0]:
+            return await self._collect_orphans(key)
+        pod = self._pods.objects.get(key)
+        if pod is not None and _ends_unbound(pod):
+            # Its finalizer may wait for the phase Failed.
+            await mark_and_delete(self, pod, {"phase": "Failed"}, grace_seconds=0)
+        return None
+
+    async def _collect_orphans(self, key: Key) -> float | None:
         """Delete the pods of a node that has been missing for a while."""
         name = key[1]
         pods = [] if key in self._nodes.objects else self._by_node.on(name)
@@ -232,6 +253,12 @@ class PodCollector(Controller):
                 status = {"phase": "Failed", "conditions": [condition]}
             await mark_and_delete(self, pod, status, grace_seconds=0)
         return None
+
+
+def _ends_unbound(pod: Pod) -> bool:
+    """Whether a pod is being deleted, has no node, and has not ended yet."""
+    deleted = pod.metadata.deletion_timestamp is not None
+    return deleted and not pod.spec.node_name and not is_finished(pod)
 
 
 def disruption(now_ns: int, reason: str, message: str) -> Json:

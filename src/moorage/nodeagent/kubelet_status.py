@@ -35,6 +35,12 @@ OVERDUE: Final[dict[str, object]] = {
     "reason": "DeadlineExceeded",
     "message": "Pod was active on the node longer than the specified deadline",
 }
+# The end of a container that never ran, in a pod that has ended.
+_UNKNOWN_END: Final = {
+    "exitCode": 137,
+    "reason": "ContainerStatusUnknown",
+    "message": "The container could not be located when the pod was terminated",
+}
 
 
 class PodFacts(msgspec.Struct, frozen=True):
@@ -88,6 +94,8 @@ def report(
     if pod.metadata.generation:
         status["observedGeneration"] = pod.metadata.generation
     regular = _statuses(pod, containers.regular(pod), now_ns, over=over)
+    if over and _initialized(pod, containers)[0] == "True":
+        _end_unstarted(regular)
     status["containerStatuses"] = regular
     inits = _statuses(pod, containers.inits(pod), now_ns, over=over)
     if inits:
@@ -98,6 +106,19 @@ def report(
         found_late = _statuses(pod, containers.ephemeral(pod), now_ns, over=over)
         status["ephemeralContainerStatuses"] = found_late
     return status
+
+
+def _end_unstarted(statuses: Iterable[dict[str, Any]]) -> None:
+    """Give the containers of an ended pod that never ran an end, in place.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/kubelet/status/status_manager.go, TerminatePod: nobody knows how such a
+    container would have ended, so it counts as failed.
+    """
+    for status in statuses:
+        if "waiting" in status["state"]:
+            status["state"] = {"terminated": dict(_UNKNOWN_END)}
 
 
 def _tell_resources(given: Given, statuses: Iterable[dict[str, Any]]) -> None:

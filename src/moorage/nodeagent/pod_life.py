@@ -304,6 +304,7 @@ class PodLife:
         load = self._loads[pod.spec.node_name]
         if status.start_time is None:
             if pod.metadata.deletion_timestamp:
+                record.stage = _Stage.STARTING
                 return self._stop(record, now_ns)
             refusal = refuse(pod, self._nodes[pod.spec.node_name], load)
             if refusal is not None:
@@ -433,11 +434,13 @@ class PodLife:
             if due_ns is not None:
                 self._timers.set(pod.uid, min(due_ns, stopping_of(pod).ended_ns))
             return []
-        was_running = record.stage is _Stage.RUNNING
-        record.stage = _Stage.STOPPING
-        if not was_running:
+        stage, record.stage = record.stage, _Stage.STOPPING
+        if stage is _Stage.ENDED:
             self._timers.cancel(pod.uid)
             return [RemovePod(reference(pod))]
+        if stage is _Stage.STARTING:
+            # Its phase has to become Failed, too: a Job may wait for that.
+            return self._remove(record, now_ns)
         due_ns = stopping_of(pod).ended_ns
         if due_ns <= now_ns:
             return self._remove(record, now_ns)
