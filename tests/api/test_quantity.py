@@ -95,7 +95,14 @@ def test_a_json_number_means_what_its_text_means(number):
         pytest.param("0Gi", "0", id="zero has no suffix"),
         pytest.param(" 5 ", "5", id="blanks around are ignored"),
         pytest.param(1.5, "1500m", id="a JSON number"),
-        pytest.param("9999999999Gi", "9223372036854775807", id="capped at int64"),
+        pytest.param("9999999999Gi", "9223372036854775807", id="binary is capped at int64"),
+        pytest.param(99999999999999999999, "99999999999999999999", id="a number beyond int64"),
+        pytest.param("-100000000000000000000", "-100E", id="a round number beyond int64"),
+        pytest.param("1e25", "10e24", id="an exponent beyond int64"),
+        pytest.param("1.234", "1.234", id="three places stay as they are"),
+        pytest.param("1.500", "1.500", id="also if the last are zeros"),
+        pytest.param("1.000", "1", id="but not if all are zeros"),
+        pytest.param("0.123", "123m", id="nor without a whole part"),
     ],
 )
 def test_canonical_spelling(text, spelled):

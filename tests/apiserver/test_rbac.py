@@ -586,8 +586,9 @@ async def test_a_claim_is_allocated_or_reserved_only_with_the_right_to_bind_clai
         assert (await patched(None, allocation=allocation))[0] == 200
         changed = {field: [{"resource": "pods", "name": "p", "uid": "1"}]}
     condition = {"type": "Ready", "status": "True", "reason": "R", "message": ""}
-    told = {"driver": "d", "pool": "p", "device": "x", "conditions": [condition]}
-    assert (await patched(JANE, devices=[told]))[0] == 200
+    report = {"driver": "d", "pool": "p", "device": "x", "conditions": [condition]}
+    # Only allocated devices have reports.
+    assert (await patched(JANE, devices=[report] if field == "reservedFor" else []))[0] == 200
     status, body = await patched(JANE, **changed)
     assert status == 403
     assert 'cannot patch resource "resourceclaims/binding"' in body["message"]

@@ -97,10 +97,10 @@ def test_an_update_without_a_change_is_accepted(plural, obj):
                 status={"capacity": {"cpu": "-1"}},
             ),
             [
-                'spec.taints[1]: Duplicate value: {"key":"k","effect":"NoSchedule"}: taints must '
-                "be unique by key and effect pair",
-                'status.capacity[cpu]: Invalid value: "-1": must be greater than or equal to 0',
-                'status.allocatable[cpu]: Invalid value: "-1": must be greater than or equal to 0',
+                'metadata.taints[1]: Duplicate value: {"key":"k","effect":"NoSchedule"}: taints '
+                "must be unique by key and effect pair",
+                'status.capacity.cpu: Invalid value: "-1": must be greater than or equal to 0',
+                'status.allocatable.cpu: Invalid value: "-1": must be greater than or equal to 0',
             ],
             id="a taint twice and less than nothing",
         ),
@@ -108,7 +108,7 @@ def test_an_update_without_a_change_is_accepted(plural, obj):
             "nodes",
             named("nodes", spec={"taints": [{"key": "k", "effect": "Maybe"}]}),
             [
-                'spec.taints[0].effect: Unsupported value: "Maybe": supported values: '
+                'metadata.taints[0].effect: Unsupported value: "Maybe": supported values: '
                 '"NoExecute", "NoSchedule", "PreferNoSchedule"'
             ],
             id="a taint with an unknown effect",
@@ -216,6 +216,7 @@ def test_an_update_without_a_change_is_accepted(plural, obj):
             volume(capacity={}, hostPath=None, local={"path": "/x"}),
             [
                 "spec.capacity: Required value",
+                'spec.capacity: Unsupported value: {}: supported values: "storage"',
                 "spec.nodeAffinity: Required value: Local volume requires node affinity",
             ],
             id="a local volume that is nowhere",

@@ -30,6 +30,8 @@ _QUALIFIED: Final = r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE: Final = rf"({_QUALIFIED})?"
 _DNS_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_SUBDOMAIN: Final = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_C_IDENTIFIER: Final = r"[A-Za-z_][A-Za-z0-9_]*"
+_RE_C_IDENTIFIER: Final = re.compile(_C_IDENTIFIER)
 _RE_QUALIFIED: Final = re.compile(_QUALIFIED)
 _RE_LABEL_VALUE: Final = re.compile(_LABEL_VALUE)
 _RE_DNS_LABEL: Final = re.compile(_DNS_LABEL)
@@ -168,6 +170,20 @@ def dns_subdomain_faults(text: str) -> list[str]:
             )
         )
     return faults
+
+
+def c_identifier_faults(text: str) -> list[str]:
+    """Check an identifier as in C, the form of the names of devices' attributes."""
+    if _RE_C_IDENTIFIER.fullmatch(text):
+        return []
+    return [
+        _regex_fault(
+            "a valid C identifier must start with alphabetic character or '_', followed by a "
+            "string of alphanumeric characters or '_'",
+            _C_IDENTIFIER,
+            ("my_name", "MY_NAME", "MyName"),
+        )
+    ]
 
 
 def _length_fault(limit: int) -> str:

@@ -44,9 +44,17 @@ _BAD_NUMBER: Final = "unable to parse numeric part of quantity"
 _BAD_SUFFIX: Final = "unable to parse quantity's suffix"
 
 
+# More digits than this do not fit into int64 for sure (upstream's maxInt64Factors).
+_FAST_DIGITS: Final = 18
+# Nothing is raised to a higher power of ten: the longest text has fewer digits.
+_POWER_MAX: Final = _TEXT_LENGTH_MAX
+
+
 class _Parsed(NamedTuple):
-    nano: int
+    nano: int  # within int64 units
+    exact: int  # nano units; binary quantities are within int64 units
     form: str  # "binary", "decimal" or "exponent"
+    as_sent: str  # the text, where the API server keeps it; else empty
 
 
 def parse_quantity(value: Quantity) -> int:
@@ -91,14 +99,22 @@ def canonical(quantity: Quantity) -> str:
     """Return the spelling the API server would store: ``0.5`` is ``500m``, ``1024Mi`` ``1Gi``.
 
     The family of the suffix (binary, decimal, exponent) is kept, except that binary quantities
-    which are small or not whole are shown in decimal.
+    which are small or not whole are shown in decimal. Decimal quantities beyond int64 keep their
+    value, binary ones do not.
 
     Raises
     ------
     ValueError
         Not a quantity.
+
+    Notes
+    -----
+    kubernetes v1.36 ``apimachinery/pkg/api/resource/quantity.go``, ParseQuantity: a decimal text of
+    at most 18 digits stays as it is, if its places are a multiple of three (``1.234``).
     """
-    nano, form = _parse(quantity)
+    _, nano, form, as_sent = _parse(quantity)
+    if as_sent:
+        return as_sent
     if nano == 0:
         return "0"
     sign, size = ("-", -nano) if nano < 0 else ("", nano)
@@ -108,7 +124,7 @@ def canonical(quantity: Quantity) -> str:
             number, power = number // 1024, power + 10
         return f"{sign}{number}{_BINARY_NAME[power]}"
     number, power = size, -9
-    while number % 1000 == 0 and power < max(_DECIMAL_NAME):
+    while number % 1000 == 0 and (power < max(_DECIMAL_NAME) or form == "exponent"):
         number, power = number // 1000, power + 3
     if form == "exponent":
         return f"{sign}{number}e{power}" if power else f"{sign}{number}"
@@ -141,16 +157,27 @@ def _parse(value: Quantity) -> _Parsed:
     if match is None or not digits:
         raise ValueError(_BAD_FORM)
     mantissa, suffix = int(digits), match["suffix"]
+    sign = -1 if match["sign"] == "-" else 1
     if suffix in _BINARY:
-        form, nano = "binary", _scaled(mantissa << _BINARY[suffix], 9 - places)
-    elif suffix in _DECIMAL:
-        form, nano = "decimal", _scaled(mantissa, 9 - places + _DECIMAL[suffix])
+        nano = sign * min(_scaled(mantissa << _BINARY[suffix], 9 - places), _LIMIT)
+        return _Parsed(nano, nano, "binary", "")
+    if suffix in _DECIMAL:
+        form, power = "decimal", _DECIMAL[suffix] - places
     elif exponent := _EXPONENT.fullmatch(suffix):
-        form, nano = "exponent", _scaled(mantissa, 9 - places + int(exponent["power"]))
+        form, power = "exponent", int(exponent["power"]) - places
     else:
         raise ValueError(_BAD_SUFFIX)
-    nano = min(nano, _LIMIT)
-    return _Parsed(-nano if match["sign"] == "-" else nano, form)
+    exact = sign * _scaled(mantissa, 9 + power)
+    nano = max(-_LIMIT, min(exact, _LIMIT))
+    significant = (match["whole"].lstrip("0") or "0") + (match["fraction"] or "")
+    stays = (
+        power >= -9
+        and power % 3 == 0
+        and len(significant) <= _FAST_DIGITS
+        and significant[0] != "0"
+        and not significant.endswith("000")
+    )
+    return _Parsed(nano, exact, form, text if stays else "")
 
 
 def _within_int64(number: int) -> int:
@@ -171,8 +198,7 @@ def _scaled(mantissa: int, power: int) -> int:
     if mantissa == 0:
         return 0
     if power >= 0:
-        # 10**28 nano units are beyond the cap already, whatever the mantissa.
-        factor: int = 10 ** min(power, 28)
+        factor: int = 10 ** min(power, _POWER_MAX)
         return mantissa * factor
     if power < -_TEXT_LENGTH_MAX - 20:
         return 1  # more places than the text has digits: less than a nano unit

@@ -97,6 +97,11 @@ def duplicate(field: str, value: Any) -> FieldError:
     return FieldError("FieldValueDuplicate", field, value)
 
 
+def too_long(field: str, most: int) -> FieldError:
+    """Build the error for a value of more bytes than allowed."""
+    return FieldError("FieldValueTooLong", field, "", f"may not be more than {most} bytes")
+
+
 def not_supported(field: str, value: Any, supported: Iterable[str]) -> FieldError:
     """Build the error for a value outside a closed list; the list is shown sorted."""
     listed = ", ".join(f'"{each}"' for each in sorted(supported))

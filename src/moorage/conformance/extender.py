@@ -17,7 +17,7 @@ import msgspec
 from moorage.api.codec import decode_untyped, encode
 from moorage.api.meta import ApiObject
 from moorage.api.pod import Pod
-from moorage.apiserver.kinds.pod.defaults import default_pod
+from moorage.apiserver.kinds.pod.kind import POD
 from moorage.client.event_series import shorten
 from moorage.client.extender import HttpExtender
 from moorage.client.transport import Answer, Call, LineStream
@@ -312,7 +312,7 @@ class _Whole:
         whole = copy.deepcopy(raw)
         whole["metadata"]["resourceVersion"] = "1"
         if is_pod:
-            default_pod(whole)
+            POD.defaults(whole)
         return encode(whole)
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
+from moorage.api.names import dns_subdomain_faults
 from moorage.apiserver.kind import (
     FieldError,
     Obj,
@@ -19,12 +20,13 @@ from moorage.apiserver.kind import (
     invalid,
     not_supported,
     required,
+    too_long,
     too_many,
 )
 from moorage.apiserver.kinds.metadata import immutable
 from moorage.apiserver.kinds.name_rules import port_name, port_number
-from moorage.apiserver.kinds.quantities import NOT_NEGATIVE, canonical_quantity
-from moorage.apiserver.kinds.tree import Json, child, map_values, text
+from moorage.apiserver.kinds.quantities import NOT_NEGATIVE
+from moorage.apiserver.kinds.tree import Json, text
 
 Rule = Callable[[Any, str], list[FieldError]]
 """The errors of a value, which is None where the object lacks it; the text is the value's path."""
@@ -111,6 +113,24 @@ def each(rule: Rule, *, unique: str = "", key: Rule | None = None, most: int = 0
     return check
 
 
+def duplicates(values: Iterable[Any], field: Callable[[int], str]) -> list[FieldError]:
+    """Return an error for each value that came before.
+
+    Parameters
+    ----------
+    values
+        Values that can be members of a set.
+    field
+        Returns the path of a value by its place.
+    """
+    errors, seen = [], set[Any]()
+    for place, value in enumerate(values):
+        if value in seen:
+            errors.append(duplicate(field(place), value))
+        seen.add(value)
+    return errors
+
+
 def each_value(rule: Rule) -> Rule:
     """Return the rule of a map, by the rule of its values."""
 
@@ -189,6 +209,18 @@ def port(value: Any, where: str) -> list[FieldError]:
     if value is None:
         return []
     return [invalid(where, value, fault) for fault in port_number(value)]
+
+
+_DRIVER_LENGTH_MAX = 63
+
+
+def driver_name(value: Any, where: str) -> list[FieldError]:
+    """Check the name of a driver, of volumes or of devices; capital letters are accepted."""
+    name = value or ""
+    errors = [] if name else [required(where)]
+    if len(name) > _DRIVER_LENGTH_MAX:
+        errors.append(too_long(where, _DRIVER_LENGTH_MAX))
+    return errors + [invalid(where, name, fault) for fault in dns_subdomain_faults(name.lower())]
 
 
 _PERCENT = re.compile("[0-9]+%")
@@ -306,17 +338,6 @@ def _holders(obj: Json, path: tuple[str, ...]) -> list[Json]:
                     each[key] = {}
             found = [each[key] for each in found]
     return found
-
-
-def quantities(*paths: str) -> Default:
-    """Return the function that sets maps of quantities to canonical form."""
-    listed = [_path(path) for path in paths]
-
-    def set_canonical(obj: Json) -> None:
-        for path in listed:
-            map_values(child(obj, *path[:-1]), path[-1], canonical_quantity)
-
-    return set_canonical
 
 
 def name_fields(obj: Json) -> dict[str, str]:

@@ -18,12 +18,15 @@ from moorage.apiserver.kinds.fields import each, named, rules
 from moorage.apiserver.kinds.quantities import (
     Amounts,
     amounts,
-    canonical_quantity,
-    check_quantity,
     nano_of,
 )
+from moorage.apiserver.kinds.resource_names import (
+    container_resource_name,
+    is_overcommittable,
+    resource_name,
+)
 from moorage.apiserver.kinds.served import ServedKind
-from moorage.apiserver.kinds.tree import Json, attach, child, map_values, objects, text
+from moorage.apiserver.kinds.tree import Json, attach, child, objects, text
 from moorage.apiserver.kinds.usage import pod_totals
 
 _TYPES = ("Container", "PersistentVolumeClaim", "Pod")
@@ -45,8 +48,6 @@ _ANNOTATION = "kubernetes.io/limit-ranger"
 def _default(obj: Json) -> None:
     """Derive a container's missing defaults: limit from max, request from limit."""
     for item in objects(attach(obj, "spec"), "limits"):
-        for part in _PARTS:
-            map_values(item, part, canonical_quantity)
         if text(item, "type") != "Container":
             continue
         for part, source in (("default", "max"), ("defaultRequest", "default")):
@@ -66,16 +67,33 @@ def _type_faults(kind: str) -> list[str]:
 
 def _item(item: Json, where: str) -> list[FieldError]:
     errors, kind = [], text(item, "type")
+    check_name = container_resource_name if kind in ("Container", "Pod") else resource_name
     for part in _PARTS:
-        for name, value in child(item, part).items():
-            errors += check_quantity(value, f"{where}.{part}[{name}]")
+        for name in child(item, part):
+            errors += check_name(name, f"{where}.{part}[{name}]")
         if kind == "Pod" and part.startswith("default") and child(item, part):
             detail = "may not be specified when `type` is 'Pod'"
             errors.append(forbidden(f"{where}.{part}", detail))
     bounded = child(item, "min") | child(item, "max")
     if kind == "PersistentVolumeClaim" and "storage" not in bounded:
         errors.append(required(f"{where}.limits", _NO_STORAGE))
-    return errors + _check_order(item, where) + _check_ratios(item, where)
+    errors += _check_order(item, where) + _check_ratios(item, where)
+    return errors + _check_equal(item, where)
+
+
+def _check_equal(item: Json, where: str) -> list[FieldError]:
+    """Check that default and default request agree where a resource may not be overcommitted."""
+    errors = []
+    limits, requests = child(item, "default"), child(item, "defaultRequest")
+    for name in sorted(set(limits) & set(requests)):
+        if is_overcommittable(name) or nano_of(limits[name]) == nano_of(requests[name]):
+            continue
+        detail = (
+            f"default value {limits[name]} must equal to defaultRequest value {requests[name]} "
+            f"in {name}"
+        )
+        errors.append(invalid(f"{where}.defaultRequest[{name}]", requests[name], detail))
+    return errors
 
 
 def _check_order(item: Json, where: str) -> list[FieldError]:

@@ -92,6 +92,18 @@ def immutable(field: str, value: Any) -> FieldError:
     return invalid(field, value, "field is immutable")
 
 
+def check_template_metadata(metadata: Obj | None, field: str) -> list[FieldError]:
+    """Return the errors of the metadata of a template, which has labels and annotations only."""
+    found = metadata or {}
+    errors = check_annotations(found.get("annotations"), f"{field}.annotations")
+    errors += check_labels(found.get("labels"), f"{field}.labels")
+    return errors + [
+        forbidden(f"{field}.{key}", "cannot be set")
+        for key, value in found.items()
+        if value and key not in ("annotations", "labels")
+    ]
+
+
 def check_labels(labels: Obj | None, field: str) -> list[FieldError]:
     """Return the errors of a map of labels."""
     errors = []
@@ -99,6 +111,11 @@ def check_labels(labels: Obj | None, field: str) -> list[FieldError]:
         errors += [invalid(field, key, fault) for fault in qualified_name_faults(key)]
         errors += [invalid(field, value, fault) for fault in label_value_faults(str(value))]
     return errors
+
+
+def value_faults(value: str | None, field: str) -> list[FieldError]:
+    """Return the errors of the value of a label or taint."""
+    return [invalid(field, value or "", fault) for fault in label_value_faults(value or "")]
 
 
 def check_annotations(annotations: Obj | None, field: str) -> list[FieldError]:

@@ -5,16 +5,19 @@ Mirrors kubernetes v1.36 pkg/apis/core/validation (ValidateNode, ValidateNodeUpd
 
 from __future__ import annotations
 
+import ipaddress
+
 from moorage.api import resources
 from moorage.api.names import label_value_faults
-from moorage.apiserver.kind import FieldError, Obj, forbidden
+from moorage.apiserver.kind import FieldError, Obj, duplicate, forbidden, invalid
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, UNKNOWN, column, is_true, wide
-from moorage.apiserver.kinds.fields import defaults, named, one_of, quantities, rules, selectable
-from moorage.apiserver.kinds.quantities import check_resource_list
+from moorage.apiserver.kinds.fields import defaults, duplicates, one_of, rules, selectable
+from moorage.apiserver.kinds.resource_names import check_amount
 from moorage.apiserver.kinds.selectors import TAINT_EFFECTS, label_name
 from moorage.apiserver.kinds.served import ServedKind
-from moorage.apiserver.kinds.tree import Json, child, condition, items, objects, text
+from moorage.apiserver.kinds.tree import Json, child, condition, items, objects, strings, text
 
+_NO_RANGE = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _INFO = (
     "machineID",
@@ -37,17 +40,39 @@ def _default_allocatable(obj: Json) -> None:
         status["allocatable"] = dict(status["capacity"])
 
 
+def _agree_on_ranges(obj: Json) -> None:
+    """Make ``podCIDR`` and the first of ``podCIDRs`` agree; where both are sent, the first wins.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/apis/core/v1/conversion.go, Convert_v1_NodeSpec_To_core_NodeSpec.
+    """
+    spec = obj["spec"]
+    first, listed = text(spec, "podCIDR"), strings(spec, "podCIDRs")
+    if first and listed[:1] != [first]:
+        spec["podCIDRs"] = [first]
+    elif listed and not first:
+        spec["podCIDR"] = listed[0]
+
+
+def _value(value: str | None, field: str) -> list[FieldError]:
+    faults = label_value_faults(value or "")
+    return [invalid(field, value, ";".join(faults))] if faults else []
+
+
 _taint = rules(
     ("key", label_name),
-    ("value", named(label_value_faults)),
+    ("value", _value),
     ("effect", one_of(*TAINT_EFFECTS, empty="required")),
 )
 
 
-def _taints(taints: list[Json] | None, field: str) -> list[FieldError]:
+def _taints(spec: Json, field: str) -> list[FieldError]:
     errors = []
     seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(taints or ()):
+    for index, taint in enumerate(objects(spec, "taints")):
+        # The path is upstream's.
+        field = "metadata.taints"
         where, pair = f"{field}[{index}]", (text(taint, "key"), text(taint, "effect"))
         errors += _taint(taint, where)
         if pair in seen:
@@ -57,11 +82,42 @@ def _taints(taints: list[Json] | None, field: str) -> list[FieldError]:
     return errors
 
 
-_status = rules(("status.capacity status.allocatable", check_resource_list))
+def _ranges(ranges: list[str] | None, field: str) -> list[FieldError]:
+    """Check the ranges of addresses of a node's pods: at most one of each family."""
+    errors, families = [], []
+    for index, each in enumerate(ranges or ()):
+        try:
+            families.append(ipaddress.ip_network(each, strict=False).version)
+        except ValueError:
+            errors.append(invalid(f"{field}[{index}]", each, _NO_RANGE))
+    if len(set(families)) < len(families):
+        detail = "may specify no more than one CIDR for each IP family"
+        errors.append(invalid(field, ranges, detail))
+    return errors + duplicates(ranges or (), lambda place: f"{field}[{place}]")
+
+
+def _status(obj: Obj, field: str) -> list[FieldError]:
+    errors = []
+    for part in ("capacity", "allocatable"):
+        for name, value in child(obj, "status", part).items():
+            errors += check_amount(name, value, f"status.{part}.{name}")
+    return errors
+
+
+def _changed_status(new: Obj) -> list[FieldError]:
+    errors, seen = [], set[tuple[str, str]]()
+    for index, each in enumerate(objects(new, "status", "addresses")):
+        address = (text(each, "type"), text(each, "address"))
+        if address in seen:
+            errors.append(duplicate(f"status.addresses[{index}]", each))
+        seen.add(address)
+    return errors
 
 
 def _change(new: Obj, old: Obj) -> list[FieldError]:
-    errors = []
+    errors = _changed_status(new)
+    if text(new, "spec", "externalID") != text(old, "spec", "externalID"):
+        errors.append(forbidden("spec.externalID", "may not be updated"))
     before, cidrs = text(old, "spec", "providerID"), items(old, "spec", "podCIDRs")
     if before and before != text(new, "spec", "providerID"):
         detail = 'node updates may not change providerID except from "" to valid'
@@ -135,8 +191,8 @@ KINDS = (
             ),
         ),
         defaults=defaults(
-            quantities("status.capacity", "status.allocatable"),
             _default_allocatable,
+            _agree_on_ranges,
             unset={
                 "spec": {},
                 "status.daemonEndpoints.kubeletEndpoint.Port": 0,
@@ -151,8 +207,8 @@ KINDS = (
             }
         ),
         keeps_status=True,
-        rules=rules(("spec.taints", _taints), _status),
+        rules=rules(("spec", _taints), _status, ("spec.podCIDRs", _ranges)),
         change=_change,
-        check_status=lambda new, old: _status(new, ""),
+        check_status=lambda new, old: _status(new, "") + _changed_status(new),
     ),
 )

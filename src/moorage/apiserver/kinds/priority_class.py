@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api import resources
-from moorage.api.resources import ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context, FieldError, forbidden
 from moorage.apiserver.kinds.cells import AGE, NAME, column, count, flag
@@ -24,7 +23,7 @@ SYSTEM_CLASSES = {
 }
 
 
-def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
+def _check_default(obj: Json, ctx: Context) -> None:
     """Refuse a second global default.
 
     Raises
@@ -39,7 +38,7 @@ def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
         other = text(each, "metadata", "name")
         if each.get("globalDefault") is True and other != name:
             why = f"PriorityClass {other} is already marked as default. Only one default can exist"
-            raise status.forbidden(resource, name, why)
+            raise status.forbidden(resources.PRIORITY_CLASSES, name, why)
 
 
 def _value(obj: Any, where: str) -> list[FieldError]:
@@ -67,8 +66,11 @@ def _system_fault(name: str, value: int, *, is_default: bool) -> str:
     return f"globalDefault of {name} PriorityClass must be false" if is_default else ""
 
 
-def _closed(field: str, value: Any) -> FieldError:
+def _fixed_value(field: str, value: Any) -> FieldError:
     return forbidden(field, "may not be changed in an update.")
+
+
+_value_change, _policy_change = kept("value", _fixed_value), kept("preemptionPolicy")
 
 
 KINDS = (
@@ -87,9 +89,13 @@ KINDS = (
             ),
         ),
         defaults=defaults(unset={"preemptionPolicy": "PreemptLowerPriority", "value": 0}),
-        on_create=_prepare,
+        on_create=lambda obj, ctx, resource: _check_default(obj, ctx),
+        on_update=lambda new, old, ctx: _check_default(new, ctx),
         counts_generations=True,
-        rules=rules(_value, ("preemptionPolicy", one_of("Never", "PreemptLowerPriority"))),
-        change=kept("value preemptionPolicy", _closed),
+        rules=rules(
+            _value,
+            ("preemptionPolicy", one_of("Never", "PreemptLowerPriority", empty="required")),
+        ),
+        change=lambda new, old: _value_change(new, old) + _policy_change(new, old),
     ),
 )

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.api.names import is_extended_resource, qualified_name_faults
 from moorage.api.quantity import NANO, canonical, parse_quantity
 from moorage.apiserver.kind import FieldError, invalid
-from moorage.apiserver.kinds.tree import Json, map_values
+from moorage.apiserver.kinds.tree import Json
 
 Amounts = dict[str, int]
 """Nano units by the name of the resource."""
@@ -34,13 +33,6 @@ def canonical_quantity(value: Any) -> Any:
         return canonical(value)
     except (ValueError, TypeError):
         return value
-
-
-def default_resources(resources: Json | None) -> None:
-    """Set requests and limits to canonical form, in place."""
-    if resources is not None:
-        map_values(resources, "requests", canonical_quantity)
-        map_values(resources, "limits", canonical_quantity)
 
 
 def nano_of(value: Any) -> int | None:
@@ -74,22 +66,3 @@ def check_size(value: Any, field: str) -> list[FieldError]:
     """Check one quantity: readable and more than zero."""
     errors = check_quantity(value, field)
     return errors or ([] if nano_of(value) else [invalid(field, str(value), NOT_ZERO)])
-
-
-def check_whole(name: str, value: Any, field: str, *, counted: bool = False) -> list[FieldError]:
-    """Check the quantity of a resource; extended resources and objects are counted in integers."""
-    errors = check_quantity(value, field)
-    if errors or not (counted or is_extended_resource(name)):
-        return errors
-    whole = (nano_of(value) or 0) % NANO == 0
-    return [] if whole else [invalid(field, str(value), "must be an integer")]
-
-
-def check_resource_list(listed: Json | None, field: str) -> list[FieldError]:
-    """Check a map of resource names to quantities, as nodes have them."""
-    errors = []
-    for name, value in (listed or {}).items():
-        where = f"{field}[{name}]"
-        errors += [invalid(where, name, fault) for fault in qualified_name_faults(name)]
-        errors += check_whole(name, value, where)
-    return errors

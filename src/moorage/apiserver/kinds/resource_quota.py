@@ -8,14 +8,12 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api import resources
-from moorage.api.names import qualified_name_faults
 from moorage.apiserver.kind import FieldError, Obj, invalid, not_supported, required
 from moorage.apiserver.kinds.cells import AGE, NAME, column
-from moorage.apiserver.kinds.fields import defaults, kept, quantities, rules
-from moorage.apiserver.kinds.quantities import check_whole
+from moorage.apiserver.kinds.fields import defaults, kept, rules
+from moorage.apiserver.kinds.resource_names import COUNTS, check_amount, resource_name
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, child, objects, text
-from moorage.apiserver.kinds.usage import COUNTED
 
 _SCOPES = (
     "BestEffort",
@@ -30,10 +28,9 @@ _SCOPES = (
 _POD_AMOUNTS = frozenset(
     {"cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
 )
-_COUNTS = COUNTED | {"services.loadbalancers", "services.nodeports"}
 _STANDARD = (
     _POD_AMOUNTS
-    | _COUNTS
+    | COUNTS
     | {
         "requests.storage",
         "ephemeral-storage",
@@ -60,14 +57,10 @@ def _hard(hard: Json | None, field: str) -> list[FieldError]:
     errors = []
     for name, value in (hard or {}).items():
         where = f"{field}[{name}]"
-        faults = qualified_name_faults(name)
-        if not faults and "/" not in name and not _is_standard(name):
-            faults = [
-                "must be a standard resource type or fully qualified",
-                "must be a standard resource for quota",
-            ]
-        errors += [invalid(where, name, fault) for fault in faults]
-        errors += check_whole(name, value, where, counted=name in _COUNTS)
+        errors += resource_name(name, where)
+        if "/" not in name and not _is_standard(name):
+            errors.append(invalid(where, name, "must be a standard resource for quota"))
+        errors += check_amount(name, value, where)
     return errors
 
 
@@ -145,9 +138,7 @@ KINDS = (
             ),
             AGE,
         ),
-        defaults=defaults(
-            quantities("spec.hard", "status.hard", "status.used"), unset={"spec": {}, "status": {}}
-        ),
+        defaults=defaults(unset={"spec": {}, "status": {}}),
         rules=rules(("spec.hard", _hard), ("spec", _scopes), ("spec", _selectors)),
         change=kept("spec.scopes spec.scopeSelector"),
     ),

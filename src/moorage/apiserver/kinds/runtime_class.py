@@ -12,9 +12,9 @@ from moorage.apiserver import status
 from moorage.apiserver.built_in import resource_type
 from moorage.apiserver.kind import Context, Obj
 from moorage.apiserver.kinds.cells import AGE, NAME, column, name_of
-from moorage.apiserver.kinds.fields import each_value, kept, named, rules
+from moorage.apiserver.kinds.fields import kept, named, rules
 from moorage.apiserver.kinds.metadata import check_labels
-from moorage.apiserver.kinds.quantities import check_quantity
+from moorage.apiserver.kinds.resource_names import check_limits
 from moorage.apiserver.kinds.selectors import check_tolerations
 from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kinds.tree import Json, attach, child, objects, text
@@ -87,7 +87,7 @@ KINDS = (
         ),
         rules=rules(
             ("handler", named(dns_label_faults, empty="required")),
-            ("overhead.podFixed", each_value(check_quantity)),
+            lambda obj, where: check_limits(child(obj, "overhead").get("podFixed"), "overhead"),
             ("scheduling.nodeSelector", check_labels),
             ("scheduling.tolerations", check_tolerations),
         ),

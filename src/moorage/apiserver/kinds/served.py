@@ -27,6 +27,7 @@ from moorage.apiserver.kind import (
     Shape,
     Translation,
 )
+from moorage.apiserver.kinds.canonical import canonical_first
 from moorage.apiserver.kinds.fields import Change, Rule, name_fields
 from moorage.apiserver.kinds.list_bounds import ListBound, list_bounds, list_faults
 from moorage.apiserver.kinds.metadata import check_metadata
@@ -181,7 +182,7 @@ class ServedKind:
     bounds: tuple[ListBound, ...] = ()
 
     def __post_init__(self) -> None:
-        """Give a built-in kind the values of the facts, once, because each call needs them."""
+        """Give a built-in kind what the facts say about it, once, because each call needs it."""
         if self.has_status is None:
             object.__setattr__(self, "has_status", fact_of(self.resource, "status") is not None)
         if self.scale is None and fact_of(self.resource, "scale") is not None:
@@ -194,6 +195,10 @@ class ServedKind:
             object.__setattr__(self, "deprecation", deprecation_of(self.resource))
             object.__setattr__(self, "custom_shape", builtin_shape(self.resource))
             object.__setattr__(self, "bounds", list_bounds(self.resource))
+            object.__setattr__(self, "defaults", canonical_first(self.resource, self.defaults))
+            if self.status_defaults is not None:
+                of_status = canonical_first(self.resource, self.status_defaults, part="status")
+                object.__setattr__(self, "status_defaults", of_status)
 
     @property
     def subresources(self) -> frozenset[str]:

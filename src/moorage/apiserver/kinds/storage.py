@@ -1,4 +1,4 @@
-"""The kinds of ``storage.k8s.io``: storage classes, and the objects that CSI drivers publish.
+"""The classes of ``storage.k8s.io``, and VolumeAttachment; `csi` has the other kinds.
 
 Mirrors kubernetes v1.36 pkg/apis/storage/{v1/defaults.go,validation}.
 """
@@ -8,28 +8,37 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.api import resources
+from moorage.api.names import dns_subdomain_faults, qualified_name_faults
 from moorage.apiserver.built_in import resource_type
-from moorage.apiserver.kind import Column, FieldError, Obj, duplicate, forbidden, required
-from moorage.apiserver.kinds.cells import AGE, NAME, NONE, UNSET, column, count, flag, name_of
+from moorage.apiserver.kind import (
+    Column,
+    FieldError,
+    Obj,
+    forbidden,
+    invalid,
+    required,
+    too_long,
+)
+from moorage.apiserver.kinds.cells import AGE, NAME, column, flag, name_of
 from moorage.apiserver.kinds.fields import (
     defaults,
-    each,
-    each_one_of,
-    given,
+    driver_name,
     kept,
+    named,
     needed,
     one_of,
     rules,
-    within,
 )
-from moorage.apiserver.kinds.quantities import canonical_quantity, check_quantity
-from moorage.apiserver.kinds.selectors import check_label_selector
+from moorage.apiserver.kinds.selectors import check_topologies
 from moorage.apiserver.kinds.served import ServedKind
-from moorage.apiserver.kinds.tree import Json, child, items, objects, text
-from moorage.apiserver.kinds.warnings import of_expressions, of_labels
+from moorage.apiserver.kinds.tree import Json, child, objects, text
+from moorage.apiserver.kinds.warnings import of_labels
 
 DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 """Annotation of the class for claims that name none."""
+_PARAMETERS_MAX = 512
+_PARAMETERS_SIZE_MAX = 256 * 1024
+_MESSAGE_SIZE_MAX = 1024
 
 
 def _class_name(obj: Obj, now_ns: int) -> str:
@@ -57,43 +66,50 @@ def _class_change(new: Obj, old: Obj) -> list[FieldError]:
     return _class_closed(new, old) + _class_kept(new, old)
 
 
-def _topology_keys(driver: Json, where: str) -> list[FieldError]:
-    errors, seen = [], set[str]()
-    for key in items(driver, "topologyKeys"):
-        if key in seen:
-            errors.append(duplicate(f"{where}.topologyKeys", key))
-        seen.add(key)
-    return errors
+def _provisioner(name: str | None, where: str) -> list[FieldError]:
+    if not name:
+        return [required(where)]
+    return [invalid(where, name, fault) for fault in qualified_name_faults(name.lower())]
 
 
-_driver = rules(("name nodeID", needed()), _topology_keys, ("allocatable.count", within(0)))
-
-
-def _audiences(obj: Obj) -> str:
-    found = objects(obj, "spec", "tokenRequests")
-    return ",".join(text(each, "audience") for each in found) if found else UNSET
-
-
-def _modes(obj: Obj) -> str:
-    return ",".join(str(mode) for mode in items(obj, "spec", "volumeLifecycleModes"))
-
-
-def _attaches(obj: Obj) -> bool:
-    return child(obj, "spec").get("attachRequired") is not False
-
-
-def _canonical_sizes(obj: Obj) -> None:
-    for key in ("capacity", "maximumVolumeSize"):
-        if obj.get(key) is not None:
-            obj[key] = canonical_quantity(obj[key])
+def _parameters(parameters: Json | None, where: str) -> list[FieldError]:
+    """Check the parameters of a class: at most 512, of at most 256 KiB together."""
+    found = parameters or {}
+    if len(found) > _PARAMETERS_MAX:
+        return [too_long(where, _PARAMETERS_MAX)]
+    errors = [invalid(where, "", "field can not be empty.")] if "" in found else []
+    size = sum(len(key.encode()) + len(str(value).encode()) for key, value in found.items())
+    return (
+        [*errors, too_long(where, _PARAMETERS_SIZE_MAX)] if size > _PARAMETERS_SIZE_MAX else errors
+    )
 
 
 def _source(source: Json | None, where: str) -> list[FieldError]:
     detail = "must specify exactly one of inlineVolumeSpec and persistentVolumeName"
-    found = [each for each in (source or {}).values() if each]
-    if len(found) == 1:
+    found = {key: value for key, value in (source or {}).items() if value is not None}
+    if len(found) != 1:
+        return [forbidden(where, detail) if found else required(where, detail)]
+    volume = found.get("persistentVolumeName")
+    if volume is None:
         return []
-    return [forbidden(where, detail) if found else required(where, detail)]
+    field = f"{where}.persistentVolumeName"
+    empty = [] if volume else [required(field, "must specify non empty persistentVolumeName")]
+    return empty + [invalid(field, volume, fault) for fault in dns_subdomain_faults(volume)]
+
+
+def _attachment_status(obj: Json, where: str) -> list[FieldError]:
+    status, errors = child(obj, "status"), []
+    size = sum(
+        len(key.encode()) + len(str(value).encode())
+        for key, value in child(status, "attachmentMetadata").items()
+    )
+    if size > _PARAMETERS_SIZE_MAX:
+        errors.append(too_long("status.attachmentMetadata", _PARAMETERS_SIZE_MAX))
+    return errors + [
+        too_long(f"status.{key}.message", _MESSAGE_SIZE_MAX)
+        for key in ("attachError", "detachError")
+        if len(text(status, key, "message").encode()) > _MESSAGE_SIZE_MAX
+    ]
 
 
 def _warn_of_class(obj: Obj) -> list[str]:
@@ -103,12 +119,6 @@ def _warn_of_class(obj: Obj) -> list[str]:
         for j, each in enumerate(objects(term, "matchLabelExpressions"))
     ]
     return of_labels(keys, named=False)
-
-
-def _warn_of_capacity(obj: Obj) -> list[str]:
-    topology = child(obj, "nodeTopology")
-    keys = [(f"nodeTopology.matchLabels.{key}", key) for key in child(topology, "matchLabels")]
-    return of_expressions(topology, "nodeTopology") + of_labels(keys, named=False)
 
 
 STORAGE_CLASS = ServedKind(
@@ -124,13 +134,11 @@ STORAGE_CLASS = ServedKind(
     ),
     defaults=defaults(unset={"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"}),
     rules=rules(
-        ("provisioner", needed()),
-        ("reclaimPolicy", one_of("Delete", "Retain")),
+        ("provisioner", _provisioner),
+        ("parameters", _parameters),
+        ("reclaimPolicy", one_of("Delete", "Retain", empty="accepted")),
         ("volumeBindingMode", one_of("Immediate", "WaitForFirstConsumer")),
-        (
-            "allowedTopologies",
-            each(rules(("matchLabelExpressions", each(rules(("values key", needed())))))),
-        ),
+        ("allowedTopologies", check_topologies),
     ),
     change=_class_change,
     warn=_warn_of_class,
@@ -139,70 +147,11 @@ VOLUME_ATTRIBUTES_CLASS = ServedKind(
     resource=resource_type("storage.k8s.io/v1", "volumeattributesclasses"),
     columns=(NAME, column("DriverName", "driverName", "Who changes the volumes"), AGE),
     rules=rules(
-        ("driverName", needed()),
+        ("driverName", _provisioner),
+        ("parameters", _parameters),
         ("parameters", needed("must contain at least one key/value pair")),
     ),
     change=kept("driverName parameters", _closed),
-)
-CSI_NODE = ServedKind(
-    resource=resources.CSI_NODES,
-    acted_on_by="the scheduler",
-    columns=(
-        NAME,
-        count("Drivers", lambda obj: len(objects(obj, "spec", "drivers")), "Drivers on the node"),
-        AGE,
-    ),
-    defaults=defaults(unset={"spec.drivers": []}),
-    rules=rules(("spec.drivers", each(_driver, unique="name"))),
-)
-CSI_DRIVER = ServedKind(
-    resource=resources.CSI_DRIVERS,
-    acted_on_by="the scheduler",
-    columns=(
-        NAME,
-        flag("AttachRequired", _attaches, "Volumes have to be attached"),
-        flag("PodInfoOnMount", "spec.podInfoOnMount", "The driver is told about the pod"),
-        flag("StorageCapacity", "spec.storageCapacity", "The driver publishes capacities"),
-        column("TokenRequests", _audiences, "Audiences of the tokens it asks for"),
-        flag(
-            "RequiresRepublish", "spec.requiresRepublish", "Volumes are published again and again"
-        ),
-        column("Modes", _modes, "Kinds of volumes the driver serves", empty=NONE),
-        AGE,
-    ),
-    defaults=defaults(
-        unset={
-            "spec.attachRequired": True,
-            "spec.podInfoOnMount": False,
-            "spec.storageCapacity": False,
-            "spec.fsGroupPolicy": "ReadWriteOnceWithFSType",
-            "spec.requiresRepublish": False,
-            "spec.seLinuxMount": False,
-        },
-        empty={"spec.volumeLifecycleModes": ["Persistent"]},
-    ),
-    rules=rules(
-        ("spec.fsGroupPolicy", one_of("File", "None", "ReadWriteOnceWithFSType")),
-        ("spec.volumeLifecycleModes", each_one_of("Ephemeral", "Persistent")),
-    ),
-    change=kept("spec.attachRequired spec.volumeLifecycleModes"),
-)
-CSI_STORAGE_CAPACITY = ServedKind(
-    resource=resources.CSI_STORAGE_CAPACITIES,
-    acted_on_by="the scheduler",
-    columns=(
-        NAME,
-        column("StorageClassName", "storageClassName", "Storage class the capacity is for"),
-        column("Capacity", "capacity", "Space that is left", empty=UNSET),
-    ),
-    defaults=_canonical_sizes,
-    rules=rules(
-        ("nodeTopology", check_label_selector),
-        ("storageClassName", needed()),
-        ("capacity maximumVolumeSize", given(check_quantity)),
-    ),
-    change=kept("nodeTopology storageClassName"),
-    warn=_warn_of_capacity,
 )
 VOLUME_ATTACHMENT = ServedKind(
     resource=resources.VOLUME_ATTACHMENTS,
@@ -217,14 +166,17 @@ VOLUME_ATTACHMENT = ServedKind(
     ),
     defaults=defaults(unset={"status.attached": False}),
     open_status=(),
-    rules=rules(("spec.attacher spec.nodeName", needed()), ("spec.source", _source)),
+    rules=rules(
+        ("spec.attacher", driver_name),
+        ("spec.source", _source),
+        ("spec.nodeName", named(dns_subdomain_faults, empty="refused")),
+        _attachment_status,
+    ),
     change=kept("spec"),
+    check_status=lambda new, old: _attachment_status(new, ""),
 )
 KINDS = (
     STORAGE_CLASS,
     VOLUME_ATTRIBUTES_CLASS,
-    CSI_NODE,
-    CSI_DRIVER,
-    CSI_STORAGE_CAPACITY,
     VOLUME_ATTACHMENT,
 )

@@ -6,7 +6,7 @@ types before these steps. Null, however, is a legal value anywhere and means abs
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 Json = dict[str, Any]
@@ -122,11 +122,3 @@ def put_finalizer(obj: Json, finalizer: str) -> bool:
         return False
     finalizers.append(finalizer)
     return True
-
-
-def map_values(obj: Json, key: str, change: Callable[[Any], Any]) -> None:
-    """Replace every value of the map under a key, in place."""
-    found = obj.get(key)
-    if isinstance(found, dict):
-        for name, value in found.items():
-            found[name] = change(value)

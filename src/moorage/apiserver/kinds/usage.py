@@ -13,23 +13,12 @@ from moorage.api.quantity import NANO
 from moorage.apiserver.kinds.pod.resources import container_totals
 from moorage.apiserver.kinds.pod.scheduling import affinity_terms
 from moorage.apiserver.kinds.quantities import Amounts, amounts, nano_of
+from moorage.apiserver.kinds.resource_names import COUNTED
 from moorage.apiserver.kinds.tree import Json, child, number, objects, text
 
 _PODS = "pods"
 # Resources that a quota may name without a prefix; they mean requests.
 _BARE = ("cpu", "memory", "ephemeral-storage")
-# Kinds a quota may count by their bare name, besides count/<resource>.
-COUNTED = frozenset(
-    {
-        "configmaps",
-        "persistentvolumeclaims",
-        "pods",
-        "replicationcontrollers",
-        "resourcequotas",
-        "secrets",
-        "services",
-    }
-)
 
 
 def pod_totals(spec: Json, part: str) -> Amounts:

@@ -179,7 +179,7 @@ def health_server(
 
     checks = {
         "healthz": [(first, _passes)],
-        "livez": [("ping", _passes), ("decisions", lambda: scheduler.decides)],
+        "livez": [("ping", _passes)],
         "readyz": [
             *elected,
             ("shutdown", lambda: not scheduler.ending),

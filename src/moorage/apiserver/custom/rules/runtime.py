@@ -124,14 +124,27 @@ def compile_over(text: str, wanted: str, names: tuple[str, ...]) -> Program | Re
 
 def type_fault(environment: cel.Env, text: str) -> str:
     """Return the reason why an expression does not fit the types of variables; empty if it does."""
+    found = check_types(environment, text)
+    if isinstance(found, str) or _refusal(text, "\n".join(found)).missing:
+        return ""
+    return "\n".join(found)
+
+
+def check_types(environment: cel.Env, text: str) -> str | list[str]:
+    """Return the name of an expression's type, or the errors that keep it from compiling.
+
+    Errors that follow from others, and those that cel-go does not report, are left out.
+    """
     try:
-        environment.compile(text)
+        return str(environment.compile(text).return_type().name().lower())
     except RuntimeError as error:
         message = _IN_STRUCT.sub("", _plain(str(error)))
-        if not _refusal(text, message).missing:
-            told = [each for each in _ERROR.split(message) if not _NO_ERROR.search(each)]
-            return "\n".join(told)
-    return ""
+        return [each for each in _ERROR.split(message) if not _NO_ERROR.search(each)]
+
+
+def unknown_functions(error: str) -> list[str]:
+    """Return the functions that an error says are missing, or not for these arguments."""
+    return _UNKNOWN.findall(error)
 
 
 def _refusal(text: str, message: str) -> Refusal:
@@ -213,13 +226,13 @@ def _environment(names: tuple[str, ...]) -> cel.Env:
     return new_environment(dict.fromkeys(names, ""))
 
 
-def new_environment(types: Mapping[str, str], pool: Any = None) -> cel.Env:
+def new_environment(types: Mapping[str, Any], pool: Any = None) -> cel.Env:
     """Return an environment over variables.
 
     Parameters
     ----------
     types
-        Variable -> name of its message, empty for any type.
+        Variable -> its type or the name of its message, empty for any type.
     pool
         Descriptions of the messages.
     """
@@ -227,7 +240,8 @@ def new_environment(types: Mapping[str, str], pool: Any = None) -> cel.Env:
 
     runtime = _runtime()
     variables = {
-        name: runtime.Type(each) if each else runtime.Type.DYN for name, each in types.items()
+        name: (runtime.Type(each) if each else runtime.Type.DYN) if isinstance(each, str) else each
+        for name, each in types.items()
     }
     return runtime.NewEnv(
         pool,
@@ -239,6 +253,12 @@ def new_environment(types: Mapping[str, str], pool: Any = None) -> cel.Env:
             ext_strings.ExtStrings(),
         ],
     )
+
+
+def quantities_by_name() -> Any:
+    """Return the type of a map by domain of maps of quantities by name."""
+    kinds = _runtime().Type
+    return kinds.Map(kinds.STRING, kinds.Map(kinds.STRING, kinds.BYTES))
 
 
 @cache

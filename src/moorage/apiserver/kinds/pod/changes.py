@@ -1,4 +1,4 @@
-"""The rules of changes to pods: updates, ``resize``, ``ephemeralcontainers`` and status.
+"""The rules of changes to pods: updates, ``resize`` and ``ephemeralcontainers``.
 
 Mirrors kubernetes v1.36 pkg/apis/core/validation/validation.go (ValidatePodUpdate and its
 neighbours) and pkg/registry/core/pod/strategy.go (dropNonResizeUpdates).
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import copy
 
-from moorage.api.names import dns_subdomain_faults
 from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid
 from moorage.apiserver.kinds.pod.admission import qos_class
 from moorage.apiserver.kinds.pod.containers import check_ephemeral_containers
@@ -85,7 +84,7 @@ def _check_new_gates(spec: Json, old: Json) -> list[FieldError]:
         if text(gate, "name") not in known:
             found = f"found new scheduling gate '{text(gate, 'name')}'"
             detail = f"only deletion is allowed, but {found}"
-            errors.append(forbidden(f"spec.schedulingGates[{index}]", detail))
+            errors.append(forbidden(f"spec.schedulingGates[{index}].name", detail))
     if known and objects(spec, "schedulingGates"):
         errors += _check_gated_node(spec)
     return errors
@@ -120,7 +119,10 @@ def _without_seconds(toleration: Json) -> Json:
 
 
 def _check_gated_changes(spec: Json, old: Json, allowed: Json) -> list[FieldError]:
-    """While a pod is gated its node selector and required node affinity may be tightened."""
+    """While a pod is gated its node selector and required node affinity may be tightened.
+
+    Preferred node affinity is free.
+    """
     errors = []
     before, after = child(old, "nodeSelector"), child(spec, "nodeSelector")
     if any(after.get(key) != value for key, value in before.items()):
@@ -128,32 +130,25 @@ def _check_gated_changes(spec: Json, old: Json, allowed: Json) -> list[FieldErro
         errors.append(invalid("spec.nodeSelector", after, detail))
     _restore(allowed, old, "nodeSelector")
     errors += _check_tightened_affinity(spec, old)
-    if child(spec, "affinity") or child(old, "affinity"):
-        _restore_node_affinity(allowed, old)
+    _restore_node_affinity(allowed, old)
     return errors
 
 
 def _check_tightened_affinity(spec: Json, old: Json) -> list[FieldError]:
-    field = f"spec.affinity.nodeAffinity.{REQUIRED}"
-    path = ("affinity", "nodeAffinity", REQUIRED)
-    before = child(old, *path)
-    if not before:
+    path = ("affinity", "nodeAffinity", REQUIRED, "nodeSelectorTerms")
+    old_terms, new_terms = objects(old, *path), objects(spec, *path)
+    where = ".".join(("spec", *path))
+    if not old_terms:
         return []
-    after = child(spec, *path)
-    if not after:
-        detail = "cannot be removed while the pod is gated"
-        return [forbidden(field, detail)]
-    old_terms, new_terms = objects(before, "nodeSelectorTerms"), objects(after, "nodeSelectorTerms")
-    where = f"{field}.nodeSelectorTerms"
     if len(old_terms) != len(new_terms):
         detail = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
         return [invalid(where, new_terms, detail)]
-    errors = []
-    for index, (was, now) in enumerate(zip(old_terms, new_terms, strict=True)):
-        if not _tightens(was, now):
-            detail = "only additions are allowed (no mutations or deletions)"
-            errors.append(invalid(f"{where}[{index}]", now, detail))
-    return errors
+    detail = "only additions are allowed (no mutations or deletions)"
+    return [
+        invalid(f"{where}[{index}]", now, detail)
+        for index, (was, now) in enumerate(zip(old_terms, new_terms, strict=True))
+        if not _tightens(was, now)
+    ]
 
 
 def _tightens(was: Json, now: Json) -> bool:
@@ -168,35 +163,16 @@ def _tightens(was: Json, now: Json) -> bool:
 
 
 def _restore_node_affinity(allowed: Json, old: Json) -> None:
-    """Restore the old required node affinity, so that only the other fields are compared."""
-    before = child(old, "affinity", "nodeAffinity").get(REQUIRED)
-    affinity = allowed.get("affinity") or {}
-    node = affinity.get("nodeAffinity") or {}
-    node.pop(REQUIRED, None)
-    if before is not None:
-        node[REQUIRED] = before
-    if node or child(old, "affinity").get("nodeAffinity") is not None:
-        affinity["nodeAffinity"] = node
+    """Restore the old node affinity, so that only the other fields are compared."""
+    before, affinity = child(old, "affinity").get("nodeAffinity"), allowed.get("affinity")
+    if child(allowed, "affinity").get("nodeAffinity") == before:
+        return
+    if affinity is None:
+        allowed["affinity"] = {"nodeAffinity": before}
+    elif old.get("affinity") is None and set(affinity) == {"nodeAffinity"}:
+        del allowed["affinity"]
     else:
-        affinity.pop("nodeAffinity", None)
-    if affinity or old.get("affinity") is not None:
-        allowed["affinity"] = affinity
-    else:
-        allowed.pop("affinity", None)
-
-
-def check_pod_status(new: Obj, old: Obj | None) -> list[FieldError]:
-    """Check a change of a pod's status: its nominated node."""
-    nominated = text(new, "status", "nominatedNodeName")
-    if not nominated:
-        return []
-    field = "status.nominatedNodeName"
-    errors = [invalid(field, nominated, fault) for fault in dns_subdomain_faults(nominated)]
-    before = text(old or {}, "status", "nominatedNodeName")
-    if text(new, "spec", "nodeName") and nominated != before:
-        detail = "may not be set on pods that are already bound to a node"
-        errors.append(forbidden(field, detail))
-    return errors
+        _restore(affinity, child(old, "affinity"), "nodeAffinity")
 
 
 def _take_resources(kept: Obj, sent: Obj) -> None:

@@ -6,6 +6,7 @@ from moorage.api.names import dns_label_faults
 from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid, required
 from moorage.apiserver.kinds.fields import (
     PROTOCOLS,
+    driver_name,
     each,
     given,
     named,
@@ -19,6 +20,7 @@ from moorage.apiserver.kinds.name_rules import env_name, port_name, port_number
 from moorage.apiserver.kinds.pod.resources import check_container_resources
 from moorage.apiserver.kinds.quantities import check_quantity
 from moorage.apiserver.kinds.tree import Json, number, objects, text
+from moorage.apiserver.kinds.volume_rules import check_claim_template
 
 RESTART_POLICIES = ("Always", "Never", "OnFailure")
 PULL_POLICIES = ("Always", "IfNotPresent", "Never")
@@ -234,7 +236,6 @@ _NEEDED = {
     "secret": "secretName",
     "hostPath": "path",
     "nfs": "path",
-    "csi": "driver",
     "gcePersistentDisk": "pdName",
     "awsElasticBlockStore": "volumeID",
     "ephemeral": "volumeClaimTemplate",
@@ -257,6 +258,9 @@ check_volumes = each(
         ),
         _first_source,
         ("emptyDir.sizeLimit", given(check_quantity)),
+        ("ephemeral.volumeClaimTemplate", given(check_claim_template)),
+        ("csi", given(rules(("driver", driver_name)))),
+        ("nfs", given(rules(("server", needed())))),
     ),
     unique="name",
     key=_label,

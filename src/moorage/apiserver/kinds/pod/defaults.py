@@ -7,8 +7,6 @@ from moorage.apiserver.kinds.fields import Default, defaults
 from moorage.apiserver.kinds.pod.resources import container_totals
 from moorage.apiserver.kinds.quantities import (
     NANO_PER_MILLI,
-    canonical_quantity,
-    default_resources,
 )
 from moorage.apiserver.kinds.tree import (
     Json,
@@ -17,7 +15,6 @@ from moorage.apiserver.kinds.tree import (
     containers,
     fill,
     fill_empty,
-    map_values,
     objects,
     text,
 )
@@ -53,10 +50,6 @@ def default_pod_status(obj: Json) -> None:
     """Default the status of a pod in place."""
     pod_status = attach(obj, "status")
     fill_empty(pod_status, {"phase": "Pending"})
-    for key in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
-        for status in objects(pod_status, key):
-            default_resources(status.get("resources"))
-            map_values(status, "allocatedResources", canonical_quantity)
 
 
 def default_template(owner_spec: Json) -> None:
@@ -83,8 +76,6 @@ def default_pod_spec(spec: Json) -> None:
             _host_ports(container)
     for volume in objects(spec, "volumes"):
         default_volume(volume)
-    default_resources(spec.get("resources"))
-    map_values(spec, "overhead", canonical_quantity)
 
 
 def image_pull_policy(image: str) -> str:
@@ -112,7 +103,7 @@ def _default_container(container: Json) -> None:
             "terminationMessagePolicy": "File",
         },
     )
-    default_resources(attach(container, "resources"))
+    attach(container, "resources")
     for port in objects(container, "ports"):
         fill_empty(port, {"protocol": "TCP"})
     for variable in objects(container, "env"):
@@ -222,11 +213,6 @@ def _files(source: Json) -> None:
             _default_field_source(entry)
 
 
-def _empty_dir(source: Json) -> None:
-    if source.get("sizeLimit") is not None:
-        source["sizeLimit"] = canonical_quantity(source["sizeLimit"])
-
-
 def _image(source: Json) -> None:
     fill_empty(source, {"pullPolicy": image_pull_policy(text(source, "reference"))})
 
@@ -240,7 +226,6 @@ def _ephemeral(source: Json) -> None:
 _VOLUME_DEFAULTS: dict[str, Default] = {
     **dict.fromkeys(("secret", "configMap", "downwardAPI", "projected"), _files),
     "hostPath": defaults(unset={"type": ""}),
-    "emptyDir": _empty_dir,
     "image": _image,
     "ephemeral": _ephemeral,
     "azureDisk": defaults(unset=AZURE_DISK),

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from moorage.api.names import (
-    is_extended_resource,
-    is_hugepages_resource,
-    is_native_resource,
-    is_pod_level_resource,
-    qualified_name_faults,
-)
-from moorage.apiserver.kind import FieldError, forbidden, invalid, not_supported, required
-from moorage.apiserver.kinds.quantities import (
-    Amounts,
-    add,
-    amounts,
-    check_quantity,
-    check_whole,
-    nano_of,
+from moorage.api.names import dns_label_faults
+from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid, required
+from moorage.apiserver.kinds.quantities import Amounts, add, amounts, nano_of
+from moorage.apiserver.kinds.resource_names import (
+    check_requirements,
+    container_resource_name,
+    pod_resource_name,
 )
 from moorage.apiserver.kinds.tree import Json, child, objects, text
-
-# Only these resources may have a request below their limit; for all others both are equal.
-_OVERCOMMITTABLE = frozenset({"cpu", "memory", "ephemeral-storage"})
 
 
 def container_totals(spec: Json, part: str) -> Amounts:
@@ -65,50 +54,38 @@ def check_container_resources(
 ) -> list[FieldError]:
     """Check the requests, limits and claims of a container."""
     resources, where = child(container, "resources"), f"{field}.resources"
+    errors = check_requirements(resources, where, container_resource_name)
+    return errors + _check_claims(resources, f"{where}.claims", claims)
+
+
+def _check_claims(resources: Json, field: str, claims: frozenset[str]) -> list[FieldError]:
+    """Check the names of a container's claims: each claim, or request in it, at most once."""
     errors = []
+    # Claims named as a whole, requests as ``claim/request``, and the claims of these requests.
+    seen: set[str] = set()
+    in_parts: set[str] = set()
     for index, claim in enumerate(objects(resources, "claims")):
-        name, place = text(claim, "name"), f"{where}.claims[{index}]"
+        name, request, place = text(claim, "name"), text(claim, "request"), f"{field}[{index}]"
         if not name:
             errors.append(required(place))
-        elif name not in claims:
-            detail = "must be one of the names in pod.spec.resourceClaims"
-            errors.append(FieldError("FieldValueNotFound", place, name, detail))
-    for which in ("limits", "requests"):
-        for name, value in child(resources, which).items():
-            place = f"{where}.{which}[{name}]"
-            errors += _check_container_resource(name, place) + check_whole(name, value, place)
-    return errors + _check_pairs(resources, where)
-
-
-def _check_container_resource(name: str, field: str) -> list[FieldError]:
-    faults = qualified_name_faults(name)
-    if not faults and "/" not in name:
-        if name not in _OVERCOMMITTABLE and not is_hugepages_resource(name):
-            faults = ["must be a standard resource for containers"]
-    elif not faults and not is_native_resource(name) and not is_extended_resource(name):
-        faults = ["doesn't follow extended resource name standard"]
-    return [invalid(field, name, fault) for fault in faults]
-
-
-def _check_pairs(resources: Json, field: str) -> list[FieldError]:
-    """Compare requests with limits, and huge pages with the rest."""
-    requests, limits = child(resources, "requests"), child(resources, "limits")
-    errors = []
-    for name, value in requests.items():
-        asked, limit = nano_of(value), nano_of(limits.get(name))
-        exact = name not in _OVERCOMMITTABLE
-        if asked is not None and name not in limits and exact:
-            detail = "Limit must be set for non overcommitable resources"
-            errors.append(required(f"{field}.limits", detail))
-        if asked is None or limit is None:
             continue
-        if asked > limit or (exact and asked < limit):
-            told = "equal to" if exact else "less than or equal to"
-            detail = f"must be {told} {name} limit of {limits[name]}"
-            errors.append(invalid(f"{field}.requests", str(value), detail))
-    called = {*requests, *limits}
-    if any(is_hugepages_resource(name) for name in called) and not called & {"cpu", "memory"}:
-        errors.append(forbidden(field, "HugePages require cpu or memory"))
+        key = f"{name}/{request}" if request else name
+        if request and name not in seen:
+            faults = dns_label_faults(request)
+            errors += [invalid(f"{place}.request", request, fault) for fault in faults]
+        if name in seen:
+            errors.append(duplicate(place, name))
+        elif key in seen:
+            errors.append(duplicate(place, key))
+        elif not request and name in in_parts:
+            errors.append(duplicate(place, name))
+        seen.add(key)
+        if request:
+            in_parts.add(name)
+        if name not in claims:
+            listed = f": {', '.join(sorted(claims))}" if claims else " which is empty"
+            detail = f"must be one of the names in pod.spec.resourceClaims{listed}"
+            errors.append(FieldError("FieldValueNotFound", place, name, detail))
     return errors
 
 
@@ -119,15 +96,9 @@ def check_pod_level_resources(spec: Json, where: str) -> list[FieldError]:
         return []
     errors = []
     if resources.get("claims"):
-        detail = "claims may not be set for Resources at pod-level"
+        detail = "claims cannot be set for Resources at pod-level"
         errors.append(forbidden(f"{field}.claims", detail))
-    for which in ("limits", "requests"):
-        for name, value in child(resources, which).items():
-            place = f"{field}.{which}[{name}]"
-            if not is_pod_level_resource(name):
-                errors.append(not_supported(place, name, ("cpu", "memory", "hugepages-")))
-            errors += check_quantity(value, place)
-    errors += _check_pairs(resources, field)
+    errors += check_requirements(resources, field, pod_resource_name)
     asked = container_totals(spec, "requests")
     for name, value in child(resources, "requests").items():
         nano = nano_of(value)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.api.names import dns_label_faults, qualified_name_faults
+from moorage.api.names import dns_label_faults
 from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid
-from moorage.apiserver.kinds.fields import each, named, one_of, rules, within
+from moorage.apiserver.kinds.fields import each, needed, one_of, rules, within
 from moorage.apiserver.kinds.quantities import NOT_ZERO
 from moorage.apiserver.kinds.selectors import (
     check_label_selector,
     label_name,
     node_selector,
-    node_selector_term,
+    preferred_term,
 )
 from moorage.apiserver.kinds.tree import Json, child, objects, strings, text
 
@@ -20,7 +20,7 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 _weight = within(1, 100, "must be in the range 1-100")
-_topology_key = named(qualified_name_faults, empty="required", detail="can not be empty")
+_some_key = needed("can not be empty")
 
 
 def _label_keys(holder: Json, field: str, which: str) -> list[FieldError]:
@@ -34,14 +34,33 @@ def _label_keys(holder: Json, field: str, which: str) -> list[FieldError]:
     return errors
 
 
-def _term_keys(term: Json, field: str) -> list[FieldError]:
-    errors = [
+def _namespaces(term: Json, field: str) -> list[FieldError]:
+    return [
         invalid(f"{field}.namespace", name, fault)
         for name in strings(term, "namespaces")
         for fault in dns_label_faults(name)
     ]
-    errors += _label_keys(term, field, "matchLabelKeys")
+
+
+def _match_keys(term: Json, field: str) -> list[FieldError]:
+    """Check the label keys of an affinity term or a constraint, after they were merged.
+
+    Notes
+    -----
+    kubernetes v1.36 validateMatchLabelKeysAndMismatchLabelKeys, with its odd path of the second
+    error. A key that is in the selector as well is known by the expression of the merge.
+    """
+    errors = _label_keys(term, field, "matchLabelKeys")
     errors += _label_keys(term, field, "mismatchLabelKeys")
+    places = {key: index for index, key in enumerate(strings(term, "matchLabelKeys"))}
+    selector = child(term, "labelSelector")
+    seen = set(child(selector, "matchLabels"))
+    for entry in objects(selector, "matchExpressions"):
+        key = text(entry, "key")
+        if key in places and key in seen:
+            detail = "exists in both matchLabelKeys and labelSelector"
+            errors.append(invalid(f"{field}[{places[key]}]", key, detail))
+        seen.add(key)
     mismatch = set(strings(term, "mismatchLabelKeys"))
     for index, key in enumerate(strings(term, "matchLabelKeys")):
         if key in mismatch:
@@ -52,14 +71,16 @@ def _term_keys(term: Json, field: str) -> list[FieldError]:
 
 _term = rules(
     ("labelSelector namespaceSelector", check_label_selector),
-    _term_keys,
-    ("topologyKey", _topology_key),
+    _namespaces,
+    _match_keys,
+    ("topologyKey", _some_key),
+    ("topologyKey", label_name),
 )
 _terms = rules(
     (REQUIRED, each(_term)),
     (PREFERRED, each(rules(("weight", _weight), ("podAffinityTerm", _term)))),
 )
-_preference = rules(("weight", _weight), ("preference", node_selector_term))
+_preference = rules(("weight", _weight), ("preference", preferred_term))
 check_affinity = rules(
     (f"nodeAffinity.{REQUIRED}", node_selector),
     (f"nodeAffinity.{PREFERRED}", each(_preference)),
@@ -81,11 +102,11 @@ def _domains(constraint: Json, field: str) -> list[FieldError]:
 
 _constraint = rules(
     ("maxSkew", within(1, None, NOT_ZERO)),
-    ("topologyKey", _topology_key),
+    ("topologyKey", _some_key),
     ("whenUnsatisfiable", one_of("DoNotSchedule", "ScheduleAnyway")),
     _domains,
     ("nodeAffinityPolicy nodeTaintsPolicy", one_of("Honor", "Ignore", empty="absent")),
-    lambda constraint, field: _label_keys(constraint, field, "matchLabelKeys"),
+    _match_keys,
     ("labelSelector", check_label_selector),
 )
 

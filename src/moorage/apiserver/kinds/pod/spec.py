@@ -8,11 +8,10 @@ from typing import Any
 import msgspec
 
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
-from moorage.apiserver.kind import FieldError, forbidden, invalid, not_supported, required
+from moorage.apiserver.kind import FieldError, forbidden, invalid, not_supported
 from moorage.apiserver.kinds.fields import (
     Rule,
     each,
-    each_value,
     given,
     named,
     one_of,
@@ -27,8 +26,8 @@ from moorage.apiserver.kinds.pod.containers import (
 )
 from moorage.apiserver.kinds.pod.resources import check_pod_level_resources
 from moorage.apiserver.kinds.pod.scheduling import check_affinity, check_gates, check_spread
-from moorage.apiserver.kinds.quantities import check_quantity
-from moorage.apiserver.kinds.selectors import check_tolerations
+from moorage.apiserver.kinds.resource_names import check_limits
+from moorage.apiserver.kinds.selectors import check_tolerations, label_name
 from moorage.apiserver.kinds.tree import Json, child, text
 
 INT32_MAX = 2**31 - 1
@@ -39,12 +38,24 @@ _decode = msgspec.json.Decoder(dict).decode
 
 
 def _claim(claim: Json, where: str) -> list[FieldError]:
-    found = [key for key in _CLAIM_SOURCES if claim.get(key)]
+    found = [key for key in _CLAIM_SOURCES if claim.get(key) is not None]
+    errors = []
     if not found:
         detail = "must specify one of: `resourceClaimName`, `resourceClaimTemplateName`"
-        return [required(where, detail)]
-    detail = "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be set"
-    return [invalid(where, claim, detail)] if len(found) > 1 else []
+        errors.append(invalid(where, claim, detail))
+    if len(found) > 1:
+        detail = (
+            "at most one of `resourceClaimName` or `resourceClaimTemplateName` may be specified"
+        )
+        errors.append(invalid(where, claim, detail))
+    for key in found:
+        faults = dns_subdomain_faults(text(claim, key))
+        errors += [invalid(f"{where}.{key}", claim[key], fault) for fault in faults]
+    return errors
+
+
+_claim_name = named(dns_label_faults, empty="required")
+_subdomain = named(dns_subdomain_faults, empty="refused")
 
 
 check_pod_spec = rules(
@@ -55,11 +66,9 @@ check_pod_spec = rules(
         "dnsPolicy",
         one_of("ClusterFirst", "ClusterFirstWithHostNet", "Default", "None", empty="accepted"),
     ),
-    ("preemptionPolicy", one_of("Never", "PreemptLowerPriority", empty="accepted")),
-    (
-        "nodeName serviceAccountName priorityClassName runtimeClassName",
-        named(dns_subdomain_faults),
-    ),
+    ("preemptionPolicy", given(one_of("Never", "PreemptLowerPriority", empty="required"))),
+    ("nodeName serviceAccountName priorityClassName", named(dns_subdomain_faults)),
+    ("runtimeClassName", given(_subdomain)),
     ("hostname subdomain", named(dns_label_faults)),
     (
         "activeDeadlineSeconds",
@@ -70,9 +79,11 @@ check_pod_spec = rules(
     ("tolerations", check_tolerations),
     ("topologySpreadConstraints", check_spread),
     ("schedulingGates", check_gates),
+    ("readinessGates", each(rules(("conditionType", label_name)))),
     check_pod_level_resources,
-    ("overhead", each_value(check_quantity)),
-    ("resourceClaims", each(_claim, unique="name", key=named(empty="required"))),
+    ("overhead", check_limits),
+    ("resourceClaims", each(_claim, unique="name", key=_claim_name)),
+    ("schedulingGroup.podGroupName", given(_subdomain)),
 )
 """Check the spec of a pod or of a pod template."""
 
