@@ -47,10 +47,11 @@ class Reading:
     namespace
         The namespace of names and manifests that say none.
     running
-        The configuration that the scheduler has, to which plugins are added.
+        Returns the configuration that the scheduler has, to which plugins are added. The
+        scheduler is asked for it, so it is called for such a change alone.
     """
 
-    def __init__(self, namespace: str, running: LoadedConfiguration) -> None:
+    def __init__(self, namespace: str, running: Callable[[], LoadedConfiguration]) -> None:
         self._running = running
         self._namespace = namespace
         self._added = 0
@@ -89,7 +90,7 @@ class Reading:
         UsageError
             The file or a plugin cannot be used.
         """
-        loaded = self._running if not config else load_config(Path(config))
+        loaded = self._running() if not config else load_config(Path(config))
         known = with_plugins(loaded, plugins)
         return [Reconfigure(known.config, known.registry)]
 
