@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from moorage.base.aio import TaskOwner, sleep
+from moorage.base.aio import TaskOwner, being_cancelled, sleep
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import ApiError, ConfigError, TransportError, UsageError
 from moorage.base.ids import new_uid
@@ -46,6 +46,7 @@ from moorage.service.assembly import assemble
 from moorage.service.health import HealthServer, Listening
 from moorage.service.leader import elector_of
 from moorage.service.loop_stalls import watch_loop
+from moorage.service.loop_watch import LoopWatch
 from moorage.service.metered import MeteredTransport
 from moorage.service.metrics import exposition_of
 from moorage.service.plugin_watch import PluginWatch
@@ -77,7 +78,7 @@ async def schedule(
     port = port_of(options.flags, clock=clock, streams=streams, free_port=options.free_port)
     access = scheduler_access(options, config.scheduler, clock)
     watch = PluginWatch(config.own.plugin_budget_seconds, SystemClock())
-    containment = Containment(watch)
+    containment = Containment(watch, is_cancelled=being_cancelled)
     known = with_plugins(config, options.plugins, containment=containment)
     for note in known.notes:
         show_note(note)
@@ -117,7 +118,7 @@ async def schedule(
         pages, begun = metric_pages(scheduler, metrics), Begun(scheduler, config, options.plugins)
         server = health_server(port, begun, clock, pages, flags=_in_force(options, port.listening))
         line = tell_start(scheduler, server_url, known, seed=streams.seed, records=recording.text)
-        with watch, recording.sent:
+        with watch, LoopWatch(SystemClock(), lambda: watch.label), recording.sent:
             shown = partial(
                 _shown, options, begun, clock=clock, where=(server_url, transport), server=server
             )

@@ -180,7 +180,7 @@ def health_server(
 
     checks = {
         "healthz": [(first, _passes)],
-        "livez": [("ping", _passes)],
+        "livez": [("ping", _passes), ("decisions", lambda: scheduler.decides)],
         "readyz": [
             *elected,
             ("shutdown", lambda: not scheduler.ending),
