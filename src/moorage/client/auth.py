@@ -325,6 +325,16 @@ def without_user(url: str) -> str:
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
+def is_server_url(text: str) -> bool:
+    """Whether a text can be the URL of an API server."""
+    try:
+        parts = urlsplit(text)
+        # Reading the port checks it.
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
 def incluster_access(
     environ: Mapping[str, str], *, clock: Clock, directory: Path = SERVICE_ACCOUNT_DIR
 ) -> ServerAccess | None:

@@ -35,6 +35,7 @@ from moorage.client.auth import (
     bearer,
     certificate_file,
     incluster_access,
+    is_server_url,
     token_file,
 )
 from moorage.client.exec_credential import ExecCluster, ExecCredentials
@@ -96,6 +97,11 @@ class Kubeconfig:
         if not cluster.server:
             raise KubeconfigError(
                 f'{cluster_path}: cluster "{chosen.cluster}" has no server; add its URL'
+            )
+        if not is_server_url(cluster.server):
+            raise KubeconfigError(
+                f'{cluster_path}: cluster "{chosen.cluster}": server {cluster.server!r} is no URL; '
+                "write one such as https://10.0.0.1:6443"
             )
         user_path, user = path, UserEntry()
         if chosen.user:

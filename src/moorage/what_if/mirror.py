@@ -18,6 +18,7 @@ from moorage.api.pod import Pod
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
+from moorage.what_if.admission import readable
 from moorage.what_if.fullness import Fullness
 from moorage.what_if.lists import KINDS, Objects
 from moorage.what_if.messages import Moment, Update
@@ -120,10 +121,10 @@ class Mirror:
 
 
 def _keep(objects: Objects, manifest: Mapping[str, Any]) -> None:
-    group = str(manifest["apiVersion"]).rpartition("/")[0]
-    meta = manifest["metadata"]
-    key = (str(meta.get("namespace") or ""), str(meta["name"]))
-    objects.manifests.setdefault((group, str(manifest["kind"])), {})[key] = encode(manifest)
+    obj = readable(manifest)
+    group, meta = obj["apiVersion"].rpartition("/")[0], obj["metadata"]
+    key = (str(meta.get("namespace") or ""), meta["name"])
+    objects.manifests.setdefault((group, obj["kind"]), {})[key] = encode(obj)
 
 
 def _is_bound(pod: Pod) -> bool:

@@ -28,7 +28,7 @@ from moorage.cli.run.reloading import Read, Reloading, WatchedFiles, watched_fil
 from moorage.cli.run.scheduler_options import NOBODY, SchedulerOptions, Told
 from moorage.cli.run.serving import Begun, health_server, metric_pages, port_of
 from moorage.cli.run.start_line import tell_start
-from moorage.client.auth import ServerAccess, without_user
+from moorage.client.auth import ServerAccess, is_server_url, without_user
 from moorage.client.backoff import Backoff, BackoffRule
 from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import open_transport
@@ -270,10 +270,14 @@ def scheduler_access(
     ------
     KubeconfigError
         No kubeconfig is found, or it cannot be used.
+    UsageError
+        ``--master`` is no URL.
     """
     kubeconfig = options.kubeconfig or config.client_connection.kubeconfig
     access = find_access(kubeconfig, context=options.context, clock=clock)
     master = str(options.flags.get("master", "")).rstrip("/")
+    if master and not is_server_url(master):
+        raise UsageError(f"--master {master}: must be a URL such as https://10.0.0.1:6443")
     return msgspec.structs.replace(access, server=master) if master else access
 
 
