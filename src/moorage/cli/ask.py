@@ -22,6 +22,7 @@ from moorage.base.errors import (
     UnauthorizedError,
     UsageError,
 )
+from moorage.base.files import read_file
 from moorage.cli.asked_scheduler import AskedScheduler
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
@@ -253,7 +254,7 @@ def _at_address(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         raise UsageError(f"--certificate-authority {path}: {error.strerror}") from error
 

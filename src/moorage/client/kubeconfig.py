@@ -24,6 +24,7 @@ import msgspec
 
 from moorage.base.clock import Clock
 from moorage.base.errors import KubeconfigError
+from moorage.base.files import read_file
 from moorage.client.auth import (
     AuthorityFile,
     Credential,
@@ -425,7 +426,7 @@ def _material(at: _At, field: str, *, data: str, file: str) -> bytes | None:
         return None
     path = at.resolve(file)
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         raise at.error(f"{field}: cannot read {path}: {error.strerror}; check the path") from error
 

@@ -21,6 +21,7 @@ from moorage.base.errors import (
     UsageError,
     api_error,
 )
+from moorage.base.files import DATA_BYTES_MAX, read_file, read_stream
 from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
 from moorage.cli.asked_scheduler import AskedScheduler
 from moorage.cli.cluster_choice import choose_cluster
@@ -184,7 +185,10 @@ def objects_of_file(file: Path) -> Objects:
         The file cannot be read, or has no objects in it.
     """
     try:
-        text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        if str(file) == "-":
+            text = read_stream(sys.stdin.buffer, DATA_BYTES_MAX)
+        else:
+            text = read_file(file, DATA_BYTES_MAX)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     return read_objects(text, str(file))

@@ -12,6 +12,7 @@ import msgspec
 from moorage.api.resources import by_name
 from moorage.api.yaml_text import read_one
 from moorage.base.errors import DecodeError, UsageError
+from moorage.base.files import read_file
 from moorage.cli.manifests import read_manifests
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
@@ -173,7 +174,7 @@ def scenario_changes(file: Path, reading: Reading) -> list[Step]:
         The file cannot be read, or a step is not ``change: text``.
     """
     try:
-        found = read_one(file.read_bytes())
+        found = read_one(read_file(file))
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except DecodeError as error:
