@@ -1,4 +1,4 @@
-"""The first objects of a sandbox: their owner, and which profiles their pods name."""
+"""The first objects of a sandbox: their owners, and which profiles their pods name."""
 
 from __future__ import annotations
 
@@ -28,15 +28,24 @@ def test_the_first_pods_name_profiles_that_there_are(
     assert Counter(spec.get("schedulerName", "") for spec in specs) == counts
 
 
-def test_the_first_pods_have_an_owner_that_is_created_before_them() -> None:
-    first, *others = _first_objects(frozenset({"default-scheduler"}))
-    owner = cast("dict[str, Any]", first["metadata"])["name"]
-    owners = [
-        cast("dict[str, Any]", each["metadata"])["ownerReferences"]
-        for each in others
-        if each["kind"] == "Pod"
-    ]
-    assert (
-        owners
-        == [[{"apiVersion": "v1", "kind": first["kind"], "name": owner, "controller": True}]] * 30
-    )
+@pytest.mark.parametrize(
+    "served",
+    [pytest.param({"default-scheduler"}, id="one"), pytest.param({"gpu", "batch"}, id="two")],
+)
+def test_owners_take_over_the_first_pods(served: set[str]) -> None:
+    """Every pod is selected by the one owner whose template it is; owners come after the pods."""
+    objects = cast("list[dict[str, Any]]", _first_objects(frozenset(served)))
+    pods = [each for each in objects if each["kind"] == "Pod"]
+    owners = [each for each in objects if each["kind"] in ("ReplicaSet", "Job")]
+    assert objects[-len(owners) :] == owners
+    assert len({each["metadata"]["name"] for each in owners}) == len(owners)
+    taken = 0
+    for each in owners:
+        wanted = each["spec"]["selector"]["matchLabels"].items()
+        mine = [pod for pod in pods if wanted <= pod["metadata"]["labels"].items()]
+        template = each["spec"]["template"]
+        assert len(mine) == each["spec"].get("replicas", each["spec"].get("parallelism"))
+        assert all(pod["spec"] == template["spec"] for pod in mine)
+        assert all(pod["metadata"]["labels"] == template["metadata"]["labels"] for pod in mine)
+        taken += len(mine)
+    assert taken == len(pods) == 30

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -33,15 +33,8 @@ if TYPE_CHECKING:
     from moorage.sandbox.settings import ServerSettings
 
 _PAGE = "127.0.0.1:0"
-_OWNER = {"apiVersion": "v1", "kind": "ConfigMap", "name": "samples", "controller": True}
-_SAMPLES: dict[str, Any] = {
-    "apiVersion": "v1",
-    "kind": "ConfigMap",
-    "metadata": {"name": "samples", "namespace": "default"},
-    "data": {"purpose": "owns the first pods: they go when it is deleted"},
-}
-
-
+_LABEL = "sample"
+_TRACKING = "batch.kubernetes.io/job-tracking"
 DEFAULT_NAMES = frozenset({"default-scheduler"})
 """The schedulerNames of `moorage.config.own.LoadedConfiguration`, which takes long to import."""
 
@@ -321,7 +314,7 @@ def _parts(
 
 def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> Parts:
     from moorage.cli.run.scheduler_options import Told
-    from moorage.cli.run.standing import schedule_in_sandbox
+    from moorage.cli.run.scheduling import schedule
     from moorage.sandbox.loop_parts import LoopParts
 
     clock = settings.pace.clock()
@@ -330,7 +323,7 @@ def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> P
         on_ready: Callable[[], None], told: Callable[[str], None]
     ) -> Coroutine[Any, Any, None]:
         assert options is not None, "without options nobody starts a scheduler"
-        return schedule_in_sandbox(options, clock, Told(on_ready, told, told))
+        return schedule(options, clock, Told(on_ready, told, told))
 
     return LoopParts(settings, scheduler, clock=clock)
 
@@ -338,8 +331,8 @@ def _loop_parts(settings: ServerSettings, options: SchedulerOptions | None) -> P
 def _first_objects(served: frozenset[str]) -> list[dict[str, object]]:
     """Return the first objects; pods go to the profiles in turn where the default one is missing.
 
-    The pods belong to a ConfigMap: so `kubectl drain` evicts them without being forced, and they
-    go together when it is deleted.
+    Their owners come last and take over the pods that are there: so `kubectl drain` evicts the pods
+    without being forced, and an evicted pod is made again as in a cluster.
     """
     from importlib import resources
 
@@ -358,8 +351,40 @@ def _first_objects(served: frozenset[str]) -> list[dict[str, object]]:
     if DEFAULT_NAMES.isdisjoint(served):
         for pod, name in zip(pods, cycle(sorted(served)), strict=False):
             pod["spec"]["schedulerName"] = name
-    made = [with_last_applied(obj) for obj in objects]
-    for obj in made:
-        if obj["kind"] == "Pod":
-            obj["metadata"]["ownerReferences"] = [dict(_OWNER)]
-    return [copy.deepcopy(_SAMPLES), *made]
+    owners = _owners_of(pods)
+    return [with_last_applied(obj) for obj in (*objects, *owners)]
+
+
+def _owners_of(pods: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return an owner for each kind of pod; the pods get a label by which it takes them over."""
+    alike: dict[str, list[dict[str, Any]]] = {}
+    for pod in pods:
+        meta = pod["metadata"]
+        same = (meta.get("labels"), meta.get("annotations"), pod["spec"])
+        alike.setdefault(repr(same), []).append(pod)
+    owners: dict[str, dict[str, Any]] = {}
+    for replicas in alike.values():
+        first = replicas[0]["metadata"]["name"]
+        stem, _, number = first.rpartition("-")
+        name = stem if number.isdigit() and stem not in owners else first
+        for pod in replicas:
+            pod["metadata"]["labels"] = {**(pod["metadata"].get("labels") or {}), _LABEL: name}
+        owners[name] = _owner_of(replicas, name)
+    return list(owners.values())
+
+
+def _owner_of(replicas: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
+    """Return the Job of pods that end, or the ReplicaSet of pods that run on."""
+    first, count = replicas[0], len(replicas)
+    meta = {key: first["metadata"].get(key) or {} for key in ("labels", "annotations")}
+    template = {"metadata": meta, "spec": first["spec"]}
+    spec = {"selector": {"matchLabels": {_LABEL: name}}, "template": copy.deepcopy(template)}
+    if first["spec"].get("restartPolicy") == "Never":
+        for pod in replicas:
+            pod["metadata"]["finalizers"] = [_TRACKING]  # or a Job does not count the pod
+        sizes: dict[str, Any] = {"parallelism": count, "completions": count, "manualSelector": True}
+        version, kind = "batch/v1", "Job"
+    else:
+        sizes, version, kind = {"replicas": count}, "apps/v1", "ReplicaSet"
+    metadata = {"name": name, "namespace": "default", "labels": dict(meta["labels"])}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": {**sizes, **spec}}
