@@ -16,12 +16,13 @@ import msgspec
 
 from moorage.api.codec import encode
 from moorage.api.pod import Pod
-from moorage.api.resources import NODES, PODS, RESOURCES, by_kind
+from moorage.api.resources import NODES, RESOURCES, by_kind
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError, UsageError
 from moorage.base.rng import Random, Streams
+from moorage.client.transport import Call
 from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.nodeagent.templates import complete
@@ -50,6 +51,9 @@ _ZONES = ("a", "b", "c")
 CLASSES = {"low": -10, "high": 100, "top": 1000}
 # Longer than every backoff, and than the stop of a pod.
 _REST_SECONDS = 25.0
+_DRAIN_RETRY_SECONDS = 5.0
+# For longer than a rehearsal waits for progress.
+_DRAIN_TRIES = 40
 
 Places = Counter[tuple[str, str]]
 """How many pods of an owner, or the pod itself, are on a node; "" for no node."""
@@ -132,7 +136,7 @@ def _rehearsed(rng: Random, world: World) -> tuple[tuple[Change, ...], Rehearsal
         assert not scene.rehearsal.bound, "the cluster was quiet"
         scene.rehearsal.rewind_draws()
         try:
-            rehearsal = play(scene, steps)
+            rehearsal = play(scene, steps).rehearsal
         except UsageError:
             continue
         assert rehearsal.is_quiet
@@ -379,17 +383,36 @@ async def _happen(cluster: VirtualCluster, step: Change) -> None:
 
 
 async def _drained(cluster: VirtualCluster, name: str) -> None:
+    """Do what kubectl drain does: send all evictions, and refused ones again every five seconds."""
     await cluster.patch(NODES, name, {"spec": {"unschedulable": True}})
     await aio.sleep(_REST_SECONDS)
-    there = sorted(
-        pod.key for pod in (await _listed(cluster)).pods.values() if pod.spec.node_name == name
+    left = sorted(
+        pod.key
+        for pod in (await _listed(cluster)).pods.values()
+        if pod.spec.node_name == name and "DaemonSet" not in _owner_kinds(pod)
     )
-    for namespace, pod in there:
-        try:
-            await cluster.client.delete(PODS, pod, namespace=namespace)
-        except NotFoundError:
-            continue
-        await aio.sleep(_REST_SECONDS)
+    for _ in range(_DRAIN_TRIES):
+        left = [key for key in left if not await _evicted(cluster, *key)]
+        if not left:
+            break
+        await aio.sleep(_DRAIN_RETRY_SECONDS)
+    await aio.sleep(_REST_SECONDS)
+
+
+def _owner_kinds(pod: Pod) -> list[str]:
+    return [each.kind for each in pod.metadata.owner_references]
+
+
+async def _evicted(cluster: VirtualCluster, namespace: str, name: str) -> bool:
+    """Send an eviction; False if a budget refuses it."""
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name, "namespace": namespace},
+    }
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}/eviction"
+    answer = await cluster.client.transport.request(Call("POST", path, body=encode(body)))
+    return answer.status != 429
 
 
 # --- looking --------------------------------------------------------------------------------------

@@ -265,6 +265,9 @@ def test_a_course_can_be_told_to_programs() -> None:
         "isQuiet",
         "nodes",
         "zones",
+        "notEvicted",
+        "drainFlags",
+        "orderMatters",
     }
 
 

@@ -17,7 +17,6 @@ from moorage.api.names import dns_subdomain_faults
 from moorage.api.node import Node
 from moorage.api.quantity import parse_quantity
 from moorage.base.errors import DecodeError, UsageError
-from moorage.base.files import DATA_BYTES_MAX, read_file
 
 NodeTemplate: TypeAlias = dict[str, object]
 """A Node object as plain JSON values."""
@@ -98,7 +97,7 @@ def load_nodes(path: Path) -> list[NodeTemplate]:
         why.
     """
     try:
-        text = read_file(path, DATA_BYTES_MAX)
+        text = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{path}: cannot read the nodes: {error.strerror}") from error
     templates: dict[str, NodeTemplate] = {}

@@ -15,7 +15,6 @@ from typing import Any
 
 from moorage.api.yaml_text import read_one, write_yaml
 from moorage.base.errors import DecodeError, UsageError
-from moorage.base.files import read_file
 from moorage.sandbox.settings import SANDBOX_CONTEXT
 
 _LISTS = {"clusters": "cluster", "users": "user", "contexts": "context"}
@@ -90,7 +89,7 @@ def _changing(file: Path) -> Iterator[dict[str, Any]]:
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(file):
-            text = read_file(file) if file.exists() else b""
+            text = file.read_bytes() if file.exists() else b""
             content = read_one(text) if text.strip() else {}
             if not isinstance(content, dict):
                 raise UsageError(f"{file} is not a kubeconfig")

@@ -13,9 +13,9 @@ from moorage.api.pod import Pod
 from moorage.api.resources import by_name
 from moorage.base.errors import UsageError
 from moorage.what_if.capacity import Kind, need_of, room_in, shapes_of
-from moorage.what_if.changes import Scene, readable_node
+from moorage.what_if.changes import Scene
 from moorage.what_if.consequences import Course
-from moorage.what_if.course import scene_of, try_steps
+from moorage.what_if.course import Tried, scene_of, tried
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.room import Need, Room
 from moorage.what_if.wire import PODS_MOST, Capacity, CapacityBody, Manifest, WhatIfBody
@@ -25,15 +25,28 @@ Branch: TypeAlias = Callable[[Callable[[Rehearsal], bytes]], bytes]
 """Does work with a rehearsal of its own that has just begun, and returns its bytes."""
 
 
-def what_if(body: WhatIfBody, rehearsal: Rehearsal) -> Course:
-    """Try changes in a rehearsal that has just begun.
+def what_if(body: WhatIfBody, branch: Branch) -> Course:
+    """Try changes in a rehearsal that has just begun; in two orders where order may matter.
+
+    Parameters
+    ----------
+    branch
+        Gives each order a rehearsal of its own.
 
     Raises
     ------
     UsageError
         A change cannot be made.
     """
-    return try_steps(rehearsal, body.changes)
+
+    def in_order(backwards: bool) -> Tried:
+        def work(rehearsal: Rehearsal) -> bytes:
+            return msgspec.json.encode(tried(rehearsal, body.changes, backwards=backwards))
+
+        return msgspec.json.decode(branch(work), type=Tried)
+
+    first = in_order(False)
+    return first.or_in_order_of(in_order(True)) if first.leaves_together else first.course
 
 
 def capacity(body: CapacityBody, branch: Branch) -> Capacity:
@@ -53,7 +66,7 @@ def capacity(body: CapacityBody, branch: Branch) -> Capacity:
     if body.like or body.mix:
         room = msgspec.json.decode(branch(lambda on: _room(body, on)), type=Room)
     if body.needs:
-        shapes = [(each.like, _shape(each.manifest)) for each in body.shapes]
+        shapes = [(each.like, each.manifest) for each in body.shapes]
         known = msgspec.json.decode(
             branch(lambda on: msgspec.json.encode(shapes_of(on.objects))),
             type=list[tuple[str, Manifest]],
@@ -64,12 +77,6 @@ def capacity(body: CapacityBody, branch: Branch) -> Capacity:
                 break
             needs.append(need)
     return Capacity(room, tuple(needs))
-
-
-def _shape(manifest: Manifest) -> Manifest:
-    found = readable_node(manifest)
-    found.setdefault("status", {})
-    return found
 
 
 def _need(shape: tuple[str, Manifest], rehearsal: Rehearsal) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -64,7 +64,7 @@ class Drain(
     tag_field="change",
     tag="drain",
 ):
-    """Cordon a node, and evict its pods one after another; pods of DaemonSets stay."""
+    """Cordon a node, and evict its pods all at once, as budgets allow; pods of DaemonSets stay."""
 
     name: str
 
@@ -112,7 +112,7 @@ class Scale(
     kind: str
     namespace: str
     name: str
-    replicas: Annotated[int, msgspec.Meta(ge=0)]
+    replicas: int
 
 
 class Delete(

@@ -7,8 +7,8 @@ start, move, are evicted) follows in the rehearsal, and is not part of the chang
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import singledispatch
-from typing import Any
+from functools import partial, singledispatch
+from typing import Any, Final
 
 import msgspec
 
@@ -16,9 +16,11 @@ from moorage.api.codec import decode, encode, from_dict
 from moorage.api.node import Node, Taint
 from moorage.api.pod import MIRROR, Pod
 from moorage.api.resources import by_kind
+from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
 from moorage.controllers.node_steps import UNSCHEDULABLE, eviction_in
-from moorage.what_if.admission import Admission, kind_of, readable
+from moorage.what_if.admission import Admission, kind_of
+from moorage.what_if.budgets import Budgets
 from moorage.what_if.change import (
     AddNode,
     AddTaint,
@@ -30,18 +32,35 @@ from moorage.what_if.change import (
     Scale,
     SetPriority,
 )
+from moorage.what_if.consequences import DrainFlag, NotEvicted
 from moorage.what_if.fullness import ZONE
 from moorage.what_if.lists import Key, checked_node, checked_pod
 from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.remaking import DAEMON_SET, is_of_one_node
+from moorage.what_if.remaking import kind_of as kind_of_owner
 from moorage.what_if.workloads import OWNERS, SCALABLE, Workloads
+
+# kubectl v1.36 pkg/drain: an eviction that a budget refuses is tried again so much later.
+_DRAIN_RETRY_NS: Final = 5 * NS_PER_SECOND
 
 
 class Scene(msgspec.Struct, frozen=True):
-    """A rehearsal, and the other parts that changes need."""
+    """A rehearsal, and the other parts that changes need.
+
+    Parameters
+    ----------
+    not_evicted
+        The evictions of drains that a budget refuses so far, by the uid of the pod.
+    flags
+        The flags that `kubectl drain` needs, and the pods that need them.
+    """
 
     rehearsal: Rehearsal
     admission: Admission
     workloads: Workloads
+    budgets: Budgets
+    not_evicted: dict[str, NotEvicted] = msgspec.field(default_factory=dict)
+    flags: dict[DrainFlag, list[str]] = msgspec.field(default_factory=dict)
 
 
 @singledispatch
@@ -56,24 +75,10 @@ def apply_change(change: object, on: Scene) -> None:
     raise NotImplementedError(f"{type(change).__name__} is no change")
 
 
-def readable_node(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of the manifest of a node, which may leave out its kind.
-
-    Raises
-    ------
-    UsageError
-        A value has a wrong type.
-    """
-    whole = {**manifest, "apiVersion": "v1", "kind": "Node"}
-    return readable(whole, kind_of(whole))
-
-
 @apply_change.register
 def _add_node(change: AddNode, on: Scene) -> None:
-    obj = readable_node(change.manifest)
-    name = obj["metadata"].get("name") or ""
-    if not name:
-        raise UsageError("a node without a name cannot be added")
+    obj = {"apiVersion": "v1", "kind": "Node", **change.manifest}
+    name = obj["metadata"]["name"]
     if name in on.rehearsal.objects.nodes:
         raise UsageError(f"there is a node {name} already")
     if change.zone_turn is not None:
@@ -109,14 +114,41 @@ def _cordon(change: Cordon, on: Scene) -> None:
 
 @apply_change.register
 def _drain(change: Drain, on: Scene) -> None:
+    """Do what `kubectl drain --ignore-daemonsets --delete-emptydir-data --force` does.
+
+    kubectl v1.36 pkg/drain: the filters say which pods are evicted and which flags that needs. All
+    evictions are sent at once; a refused one is sent again every five seconds.
+    """
     _cordon(Cordon(change.name), on)
     on.rehearsal.settle()
-    for pod in on.rehearsal.pods_on(change.name):
+    for pod in on.rehearsal.leaving_order(on.rehearsal.pods_on(change.name)):
+        if MIRROR in pod.metadata.annotations:
+            continue
         owner = pod.metadata.controller
-        stays = owner is not None and owner.kind in ("DaemonSet", "Node")
-        if not stays and MIRROR not in pod.metadata.annotations:
-            on.rehearsal.leave(pod)
-            on.rehearsal.settle()
+        if owner is not None and kind_of_owner(owner) == DAEMON_SET:
+            on.flags.setdefault("--ignore-daemonsets", []).append(pod.full_name)
+            continue
+        if owner is None:
+            on.flags.setdefault("--force", []).append(pod.full_name)
+        if pod.key in on.rehearsal.objects.with_local_data:
+            on.flags.setdefault("--delete-emptydir-data", []).append(pod.full_name)
+        if not is_of_one_node(pod):
+            _evict(pod, on)
+
+
+def _evict(pod: Pod, on: Scene) -> None:
+    """Evict a pod as soon as its budget allows it."""
+    current = on.rehearsal.current(pod)
+    if current is None or current.metadata.deletion_timestamp:
+        on.not_evicted.pop(pod.uid, None)
+        return
+    why = on.budgets.objection(current)
+    if not why:
+        on.not_evicted.pop(pod.uid, None)
+        on.rehearsal.leave(current)
+        return
+    on.not_evicted[pod.uid] = NotEvicted(current.full_name, current.spec.node_name, why)
+    on.rehearsal.at(on.rehearsal.now_ns + _DRAIN_RETRY_NS, partial(_evict, pod, on))
 
 
 @apply_change.register
@@ -128,7 +160,7 @@ def _taint(change: AddTaint, on: Scene) -> None:
     spec = msgspec.structs.replace(node.spec, taints=taints)
     on.rehearsal.put_node(msgspec.structs.replace(node, spec=spec))
     now_ns = on.rehearsal.now_ns
-    for pod in on.rehearsal.pods_on(change.name):
+    for pod in on.rehearsal.leaving_order(on.rehearsal.pods_on(change.name)):
         # A pod that tolerates the taint for a time has to leave in the end, too.
         if eviction_in(pod, taints, now_ns, now_ns) is not None:
             on.rehearsal.leave(pod)
@@ -179,7 +211,7 @@ def _rescale(
 
 
 def _apply_node(manifest: Mapping[str, Any], on: Scene) -> None:
-    new = _readable_node(readable_node(manifest))
+    new = _readable_node({**manifest})
     on.rehearsal.put_node(new)
     on.workloads.nodes_changed()
 

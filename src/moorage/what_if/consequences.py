@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal, TypeAlias
+
 import msgspec
 
 from moorage.what_if.fullness import UseChange
@@ -58,11 +60,41 @@ class Waiting(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Loss(msgspec.Struct, frozen=True, rename="camel"):
-    """A pod that is gone, and nothing makes another."""
+    """A pod that is gone, and nothing is known to make another.
+
+    Parameters
+    ----------
+    pod, node
+        The pod, and the node it was on.
+    evicted_by
+        The preemptor, "" where the change itself made the pod leave.
+    owner
+        The controller of the pod, such as ``ConfigMap samples``, where nobody knows whether it
+        makes pods again; "" for a pod without a controller.
+    """
 
     pod: str
     node: str
     evicted_by: str = ""
+    owner: str = ""
+
+
+class NotEvicted(msgspec.Struct, frozen=True):
+    """A pod that a drain does not evict, because its disruption budget never allows it."""
+
+    pod: str
+    node: str
+    reason: str
+
+
+DrainFlag: TypeAlias = Literal["--ignore-daemonsets", "--force", "--delete-emptydir-data"]
+
+
+class FlagNeed(msgspec.Struct, frozen=True):
+    """A flag without which `kubectl drain` refuses, and the pods that need it."""
+
+    flag: DrainFlag
+    pods: tuple[str, ...]
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -79,7 +111,14 @@ class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     still_pending
         Pods without a node that had none before.
     ended
-        Pods that the change deletes.
+        Pods that the change deletes, and pods of DaemonSets whose node does not want them any more.
+    not_evicted
+        Pods that a drain cannot evict: `kubectl drain` would wait.
+    drain_flags
+        The flags that `kubectl drain` needs.
+    order_matters
+        Whether it would come out differently if pods that leave at one moment were made again in
+        another order.
     is_quiet
         Whether everything came to rest; if not, pods are tried again and again.
     nodes, zones
@@ -96,6 +135,9 @@ class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     is_quiet: bool
     nodes: tuple[UseChange, ...] = ()
     zones: tuple[UseChange, ...] = ()
+    not_evicted: tuple[NotEvicted, ...] = ()
+    drain_flags: tuple[FlagNeed, ...] = ()
+    order_matters: bool = False
 
     @property
     def worse(self) -> tuple[str, ...]:
@@ -103,8 +145,15 @@ class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         leaving: list[Move | Waiting | Loss] = [*self.moves, *self.newly_pending, *self.lost]
         evicted = sum(bool(each.evicted_by) for each in leaving)
         found = []
-        if self.lost:
-            found.append(f"{_pods(len(self.lost))} lost: no owner makes another")
+        ownerless = sum(not each.owner for each in self.lost)
+        if ownerless:
+            found.append(f"{_pods(ownerless)} lost: no owner makes another")
+        if len(self.lost) > ownerless:
+            owners = ", ".join(sorted({each.owner for each in self.lost if each.owner}))
+            count = _pods(len(self.lost) - ownerless)
+            found.append(f"{count} may be lost: {owners} is not known to make another")
+        if self.not_evicted:
+            found.append(f"{_pods(len(self.not_evicted))} not evicted: kubectl drain would wait")
         if self.newly_pending:
             found.append(f"{_pods(len(self.newly_pending))} without a node")
         if evicted:

@@ -6,6 +6,7 @@ the same world, as it would in the cluster, and the world settles again. The dif
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -15,12 +16,14 @@ from moorage.api.pod import Pod
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.what_if.admission import Admission
+from moorage.what_if.budgets import Budgets
 from moorage.what_if.change import Apply, Change
 from moorage.what_if.changes import Scene, apply_change
-from moorage.what_if.consequences import Course, Loss, Move, Start, Waiting
+from moorage.what_if.consequences import Course, FlagNeed, Loss, Move, Start, Waiting
 from moorage.what_if.fullness import Fullness, node_changes, zone_changes
 from moorage.what_if.lists import is_finished
 from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.remaking import unknown_owner
 from moorage.what_if.workloads import Workloads
 from moorage.what_if.world import World
 
@@ -56,7 +59,45 @@ def try_steps(start: World | Rehearsal, steps: Sequence[Step]) -> Course:
     ConfigError
         A configuration cannot be used.
     """
-    rehearsal = start if isinstance(start, Rehearsal) else Rehearsal(start)
+    first = tried(start if isinstance(start, Rehearsal) else Rehearsal(start), steps)
+    if isinstance(start, Rehearsal) or not first.leaves_together:
+        return first.course
+    return first.or_in_order_of(tried(Rehearsal(start), steps, backwards=True))
+
+
+class Tried(msgspec.Struct, frozen=True):
+    """A course, and what became of the pods of each owner.
+
+    Parameters
+    ----------
+    course
+        The course.
+    fates
+        Numbers of pods by owner (or pod, without one) and fate.
+    leaves_together
+        Whether pods of several owners leave at one moment, so that their order may matter.
+    """
+
+    course: Course
+    fates: dict[str, int]
+    leaves_together: bool
+
+    def or_in_order_of(self, other: Tried) -> Course:
+        """Return the course; it says whether the other order comes out differently."""
+        return msgspec.structs.replace(self.course, order_matters=self.fates != other.fates)
+
+
+def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, backwards: bool = False) -> Tried:
+    """Do the same, in one order of the pods that leave at one moment.
+
+    Parameters
+    ----------
+    rehearsal
+        A rehearsal that has just begun.
+    backwards
+        Whether such pods leave in the reverse of their order.
+    """
+    rehearsal.backwards = backwards
     scene = scene_of(rehearsal)
     rehearsal.settle()
     quiet = rehearsal.is_quiet
@@ -69,10 +110,11 @@ def try_steps(start: World | Rehearsal, steps: Sequence[Step]) -> Course:
     )
     rehearsal.mark()
     before = Fullness(rehearsal.filled.core.snapshot)
-    rehearsal = play(scene, steps)
+    scene = play(scene, steps)
+    rehearsal = scene.rehearsal
     after = Fullness(rehearsal.filled.core.snapshot)
     found = _Difference(rehearsal)
-    return Course(
+    course = Course(
         anyway=anyway,
         starts=tuple(found.starts),
         moves=tuple(found.moves),
@@ -83,16 +125,21 @@ def try_steps(start: World | Rehearsal, steps: Sequence[Step]) -> Course:
         is_quiet=quiet and rehearsal.is_quiet,
         nodes=node_changes(before, after),
         zones=zone_changes(before, after),
+        not_evicted=tuple(scene.not_evicted.values()),
+        drain_flags=tuple(
+            FlagNeed(flag, tuple(sorted(pods))) for flag, pods in sorted(scene.flags.items())
+        ),
     )
+    return Tried(course, dict(found.fates), len(found.leavers) > 1)
 
 
-def play(scene: Scene, steps: Sequence[Step]) -> Rehearsal:
+def play(scene: Scene, steps: Sequence[Step]) -> Scene:
     """Make changes one after another, and let the world settle after each.
 
     Returns
     -------
-    Rehearsal
-        The rehearsal, or the one that continues it under another configuration.
+    Scene
+        The scene, or the one that continues it under another configuration.
     """
     for number, step in enumerate(steps):
         rehearsal = scene.rehearsal
@@ -100,7 +147,10 @@ def play(scene: Scene, steps: Sequence[Step]) -> Rehearsal:
             world = msgspec.structs.replace(
                 rehearsal.world_now(), config=step.config, registry=step.registry
             )
+            not_evicted, flags = scene.not_evicted, scene.flags
             scene = scene_of(Rehearsal(world, earlier=rehearsal))
+            scene.not_evicted.update(not_evicted)
+            scene.flags.update(flags)
             rehearsal = scene.rehearsal
         else:
             apply_change(step, scene)
@@ -110,7 +160,7 @@ def play(scene: Scene, steps: Sequence[Step]) -> Rehearsal:
             rehearsal.settle(within_seconds=BETWEEN_SECONDS)
         else:
             rehearsal.settle()
-    return scene.rehearsal
+    return scene
 
 
 def scene_of(rehearsal: Rehearsal) -> Scene:
@@ -120,7 +170,7 @@ def scene_of(rehearsal: Rehearsal) -> Scene:
         clock=rehearsal.filled.clock,
         rng=rehearsal.names.stream("what-if/admission"),
     )
-    return Scene(rehearsal, admission, Workloads(rehearsal, admission))
+    return Scene(rehearsal, admission, Workloads(rehearsal, admission), Budgets(rehearsal))
 
 
 class _Difference:
@@ -135,6 +185,9 @@ class _Difference:
         self.newly: list[Waiting] = []
         self.still: list[Waiting] = []
         self.ended: list[str] = []
+        self.fates: Counter[str] = Counter()
+        # The owners of the pods that the change itself made leave.
+        self.leavers: set[str] = set()
         touched, evictions = rehearsal.touched, rehearsal.evictions
         known = {
             uid: old
@@ -169,6 +222,7 @@ class _Difference:
         elif old.spec.node_name:
             return
         elif now.spec.node_name:
+            self.fates[f"{_owner(old)} starts"] += 1
             self.starts.append(Start(now.full_name, now.spec.node_name))
         else:
             self.still.append(self._waiting(now, "pending"))
@@ -179,8 +233,14 @@ class _Difference:
         new = self._now(self._last(old.uid))
         by = "" if first.by is None else first.by.full_name
         node_name = first.pod.spec.node_name
-        if new is None:
-            self.lost.append(Loss(old.full_name, node_name, by))
+        fate = "is lost" if new is None else "moves" if new.spec.node_name else "waits"
+        self.fates[f"{_owner(old)} {fate}"] += 1
+        if not by:
+            self.leavers.add(_owner(old))
+        if new is None and first.ended:
+            self.ended.append(old.full_name)
+        elif new is None:
+            self.lost.append(Loss(old.full_name, node_name, by, unknown_owner(first.pod)))
         elif new.spec.node_name:
             to_node = new.spec.node_name
             self.moves.append(Move(old.full_name, node_name, new.full_name, to_node, by))
@@ -188,6 +248,7 @@ class _Difference:
             self.newly.append(self._waiting(new, f"{old.full_name} on {node_name}", by))
 
     def _new(self, pod: Pod) -> None:
+        self.fates[f"{_owner(pod)} {'starts' if pod.spec.node_name else 'waits'}"] += 1
         if pod.spec.node_name:
             self.starts.append(Start(pod.full_name, pod.spec.node_name, is_new=True))
         else:
@@ -207,3 +268,9 @@ class _Difference:
         while uid in evictions and evictions[uid].successor:
             uid = evictions[uid].successor
         return uid
+
+
+def _owner(pod: Pod) -> str:
+    """Return the uid of a pod's controller, or the name of a pod without one."""
+    owner = pod.metadata.controller
+    return pod.full_name if owner is None else owner.uid

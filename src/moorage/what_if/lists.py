@@ -33,8 +33,6 @@ KINDS: Final[dict[tuple[str, str], WatchedKind]] = {
 # Requests that were found to make sense: replicas share them, and looking is quicker than parsing.
 _SENSIBLE: Final[set[bytes]] = set()
 _SENSIBLE_MOST: Final = 10_000
-# An int64 has fewer digits.
-_DIGITS_MAX: Final = 20
 _FINISHED: Final = ("Succeeded", "Failed")
 
 
@@ -87,9 +85,12 @@ class Objects:
         JSON of every object but nodes and pods, by (group, kind).
     unreadable
         The objects that were left out.
+    with_local_data
+        The pods with a volume of kind emptyDir, whose content ends with the pod.
     """
 
     def __init__(self) -> None:
+        self.with_local_data: set[Key] = set()
         self.nodes: dict[str, Node] = {}
         self._pods: dict[Key, Pod] = {}
         # The keys of pods by the name of their node, "" for no node.
@@ -106,6 +107,7 @@ class Objects:
         other.watched = {name: dict(found) for name, found in self.watched.items()}
         other.manifests = {name: dict(found) for name, found in self.manifests.items()}
         other.unreadable = list(self.unreadable)
+        other.with_local_data = set(self.with_local_data)
         return other
 
     @property
@@ -181,6 +183,8 @@ class Objects:
             return
         if (group, head.kind) == ("", "Pod"):
             self.put_pod(checked_pod(decode(Pod, item)))
+            if has_local_data(item):
+                self.with_local_data.add(key)
             return
         known = KINDS.get((group, head.kind))
         if known is not None:
@@ -190,6 +194,14 @@ class Objects:
                 )
             self.lister(known.lister)[key] = decode(known.type_, item)
         self.manifests.setdefault((group, head.kind), {})[key] = item
+
+
+def has_local_data(item: bytes) -> bool:
+    """Whether the JSON of a pod has a volume of kind emptyDir, which `Pod` leaves out."""
+    if b'"emptyDir"' not in item:
+        return False
+    volumes = (decode_untyped(item).get("spec") or {}).get("volumes") or ()
+    return any(each.get("emptyDir") is not None for each in volumes)
 
 
 def is_finished(pod: Pod) -> bool:
@@ -315,7 +327,5 @@ def named(items: Iterable[msgspec.Raw], kind: str, api_version: str) -> Iterator
 def _age(pod: Pod) -> tuple[str, int, Key]:
     """Return the rank of a pending pod: by time of creation, then of the last write about it."""
     version = pod.metadata.resource_version
-    # Versions are numbers by convention only, and Python refuses to read very long ones.
-    is_number = version.isascii() and version.isdigit() and len(version) <= _DIGITS_MAX
-    written = int(version) if is_number else 0
+    written = int(version) if version.isdigit() else 0
     return pod.metadata.creation_timestamp or "", written, pod.key

@@ -18,9 +18,8 @@ from moorage.api.pod import Pod
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
-from moorage.what_if.admission import readable
 from moorage.what_if.fullness import Fullness
-from moorage.what_if.lists import KINDS, Objects
+from moorage.what_if.lists import KINDS, Objects, has_local_data
 from moorage.what_if.messages import Moment, Update
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World
@@ -121,10 +120,14 @@ class Mirror:
 
 
 def _keep(objects: Objects, manifest: Mapping[str, Any]) -> None:
-    obj = readable(manifest)
-    group, meta = obj["apiVersion"].rpartition("/")[0], obj["metadata"]
-    key = (str(meta.get("namespace") or ""), meta["name"])
-    objects.manifests.setdefault((group, obj["kind"]), {})[key] = encode(obj)
+    group = str(manifest["apiVersion"]).rpartition("/")[0]
+    meta = manifest["metadata"]
+    key = (str(meta.get("namespace") or ""), str(meta["name"]))
+    if manifest["kind"] == "Pod" and not group:
+        if has_local_data(encode(manifest)):
+            objects.with_local_data.add(key)
+        return
+    objects.manifests.setdefault((group, str(manifest["kind"])), {})[key] = encode(manifest)
 
 
 def _is_bound(pod: Pod) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 
 from moorage.api.meta import Condition, OwnerReference
 from moorage.api.pod import Pod
-from moorage.base.clock import NS_PER_SECOND, ManualClock, rfc3339
+from moorage.base.clock import NS_PER_SECOND, ManualClock, parse_rfc3339, rfc3339
 from moorage.base.ids import name_suffix
 from moorage.base.rng import Streams
 from moorage.client.pod_status import with_condition
@@ -26,6 +26,7 @@ from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.deciding import Deciding
 from moorage.what_if.lists import Key
 from moorage.what_if.live_objects import LiveObjects, fresh
+from moorage.what_if.remaking import is_of_one_node, may_return, unknown_owner
 from moorage.what_if.world import World
 
 # A pod of the sandbox is ready that long after its binding; a guess for other clusters.
@@ -43,8 +44,8 @@ _YEAR_SECONDS: Final = 31_536_000
 _QUARANTINE_SECONDS: Final = 40.0
 # Between two changes: every backoff is over.
 _REST_SECONDS: Final = 15
-# Their pods are bound to one node, and come back there only.
-_OF_ONE_NODE: Final = ("DaemonSet", "Node")
+# A pod that should have stopped so long ago is stuck, and stays. A guess.
+_STUCK_NS: Final = 60 * NS_PER_SECOND
 
 
 class Eviction(msgspec.Struct, frozen=True):
@@ -59,13 +60,16 @@ class Eviction(msgspec.Struct, frozen=True):
     successor
         Uid of the pod that its owner made instead, "" for none.
     lost
-        Whether the pod has no owner that would make another.
+        Whether nothing is known to make another: the pod has no owner, or an unknown one.
+    ended
+        Whether the pod ends with its node, as the pods of DaemonSets do.
     """
 
     pod: Pod
     by: Pod | None
     successor: str = ""
     lost: bool = False
+    ended: bool = False
 
 
 class Rehearsal(LiveObjects):
@@ -88,6 +92,10 @@ class Rehearsal(LiveObjects):
         Whether the last `settle` came to an end by itself.
     names
         Random streams of uids and names.
+    create
+        Puts a new pod that an owner makes; where bounds of namespaces count, it may be refused.
+    backwards
+        Whether pods that leave at one moment leave in the reverse of their order.
     """
 
     def __init__(self, world: World, *, earlier: Rehearsal | None = None) -> None:
@@ -101,6 +109,8 @@ class Rehearsal(LiveObjects):
         self.evictions: dict[str, Eviction] = {} if earlier is None else dict(earlier.evictions)
         self.bound: dict[str, str] = {} if earlier is None else dict(earlier.bound)
         self.is_quiet = True
+        self.create: Callable[[Pod], object] = self.add_pod
+        self.backwards = False
         # Name of a pod that a StatefulSet will make again -> uid of the pod that left.
         self._awaited: dict[Key, str] = {}
         self._suffixes = self.names.stream("what-if/names")
@@ -108,6 +118,8 @@ class Rehearsal(LiveObjects):
         self._leftover_ns = clock.now_ns() + self._leftover_max_ns
         if earlier is not None:
             self.touched = dict(earlier.touched)
+            self.backwards = earlier.backwards
+        self._stop_under_way()
 
     def begin(self, pending: Sequence[Pod], *, now_ns: int, draws: Streams) -> None:
         """Begin at a moment of a running scheduler; nothing has been tried here before.
@@ -126,7 +138,35 @@ class Rehearsal(LiveObjects):
         self.rewind_draws()
         for pod in pending:
             self.filled.pods.on_add(pod)
+        self._stop_under_way()
         self.mark()
+
+    def _stop_under_way(self) -> None:
+        """Let the pods go that are being deleted already; their room is free then.
+
+        A node agent of ours stops a pod when `stopping_of` says. Where that is over and the pod is
+        still there, another kubelet runs it, which may take the whole grace period.
+        """
+        now_ns = self._clock.now_ns()
+        for pod in self.objects.pods.values():
+            until = pod.metadata.deletion_timestamp
+            if not until or not pod.spec.node_name or pod.spec.node_name not in self.objects.nodes:
+                continue
+            end_ns = stopping_of(pod).ended_ns
+            if end_ns <= now_ns:
+                end_ns = parse_rfc3339(until)
+            if end_ns + _STUCK_NS > now_ns:
+                self._agenda.at(max(end_ns, now_ns), partial(self._stopped, pod))
+
+    def _stopped(self, pod: Pod) -> None:
+        """Remove a pod that was being deleted; a StatefulSet makes it again now."""
+        current = self.current(pod)
+        if current is None:
+            return
+        self.drop_pod(current)
+        owner = current.metadata.controller
+        if owner is not None and owner.kind == "StatefulSet":
+            self._remake(current, owner, CALL_SECONDS)
 
     # --- time -----------------------------------------------------------------------------------
 
@@ -308,33 +348,48 @@ class Rehearsal(LiveObjects):
             return
         self._note_progress()
         owner = current.metadata.controller
+        # Its node is gone already where it goes at once.
+        ended = is_of_one_node(current) and not self._returns(current, at_once=at_once)
         if returns and current.spec.node_name:
-            self.evictions[pod.uid] = Eviction(current, by, lost=owner is None)
-        seconds = 0.0
-        if at_once or not current.spec.node_name:
-            self.drop_pod(current)
-        else:
-            grace = current.spec.termination_grace_period_seconds
-            grace = 30 if grace is None else grace
-            end = rfc3339(self._clock.now_ns() + grace * NS_PER_SECOND)
-            metadata = msgspec.structs.replace(
-                current.metadata, deletion_timestamp=end, deletion_grace_period_seconds=grace
-            )
-            marked = msgspec.structs.replace(current, metadata=metadata)
-            self.update_pod(marked)
-            seconds = self._stopping_seconds(marked)
-            self._agenda.after(seconds, lambda: self.drop_pod(marked))
-        if not returns or owner is None:
+            lost = owner is None or bool(unknown_owner(current))
+            self.evictions[pod.uid] = Eviction(current, by, lost=lost, ended=ended)
+        seconds = self._delete(current, at_once=at_once)
+        if not returns or owner is None or not self._returns(current, at_once=at_once):
             return
-        sets = self.objects.manifests.get(("apps", "StatefulSet"), {})
         if owner.kind == "StatefulSet":
             self._awaited[current.key] = current.uid
-            seconds += CALL_SECONDS  # the name has to be free
-            if (current.namespace, owner.name) in sets:
-                return  # `stateful_sets` makes the pod again
+            self._remake(current, owner, seconds + CALL_SECONDS)  # the name has to be free
         else:
-            seconds = CALL_SECONDS
-        self._agenda.after(seconds, lambda: self._replace(current, owner, at_once=at_once))
+            self._remake(current, owner, CALL_SECONDS)
+
+    def _delete(self, current: Pod, *, at_once: bool) -> float:
+        """Delete a pod; return the seconds after which it is gone."""
+        if at_once or not current.spec.node_name:
+            self.drop_pod(current)
+            return 0.0
+        grace = current.spec.termination_grace_period_seconds
+        grace = 30 if grace is None else grace
+        end = rfc3339(self._clock.now_ns() + grace * NS_PER_SECOND)
+        metadata = msgspec.structs.replace(
+            current.metadata, deletion_timestamp=end, deletion_grace_period_seconds=grace
+        )
+        marked = msgspec.structs.replace(current, metadata=metadata)
+        self.update_pod(marked)
+        seconds = self._stopping_seconds(marked)
+        self._agenda.after(seconds, lambda: self.drop_pod(marked))
+        return seconds
+
+    def _returns(self, pod: Pod, *, at_once: bool) -> bool:
+        """Whether the owner of a pod makes another as the nodes are now."""
+        node = None if at_once else self.objects.nodes.get(pod.spec.node_name)
+        return may_return(pod, node)
+
+    def _remake(self, pod: Pod, owner: OwnerReference, seconds: float) -> None:
+        """Make the pod again after a while, unless the controller of its owner is played."""
+        sets = self.objects.manifests.get(("apps", "StatefulSet"), {})
+        if owner.kind == "StatefulSet" and (pod.namespace, owner.name) in sets:
+            return  # `stateful_sets` makes the pod again
+        self._agenda.after(seconds, lambda: self._replace(pod, owner))
 
     def _stopping_seconds(self, pod: Pod) -> float:
         """Return how long a deleted pod stays; without a container there is nothing to stop."""
@@ -343,23 +398,25 @@ class Rehearsal(LiveObjects):
         left_ns = stopping_of(pod).ended_ns - self._clock.now_ns()
         return max(0.0, left_ns / NS_PER_SECOND)
 
-    def _replace(self, pod: Pod, owner: OwnerReference, *, at_once: bool) -> None:
+    def _replace(self, pod: Pod, owner: OwnerReference) -> None:
         """Make the pod that an owner makes for a pod that leaves."""
-        if at_once and owner.kind in _OF_ONE_NODE:
-            return  # its node is gone
         name = pod.name
         if owner.kind != "StatefulSet":
             name = f"{owner.name}-{name_suffix(self._suffixes)}"
             self._awaited[pod.namespace, name] = pod.uid
-        self.add_pod(fresh(pod, name=name))
+        self.create(fresh(pod, name=name))
 
     def remove_node(self, name: str) -> None:
         """Remove a node; its pods go after a while, one after another, as no kubelet runs them."""
-        pods = self.pods_on(name)
+        pods = self.leaving_order(self.pods_on(name))
         self.drop_node(name)
         for number, pod in enumerate(pods):
             seconds = _QUARANTINE_SECONDS + 2 * CALL_SECONDS * number
             self._agenda.after(seconds, partial(self.leave, pod, at_once=True))
+
+    def leaving_order(self, pods: Sequence[Pod]) -> Sequence[Pod]:
+        """Return pods that leave at one moment in the order in which they leave."""
+        return pods[::-1] if self.backwards else pods
 
     def world_now(self) -> World:
         """Return the world as it is now."""

@@ -96,7 +96,6 @@ def load(
         kubeconfig=kubeconfig,
         context=context,
         waits=True,
-        writes=True,
     )
     for line in fault_lines(loaded):
         show_error(line)

@@ -50,7 +50,7 @@ def _many(name: str, metavar: str, text: str) -> Callable[[F], F]:
 @_many("--add", "[Nx]SHAPE", "Add nodes, such as 3xcpu=8,memory=32Gi; shapes as of `up --shape`.")
 @_many("--remove", "NODE", "Delete a node.")
 @_many("--cordon", "NODE", "Let no further pod onto a node.")
-@_many("--drain", "NODE", "Cordon a node and evict its pods, one after another.")
+@_many("--drain", "NODE", "Cordon a node and evict its pods, as budgets allow.")
 @_many("--taint", "NODE=KEY[=VALUE]:EFFECT", "Put a taint on a node.")
 @_many("--apply", "FILE", "Create the objects of a file; - reads standard input.")
 @_many("--scale", "KIND/NAME=N", "Give a Deployment or its like another number of pods.")
@@ -92,7 +92,7 @@ def what_if(
     from moorage.cli.what_if.trying import tried
 
     source = source_of(given)
-    reading = Reading(source.chosen_namespace, source.running)
+    reading = Reading(source.chosen_namespace, source.running())
     steps = [] if scenario is None else scenario_changes(scenario, reading)
     steps += flag_changes(given, reading)
     course, told = tried(source, steps)

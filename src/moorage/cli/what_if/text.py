@@ -15,6 +15,10 @@ from moorage.what_if.fullness import Use, UseChange
 _LINES_MOST: Final = 20
 _ROWS_MOST: Final = 100
 _NANO: Final = 10**9
+_ORDER: Final = (
+    "Which pods get a node depends on the order in which their owners make them again; another "
+    "order comes out differently."
+)
 
 
 def plain(course: Course, source: str) -> dict[str, Any]:
@@ -52,13 +56,22 @@ def report(course: Course, source: str) -> str:
     lines = [
         f"{each.pod} on {each.node}" + (f", evicted for {each.evicted_by}" * bool(each.evicted_by))
         for each in course.lost
+        if not each.owner
     ]
     parts += _section("Are lost, for they have no owner", lines)
+    lines = [f"{each.pod} on {each.node}: {each.owner}" for each in course.lost if each.owner]
+    parts += _section("May be lost, for nobody knows whether their owner makes others", lines)
     parts += _section("End", list(course.ended))
+    lines = [f"{each.pod} on {each.node}, because {each.reason}" for each in course.not_evicted]
+    parts += _section("Are not evicted, kubectl drain would wait", lines)
     parts += _waiting("Have no node any more, or none at first", course.newly_pending)
     parts += _waiting("Wait as before", course.still_pending)
     if not parts:
         parts = ["No pod starts, moves or waits because of the change.", ""]
+    for need in course.drain_flags:
+        parts += _section(f"kubectl drain needs {need.flag} for", list(need.pods))
+    if course.order_matters:
+        parts += [_ORDER, ""]
     if not course.is_quiet:
         parts += ["It does not come to rest: pods are tried again and again.", ""]
     parts += _fullness(course)
