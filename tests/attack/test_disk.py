@@ -351,3 +351,55 @@ def test_no_resource_version_is_reused_when_a_disk_loses_synced_writes(
             disk = _run(fault).disk.after_power_cut(surviving, seed)
             outcomes.add(_found_or_salvaged(run, disk, f"{fault} {surviving} {seed}"))
     assert outcomes & {"refused", "older"}
+
+
+def _objects(journal: Journal) -> Objects:
+    return {record.name: record.decode()["value"] for _, record in journal.records()}
+
+
+@pytest.mark.parametrize(
+    "ended", [pytest.param("killed", id="after a kill"), pytest.param("well", id="in good order")]
+)
+def test_a_full_disk_is_read_only_until_there_is_room(
+    ended: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    """No object is lost; writes are refused until there is room, and then none comes twice."""
+    monkeypatch.setattr(kept_module, "_TRIES_APART", 2)
+    run = Run(FaultyDisk(), [])
+    cluster = _Cluster(run)
+    for number in range(4):
+        cluster.commit(number)
+    if ended == "well":
+        cluster.journal.close()
+    disk = run.disk.after_death()
+    disk.room_bytes = 0
+    later = Run(disk, run.told, told_version=run.told_version)
+    full = _Cluster(later)
+    assert full.objects() == run.told[-1]
+    assert "DIR has no room: the cluster is served as it is kept there" in caplog.text
+    for number in range(4, 7):
+        full.commit(number)
+    assert (full.objects(), len(later.told)) == (run.told[-1], len(run.told))
+    disk.room_bytes = None
+    full.commit(7)
+    full.commit(8)
+    assert full.objects()["b8"] == 8
+    assert later.told_version > run.told_version
+    full.journal.close()
+    assert _objects(Journal(disk, served=True)) == later.told[-1]
+    assert {"mark", "progress", "reserve"} < set(disk.contents())
+
+
+def test_a_full_disk_is_opened_with_the_room_that_was_set_aside(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    monkeypatch.setattr(kept_module, "RESERVE_BYTES", 20_000)
+    run = Run(FaultyDisk(), [])
+    cluster = _Cluster(run)
+    cluster.commit(1)
+    disk = run.disk.after_death()
+    disk.room_bytes = sum(disk.contents().values())
+    again = _Cluster(Run(disk, run.told, told_version=run.told_version))
+    assert again.objects() == run.told[-1]
+    assert "reserve" not in disk.contents()
+    assert not caplog.records

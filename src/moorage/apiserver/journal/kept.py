@@ -9,6 +9,7 @@ import contextlib
 import errno
 import itertools
 import logging
+import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -28,6 +29,7 @@ from moorage.apiserver.journal.mark import (
     encode_progress,
     generation_of,
     log_name,
+    read_mark,
 )
 from moorage.apiserver.journal.reading import (
     Entries,
@@ -55,6 +57,9 @@ LOG_BYTES = 16 << 20
 RESERVE = "reserve"
 RESERVE_BYTES = 1 << 20
 """Room that is set aside for deletes on a full disk, because deletes free more room."""
+# Of the commits that are refused for want of room at the start, every so many tries once more, and
+# the first few (a guess: about once a minute, by the leases of a sandbox).
+_TRIES_APART = 64
 # A write that fails with one of these errors has not begun, or is cut off again.
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
@@ -107,6 +112,8 @@ class Journal:
         self._log_bytes_max, self._retry_bytes = LOG_BYTES, 0
         self._entries: Entries = {}
         self._has_reserve = False
+        # Commits refused since the journal was opened without room to write; see `_without_room`.
+        self._refused = 0
         self.report: list[str] = []
         try:
             self._has_reserve = RESERVE in files.names()
@@ -130,17 +137,82 @@ class Journal:
             return
         if kept is None:
             return
-        if kept.mark.clean:
-            self._take_over(kept, kept.version)
-            self._log = self._files.open(log_name(kept.mark.log), new=False)
-            self._log_bytes_max = max(LOG_BYTES, kept.snapshot_bytes)
-            self._set_mark(clean=False, ceiling=kept.version + VERSIONS_AHEAD)
-            self._clear()
+        try:
+            self._go_on(kept)
+        except OSError as error:
+            self._without_room(kept, error)
         else:
+            self._clear()
+
+    def _go_on(self, kept: Kept) -> None:
+        """Open the end of the chain for writing."""
+        if not kept.mark.clean:
             # Some of the versions set aside may have been given out and lost; no version is given
             # out twice.
             self._begin(kept, kept.mark.ceiling)
-            self._clear()
+            return
+        self._take_over(kept, kept.version)
+        self._log = self._files.open(log_name(kept.mark.log), new=False)
+        self._log_bytes_max = max(LOG_BYTES, kept.snapshot_bytes)
+        self._set_mark(clean=False, ceiling=kept.version + VERSIONS_AHEAD)
+
+    def _without_room(self, kept: Kept, error: OSError) -> None:
+        """Take over what is kept although the disk is full; writes are refused until it is not.
+
+        Raises
+        ------
+        OSError
+            Something else is wrong.
+        """
+        self._forget_log()
+        if error.errno not in _NO_ROOM or read_mark(self._files) != kept.mark:
+            raise error
+        self._remove_unnamed(kept.mark)
+        if self._give_reserve():
+            try:
+                self._go_on(kept)
+            except OSError as second:
+                self._without_room(kept, second)
+            return
+        self._take_over(kept, kept.version if kept.mark.clean else kept.mark.ceiling)
+        _log.error(
+            "%s has no room: the cluster is served as it is kept there, and every write is "
+            "refused until about %d MiB are free",
+            self._files.where,
+            ((kept.snapshot_bytes + kept.log_bytes) >> 20) + 1,
+        )
+
+    def _forget_log(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            self._log = None
+
+    def _begin_late(self) -> None:
+        """Try to open for writing what was opened without room; now and then, as it takes long.
+
+        Raises
+        ------
+        NoRoomError
+            There is still no room.
+        """
+        self._refused += 1
+        often = self._refused & (self._refused - 1) == 0 or self._refused % _TRIES_APART == 0
+        error: OSError | None = None
+        if often:
+            kept, moment_ns = load(self._files, served=True), self._moment_ns
+            assert kept is not None, "a journal was opened"
+            try:
+                self._go_on(kept)
+            except OSError as problem:
+                error = problem
+                self._forget_log()
+                self._remove_unnamed(kept.mark)
+                if error.errno not in _NO_ROOM:
+                    raise _unsure(self._files, error) from error
+            self._entries, self._moment_ns = {}, max(moment_ns, self._moment_ns)
+        if self._log is None:
+            raise NoRoomError(f"{self._files.where}: {os.strerror(errno.ENOSPC)}") from error
+        self._clear()
 
     def _begin(self, kept: Kept, version: int) -> None:
         """Write everything again: some of the read data may be in the system's memory only."""
@@ -224,14 +296,16 @@ class Journal:
 
     def _clear(self) -> None:
         """Remove files that the mark does not name, and set room aside."""
-        mark = self._mark
+        self._remove_unnamed(self._mark)
+        self._set_room_aside()
+
+    def _remove_unnamed(self, mark: Mark) -> None:
         for name in self._files.names():
             generation = generation_of(name)
             if generation is None:
                 continue
             if name.endswith(".new") or not mark.snapshot <= generation <= mark.log:
                 self._files.remove(name)
-        self._set_room_aside()
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -251,6 +325,8 @@ class Journal:
             for each in last.values()
         ]
         version = writes[-1].change.version
+        if self._log is None:
+            self._begin_late()
         try:
             self._append(entries, version)
         except NoRoomError:
