@@ -497,6 +497,12 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         here="evicts nobody and waits for these pods; its nomination to such a node stays",
         why="nobody is evicted for nothing",
     ),
+    Deviation(
+        subject="Events that wake a pod for which no eviction helps",
+        upstream="those of the plugins that rejected it in Filter",
+        here="also those of the plugins that rejected it on nodes tried for preemption",
+        why="what kept the pod from evicting may change, and no other event would come",
+    ),
 )
 """By subject matter, in the order of the page."""
 

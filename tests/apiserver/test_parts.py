@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 import pytest
 
 from moorage.apiserver.users import User
+from tests.apiserver.certificates import signing_request
 from tests.apiserver.harness import MERGE, PODS, STRATEGIC, Cluster
 from tests.apiserver_kinds.builders import container, pod
 
 NAMESPACES = "/api/v1/namespaces"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
+NO_REQUEST = base64.b64encode(b"-----BEGIN CERTIFICATE REQUEST-----\nMA==\n").decode()
 CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
-PEM = base64.b64encode(b"-----BEGIN CERTIFICATE REQUEST-----\nMA==\n").decode()
 
 
 def amounts(cpu: str, **more: str) -> dict[str, Any]:
@@ -264,7 +265,7 @@ class TestFinalize:
 
 class TestCertificateRequests:
     SPEC: ClassVar[dict[str, Any]] = {
-        "request": PEM,
+        "request": signing_request(),
         "signerName": "example.com/signer",
         "usages": ["client auth"],
     }
@@ -307,8 +308,21 @@ class TestCertificateRequests:
         ("spec", "field"),
         [
             pytest.param({"request": "YQ=="}, "spec.request", id="no request in PEM"),
+            pytest.param({"request": NO_REQUEST}, "spec.request", id="PEM of nothing"),
             pytest.param({"signerName": "nobody"}, "spec.signerName", id="a signer without a path"),
+            pytest.param(
+                {"signerName": "a.b/c/d"}, "spec.signerName", id="a signer with two paths"
+            ),
+            pytest.param({"signerName": "a/c"}, "spec.signerName", id="a signer of a short domain"),
+            pytest.param({"signerName": "a.b/C"}, "spec.signerName", id="a path in capitals"),
+            pytest.param(
+                {"signerName": "kubernetes.io/legacy-unknown"}, "spec.signerName", id="of old"
+            ),
             pytest.param({"usages": []}, "spec.usages", id="no usages"),
+            pytest.param({"usages": ["fun"]}, "spec.usages[0]", id="an unknown usage"),
+            pytest.param(
+                {"usages": ["client auth", "client auth"]}, "spec.usages[1]", id="a usage twice"
+            ),
             pytest.param({"expirationSeconds": 5}, "spec.expirationSeconds", id="too short"),
         ],
     )

@@ -36,6 +36,12 @@ def settle(sandbox: Up) -> None:
     )
 
 
+def errors(stderr: str) -> str:
+    """Return standard error without the note that says which cluster is spoken to."""
+    lines = stderr.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("note: cluster: "))
+
+
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Type:
     """Type a command where there is no cluster to be found."""

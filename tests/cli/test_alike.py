@@ -18,7 +18,7 @@ import yaml
 
 from moorage.cli import session
 from moorage.cli.main import main
-from tests.cli.conftest import Type
+from tests.cli.conftest import Type, errors
 
 FORMS = ("text", "wide", "json", "yaml", "name")
 # Commands without a report, and why. They go on until told to end, or write a script.
@@ -207,7 +207,7 @@ def test_a_server_that_is_away_ends_with_1_and_one_line(
         words.append("--server")
     result = bare(*words)
     assert result.exit_code == 1, result.output
-    told = result.stderr.splitlines()
+    told = errors(result.stderr).splitlines()
     assert len(told) == (2 if "apply" in path else 1), "apply tells of each object, then the sum"
     assert told[0].startswith("error: ")
     assert server.removeprefix("https://") in told[0]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.cli.conftest import Type
+from tests.cli.conftest import Type, errors
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +43,7 @@ def namespace(typed: Type, request: pytest.FixtureRequest) -> str:
     """Return a new namespace."""
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.lower())[:50].strip("-")
     text = f"{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}"
-    assert typed("apply", "-f", "-", stdin=text).output == f"namespace/{name} created\n"
+    assert typed("apply", "-f", "-", stdin=text).stdout == f"namespace/{name} created\n"
     return str(name)
 
 
@@ -106,7 +106,7 @@ def test_get_in_every_form(typed: Type, namespace: str) -> None:
     assert (listed["kind"], len(listed["items"])) == ("List", 2)
     empty = typed("get", "services", "-n", namespace)
     assert (empty.exit_code, empty.stdout) == (0, "")
-    assert empty.stderr == f"No resources found in {namespace} namespace.\n"
+    assert errors(empty.stderr) == f"No resources found in {namespace} namespace.\n"
 
 
 def test_describe_tells_why_a_pod_waits_and_what_a_node_has(typed: Type, namespace: str) -> None:
@@ -123,7 +123,7 @@ def test_describe_tells_why_a_pod_waits_and_what_a_node_has(typed: Type, namespa
     other = typed("describe", "namespace", namespace).stdout
     assert "Kind:             Namespace\n" in other
     none = typed("describe", "services", "-n", namespace)
-    assert (none.exit_code, none.stdout, none.stderr) == (0, "", "No resources found.\n")
+    assert (none.exit_code, none.stdout, errors(none.stderr)) == (0, "", "No resources found.\n")
 
 
 def test_delete_by_name_label_manifest_and_all(typed: Type, namespace: str) -> None:
@@ -197,7 +197,7 @@ def test_errors_go_to_standard_error(
     typed: Type, words: tuple[str, ...], stdin: str | None, code: int, error: str
 ) -> None:
     result = typed(*words, stdin=stdin)
-    assert (result.exit_code, result.stdout, result.stderr) == (code, "", error)
+    assert (result.exit_code, result.stdout, errors(result.stderr)) == (code, "", error)
 
 
 def test_version_asks_the_server_too(typed: Type) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Type
+from tests.cli.conftest import Type, errors
 from tests.sandbox.process import Up
 
 Kubeconfig = dict[str, Any]
@@ -75,4 +75,4 @@ def test_an_unusable_server_is_told_at_once(
     result = typed(*words, "--kubeconfig", "spoilt")
     assert (result.exit_code, result.stdout) == (1, "")
     assert result.stderr.endswith(advice)
-    assert result.stderr.count("\n") == 1
+    assert errors(result.stderr).count("\n") == 1

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +223,15 @@ FAULTS = [
         id="an unknown user",
     ),
     pytest.param(config({"server": ""}), 'cluster "c" has no server; add its URL', id="no server"),
+    *(
+        pytest.param(
+            config({"server": server}),
+            f'cluster "c": server {re.escape(repr(server))} is no URL; write one such as '
+            "https://10.0.0.1:6443",
+            id=f"a server that is no URL: {server}",
+        )
+        for server in ("http://[", "https://a:99999", "https://a:b", "ftp://a", "https://", ":")
+    ),
     pytest.param(
         config({"certificate-authority": "nowhere"}),
         r'cluster "c": certificate-authority: cannot read .*/nowhere: No such file',

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from typing import Any
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 
+from moorage.base import served_calls
 from tests.dashboard.fake import FakeActs, FakeSource, serving
 
 PATHS = (
@@ -76,6 +80,48 @@ async def test_the_page_is_read_by_its_own_address_only(
             f"{page.url}/page/v1/state", headers={"Cookie": cookies, **headers}
         ) as answer:
             assert answer.status == status
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        pytest.param({"Host": "["}, 400, id="a bracket for a host"),
+        pytest.param({"Host": "[::1"}, 400, id="half of an address"),
+        pytest.param({"Host": "localhost:99999"}, 400, id="a port that is none"),
+        pytest.param({"Host": "localhost:x"}, 400, id="a port that is no number"),
+        pytest.param({"Origin": "http://["}, 403, id="an origin without an end"),
+    ],
+)
+async def test_malformed_headers_of_strangers_are_refused(
+    headers: dict[str, str], status: int
+) -> None:
+    async with (
+        serving(FakeSource()) as (page, _),
+        browser() as http,
+        http.get(f"{page.url}/page/v1/state", headers=headers) as answer,
+    ):
+        assert answer.status == status
+
+
+async def test_a_position_of_5000_digits_begins_anew() -> None:
+    async with serving(FakeSource()) as (page, links), browser() as http:
+        await http.get(links[0])
+        changes = f"{page.url}/page/v1/changes"
+        number = "9" * 5000
+        for headers, query in (({}, {"since": number}), ({"Last-Event-ID": number}, {})):
+            async with http.get(changes, headers=headers, params=query) as answer:
+                assert (answer.status, await answer.text()) == (200, "event: anew\ndata: {}\n\n")
+
+
+async def test_connections_with_half_of_a_call_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_calls, "HEADERS_SECONDS", 0.05)
+    async with serving(FakeSource()) as (page, _):
+        host = urlsplit(page.url)
+        reader, writer = await asyncio.open_connection(host.hostname, host.port)
+        writer.write(b"GET / HTTP/1.1\r\nHost: local")
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
 
 
 @pytest.mark.parametrize(

@@ -323,3 +323,43 @@ def test_shares_of_a_borrower_do_not_outrun_the_namespace_with_the_guarantee(nod
     config = parse_config(GPU.format(policy="GpuBestFit").replace("]}", f", {quota}}}"))
     devices = [gpu_node(f"n{i}", 4 // nodes) for i in range(nodes)]
     play(scenario, nodes=devices, config=config)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param("pod", id="a pod that raises the minimum"),
+        pytest.param("node", id="the other zone goes"),
+    ],
+)
+def test_a_preemptor_that_spread_keeps_from_evicting_is_woken_when_the_spread_changes(
+    change: str,
+) -> None:
+    nodes = [
+        node_manifest("n1", cpu="8", labels={"zone": "a"}),
+        node_manifest("n2", cpu="8", labels={"zone": "b"}),
+    ]
+    z = {"app": "z"}
+    on = {name: {"kubernetes.io/hostname": name} for name in ("n1", "n2")}
+
+    async def scenario(company: Company) -> None:
+        await company.create(replicas(8, made("l", cpu="1", node_selector=on["n1"])))
+        await company.create(replicas(8, made("u", cpu="1", high=True, node_selector=on["n2"])))
+        await company.create(made("z1", labels=z, node_name="n1", high=True))
+        await company.run("l", 8)
+        await company.run("u", 8)
+        constraint = spread(z, ZONE)
+        await company.create(
+            made("z2", cpu="1", high=True, labels=z, topologySpreadConstraints=constraint)
+        )
+        await company.sleep(4)
+        assert company.placed("z2") == [""]
+        if change == "pod":
+            await company.create(made("z3", labels=z, node_name="n2"))
+        else:
+            await company.cluster.delete_node("n2")
+        await company.run("z2", seconds=20)
+        assert company.placed("z2") == ["n1"]
+        assert len(company.evicted) == 1
+
+    play(scenario, nodes=nodes)

@@ -117,6 +117,18 @@ def test_the_condition_carries_reason_and_message(
     assert (note.type, note.action) == ("Warning", "Scheduling")
 
 
+def test_plugins_that_rejected_the_pod_in_preemption_may_wake_it_too() -> None:
+    world = World()
+    diagnosis = Diagnosis(
+        num_nodes=2,
+        unschedulable_plugins=frozenset({"Fit"}),
+        preemption_rejectors=frozenset({"Spread"}),
+    )
+    fail(world, shown=pod(version="2"), diagnosis=diagnosis)
+    (waiting,) = world.queue.pending().unschedulable
+    assert waiting.unschedulable_plugins == ("Fit", "Spread")
+
+
 @pytest.mark.parametrize(
     ("nomination", "written", "held"),
     [

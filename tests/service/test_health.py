@@ -5,6 +5,8 @@ Left out: who may read them (``tests/service/serving``), what metrics say.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterator
 
@@ -12,6 +14,7 @@ import aiohttp
 import pytest
 from multidict import MultiDict
 
+from moorage.base import served_calls
 from moorage.base.errors import UsageError
 from moorage.observe.slis import HealthFacts
 from moorage.service.health import HealthServer, Listening, Page, health
@@ -152,6 +155,47 @@ async def test_results_of_checks_are_counted_when_a_check_is_called() -> None:
         ("shutdown", "readyz", "success"): 2,
         ("sync", "readyz", "error"): 1,
     }
+
+
+async def test_a_body_that_does_not_arrive_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def echo(body: bytes) -> Page:
+        return Page(body)
+
+    monkeypatch.setattr(served_calls, "BODY_SECONDS", 0.05)
+    running = HealthServer(
+        Listening(address="127.0.0.1", free_port=True),
+        open_access("/ask"),
+        checks={},
+        pages={},
+        bodies={"/ask": echo},
+    )
+    await running.start()
+    try:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port, ssl=context)
+        writer.write(b"POST /ask HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nhalf")
+        head = await reader.readuntil(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 408 ")
+        writer.close()
+    finally:
+        await running.close()
+
+
+async def test_connections_with_half_of_a_call_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served_calls, "HEADERS_SECONDS", 0.05)
+    running = server("/healthz")
+    await running.start()
+    try:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        reader, writer = await asyncio.open_connection("127.0.0.1", running.port, ssl=context)
+        writer.write(b"GET /healthz HTTP/1.1\r\nHost: local")
+        with contextlib.suppress(ConnectionError):
+            assert await reader.read() == b""
+        writer.close()
+    finally:
+        await running.close()
 
 
 async def test_old_versions_of_tls_are_refused() -> None:

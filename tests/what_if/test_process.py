@@ -34,6 +34,13 @@ _POD = pod_manifest("p", cpu="3")
 _ASK: dict[str, Any] = {"changes": [{"change": "apply", "manifest": _POD}]}
 
 
+def _nested(levels: int) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for _ in range(levels):
+        found = {"a": found}
+    return found
+
+
 class State:
     """Two nodes; how often a process was begun, and how many frames of updates it got."""
 
@@ -96,6 +103,46 @@ async def test_each_question_finds_the_same_state() -> None:
         pytest.param({"changes": [{"change": "drain", "name": "n9"}]}, "no node n9", id="a change"),
         pytest.param({"changes": [{"change": "fly"}]}, "Invalid value 'fly'", id="no such change"),
         pytest.param({"chances": []}, "unknown field `chances`", id="an unknown field"),
+        pytest.param(
+            {"changes": [], "objects": [{"kind": "Pod", "metadata": {"name": "p"}}]},
+            "an object lacks a readable apiVersion, kind or metadata.name",
+            id="an object without apiVersion",
+        ),
+        pytest.param(
+            {"changes": [{"change": "apply", "manifest": _POD | {"spec": _nested(300)}}]},
+            "an object is nested deeper than 200 levels",
+            id="an object nested deep",
+        ),
+        pytest.param(
+            {"changes": [{"change": "apply", "manifest": _POD | {"metadata": [1]}}]},
+            "Pod without a name would be refused: ",
+            id="metadata that is a list",
+        ),
+        pytest.param(
+            {"changes": [{"change": "apply", "manifest": _POD | {"spec": {"containers": {}}}}]},
+            "Pod p would be refused: ",
+            id="containers that are no list",
+        ),
+        pytest.param(
+            {
+                "changes": [
+                    {
+                        "change": "addNode",
+                        "manifest": {
+                            "metadata": {"name": "n"},
+                            "status": {"allocatable": {"cpu": True}},
+                        },
+                    }
+                ]
+            },
+            "Node n would be refused: ",
+            id="an amount of cpu that is true",
+        ),
+        pytest.param(
+            {"changes": [{"change": "addNode", "manifest": {}}]},
+            "a node without a name cannot be added",
+            id="a node without a name",
+        ),
     ],
 )
 async def test_a_question_that_cannot_be_answered_is_refused_with_400(
@@ -108,6 +155,15 @@ async def test_a_question_that_cannot_be_answered_is_refused_with_400(
         await process.close()
     assert code == 400
     assert problem in text
+
+
+async def test_a_negative_number_of_pods_is_not_counted() -> None:
+    process = AnsweringProcess(CODE, State())
+    try:
+        found = await _reply(process, CAPACITY, {"mix": [_POD], "most": -5})
+    finally:
+        await process.close()
+    assert found == (400, "Expected `int` >= 1 - at `$.most`")
 
 
 async def test_extenders_are_refused() -> None:

@@ -41,6 +41,14 @@ OF_FILE: Final = Bounds(bytes_max=64 * 1024 * 1024, depth_max=DEPTH_MAX, values_
 """Bounds of a file given by a person. 15,000 nodes in one file are 40 MB and 2 million values."""
 
 
+OF_CONFIGURATION: Final = Bounds(
+    bytes_max=4 * 1024 * 1024,
+    depth_max=DEPTH_MAX,
+    values_max=100_000,
+)
+"""Bounds of a configuration, which is read again while pods are scheduled."""
+
+
 def check_bounds(value: Any, bounds: Bounds) -> None:
     """Refuse decoded JSON that is nested too deeply, or holds too many values.
 

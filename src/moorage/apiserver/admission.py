@@ -101,13 +101,14 @@ class Admission:
     def check_part(
         self, served: Served, new: Obj, old: Obj, *, subresource: str, dry_run: bool
     ) -> None:
-        """Refuse a change of a part of an object, such as a resize.
+        """Refuse a change of a part of an object, such as a resize or an approval.
 
         Raises
         ------
         StatusError
             403, or as a policy says.
         """
+        self._escalation.check_part(served, old, subresource=subresource)
         self._policies.check(served, new, old, subresource=subresource, dry_run=dry_run)
 
     def check_bounds(

@@ -39,6 +39,12 @@ async def sleep(seconds: float) -> None:
     await asyncio.sleep(seconds)
 
 
+def being_cancelled() -> bool:
+    """Whether the running task is asked to end; a CancelledError may be that of another task."""
+    own = asyncio.current_task()
+    return own is None or own.cancelling() > 0
+
+
 async def in_turns(items: Iterable[T], *, most: int) -> AsyncIterator[T]:
     """Yield items, and let the other tasks of the loop have a turn between.
 

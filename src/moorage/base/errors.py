@@ -18,6 +18,7 @@
     |   +-- RefusedError       no connection could be made, so nothing was sent
     |       +-- NotLeadingError  a write held back, because another replica may lead by now
     +-- LeaseLostError         the leader's lease could not be renewed; the process ends
+    +-- TaskEndedError         a task has ended without which the process cannot go on
     +-- CacheError             a fact reported to the cache contradicts its belief
         +-- CacheCorruptedError  believing on would place pods wrongly
 
@@ -95,6 +96,10 @@ class NotLeadingError(RefusedError):
 
 class LeaseLostError(MoorageError):
     """The lease of the leader was not renewed in time: another replica may be scheduling."""
+
+
+class TaskEndedError(MoorageError):
+    """A task that the process cannot do without has ended without a failure of its own."""
 
 
 class ExtenderError(MoorageError):

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
-from moorage.base.clock import SystemClock
 from moorage.base.errors import (
     ApiError,
     KubeconfigError,
@@ -23,15 +22,14 @@ from moorage.base.errors import (
     UnauthorizedError,
     UsageError,
 )
+from moorage.base.files import read_file
 from moorage.cli.asked_scheduler import AskedScheduler
-from moorage.cli.session import sandbox_kubeconfig
+from moorage.cli.cluster_choice import choose_cluster
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
-from moorage.client.kubeconfig import find_access
 from moorage.client.status import error_from_answer
 from moorage.client.transport import Call
 from moorage.sandbox.process import run_loop
-from moorage.sandbox.running import find
 from moorage.service.questions.question import PREFIX
 
 T = TypeVar("T")
@@ -198,7 +196,7 @@ def found_scheduler(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
             "--token, --certificate-authority and --insecure-skip-tls-verify belong to a "
             f"--scheduler given by its address: the kubeconfig says who asks for {given}"
         )
-    access = find_access(to.kubeconfig, context=to.context, clock=SystemClock())
+    access = choose_cluster(to.kubeconfig, to.context).access
     path = proxy_path(named["namespace"], named["pod"], named["port"] or str(_PORT))
     return access, path, f"the scheduler {given} through {access.server}"
 
@@ -210,39 +208,35 @@ def proxy_path(namespace: str, pod: str, port: str = str(_PORT)) -> str:
 
 
 def is_sandbox(to: AskedScheduler) -> bool:
-    """Whether the kubeconfig belongs to a sandbox that runs with a scheduler of its own."""
-    record = find(sandbox_kubeconfig(to.kubeconfig))
-    return record is not None and bool(record.health)
+    """Whether the chosen cluster is a sandbox that runs with a scheduler of its own."""
+    sandbox = choose_cluster(to.kubeconfig, to.context).sandbox
+    return sandbox is not None and bool(sandbox.health)
 
 
 def _of_sandbox(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
-    """Return the scheduler of the sandbox that a kubeconfig belongs to."""
-    kubeconfig = sandbox_kubeconfig(to.kubeconfig)
-    record = find(kubeconfig)
+    """Return the scheduler of the sandbox that was chosen."""
+    try:
+        cluster = choose_cluster(to.kubeconfig, to.context)
+    except KubeconfigError as error:
+        if to.kubeconfig or to.context:
+            raise
+        raise MoorageError(
+            f"no scheduler to ask: {error}, or name the scheduler with --scheduler"
+        ) from error
+    record = cluster.sandbox
     if record is None:
         raise MoorageError(
-            f"no scheduler to ask: no sandbox runs with the kubeconfig {kubeconfig}"
-            f"{_server_of(to)}; name the scheduler with --scheduler"
+            f"no scheduler to ask: {cluster.access.server} is no sandbox that runs on this "
+            "machine; name the scheduler with --scheduler"
         )
     if not record.health:
         raise MoorageError(
-            f"no scheduler to ask: the {record.title} with the kubeconfig {kubeconfig} runs none "
-            "yet, or none of its own; name another with --scheduler"
+            f"no scheduler to ask: the {record.title} with the kubeconfig {record.kubeconfig} "
+            "runs none yet, or none of its own; name another with --scheduler"
         )
     # The address is in a file that only its user can write; the certificate is made at each start.
     access = ServerAccess(record.health, FixedCredentials(), insecure_skip_tls_verify=True)
     return access, "", f"the scheduler of the {record.title} at {record.health}"
-
-
-def _server_of(to: AskedScheduler) -> str:
-    """Return the server of a kubeconfig, in words; "" where no kubeconfig is meant."""
-    try:
-        access = find_access(to.kubeconfig, context=to.context, clock=SystemClock())
-    except KubeconfigError:
-        if to.kubeconfig or to.context:
-            raise
-        return ""
-    return f", whose server is {access.server}"
 
 
 def _at_address(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
@@ -260,7 +254,7 @@ def _at_address(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
 
 def _read(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         raise UsageError(f"--certificate-authority {path}: {error.strerror}") from error
 

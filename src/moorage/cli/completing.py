@@ -48,9 +48,12 @@ def complete_contexts(
     del param
     from moorage.base.errors import MoorageError
     from moorage.client.kubeconfig import load_kubeconfig
+    from moorage.sandbox.running import find_all
 
-    given = ctx.params.get("kubeconfig") or os.environ.get("KUBECONFIG") or "~/.kube/config"
+    given = ctx.params.get("kubeconfig") or os.environ.get("KUBECONFIG") or ""
     paths = [Path(part).expanduser() for part in str(given).split(os.pathsep) if part]
+    if not paths:
+        paths = [*(Path(each.kubeconfig) for each in find_all()), Path.home() / ".kube" / "config"]
     try:
         found = load_kubeconfig(paths, must_exist=False)
     except MoorageError:
@@ -115,6 +118,7 @@ def _names(ctx: click.Context, kind: str, start: str) -> list[str]:
             kubeconfig=ctx.params.get("kubeconfig") or "",
             context=ctx.params.get("context") or "",
             namespace=ctx.params.get("namespace") or "",
+            notes=False,
         )
     except (MoorageError, TimeoutError):
         return []

@@ -43,15 +43,18 @@ def down(*, every: bool, output: Form, name: str, kubeconfig: Path | None) -> No
     Without --name and --all, the sandbox without a name ends.
     """
     from moorage.sandbox.process import run_loop
-    from moorage.sandbox.running import find, find_all
+    from moorage.sandbox.running import find, find_all, remove_dead
 
     which = Which(name, kubeconfig)
     record = find(which.path)
     records = find_all() if every else [record] if record is not None else []
-    if not records and which.is_given:
+    dead = remove_dead(which.path) if not (records or every) else False
+    if dead:
+        show_note("the sandbox had ended already: its record is removed")
+    if not records and which.is_given and not dead:
         show(output, {"ended": []}, text="")
         raise MoorageError(which.missing())
-    if not records:
+    if not records and not dead:
         others = ", ".join(each.name for each in find_all())
         told = f"these run: {others}; name one with --name, or all with --all" if others else ""
         show_note(f"no sandbox to end{': ' if told else ''}{told}")

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from moorage.api.yaml_text import read_yaml
 from moorage.base.errors import DecodeError, UsageError
+from moorage.base.files import DATA_BYTES_MAX, read_file, read_stream
 
 Manifest: TypeAlias = dict[str, Any]
 """An object as plain JSON values, with apiVersion, kind and a name."""
@@ -27,17 +28,24 @@ def read_manifests(sources: Sequence[str], *, recursive: bool = False) -> list[M
     found: list[Manifest] = []
     for source in sources:
         if source == "-":
-            found += parse_manifests(sys.stdin.buffer.read(), "standard input")
+            found += parse_manifests(_standard_input(), "standard input")
             continue
         for path in _files(Path(source), recursive=recursive):
             try:
-                text = path.read_bytes()
+                text = read_file(path, DATA_BYTES_MAX)
             except OSError as error:
                 raise UsageError(f"cannot read {path}: {error.strerror}") from error
             found += parse_manifests(text, str(path))
     if not found:
         raise UsageError(f"there are no objects in {', '.join(sources)}")
     return found
+
+
+def _standard_input() -> bytes:
+    try:
+        return read_stream(sys.stdin.buffer, DATA_BYTES_MAX)
+    except OSError as error:
+        raise UsageError(f"cannot read standard input: {error.strerror}") from error
 
 
 def parse_manifests(text: bytes, source: str) -> list[Manifest]:

@@ -9,9 +9,9 @@ import click
 
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.options import (
-    kubeconfig_option,
     output_option,
     seed_option,
+    server_option,
     shape_option,
     start_logging,
     verbose_option,
@@ -55,7 +55,7 @@ A node has the whole size: allocatable equals capacity, as nothing is kept for t
     invoke_without_command=True,
     subcommand_metavar="[COMMAND]",
 )
-@kubeconfig_option
+@server_option
 @click.option(
     "--count",
     type=click.IntRange(1, 20_000),

@@ -51,7 +51,19 @@ def output_option(*more: Form, text: bool = True) -> Callable[[F], F]:
 
 
 def kubeconfig_option(function: F) -> F:
-    """Add ``--kubeconfig`` and ``--context``."""
+    """Add ``--kubeconfig`` and ``--context``, for `moorage.cli.cluster_choice`."""
+    return _kubeconfig_option(function, "$KUBECONFIG, then the sandbox of this folder, then")
+
+
+def server_option(function: F) -> F:
+    """Add ``--kubeconfig`` and ``--context`` to a command that runs a part of a cluster.
+
+    Such a command goes on for long and writes, so that no sandbox of a folder is chosen for it.
+    """
+    return _kubeconfig_option(function, "$KUBECONFIG, then")
+
+
+def _kubeconfig_option(function: F, first: str) -> F:
     function = click.option(
         "--context",
         default="",
@@ -63,8 +75,8 @@ def kubeconfig_option(function: F) -> F:
         "--kubeconfig",
         default="",
         metavar="FILE",
-        help="How to reach the API server. Default: $KUBECONFIG, then the service account of "
-        "the pod we run in, then ~/.kube/config.",
+        help=f"How to reach the API server. Default: {first} the service account of the pod we "
+        "run in, then ~/.kube/config.",
     )(function)
 
 

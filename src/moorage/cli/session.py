@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,13 +11,17 @@ from moorage.base.aio import sleep
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import KubeconfigError, MoorageError, RefusedError
 from moorage.base.rng import Streams
+from moorage.cli.cluster_choice import (
+    ClusterChoice,
+    StartingSandboxError,
+    choose_cluster,
+    look_for_cluster,
+)
 from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import HttpTransport, open_transport
-from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.sandbox.process import run_loop
-from moorage.sandbox.running import find, kubeconfig_of
 
 T = TypeVar("T")
 
@@ -42,12 +44,15 @@ class Session(msgspec.Struct, frozen=True):
         The namespace of objects that name none.
     clock
         The clock by which ages are shown.
+    cluster
+        The cluster that was chosen.
     """
 
     client: Client
     transport: Transport
     namespace: str
     clock: Clock
+    cluster: ClusterChoice
 
 
 def run_session(
@@ -57,13 +62,17 @@ def run_session(
     context: str = "",
     namespace: str = "",
     waits: bool = False,
+    writes: bool = False,
+    notes: bool = True,
 ) -> T:
-    """Connect as the flags say, do the work, disconnect.
+    """Connect to the cluster that `choose_cluster` chooses, do the work, disconnect.
 
     Parameters
     ----------
     waits
         Whether to wait for a sandbox that is starting.
+    writes, notes
+        As in `choose_cluster`.
 
     Raises
     ------
@@ -75,12 +84,13 @@ def run_session(
     async def main() -> T:
         if waits:
             await _sandbox_starts(kubeconfig, context, clock)
-        access = find_access(kubeconfig, context=context, clock=clock)
+        cluster = choose_cluster(kubeconfig, context, writes=writes, clock=clock, notes=notes)
+        access = cluster.access
         transport = HttpTransport(access, user_agent="moorage-cli")
         client = Client(transport, rng=Streams().stream("client"))
         chosen = namespace or access.namespace or "default"
         try:
-            return await work(Session(client, transport, chosen, clock))
+            return await work(Session(client, transport, chosen, clock, cluster))
         finally:
             await transport.close()
 
@@ -92,12 +102,15 @@ async def _sandbox_starts(kubeconfig: str, context: str, clock: Clock) -> None:
 
     The kubeconfig is read anew each time: the one of an earlier sandbox names another port.
     """
-    path, waited = sandbox_kubeconfig(kubeconfig), 0.0
+    waited = 0.0
     while waited < _START_SECONDS_MAX:
+        starts = waited < _RECORD_SECONDS
         try:
-            await check_server(find_access(kubeconfig, context=context, clock=clock), clock)
-        except (KubeconfigError, RefusedError):
-            if find(path) is None and waited >= _RECORD_SECONDS:
+            cluster = look_for_cluster(kubeconfig, context, writes=True, clock=clock)
+            starts = starts or cluster.sandbox is not None
+            await check_server(cluster.access, clock)
+        except (KubeconfigError, RefusedError) as error:
+            if not starts and not isinstance(error, StartingSandboxError):
                 return  # the command itself reports the fault
         except MoorageError:
             return
@@ -105,12 +118,6 @@ async def _sandbox_starts(kubeconfig: str, context: str, clock: Clock) -> None:
             return
         await sleep(_LOOK_SECONDS)
         waited += _LOOK_SECONDS
-
-
-def sandbox_kubeconfig(kubeconfig: str) -> Path:
-    """Return the kubeconfig of a sandbox that a command may mean."""
-    listed = os.environ.get("KUBECONFIG", "").split(os.pathsep)[0]
-    return Path(kubeconfig or listed or kubeconfig_of("")).expanduser()
 
 
 async def check_server(access: ServerAccess, clock: Clock) -> None:

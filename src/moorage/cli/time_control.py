@@ -105,7 +105,10 @@ def _ask(change: dict[str, float] | None, output: Form, kubeconfig: str, context
     from moorage.cli.session import run_session
 
     state = run_session(
-        lambda session: _changed(session, change), kubeconfig=kubeconfig, context=context
+        lambda session: _changed(session, change),
+        kubeconfig=kubeconfig,
+        context=context,
+        writes=change is not None,
     )
     runs = f"{state['speed']:g} seconds a second" if state["speed"] else "stopped"
     show(output, state, text=f"{state['now']}  {runs}")

@@ -19,6 +19,7 @@ import msgspec
 
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.errors import KubeconfigError
+from moorage.base.files import read_file
 
 _log = logging.getLogger(__name__)
 
@@ -158,7 +159,7 @@ class CachedFile:
         now = self._clock.monotonic_ns()
         if self._content is None or now - self._read_ns >= self._period_ns:
             try:
-                self._content = self._path.read_bytes()
+                self._content = read_file(self._path)
             except OSError as error:
                 if self._content is None:
                     raise KubeconfigError(
@@ -323,6 +324,16 @@ def without_user(url: str) -> str:
     if "@" not in parts.netloc:
         return url
     return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+
+
+def is_server_url(text: str) -> bool:
+    """Whether a text can be the URL of an API server."""
+    try:
+        parts = urlsplit(text)
+        # Reading the port checks it.
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def incluster_access(

@@ -15,7 +15,8 @@ from __future__ import annotations
 import base64
 import binascii
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ import msgspec
 
 from moorage.base.clock import Clock
 from moorage.base.errors import KubeconfigError
+from moorage.base.files import read_file
 from moorage.client.auth import (
     AuthorityFile,
     Credential,
@@ -34,6 +36,7 @@ from moorage.client.auth import (
     bearer,
     certificate_file,
     incluster_access,
+    is_server_url,
     token_file,
 )
 from moorage.client.exec_credential import ExecCluster, ExecCredentials
@@ -95,6 +98,11 @@ class Kubeconfig:
         if not cluster.server:
             raise KubeconfigError(
                 f'{cluster_path}: cluster "{chosen.cluster}" has no server; add its URL'
+            )
+        if not is_server_url(cluster.server):
+            raise KubeconfigError(
+                f'{cluster_path}: cluster "{chosen.cluster}": server {cluster.server!r} is no URL; '
+                "write one such as https://10.0.0.1:6443"
             )
         user_path, user = path, UserEntry()
         if chosen.user:
@@ -193,6 +201,34 @@ def load_kubeconfig(paths: Sequence[Path], *, must_exist: bool) -> Kubeconfig | 
     return Kubeconfig(files) if files else None
 
 
+class ServerSource(Enum):
+    """Where an API server was found, in the order of precedence."""
+
+    FLAG = "--kubeconfig"
+    VARIABLE = "KUBECONFIG"
+    SANDBOX = "the sandbox of this folder"
+    IN_CLUSTER = "the service account of this pod"
+    HOME = "~/.kube/config"
+
+
+class FoundServer(msgspec.Struct, frozen=True):
+    """An API server, and where it was found.
+
+    Parameters
+    ----------
+    access
+        The way to the server.
+    source
+        Where it was found.
+    files
+        The kubeconfig files that were merged; empty in a pod.
+    """
+
+    access: ServerAccess
+    source: ServerSource
+    files: tuple[Path, ...] = ()
+
+
 def find_access(
     kubeconfig: str = "",
     *,
@@ -200,42 +236,80 @@ def find_access(
     clock: Clock,
     environ: Mapping[str, str] | None = None,
 ) -> ServerAccess:
-    """Find the server the way kubectl does.
+    """Find the server the way kubectl does, as `find_server` without a sandbox."""
+    return find_server(kubeconfig, context=context, clock=clock, environ=environ).access
 
-    In order: the file given, the files of ``KUBECONFIG``, the service account of the pod we run
-    in, ``~/.kube/config``.
+
+def find_server(
+    kubeconfig: str = "",
+    *,
+    context: str = "",
+    clock: Clock,
+    environ: Mapping[str, str] | None = None,
+    sandbox: Callable[[], Path | None] = lambda: None,
+) -> FoundServer:
+    """Find the server: the first that exists of flag, KUBECONFIG, sandbox, in-cluster and home.
+
+    ``KUBECONFIG`` that names only missing files is no reason to look at a sandbox or at home: its
+    user means another cluster.
 
     Parameters
     ----------
     kubeconfig
         File given by flag or configuration, "" for none.
+    context
+        The context; "" for the current one. In a pod there are no contexts, so that the service
+        account is passed over.
     environ
         Environment variables; None for this process's own.
+    sandbox
+        Called when neither flag nor ``KUBECONFIG`` names a server; returns the kubeconfig of a
+        sandbox, None without one.
 
     Raises
     ------
     KubeconfigError
         No access was found, or the access found cannot be used.
+
+    Notes
+    -----
+    Mirrors kubernetes v1.36 client-go tools/clientcmd/client_config.go and loader.go, except that
+    the service account of a pod precedes ``~/.kube/config``, and for `sandbox`.
     """
     variables = os.environ if environ is None else environ
+
+    def found(source: ServerSource, *paths: Path) -> FoundServer | None:
+        present = tuple(path for path in paths if path.exists())
+        return required(source, *present) if present else None
+
+    def required(source: ServerSource, *paths: Path) -> FoundServer:
+        merged = Kubeconfig([(path, read_kubeconfig(path)) for path in paths])
+        access = merged.access(context, clock=clock, environ=environ)
+        return FoundServer(access, source, paths)
+
     if kubeconfig:
-        given = load_kubeconfig([Path(kubeconfig).expanduser()], must_exist=True)
-        assert given is not None, "a file that must exist was read"
-        return given.access(context, clock=clock, environ=environ)
+        return required(ServerSource.FLAG, Path(kubeconfig).expanduser())
     listed = [Path(part) for part in variables.get("KUBECONFIG", "").split(os.pathsep) if part]
-    merged = load_kubeconfig(listed, must_exist=False)
-    if merged is not None:
-        return merged.access(context, clock=clock, environ=environ)
-    inside = incluster_access(variables, clock=clock)
+    named = found(ServerSource.VARIABLE, *listed)
+    if named is not None:
+        return named
+    local = None if listed else sandbox()
+    if local is not None:
+        return required(ServerSource.SANDBOX, local)
+    inside = None if context else incluster_access(variables, clock=clock)
     if inside is not None:
-        return inside
+        return FoundServer(inside, ServerSource.IN_CLUSTER)
+    if listed:
+        raise KubeconfigError(
+            f"no API server to talk to: KUBECONFIG names {_join(listed)}, which is not there; "
+            "unset it, or give --kubeconfig FILE"
+        )
     home = Path(variables.get("HOME", "~")).expanduser() / ".kube" / "config"
-    default = load_kubeconfig([home], must_exist=False)
+    default = found(ServerSource.HOME, home)
     if default is not None:
-        return default.access(context, clock=clock, environ=environ)
-    missing = f"KUBECONFIG names {_join(listed)}, which is not there; " if listed else ""
+        return default
     raise KubeconfigError(
-        f"no API server to talk to: {missing}there is no {home} and this is not a pod; "
+        f"no API server to talk to: there is no {home} and this is not a pod; "
         "give --kubeconfig FILE"
     )
 
@@ -352,7 +426,7 @@ def _material(at: _At, field: str, *, data: str, file: str) -> bytes | None:
         return None
     path = at.resolve(file)
     try:
-        return path.read_bytes()
+        return read_file(path)
     except OSError as error:
         raise at.error(f"{field}: cannot read {path}: {error.strerror}; check the path") from error
 

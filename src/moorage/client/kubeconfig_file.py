@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from moorage.base.errors import DecodeError, KubeconfigError
+from moorage.base.files import read_file
 from moorage.client.exec_credential import ExecConfig
 
 
@@ -91,7 +92,7 @@ def read_kubeconfig(path: Path) -> KubeconfigFile:
         The file cannot be read, is not YAML, or a field has the wrong type.
     """
     try:
-        text = path.read_bytes()
+        text = read_file(path)
     except OSError as error:
         raise KubeconfigError(
             f"{path}: cannot read the kubeconfig: {error.strerror}; check the path and its "

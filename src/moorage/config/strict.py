@@ -15,7 +15,7 @@ from typing import Any, Final, Literal, TypeVar, Union, cast, get_args, get_orig
 
 import msgspec
 
-from moorage.api.bounds import OF_FILE, check_bounds
+from moorage.api.bounds import OF_CONFIGURATION, check_bounds
 from moorage.base.errors import ConfigError, DecodeError
 
 T = TypeVar("T")
@@ -34,8 +34,10 @@ def parse_documents(text: str, *, source: str = "") -> list[Any]:
     Raises
     ------
     ConfigError
-        Not JSON or YAML, or a key given twice (each named with its line).
+        Not JSON or YAML, too large, or a key given twice (each named with its line).
     """
+    if len(text) > OF_CONFIGURATION.bytes_max:
+        raise ConfigError([f"longer than {OF_CONFIGURATION.bytes_max} bytes"], source=source)
     if text.lstrip().startswith("{"):
         try:
             return [_parse_json(text, source)]
@@ -46,7 +48,7 @@ def parse_documents(text: str, *, source: str = "") -> list[Any]:
 
     repeated: list[str] = []
     try:
-        values = read_yaml(text, repeated=repeated)
+        values = read_yaml(text, OF_CONFIGURATION, repeated=repeated)
     except DecodeError as error:
         raise ConfigError([f"not YAML: {error}"], source=source) from error
     if repeated:
@@ -67,7 +69,7 @@ def _parse_json(text: str, source: str) -> Any:
 
     value = json.loads(text, object_pairs_hook=collect)
     try:
-        check_bounds(value, OF_FILE)
+        check_bounds(value, OF_CONFIGURATION)
         # Half a surrogate pair, written as an escape, is no text.
         json.dumps(value, ensure_ascii=False).encode()
     except DecodeError as error:

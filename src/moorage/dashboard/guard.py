@@ -78,10 +78,13 @@ class Guard:
 
     def _refusal(self, request: web.Request) -> web.Response | None:
         """Return why a call is not answered; None where it is."""
-        if self._hosts and _name_of(request.host) not in self._hosts:
+        host = _host_of(request)
+        if host is None:
+            return _refused(400, "The header Host names no host.\n")
+        if self._hosts and host[0] not in self._hosts:
             return _refused(421, "This page is not served under that name.\n")
         origin = request.headers.get("Origin")
-        if origin is not None and urlsplit(origin).netloc != request.host:
+        if origin is not None and _authority_of(origin) != request.host:
             return _refused(403, "Calls from other pages are not answered.\n")
         if request.path == LOGIN and request.method == "GET":
             return None
@@ -97,12 +100,25 @@ class Guard:
 
 def cookie_name(request: web.Request) -> str:
     """Return the name of the cookie; browsers do not keep the cookies of two ports apart."""
-    return f"moorage-page-{urlsplit(f'//{request.host}').port or 0}"
+    _, port = _host_of(request) or ("", 0)
+    return f"moorage-page-{port}"
 
 
-def _name_of(host: str) -> str:
-    """Return the name in a Host header, without its port."""
-    return (urlsplit(f"//{host}").hostname or "").lower()
+def _host_of(request: web.Request) -> tuple[str, int] | None:
+    """Return name and port in a Host header; None for a header that is malformed."""
+    try:
+        parts = urlsplit(f"//{request.host}")
+        return (parts.hostname or "").lower(), parts.port or 0
+    except ValueError:
+        return None
+
+
+def _authority_of(origin: str) -> str | None:
+    """Return host and port in an Origin header; None for a header that is malformed."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:
+        return None
 
 
 def _refused(status: int, text: str) -> web.Response:

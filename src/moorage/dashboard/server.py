@@ -14,6 +14,7 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
 from moorage.base.errors import MoorageError, UsageError
 from moorage.base.malformed_calls import log_malformed_calls_shortly
+from moorage.base.served_calls import TimedRunner, whole_body
 from moorage.base.version import __version__
 from moorage.dashboard.acts import Acts
 from moorage.dashboard.feed import Feed
@@ -27,6 +28,8 @@ _VIEWS: Final = (*("cluster", "queue", "pod", "decisions", "groups", "what-if", 
 _JSON: Final = "application/json"
 _STOP_SECONDS: Final = 0.3
 _BODY_BYTES_MAX: Final = 64 * 1024
+# Longer numbers are none of ours, and Python refuses to read very long ones.
+_DIGITS_MAX: Final = 20
 
 
 class PagePlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +114,7 @@ class PageServer:
             middlewares=[self._guard.middleware()], client_max_size=_BODY_BYTES_MAX
         )
         app.add_routes(self._routes())
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
+        runner = TimedRunner(app, shutdown_seconds=_STOP_SECONDS)
         await runner.setup()
         site = web.TCPSite(runner, plan.address, plan.port, ssl_context=plan.tls)
         try:
@@ -220,7 +223,8 @@ class PageServer:
     async def _changes(self, request: web.Request) -> web.StreamResponse:
         """Send each change as it comes, until the viewer goes."""
         given = request.headers.get("Last-Event-ID") or request.query.get("since", "")
-        version = int(given) if given.isascii() and given.isdigit() else -1
+        is_version = given.isascii() and given.isdigit() and len(given) < _DIGITS_MAX
+        version = int(given) if is_version else -1
         stream = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         # The middleware sees the stream when it is over, which is too late for its headers.
         stream.headers.update(HEADERS)
@@ -241,7 +245,7 @@ class PageServer:
     async def _ask(self, request: web.Request) -> web.Response:
         path = f"/{request.match_info['question']}"
         try:
-            answered = await self._source.ask(path, dict(request.query), await request.read())
+            answered = await self._source.ask(path, dict(request.query), await whole_body(request))
         except MoorageError as error:
             answered = _status(502, str(error))
         return _told(answered)
@@ -251,7 +255,7 @@ class PageServer:
         if acts is None or name not in acts.names:
             return _told(_status(404, f"{name}: this page cannot do that"))
         try:
-            return _told(await acts.perform(name, await request.read()))
+            return _told(await acts.perform(name, await whole_body(request)))
         except UsageError as error:
             return _told(_status(400, str(error)))
         except MoorageError as error:

@@ -119,8 +119,11 @@ def rejected(
     diagnosis, after = found
     nomination: Nomination | None = CLEAR_NOMINATION
     if after is not None:
-        proposed = None if after.result is None else after.result.nominated_node
-        diagnosis = diagnosis.with_post_filter(spared or after.message)
+        result = after.result
+        proposed, rejectors = None, NO_NAMES
+        if result is not None:
+            proposed, rejectors = result.nominated_node, result.rejectors
+        diagnosis = diagnosis.with_post_filter(spared or after.message, rejectors)
         if proposed is not None:
             nomination = Nomination("" if spared else proposed, uids_of(victims))
         else:

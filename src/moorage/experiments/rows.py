@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from moorage.base.errors import UsageError
+from moorage.base.files import DATA_BYTES_MAX, read_file, unpacked
 from moorage.experiments.tables import arrow
 
 Row = Mapping[str, str]
@@ -37,9 +37,9 @@ def rows_of(file: str) -> Iterator[tuple[int, Row]]:
 
 def _csv(file: str) -> Iterator[tuple[int, Row]]:
     path = Path(file)
-    data = path.read_bytes()
+    data = read_file(path, DATA_BYTES_MAX)
     if path.suffix == ".gz":
-        data = gzip.decompress(data)
+        data = unpacked(data)
     with io.StringIO(data.decode("utf-8-sig"), newline="") as text:
         reader = csv.reader(text)
         heading = next(reader, None)

@@ -14,6 +14,7 @@ import msgspec
 
 from moorage.api.codec import decode_untyped
 from moorage.base.errors import ConfigError, UsageError
+from moorage.base.files import DATA_BYTES_MAX, read_file, unpacked
 from moorage.experiments import presets
 from moorage.experiments.columns import (
     NODE_FIELDS,
@@ -202,11 +203,9 @@ def manifests_of(file: str, *, text: bytes | None = None) -> list[Manifest]:
 
 
 def _bytes(file: str) -> bytes:
-    import gzip
-
     try:
-        data = Path(file).read_bytes()
-        return gzip.decompress(data) if file.endswith(".gz") else data
+        data = read_file(Path(file), DATA_BYTES_MAX)
+        return unpacked(data) if file.endswith(".gz") else data
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"cannot read {file}: {reason}") from error

@@ -1,12 +1,16 @@
 """Contains plugins: a failure becomes the status Error with the plugin's name, for one attempt.
 
 `contained` is for every plugin. `Containment` is for plugins from outside the package: their calls
-have a time budget, their answers are checked, and every failure is counted.
+have a time budget, their answers are checked, and every failure is counted. Whatever such a plugin
+raises comes out as an `Exception` with a short text and a short traceback. Only a signal and a
+cancellation of the task come out as they are. `raised` tells these apart.
 """
 
 from __future__ import annotations
 
+import inspect
 import logging
+import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from types import coroutine
@@ -14,6 +18,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 from moorage.base.errors import TransportError
 from moorage.framework.cycle_state import StateMissingError
+from moorage.framework.raised import is_signal, passes_unchanged, safe_text_of, shorten, text_of
 from moorage.framework.status import Code, Status
 
 _log = logging.getLogger(__name__)
@@ -38,11 +43,19 @@ def contained(plugin: str, point: str, problem: Exception) -> Status:
         _log.info("plugin %s failed at %s: %s", plugin, point, problem)
     elif not isinstance(problem, StateMissingError):
         _log.exception("plugin %s failed at %s", plugin, point, exc_info=problem)
-    return Status(Code.ERROR, (str(problem) or type(problem).__name__,), plugin)
+    return Status(Code.ERROR, (text_of(problem),), plugin)
 
 
 class PluginFailedError(Exception):
     """A plugin from outside failed in a way that cannot be passed on as its own exception."""
+
+
+def harmless(problem: BaseException, text: str) -> Exception:
+    """Return an exception that can be logged: the same if possible, otherwise one with a text."""
+    shorten(problem)
+    if isinstance(problem, Exception) and passes_unchanged(problem):
+        return problem
+    return PluginFailedError(text).with_traceback(problem.__traceback__)
 
 
 class WrongAnswerError(PluginFailedError):
@@ -97,6 +110,8 @@ class Containment:
     ----------
     budget
         The time a call may take.
+    is_cancelled
+        Whether the running task is being cancelled; None: every cancellation is taken for one.
 
     Attributes
     ----------
@@ -105,8 +120,11 @@ class Containment:
         and `WRONG_ANSWER`.
     """
 
-    def __init__(self, budget: Budget | None = None) -> None:
+    def __init__(
+        self, budget: Budget | None = None, *, is_cancelled: Callable[[], bool] | None = None
+    ) -> None:
         self.budget: Budget = NoBudget() if budget is None else budget
+        self._is_cancelled = is_cancelled
         self.failures: Counter[tuple[str, str, str]] = Counter()
 
     def ask(
@@ -117,24 +135,52 @@ class Containment:
         Raises
         ------
         PluginFailedError
-            Its time was up, or it tried to end the process.
+            Its time was up, or it raised something that cannot be passed on.
+        KeyboardInterrupt
+            A signal came during the call.
         Exception
             The exception that the plugin raised.
         """
         try:
+            return self._run(plugin, point, call, args, kwargs)
+        except BaseException as problem:
+            raise self._failure(plugin, point, problem) from _cause(problem)
+
+    def _run(
+        self,
+        plugin: str,
+        point: str,
+        call: Callable[..., T],
+        args: Sequence[Any],
+        kwargs: Mapping[str, Any],
+    ) -> T:
+        depth = sys.getrecursionlimit()
+        try:
             return self.budget.run(f"{plugin} at {point}", call, args, kwargs)
-        except BudgetExceededError as problem:
+        finally:
+            if sys.getrecursionlimit() != depth:
+                sys.setrecursionlimit(depth)
+
+    def _failure(self, plugin: str, point: str, problem: BaseException) -> BaseException:
+        """Return what a failed call raises, and count it."""
+        if is_signal(problem):
+            return problem
+        if isinstance(problem, BudgetExceededError):
             self.note(plugin, point, OVERRAN)
-            raise PluginFailedError(str(problem)) from problem
-        except StopIteration:
-            raise
-        except SystemExit as problem:
-            self.note(plugin, point, RAISED)
-            raise PluginFailedError(f"it tried to end the process: {problem!r}") from problem
-        except Exception as problem:
-            wrong = isinstance(problem, WrongAnswerError)
-            self.note(plugin, point, WRONG_ANSWER if wrong else RAISED)
-            raise
+            return harmless(problem, str(problem))
+        self.note(plugin, point, WRONG_ANSWER if isinstance(problem, WrongAnswerError) else RAISED)
+        if passes_unchanged(problem):
+            return harmless(problem, "")
+        try:
+            # Its text may be made by code of the plugin, which has the budget of a call, too.
+            text = self._run(plugin, point, safe_text_of, (problem,), {})
+        except BudgetExceededError:
+            text = type(problem).__name__
+        if isinstance(problem, SystemExit):
+            text = f"it tried to end the process: {text}"
+        elif not isinstance(problem, Exception):
+            text = f"it raised {text}"
+        return harmless(problem, text)
 
     def note(self, plugin: str, point: str, kind: str) -> None:
         """Count a failure."""
@@ -147,31 +193,52 @@ class Containment:
         Waiting itself is not bounded: a plugin may legitimately wait for a volume for minutes, and
         no other work waits meanwhile.
         """
-        steps: Any = awaitable.__await__()
+        if inspect.iscoroutine(awaitable):
+            steps: Any = awaitable.__await__()
+        else:  # code of the plugin
+            steps = self.ask(plugin, point, awaitable.__await__)
         value: Any = None
         problem: BaseException | None = None
+        cancelled: BaseException | None = None
         while True:
+            call, args = _step(steps, value, problem)
             try:
-                if problem is None:
-                    waits_for = (
-                        self.ask(plugin, point, steps.__next__)
-                        if value is None
-                        else (self.ask(plugin, point, steps.send, value))
-                    )
-                else:
-                    waits_for = self.ask(plugin, point, steps.throw, problem)
+                waits_for = self._run(plugin, point, call, args, {})
             except StopIteration as end:
                 answer: T = end.value
                 return answer
-            except PluginFailedError:
-                # The plugin may have swallowed the interruption and be waiting again.
-                self.ask(plugin, point, steps.close)
-                raise
+            except BaseException as raised:
+                if cancelled is not None and type(raised) is type(cancelled):
+                    raise
+                if isinstance(raised, BudgetExceededError):
+                    # The plugin may have swallowed the interruption and be waiting again.
+                    self.ask(plugin, point, steps.close)
+                raise self._failure(plugin, point, raised) from _cause(raised)
             value, problem = None, None
             try:
                 value = yield waits_for
             except GeneratorExit:
-                steps.close()
+                self.ask(plugin, point, steps.close)
                 raise
             except BaseException as thrown:  # the plugin must see the cancellation, too
                 problem = thrown
+                if not isinstance(thrown, Exception) and self._is_cancellation():
+                    cancelled = thrown
+
+    def _is_cancellation(self) -> bool:
+        """Whether a cancellation is of the task itself, not of something that it waits for."""
+        return self._is_cancelled is None or self._is_cancelled()
+
+
+def _step(
+    steps: Any, value: Any, problem: BaseException | None
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """Return the call that continues a coroutine, and its arguments."""
+    if problem is not None:
+        return steps.throw, (problem,)
+    return (steps.__next__, ()) if value is None else (steps.send, (value,))
+
+
+def _cause(problem: BaseException) -> BaseException | None:
+    """Return the cause to show: none where an exception replaces the plugin's own."""
+    return problem.__cause__ if passes_unchanged(problem) else None

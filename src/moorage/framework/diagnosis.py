@@ -30,6 +30,9 @@ class Diagnosis(msgspec.Struct, frozen=True, dict=True):
         Plugins that rejected the pod; their events may requeue it.
     pending_plugins
         The plugins among them that answered Pending.
+    preemption_rejectors
+        Plugins that rejected the pod on nodes that were tried for preemption; their events may
+        requeue it, too.
     pre_filter_message
         Set when PreFilter as a whole rejected the pod; it then stands for every node.
     post_filter_message
@@ -40,6 +43,7 @@ class Diagnosis(msgspec.Struct, frozen=True, dict=True):
     reason_counts: dict[str, int] = {}
     unschedulable_plugins: frozenset[str] = NO_NAMES
     pending_plugins: frozenset[str] = NO_NAMES
+    preemption_rejectors: frozenset[str] = NO_NAMES
     pre_filter_message: str = ""
     post_filter_message: str = ""
 
@@ -57,11 +61,13 @@ class Diagnosis(msgspec.Struct, frozen=True, dict=True):
             text += f" {self.post_filter_message}"
         return text
 
-    def with_post_filter(self, message: str) -> Diagnosis:
+    def with_post_filter(self, message: str, rejectors: frozenset[str] = NO_NAMES) -> Diagnosis:
         """Return the same diagnosis with the PostFilter part filled in."""
-        if message == self.post_filter_message:
+        if message == self.post_filter_message and rejectors == self.preemption_rejectors:
             return self
-        return msgspec.structs.replace(self, post_filter_message=message)
+        return msgspec.structs.replace(
+            self, post_filter_message=message, preemption_rejectors=rejectors
+        )
 
 
 def of_one_node(node_name: str, status: Status) -> Diagnosis:

@@ -25,6 +25,7 @@ from moorage.framework.containment import (
     PluginFailedError,
     WrongAnswerError,
     contained,
+    harmless,
 )
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.extender import EVERY_EVENT
@@ -36,6 +37,7 @@ from moorage.framework.points import (
     QueuedPodInfo,
     ScoreArray,
 )
+from moorage.framework.raised import text_of
 from moorage.framework.signatures import METHODS
 from moorage.framework.status import Code, FilterAnswer, Status, answer_from
 from moorage.snapshot.node_info import NodeInfo
@@ -146,9 +148,9 @@ class Guarded:
         if not hasattr(self._plugin, "events_to_register"):
             return EVERY_EVENT
         try:
-            found = tuple(self._ask("events_to_register"))
+            found: tuple[Any, ...] = self._ask("events_to_register", read=tuple)
         except Exception as problem:
-            text = str(problem) or type(problem).__name__
+            text = text_of(problem)
             raise ConfigError([f'plugin "{self.name}" at events_to_register: {text}']) from problem
         for each in found:
             if not isinstance(each, EventRegistration):
@@ -161,39 +163,45 @@ class Guarded:
 
     # -- calls ---------------------------------------------------------------------------------
 
-    def _ask(self, method: str, *args: Any, **kwargs: Any) -> Any:
-        point, _ = METHODS[method]
-        return self._containment.ask(
-            self.name, point, getattr(self._plugin, method), *args, **kwargs
-        )
-
-    def _read(self, method: str, check: Callable[..., Any], *args: Any) -> Any:
-        try:
-            return check(*args)
-        except WrongAnswerError:
-            self._containment.note(self.name, METHODS[method][0], WRONG_ANSWER)
-            raise
+    def _ask(
+        self, method: str, *args: Any, read: Callable[[Any], Any] | None = None, **kwargs: Any
+    ) -> Any:
+        """Ask the plugin, and read the answer, which may run code of the plugin, too."""
+        call = getattr(self._plugin, method)
+        if read is not None:
+            call = _then(call, read)
+        return self._containment.ask(self.name, METHODS[method][0], call, *args, **kwargs)
 
     def _call(self, method: str, check: _Check | None) -> Callable[..., Any]:
+        read = _nothing if check is None else self._checked(check)
+
         def call(*args: Any, **kwargs: Any) -> Any:
-            answer = self._ask(method, *args, **kwargs)
-            return None if check is None else self._read(method, check, answer, self.name)
+            return self._ask(method, *args, read=read, **kwargs)
 
         return call
 
     def _awaited(self, method: str, check: _Check | None) -> Callable[..., Awaitable[Any]]:
+        point, _ = METHODS[method]
+        read = _nothing if check is None else self._checked(check)
+
         async def call(*args: Any) -> Any:
             answer = self._ask(method, *args)
             if inspect.isawaitable(answer):
-                point, _ = METHODS[method]
                 answer = await self._containment.stepwise(self.name, point, answer)
-            return None if check is None else self._read(method, check, answer, self.name)
+            return self._containment.ask(self.name, point, read, answer)
 
         return call
 
+    def _checked(self, check: _Check) -> Callable[[Any], Any]:
+        name = self.name
+        return lambda answer: check(answer, name)
+
     def _hint(self, hint: HintFunction) -> HintFunction:
+        answers = _then(hint, bool)
+
         def guarded(pod: Pod, old: object | None, new: object | None) -> bool:
-            return bool(self._containment.ask(self.name, "events", hint, pod, old, new))
+            found: bool = self._containment.ask(self.name, "events", answers, pod, old, new)
+            return found
 
         return guarded
 
@@ -203,8 +211,7 @@ class Guarded:
         def sort_key(priority: int, timestamp_ns: int, pod: Pod) -> tuple[Any, ...]:
             """Return the plugin's key; pods without a key come last, as PrioritySort has them."""
             try:
-                answer = self._ask("sort_key", priority, timestamp_ns, pod)
-                return (0, self._read("sort_key", check, answer))
+                return (0, self._ask("sort_key", priority, timestamp_ns, pod, read=check))
             except Exception:
                 _log.exception("plugin %s failed at QueueSort for pod %s", self.name, pod.full_name)
                 return (1, (-priority, timestamp_ns))
@@ -215,8 +222,7 @@ class Guarded:
         """Return keys that ask the plugin's comparator; where it fails, PrioritySort's order."""
 
         def before(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
-            answer = self._ask("less", first, second)
-            return bool(self._read("less", checking.as_yes_or_no, answer))
+            return bool(self._ask("less", first, second, read=checking.as_yes_or_no))
 
         def compare(first: QueuedPodInfo, second: QueuedPodInfo) -> int:
             try:
@@ -236,34 +242,36 @@ class Guarded:
     # -- vector points -------------------------------------------------------------------------
 
     def _filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
-        answer = self._ask("filter", state, pod, view)
-        reasons = self._handle.reasons
-        check = checking.as_filter_answer
-        found: FilterAnswer | None = self._read(
-            "filter", check, answer, self.name, len(view), reasons
+        name, rows, reasons = self.name, len(view), self._handle.reasons
+        found: FilterAnswer | None = self._ask(
+            "filter",
+            state,
+            pod,
+            view,
+            read=lambda answer: checking.as_filter_answer(answer, name, rows, reasons),
         )
         return found
 
     def _score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        answer = self._ask("score", state, pod, view)
-        return self._numbers("score", answer, len(view))
+        found: ScoreArray = self._ask("score", state, pod, view, read=_numbers(len(view)))
+        return found
 
     def _normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
         # A copy: the raw scores may be kept for the next replica.
-        answer = self._ask("normalize", state, pod, raw_n.copy())
-        return self._numbers("normalize", answer, len(raw_n))
-
-    def _numbers(self, method: str, answer: object, rows: int) -> ScoreArray:
-        found: ScoreArray = self._read(method, checking.as_scores, answer, rows)
+        found: ScoreArray = self._ask(
+            "normalize", state, pod, raw_n.copy(), read=_numbers(len(raw_n))
+        )
         return found
 
     def _score_placements(
         self, key: GroupKey, filled: Sequence[FilledPlacement]
     ) -> tuple[ScoreArray, Status]:
-        answer = self._ask("score_placements", key, filled)
-        check = checking.as_placement_scores
-        found: tuple[ScoreArray, Status] = self._read(
-            "score_placements", check, answer, self.name, len(filled)
+        name = self.name
+        found: tuple[ScoreArray, Status] = self._ask(
+            "score_placements",
+            key,
+            filled,
+            read=lambda answer: checking.as_placement_scores(answer, name, len(filled)),
         )
         return found
 
@@ -286,11 +294,12 @@ class Guarded:
         ask, declared = self._containment.ask, self._declared.epoch
         assert declared is not None, "guarded because it is declared"
         try:
-            return checking.as_score(ask(self.name, "PreFilter", declared, snapshot))
+            epoch: int = ask(self.name, "PreFilter", _then(declared, checking.as_score), snapshot)
         except Exception as problem:
             contained(self.name, "PreFilter", problem)
             self._broken_epochs += 1
-            return -self._broken_epochs
+            epoch = -self._broken_epochs
+        return epoch
 
     def _passes_row(self, state: CycleState, pod: PodInfo, row: int) -> bool:
         ask, declared = self._containment.ask, self._declared.passes_row
@@ -300,8 +309,10 @@ class Guarded:
     def _score_row(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
         ask, declared = self._containment.ask, self._declared.score_row
         assert declared is not None, "guarded because it is declared"
-        answer = ask(self.name, "Score", declared, state, pod, row)
-        return None if answer is None else checking.as_score(answer)
+        found: int | None = ask(
+            self.name, "Score", _then(declared, _score_or_none), state, pod, row
+        )
+        return found
 
     # -- scalar points: the budget is for all nodes together -----------------------------------
 
@@ -331,8 +342,8 @@ class Guarded:
             try:
                 status = checking.as_status(ask(state, pod, node), name)
             except Exception as problem:
-                failures.append(problem)
-                text = str(problem) or type(problem).__name__
+                text = text_of(problem)
+                failures.append(harmless(problem, text))
                 status = Status(Code.ERROR, (f"node {node.name}: {text}",))
             statuses.append(status)
         return statuses
@@ -350,7 +361,7 @@ class Guarded:
             try:
                 scores[position] = checking.as_score(ask(state, pod, node))
             except Exception as problem:
-                text = str(problem) or type(problem).__name__
+                text = text_of(problem)
                 wrong = isinstance(problem, WrongAnswerError)
                 kind = WrongAnswerError if wrong else PluginFailedError
                 raise kind(f"node {node.name}: {text}") from problem
@@ -359,3 +370,25 @@ class Guarded:
     def _nodes(self, view: NodeView) -> Sequence[NodeInfo]:
         info = self._handle.snapshot.node_info
         return [info(row) for row in view.row_numbers().tolist()]
+
+
+def _then(call: Callable[..., Any], read: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Return a function that reads the answer of another."""
+
+    def answer(*args: Any, **kwargs: Any) -> Any:
+        return read(call(*args, **kwargs))
+
+    return answer
+
+
+def _nothing(answer: object) -> None:
+    """Read an answer that means nothing."""
+    del answer
+
+
+def _numbers(rows: int) -> Callable[[Any], ScoreArray]:
+    return lambda answer: checking.as_scores(answer, rows)
+
+
+def _score_or_none(answer: object) -> int | None:
+    return None if answer is None else checking.as_score(answer)

@@ -24,6 +24,7 @@ import msgspec
 from moorage.base.errors import ConfigError, UsageError
 from moorage.framework.declaring import declared, function_faults, plugin_class_of
 from moorage.framework.handle import Handle
+from moorage.framework.raised import is_signal, safe_text_of
 from moorage.framework.registry import POINT_METHODS, PluginEntry, Registry
 from moorage.framework.signatures import class_faults
 
@@ -106,8 +107,8 @@ def load_plugin(reference: str) -> PluginEntry:
         found: Any = _import_file(Path(place)) if place.endswith(".py") else _import_module(place)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except Exception as problem:
-        raise UsageError(f"plugin {reference}: {_told(problem)}") from problem
+    except BaseException as problem:
+        raise _unusable(f"plugin {reference}", problem) from problem
     return entry_of(found, origin=reference)
 
 
@@ -121,8 +122,8 @@ def references_in(path: Path) -> list[str]:
     """
     try:
         module = _import_file(path)
-    except Exception as problem:
-        raise UsageError(f"plugin {path}: {_told(problem)}") from problem
+    except BaseException as problem:
+        raise _unusable(f"plugin {path}", problem) from problem
     methods = {method for each in POINT_METHODS.values() for method in each}
     found = [
         f"{path}:{name}"
@@ -188,7 +189,9 @@ def _load_entry_point(point: importlib.metadata.EntryPoint) -> PluginEntry:
     origin = _origin(point)
     try:
         found = point.load()
-    except Exception as problem:
+    except BaseException as problem:
+        if is_signal(problem):
+            raise
         raise ConfigError([_told(problem)], source=origin) from problem
     entry = entry_of(found, origin=origin)
     if entry.name != point.name:
@@ -261,7 +264,14 @@ def _constructor(plugin_class: type[Any]) -> dict[str, inspect.Parameter]:
     return {name: p for name, p in parameters.items() if p.kind not in variable}
 
 
-def _told(problem: Exception) -> str:
+def _unusable(what: str, problem: BaseException) -> BaseException:
+    """Return the error of a file that cannot be imported; a signal stays a signal."""
+    return problem if is_signal(problem) else UsageError(f"{what}: {_told(problem)}")
+
+
+def _told(problem: BaseException) -> str:
     if isinstance(problem, UsageError):
         return str(problem)
-    return f"{type(problem).__name__}: {problem}"
+    if isinstance(problem, Exception):
+        return f"{type(problem).__name__}: {safe_text_of(problem)}"
+    return safe_text_of(problem)

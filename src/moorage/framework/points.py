@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from moorage.api.changes import ClusterEvent
 from moorage.api.claims import ClaimUsers
 from moorage.api.pod import Pod
+from moorage.base.no_names import NO_NAMES
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import FilterAnswer, Status
 from moorage.snapshot.node_info import NodeInfo
@@ -71,10 +72,21 @@ class PreFilterResult(msgspec.Struct, frozen=True):
 
 
 class PostFilterResult(msgspec.Struct, frozen=True):
-    """The proposal of a PostFilter plugin: a node to nominate ("" clears), and victims."""
+    """The proposal of a PostFilter plugin.
+
+    Parameters
+    ----------
+    nominated_node
+        The node to nominate; "" clears the nomination, None leaves it alone.
+    victims
+        The pods to evict.
+    rejectors
+        Names of the plugins that reject the pod even after evictions. Their events may help too.
+    """
 
     nominated_node: str | None = None
     victims: tuple[Pod, ...] = ()
+    rejectors: frozenset[str] = NO_NAMES
 
 
 @runtime_checkable

@@ -10,7 +10,7 @@ from moorage.base.errors import ConfigError
 from moorage.base.no_names import NO_NAMES
 from moorage.config.merge import ProfileSpec
 from moorage.framework.capabilities import Capabilities, capabilities_of, is_reused
-from moorage.framework.containment import Containment
+from moorage.framework.containment import Containment, harmless
 from moorage.framework.extender import EVERY_EVENT, EXTENDER, Extender, in_order
 from moorage.framework.forms import FilterForms, ScoreForms, filter_forms, score_forms
 from moorage.framework.group import GroupGatePlugin, GroupPostFilterPlugin
@@ -37,6 +37,7 @@ from moorage.framework.points import (
     ReservePlugin,
     ScorePlugin,
 )
+from moorage.framework.raised import is_signal, safe_text_of
 from moorage.framework.registry import POINT_METHODS, PluginEntry, Registry
 from moorage.snapshot.shape import PartKind
 
@@ -320,12 +321,27 @@ def _from_outside(
 ) -> Guarded:
     try:
         plugin = entry.make(args, handle)
-    except Exception as problem:
-        text = str(problem) or type(problem).__name__
-        raise ConfigError(
-            [
-                f"creating profile for scheduler name {handle.profile_name}: "
-                f'initializing plugin "{entry.name}": {text}'
-            ]
-        ) from problem
-    return Guarded(entry.name, plugin, handle, containment)
+    except BaseException as problem:
+        raise _unusable(entry, handle, problem) from _shown(problem)
+    try:
+        return Guarded(entry.name, plugin, handle, containment)
+    except ConfigError:
+        raise
+    except BaseException as problem:  # attributes, too, may be code of the plugin
+        raise _unusable(entry, handle, problem) from _shown(problem)
+
+
+def _unusable(entry: PluginEntry, handle: Handle, problem: BaseException) -> BaseException:
+    """Return the error of a plugin that could not be made; a signal stays a signal."""
+    if is_signal(problem):
+        return problem
+    return ConfigError(
+        [
+            f"creating profile for scheduler name {handle.profile_name}: "
+            f'initializing plugin "{entry.name}": {safe_text_of(problem)}'
+        ]
+    )
+
+
+def _shown(problem: BaseException) -> BaseException | None:
+    return None if is_signal(problem) else harmless(problem, safe_text_of(problem))

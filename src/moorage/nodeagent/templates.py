@@ -17,6 +17,7 @@ from moorage.api.names import dns_subdomain_faults
 from moorage.api.node import Node
 from moorage.api.quantity import parse_quantity
 from moorage.base.errors import DecodeError, UsageError
+from moorage.base.files import DATA_BYTES_MAX, read_file
 
 NodeTemplate: TypeAlias = dict[str, object]
 """A Node object as plain JSON values."""
@@ -97,7 +98,7 @@ def load_nodes(path: Path) -> list[NodeTemplate]:
         why.
     """
     try:
-        text = path.read_bytes()
+        text = read_file(path, DATA_BYTES_MAX)
     except OSError as error:
         raise UsageError(f"{path}: cannot read the nodes: {error.strerror}") from error
     templates: dict[str, NodeTemplate] = {}

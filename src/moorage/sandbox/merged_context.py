@@ -15,6 +15,7 @@ from typing import Any
 
 from moorage.api.yaml_text import read_one, write_yaml
 from moorage.base.errors import DecodeError, UsageError
+from moorage.base.files import read_file
 from moorage.sandbox.settings import SANDBOX_CONTEXT
 
 _LISTS = {"clusters": "cluster", "users": "user", "contexts": "context"}
@@ -89,7 +90,7 @@ def _changing(file: Path) -> Iterator[dict[str, Any]]:
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _locked(file):
-            text = file.read_bytes() if file.exists() else b""
+            text = read_file(file) if file.exists() else b""
             content = read_one(text) if text.strip() else {}
             if not isinstance(content, dict):
                 raise UsageError(f"{file} is not a kubeconfig")

@@ -82,11 +82,18 @@ def log_of(kubeconfig: Path) -> Path:
 
 
 class Held:
-    """The record of a sandbox of this process, from `hold` until `release`."""
+    """The record of a sandbox of this process, from `hold` until `release`.
 
-    def __init__(self, path: Path, descriptor: int, record: SandboxRecord) -> None:
-        self._path = path
-        self._descriptor = descriptor
+    Parameters
+    ----------
+    files
+        The files of the record, locked: path and descriptor.
+    record
+        The record.
+    """
+
+    def __init__(self, files: Sequence[tuple[Path, int]], record: SandboxRecord) -> None:
+        self._files = list(files)
         self.record = record
         self.change()
 
@@ -94,16 +101,17 @@ class Held:
         """Write the record with other values of some fields."""
         self.record = msgspec.structs.replace(self.record, **fields)
         text = msgspec.json.encode(self.record).ljust(_BYTES - 1) + b"\n"
-        os.pwrite(self._descriptor, text, 0)
+        for _, descriptor in self._files:
+            os.pwrite(descriptor, text, 0)
 
     def release(self) -> None:
         """Remove the record; idempotent."""
-        if self._descriptor < 0:
-            return
-        # Removed while locked: a process that locks a removed file notices, and takes a new file.
-        self._path.unlink(missing_ok=True)
-        os.close(self._descriptor)
-        self._descriptor = -1
+        while self._files:
+            path, descriptor = self._files.pop()
+            # Removed while locked: a process that locks a removed file notices, and takes a new
+            # one.
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
 
     def __enter__(self) -> Self:
         return self
@@ -115,12 +123,30 @@ class Held:
 def hold(record: SandboxRecord) -> Held:
     """Write the record of a sandbox that starts, unless another one has the same kubeconfig.
 
+    A sandbox with a name has its record where its name says, too: its kubeconfig may be elsewhere.
+
     Raises
     ------
     UsageError
-        A sandbox with this kubeconfig runs, or the record cannot be written.
+        A sandbox with this kubeconfig, or of this name in this folder, runs, or the record cannot
+        be written.
     """
-    path = _record_of(Path(record.kubeconfig))
+    paths = [_record_of(Path(record.kubeconfig))]
+    if record.name and (named := _record_of(kubeconfig_of(record.name)).resolve()) not in paths:
+        paths.append(named)
+    files: list[tuple[Path, int]] = []
+    try:
+        files.extend((path, _locked(path, record)) for path in paths)
+    except BaseException:
+        for path, descriptor in files:
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
+        raise
+    return Held(files, record)
+
+
+def _locked(path: Path, record: SandboxRecord) -> int:
+    """Return the descriptor of a record's file, locked."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         while True:
@@ -131,7 +157,7 @@ def hold(record: SandboxRecord) -> Held:
                 os.close(descriptor)
                 raise _in_use(path, record) from None
             if _is_still(path, descriptor):
-                return Held(path, descriptor, record)
+                return descriptor
             os.close(descriptor)
     except OSError as error:
         raise UsageError(
@@ -160,6 +186,28 @@ def find_all() -> Sequence[SandboxRecord]:
     """Return the sandboxes of this directory that run, the one without a name first."""
     files = [kubeconfig_of(""), *sorted(each / "kubeconfig" for each in _folders())]
     return [record for each in files if (record := find(each)) is not None]
+
+
+def find_dead() -> Sequence[str]:
+    """Return the names of the sandboxes of this directory that ended without taking leave.
+
+    Their records are there, but no process holds them: the process was killed.
+    """
+    names = ["", *sorted(each.name for each in _folders())]
+    return [
+        name
+        for name in names
+        if _record_of(kubeconfig_of(name)).exists() and find(kubeconfig_of(name)) is None
+    ]
+
+
+def remove_dead(kubeconfig: Path) -> bool:
+    """Remove the record of a sandbox that was killed; return whether there was one."""
+    path = _record_of(kubeconfig)
+    if not path.exists() or find(kubeconfig) is not None:
+        return False
+    path.unlink(missing_ok=True)
+    return True
 
 
 def _folders() -> Sequence[Path]:

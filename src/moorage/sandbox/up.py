@@ -18,6 +18,7 @@ from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock, process_age_seconds
 from moorage.base.errors import KubeconfigError, MoorageError, UsageError
+from moorage.base.files import read_file
 from moorage.base.rng import Streams
 from moorage.sandbox.lines import Started, View
 from moorage.sandbox.parts import Parts
@@ -261,7 +262,7 @@ def write_private(path: Path, text: str) -> None:
 def _ours(path: Path) -> bool:
     """Whether a file may be overwritten: it is missing, or an earlier sandbox wrote it."""
     try:
-        text = path.read_bytes()
+        text = read_file(path)
     except OSError:
         return True  # the later write reports the fault
     if not text:

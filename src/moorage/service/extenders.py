@@ -15,6 +15,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import Clock
 from moorage.base.errors import ConfigError
+from moorage.base.files import read_file
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess
 from moorage.client.extender import ExtenderSettings, HttpExtender, OneTryTransport
 from moorage.client.guard import WriteGuard
@@ -190,6 +191,6 @@ def _pem(data: str, file: str, path: str) -> bytes | None:
     if not file:
         return None
     try:
-        return Path(file).read_bytes()
+        return read_file(Path(file))
     except OSError as error:
         raise ConfigError([f"{path}: cannot read {file}: {error.strerror}"]) from error

@@ -107,7 +107,7 @@ class FailureHandler:
         if self._completed is not None:
             message = self._completed(queued, status, diagnosis, message)
         queued.rejected_by(
-            diagnosis.unschedulable_plugins if diagnosis else (),
+            diagnosis.unschedulable_plugins | diagnosis.preemption_rejectors if diagnosis else (),
             diagnosis.pending_plugins if diagnosis else (),
             message=message,
         )

@@ -20,6 +20,7 @@ import msgspec
 from moorage.base.authorities import read_when_used
 from moorage.base.errors import UsageError
 from moorage.base.malformed_calls import log_malformed_calls_shortly
+from moorage.base.served_calls import TimedRunner, whole_body
 from moorage.observe.slis import HealthFacts
 from moorage.service.serving.access import Access
 from moorage.service.serving.callers import Credentials
@@ -147,7 +148,7 @@ class HealthServer:
         log_malformed_calls_shortly()
         app = web.Application(client_max_size=_BODY_BYTES_MOST)
         app.router.add_route("*", "/{path:.*}", self._answer)
-        runner = self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=_STOP_SECONDS)
+        runner = self._runner = TimedRunner(app, shutdown_seconds=_STOP_SECONDS)
         await runner.setup()
         try:
             opened = _opened(self._listening)
@@ -194,7 +195,7 @@ class HealthServer:
             )
         if body is None:
             return await self._read(request)
-        return _response(await body(await request.read()))
+        return _response(await body(await whole_body(request)))
 
     async def _read(self, request: web.Request) -> web.Response:
         path = request.path

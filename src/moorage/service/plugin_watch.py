@@ -15,6 +15,7 @@ from __future__ import annotations
 import faulthandler
 import logging
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType, TracebackType
@@ -35,17 +36,20 @@ EXIT_HANGS: Final = 128 + signal.SIGALRM
 
 # Ten looks a second: a budget of a second is kept to a tenth, at a negligible cost.
 _LOOK_SECONDS: Final = 0.1
+_DEPTH_MAX: Final = 20_000
+"""Highest recursion limit of a plugin: 20 times Python's own, and left in milliseconds."""
 
 
 class _Running:
     """The call under way."""
 
-    __slots__ = ("is_late", "label", "started_ns")
+    __slots__ = ("depth_max", "is_late", "label", "started_ns")
 
     def __init__(self, label: str, started_ns: int) -> None:
         self.label = label
         self.started_ns = started_ns
         self.is_late = False
+        self.depth_max = min(sys.getrecursionlimit(), _DEPTH_MAX)
 
     def say_late(self) -> None:
         """Note that the call's time is up."""
@@ -100,6 +104,12 @@ class PluginWatch:
         signal.signal(signal.SIGURG, self._handler_before)
         if self._end_seconds:
             faulthandler.unregister(signal.SIGALRM)
+
+    @property
+    def label(self) -> str:
+        """The plugin that is being called, and the extension point; empty for none."""
+        running = self._running
+        return "" if running is None else running.label
 
     def run(
         self, label: str, call: Callable[..., T], args: Sequence[Any], kwargs: Mapping[str, Any]
@@ -176,6 +186,9 @@ class PluginWatch:
             running = self._running
             if running is None:
                 continue
+            if sys.getrecursionlimit() > running.depth_max:
+                # Millions of nested calls take GiB, and longer to leave than a budget.
+                sys.setrecursionlimit(running.depth_max)
             if self._clock.monotonic_ns() - running.started_ns <= self._budget_ns:
                 continue
             if running.is_late and told is not running:

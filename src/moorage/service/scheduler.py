@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Coroutine
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +18,7 @@ import msgspec
 from moorage.api.node import Node
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock
+from moorage.base.errors import TaskEndedError
 from moorage.base.memory import settle_memory
 from moorage.client.events import EventRecorder
 from moorage.client.reflector import Reflector
@@ -155,6 +157,11 @@ class Scheduler:
         return not self.only_watches and (self.elector is None or self.elector.leading)
 
     @property
+    def decides(self) -> bool:
+        """Whether the loop of decisions runs, or has not been started yet."""
+        return self._pumping is None or not self._pumping.done()
+
+    @property
     def bindings(self) -> int:
         """Number of bindings on their way to the API server."""
         return self.parts.slots.used
@@ -238,7 +245,7 @@ class Scheduler:
             await self._lead()
         settle_memory()
         for reflector in parts.reflectors:
-            parts.tasks.spawn(reflector.run(), name=f"reflector {reflector!r}")
+            self._keep(reflector.run(), f"reflector {reflector!r}")
         for reflector in parts.reflectors:
             await reflector.synced.wait()
         self.synced = True
@@ -252,24 +259,41 @@ class Scheduler:
 
     async def _lead(self) -> bool:
         """Wait until this process holds the lease, and keep it; return whether it had to wait."""
-        elector, spawn = self.elector, self.parts.tasks.spawn
+        elector = self.elector
         if elector is None:
             return False
         waited = await elector.acquire()
-        spawn(elector.keep(), name="lease")
-        spawn(elector.tell("became leader"), name="lease event")
+        self._keep(elector.keep(), "lease")
+        self.parts.tasks.spawn(elector.tell("became leader"), name="lease event")
         return waited
 
     def _start_scheduling(self) -> None:
         parts, core = self.parts, self.core
-        spawn = parts.tasks.spawn
-        spawn(parts.recorder.run(), name="events")
-        spawn(flush_backoff(core.queue, parts.clock), name="flush backoff")
-        spawn(flush_leftover(core.queue), name="flush leftover")
-        self._pumping = spawn(parts.pump.run(), name="pump")
+        self._keep(parts.recorder.run(), "events")
+        self._keep(flush_backoff(core.queue, parts.clock), "flush backoff")
+        self._keep(flush_leftover(core.queue), "flush leftover")
+        self._pumping = self._keep(parts.pump.run(), "pump")
         if parts.incomplete_groups is not None:
-            spawn(parts.incomplete_groups.run(), name="incomplete groups")
+            self._keep(parts.incomplete_groups.run(), "incomplete groups")
         _log.info(
             "scheduling started: %d nodes, %d pods", core.snapshot.num_nodes, len(core.store.all())
         )
         self.ready.set()
+
+    def _keep(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        """Start a task without which the scheduler cannot go on, whatever ends the task."""
+        return self.parts.tasks.spawn(self._endless(work, name), name=name)
+
+    async def _endless(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        try:
+            await work
+        except asyncio.CancelledError:
+            if self.ending:
+                raise
+            # A plugin can cancel the task that calls it. Without this, a leader would stay that
+            # renews its lease and does nothing.
+            raise TaskEndedError(
+                f"the task {name} was cancelled by something in this process, perhaps a plugin"
+            ) from None
+        if not self.ending:
+            raise TaskEndedError(f"the task {name} has ended")

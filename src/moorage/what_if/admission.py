@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from typing import Any
 
+from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType, by_kind, by_plural
 from moorage.apiserver.kind import Numbers, Obj
@@ -19,11 +20,13 @@ from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.users import User
 from moorage.base.clock import Clock, rfc3339
-from moorage.base.errors import UsageError
+from moorage.base.errors import DecodeError, UsageError
 from moorage.base.ids import name_suffix, new_uid
 from moorage.base.rng import Random
 from moorage.what_if.lists import Objects
 
+# As for a body of a call to an API server.
+_OF_MANIFEST = Bounds(bytes_max=3 * 1024 * 1024, depth_max=DEPTH_MAX, values_max=100_000)
 _CALLER = User("kubernetes-admin", ("system:masters",))
 
 
@@ -87,9 +90,9 @@ class Admission:
         UsageError
             The object would be refused, or its kind is not known.
         """
-        obj = copy.deepcopy(dict(manifest))
-        kind = kind_of(obj)
-        meta = obj.setdefault("metadata", {})
+        kind = kind_of(manifest)
+        obj = readable(manifest, kind)
+        meta = obj["metadata"]
         if kind.resource.namespaced:
             meta.setdefault("namespace", namespace)
         if not meta.get("name") and meta.get("generateName"):
@@ -129,6 +132,37 @@ def kind_of(manifest: Mapping[str, Any]) -> ServedKind:
     if kind is None:
         raise UsageError(f"{version} {name} is no kind that can be tried; leave it out")
     return kind
+
+
+def readable(manifest: Mapping[str, Any], kind: ServedKind | None = None) -> Obj:
+    """Return a copy of a manifest whose values have the types of its kind.
+
+    Parameters
+    ----------
+    kind
+        The rules of its kind; None for any kind, of which only the names are looked at.
+
+    Raises
+    ------
+    UsageError
+        A value has another type, or the manifest is nested too deeply or too large.
+    """
+    try:
+        check_bounds(manifest, _OF_MANIFEST)
+    except DecodeError as error:
+        raise UsageError(f"an object is {error}") from error
+    obj = copy.deepcopy(dict(manifest))
+    meta = obj["metadata"] = {} if obj.get("metadata") is None else obj["metadata"]
+    called = meta.get("name") if isinstance(meta, dict) else None
+    if kind is not None:
+        name = f"{kind.resource.kind} {called or 'without a name'}"
+        if wrong := kind.shape.type_errors(obj):
+            raise UsageError(f"{name} would be refused: {wrong[0]}")
+    elif not all(
+        isinstance(each, str) for each in (obj.get("apiVersion"), obj.get("kind"), called)
+    ):
+        raise UsageError("an object lacks a readable apiVersion, kind or metadata.name")
+    return obj
 
 
 @cache

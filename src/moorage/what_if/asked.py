@@ -13,7 +13,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import by_name
 from moorage.base.errors import UsageError
 from moorage.what_if.capacity import Kind, need_of, room_in, shapes_of
-from moorage.what_if.changes import Scene
+from moorage.what_if.changes import Scene, readable_node
 from moorage.what_if.consequences import Course
 from moorage.what_if.course import Tried, scene_of, tried
 from moorage.what_if.rehearsal import Rehearsal
@@ -66,7 +66,7 @@ def capacity(body: CapacityBody, branch: Branch) -> Capacity:
     if body.like or body.mix:
         room = msgspec.json.decode(branch(lambda on: _room(body, on)), type=Room)
     if body.needs:
-        shapes = [(each.like, each.manifest) for each in body.shapes]
+        shapes = [(each.like, _shape(each.manifest)) for each in body.shapes]
         known = msgspec.json.decode(
             branch(lambda on: msgspec.json.encode(shapes_of(on.objects))),
             type=list[tuple[str, Manifest]],
@@ -77,6 +77,12 @@ def capacity(body: CapacityBody, branch: Branch) -> Capacity:
                 break
             needs.append(need)
     return Capacity(room, tuple(needs))
+
+
+def _shape(manifest: Manifest) -> Manifest:
+    found = readable_node(manifest)
+    found.setdefault("status", {})
+    return found
 
 
 def _need(shape: tuple[str, Manifest], rehearsal: Rehearsal) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -112,7 +112,7 @@ class Scale(
     kind: str
     namespace: str
     name: str
-    replicas: int
+    replicas: Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Delete(

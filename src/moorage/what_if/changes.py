@@ -19,7 +19,7 @@ from moorage.api.resources import by_kind
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
 from moorage.controllers.node_steps import UNSCHEDULABLE, eviction_in
-from moorage.what_if.admission import Admission, kind_of
+from moorage.what_if.admission import Admission, kind_of, readable
 from moorage.what_if.budgets import Budgets
 from moorage.what_if.change import (
     AddNode,
@@ -75,10 +75,24 @@ def apply_change(change: object, on: Scene) -> None:
     raise NotImplementedError(f"{type(change).__name__} is no change")
 
 
+def readable_node(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of the manifest of a node, which may leave out its kind.
+
+    Raises
+    ------
+    UsageError
+        A value has a wrong type.
+    """
+    whole = {**manifest, "apiVersion": "v1", "kind": "Node"}
+    return readable(whole, kind_of(whole))
+
+
 @apply_change.register
 def _add_node(change: AddNode, on: Scene) -> None:
-    obj = {"apiVersion": "v1", "kind": "Node", **change.manifest}
-    name = obj["metadata"]["name"]
+    obj = readable_node(change.manifest)
+    name = obj["metadata"].get("name") or ""
+    if not name:
+        raise UsageError("a node without a name cannot be added")
     if name in on.rehearsal.objects.nodes:
         raise UsageError(f"there is a node {name} already")
     if change.zone_turn is not None:
@@ -211,7 +225,7 @@ def _rescale(
 
 
 def _apply_node(manifest: Mapping[str, Any], on: Scene) -> None:
-    new = _readable_node({**manifest})
+    new = _readable_node(readable_node(manifest))
     on.rehearsal.put_node(new)
     on.workloads.nodes_changed()
 

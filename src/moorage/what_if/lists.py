@@ -33,6 +33,8 @@ KINDS: Final[dict[tuple[str, str], WatchedKind]] = {
 # Requests that were found to make sense: replicas share them, and looking is quicker than parsing.
 _SENSIBLE: Final[set[bytes]] = set()
 _SENSIBLE_MOST: Final = 10_000
+# An int64 has fewer digits.
+_DIGITS_MAX: Final = 20
 _FINISHED: Final = ("Succeeded", "Failed")
 
 
@@ -327,5 +329,7 @@ def named(items: Iterable[msgspec.Raw], kind: str, api_version: str) -> Iterator
 def _age(pod: Pod) -> tuple[str, int, Key]:
     """Return the rank of a pending pod: by time of creation, then of the last write about it."""
     version = pod.metadata.resource_version
-    written = int(version) if version.isdigit() else 0
+    # Versions are numbers by convention only, and Python refuses to read very long ones.
+    is_number = version.isascii() and version.isdigit() and len(version) <= _DIGITS_MAX
+    written = int(version) if is_number else 0
     return pod.metadata.creation_timestamp or "", written, pod.key

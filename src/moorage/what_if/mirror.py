@@ -18,6 +18,7 @@ from moorage.api.pod import Pod
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
+from moorage.what_if.admission import readable
 from moorage.what_if.fullness import Fullness
 from moorage.what_if.lists import KINDS, Objects, has_local_data
 from moorage.what_if.messages import Moment, Update
@@ -120,14 +121,14 @@ class Mirror:
 
 
 def _keep(objects: Objects, manifest: Mapping[str, Any]) -> None:
-    group = str(manifest["apiVersion"]).rpartition("/")[0]
-    meta = manifest["metadata"]
-    key = (str(meta.get("namespace") or ""), str(meta["name"]))
-    if manifest["kind"] == "Pod" and not group:
-        if has_local_data(encode(manifest)):
+    obj = readable(manifest)
+    group, meta = obj["apiVersion"].rpartition("/")[0], obj["metadata"]
+    key = (str(meta.get("namespace") or ""), meta["name"])
+    if obj["kind"] == "Pod" and not group:
+        if has_local_data(encode(obj)):
             objects.with_local_data.add(key)
         return
-    objects.manifests.setdefault((group, str(manifest["kind"])), {})[key] = encode(manifest)
+    objects.manifests.setdefault((group, obj["kind"]), {})[key] = encode(obj)
 
 
 def _is_bound(pod: Pod) -> bool:

@@ -16,7 +16,7 @@ from typing import BinaryIO, Final
 
 import msgspec
 
-from moorage.base.errors import MoorageError, UsageError
+from moorage.base.errors import DecodeError, MoorageError, UsageError
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.questions.answering import HEAD_BYTES
@@ -170,8 +170,10 @@ def _work_and_exit(work: Callable[[], bytes], write: int, seconds_most: int) -> 
             reply = Reply(200, work())
         except _EndedError as error:
             reply = error.reply
-        except (UsageError, msgspec.DecodeError) as error:
+        except (UsageError, DecodeError, msgspec.DecodeError) as error:
             reply = Reply(400, str(error).encode())
+        except RecursionError:
+            reply = Reply(400, b"the body is nested too deeply")
         except Exception as error:  # the caller is told; the process that serves goes on
             reply = Reply(500, f"{type(error).__name__}: {error}".encode())
         with os.fdopen(write, "wb") as pipe:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
@@ -99,7 +99,7 @@ class CapacityBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     mix: tuple[Manifest, ...] = ()
     whole: bool = False
     namespace: str = "default"
-    most: int = 10_000
+    most: Annotated[int, msgspec.Meta(ge=1)] = 10_000
     needs: bool = False
     shapes: tuple[Shape, ...] = ()
     objects: tuple[Manifest, ...] = ()

@@ -41,7 +41,7 @@ n0     -       NodeResourcesFit: Insufficient cpu
 n1     -       NodeResourcesFit: Insufficient cpu
 
 Computed afresh from the API's objects by the scheduler's engine; queue and backoff are those of \
-a scheduler that has just started.
+a scheduler that has just started. By the default configuration.
 """
 
 

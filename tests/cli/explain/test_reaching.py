@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from moorage.sandbox.running import find
-from tests.cli.conftest import Type, settle
+from tests.cli.conftest import Type, errors, settle
 from tests.kubectl.install import RELEASES, NoKubectlError, kubectl_path
 from tests.sandbox.process import Up
 
@@ -64,7 +64,7 @@ def test_kubectl_runs_it_as_a_plugin(wide: Type, sandbox: Up) -> None:
         check=False,
     )
     lines = result.stdout.splitlines()
-    assert (result.returncode, result.stderr) == (0, "")
+    assert (result.returncode, errors(result.stderr)) == (0, "")
     assert lines[0].startswith(FIRST)
     assert lines[-1] == LAST
 

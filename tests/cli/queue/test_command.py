@@ -72,8 +72,7 @@ def test_a_sandbox_has_no_proxy_to_pods(typed: Type) -> None:
         pytest.param(
             [],
             1,
-            "no scheduler to ask: no sandbox runs with the kubeconfig .moorage/kubeconfig; name "
-            "the scheduler with --scheduler",
+            "no scheduler to ask: no API server to talk to: there is no ",
             id="no sandbox",
         ),
         pytest.param(

@@ -172,6 +172,25 @@ def test_a_file_at_fault_leaves_the_configuration_in_force(
     assert told in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("endless", ["a pipe", "a device"])
+def test_a_file_that_has_become_endless_leaves_the_configuration_in_force(
+    endless: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Reading it would stop all decisions: a pipe that nobody fills gives nothing for ever."""
+
+    async def steps(reloaded: Reloaded) -> None:
+        reloaded.config.unlink()
+        if endless == "a pipe":
+            os.mkfifo(reloaded.config)
+        else:
+            reloaded.config.symlink_to("/dev/zero")
+        await aio.sleep(5)
+        assert (reloaded.percentage, reloaded.counts) == (50, {"refused": 1})
+
+    play(tmp_path, steps)
+    assert "scheduler.yaml: it is no regular file" in capsys.readouterr().err
+
+
 def test_a_plugin_file_is_imported_again_and_a_broken_one_leaves_the_old_running(
     tmp_path: Path,
 ) -> None:

@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from tests.cli.conftest import Type
+from tests.cli.conftest import Type, errors
 from tests.sandbox.process import Up
 
 POD = """
@@ -45,7 +45,7 @@ def test_a_cluster_grows_and_shrinks(scaled: Type) -> None:
     assert scaled("scale", "nodes", "3").stdout == "3 nodes, removed 1: node-04\n"
     refused = scaled("scale", "nodes", "0")
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert refused.stderr == (
+    assert errors(refused.stderr) == (
         "error: of the nodes to remove (3), some have pods (1 nodes, 1 pods); nothing was "
         "removed: drain them first, or remove them with their pods by --force\n"
     )

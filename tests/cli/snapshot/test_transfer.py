@@ -273,18 +273,18 @@ def test_loaded_nodes_are_played_and_their_pods_live_on(typed, tmp_path):
     file = _write(tmp_path / "file", waiting, _live_pod(), node)
     file.write_text(file.read_text().replace('"n1"', '"real-1"'))
     result = typed("snapshot", "load", str(file))
-    assert (result.exit_code, result.output) == (0, "4 objects loaded\n")
+    assert (result.exit_code, result.stdout) == (0, "4 objects loaded\n")
     for _ in range(200):
-        shown = json.loads(typed("get", "pods", "-n", "shop", "-o", "json").output)
+        shown = json.loads(typed("get", "pods", "-n", "shop", "-o", "json").stdout)
         phases = {item["metadata"]["name"]: item["status"]["phase"] for item in shown["items"]}
         if phases == {"web-1": "Running", "fresh": "Running"}:
             break
     assert phases == {"web-1": "Running", "fresh": "Running"}
     saved = typed("snapshot", "save", str(tmp_path / "saved"), "-o", "json")
-    kinds = json.loads(saved.output)["kinds"]
+    kinds = json.loads(saved.stdout)["kinds"]
     assert (kinds["Node"], kinds.get("NodeMetrics")) == (3, None)
     again = typed("snapshot", "load", str(file), "--dry-run", "-o", "json")
-    assert json.loads(again.output)["present"] == 4
+    assert json.loads(again.stdout)["present"] == 4
     refused = typed("snapshot", "load", str(_write(tmp_path / "bad", pod("Bad"))))
     assert (refused.exit_code, "Pod default/Bad:" in refused.output) == (1, True)
     for kind, name in (("namespace", "shop"), ("node", "real-1")):

@@ -8,49 +8,167 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import TYPE_CHECKING
 
+from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.api.resources import ResourceType
+from moorage.apiserver import status
 from moorage.apiserver.built_in import resource_type
-from moorage.apiserver.kind import Context, FieldError, Obj, invalid, required
-from moorage.apiserver.kinds.cells import AGE, NAME, NONE, column, human_duration
-from moorage.apiserver.kinds.fields import given, kept, needed, rules, within
+from moorage.apiserver.kind import (
+    Context,
+    FieldError,
+    Obj,
+    duplicate,
+    invalid,
+    not_supported,
+    required,
+)
+from moorage.apiserver.kinds.cells import AGE, NAME, NONE, column, human_duration, name_of
+from moorage.apiserver.kinds.fields import given, kept, rules, within
 from moorage.apiserver.kinds.name_rules import path_segment_name
 from moorage.apiserver.kinds.served import Part, ServedKind
 from moorage.apiserver.kinds.tree import attach, number, objects, text
 
+if TYPE_CHECKING:
+    from cryptography import x509
+
 _PEM_HEAD = b"-----BEGIN CERTIFICATE REQUEST-----"
 _SECONDS_MIN = 600
+_CLIENT_SIGNER = "kubernetes.io/kube-apiserver-client"
+_LEGACY_SIGNER = "kubernetes.io/legacy-unknown"
+_ADMINISTRATORS = "system:masters"
+_USAGES = frozenset(
+    {
+        "any",
+        "cert sign",
+        "client auth",
+        "code signing",
+        "content commitment",
+        "crl sign",
+        "data encipherment",
+        "decipher only",
+        "digital signature",
+        "email protection",
+        "encipher only",
+        "ipsec end system",
+        "ipsec tunnel",
+        "ipsec user",
+        "key agreement",
+        "key encipherment",
+        "microsoft sgc",
+        "netscape sgc",
+        "ocsp signing",
+        "s/mime",
+        "server auth",
+        "signing",
+        "timestamping",
+    }
+)
+
+
+def _usages(usages: list[str] | None, where: str) -> list[FieldError]:
+    if not usages:
+        return [required(where)]
+    errors, seen = [], set[str]()
+    for place, usage in enumerate(usages):
+        if usage not in _USAGES:
+            errors.append(not_supported(f"{where}[{place}]", usage, _USAGES))
+        if usage in seen:
+            errors.append(duplicate(f"{where}[{place}]", usage))
+        seen.add(usage)
+    return errors
 
 
 def _prepare(obj: Obj, ctx: Context, resource: ResourceType) -> None:
-    """Record the caller as the requester; the client's own values are replaced."""
+    """Record the caller as the requester; the client's own values are replaced.
+
+    Raises
+    ------
+    moorage.apiserver.status.StatusError
+        403: a client certificate would have the rights of an administrator.
+
+    Notes
+    -----
+    The refusal is kubernetes v1.36 plugin/pkg/admission/certificates/subjectrestriction.
+    """
     spec = attach(obj, "spec")
+    signer = text(spec, "signerName")
+    if signer == _CLIENT_SIGNER and _ADMINISTRATORS in _organizations(text(spec, "request")):
+        why = f"use of {signer} signer with {_ADMINISTRATORS} group is not allowed"
+        raise status.forbidden(resource, name_of(obj), why)
     for name in ("uid", "extra"):
         spec.pop(name, None)
     spec["username"], spec["groups"] = ctx.caller.name, list(ctx.caller.groups)
 
 
-def _request(encoded: str | None, where: str) -> list[FieldError]:
+def _parsed(encoded: str) -> x509.CertificateSigningRequest | str:
+    """Return the request in PEM, or the reason why it is none."""
+    # The library is large, and few clusters have such requests.
+    from cryptography import x509
+
     try:
-        is_one = base64.b64decode(encoded or "", validate=True).lstrip().startswith(_PEM_HEAD)
+        pem = base64.b64decode(encoded, validate=True)
     except (binascii.Error, ValueError):
-        is_one = False
-    detail = "PEM block type must be CERTIFICATE REQUEST"
-    return [] if is_one else [invalid(where, encoded or "", detail)]
+        pem = b""
+    if not pem.lstrip().startswith(_PEM_HEAD):
+        return "PEM block type must be CERTIFICATE REQUEST"
+    try:
+        return x509.load_pem_x509_csr(pem)
+    except ValueError:
+        return "the request cannot be parsed"
+
+
+def _organizations(encoded: str) -> list[object]:
+    """Return the organizations of a request's subject, which become the groups of a client."""
+    from cryptography.x509.oid import NameOID
+
+    found = _parsed(encoded)
+    if isinstance(found, str):
+        return []
+    named = found.subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)
+    return [each.value for each in named]
+
+
+def _request(encoded: str | None, where: str) -> list[FieldError]:
+    found = _parsed(encoded or "")
+    return [invalid(where, encoded or "", found)] if isinstance(found, str) else []
 
 
 def _signer(signer: str | None, where: str) -> list[FieldError]:
+    """Check the name of a signer: a domain, and a path without further slashes.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/apis/certificates/validation (ValidateSignerName).
+    """
     if not signer:
         return [required(where)]
-    detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
-    return [] if all(signer.partition("/")) else [invalid(where, signer, detail)]
+    domain, _, path = signer.partition("/")
+    if not domain or not path or "/" in path:
+        detail = "must be a fully qualified domain and path of the form 'example.com/signer-name'"
+        return [invalid(where, signer, detail)]
+    if signer == _LEGACY_SIGNER:
+        detail = "the legacy signerName is not allowed via this API version"
+        return [invalid(where, signer, detail)]
+    errors = [invalid(where, domain, fault) for fault in dns_subdomain_faults(domain)]
+    if "." not in domain:
+        errors.append(
+            invalid(
+                where, domain, "should be a domain with at least two segments separated by dots"
+            )
+        )
+    return errors + [
+        invalid(where, signer, fault)
+        for part in path.split(".")
+        for fault in dns_label_faults(part)
+    ]
 
 
 _least = f"may not specify a duration less than {_SECONDS_MIN} seconds (10 minutes)"
 _new = rules(
     ("spec.request", _request),
     ("spec.signerName", _signer),
-    ("spec.usages", needed()),
+    ("spec.usages", _usages),
     ("spec.expirationSeconds", given(within(_SECONDS_MIN, None, _least))),
 )
 

@@ -2,12 +2,14 @@
 
 A caller grants no more rights than it has, unless it may ``escalate`` or ``bind``. A write to the
 ``allocation`` or ``reservedFor`` of a resource claim needs the right to ``resourceclaims/binding``.
+To approve or sign a certificate, or to attest a bundle of trust, needs that verb on its signer.
 
 Mirrors kubernetes v1.36 pkg/registry/rbac (ConfirmNoEscalation, BindingAuthorized) and the storage
 ``policybased`` of each kind: every create and every update is checked, whatever field changes,
-because a label alone can give the rules of a role to an aggregated role. About claims: the gate
-DRAResourceClaimGranularStatusAuthorization, on in v1.36; ``resourceclaims/driver``, which asks
-about nodes as well, is not checked.
+because a label alone can give the rules of a role to an aggregated role. About signers:
+plugin/pkg/admission/certificates, and IsAuthorizedForSignerName of pkg/registry/certificates.
+About claims: the gate DRAResourceClaimGranularStatusAuthorization, on in v1.36;
+``resourceclaims/driver``, which asks about nodes as well, is not checked.
 """
 
 from __future__ import annotations
@@ -27,7 +29,11 @@ from moorage.apiserver.status import StatusError, forbidden, not_found
 from moorage.apiserver.views import Served
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
+_CERTIFICATES = "certificates.k8s.io"
+CERTIFICATE_REQUESTS = f"certificatesigningrequests.{_CERTIFICATES}"
+TRUST_BUNDLES = f"clustertrustbundles.{_CERTIFICATES}"
 _BOUND_FIELDS = ("allocation", "reservedFor")
+_SIGNERS_FIELDS = ("certificate", "conditions")
 _COLLECTORS_FIELDS = frozenset({"finalizers", "ownerReferences", "managedFields"})
 
 
@@ -108,6 +114,8 @@ class Escalation:
         """
         resource = served.kind.resource
         call = self._call.get()
+        if call is not None and resource.qualified == TRUST_BUNDLES:
+            self._check_bundle(call[0], served, new, old)
         if call is None or resource.group != RBAC_GROUP:
             return
         if old is not None and _comparable(old) == _comparable(new):
@@ -126,6 +134,10 @@ class Escalation:
             403.
         """
         resource, call = served.kind.resource, self._call.get()
+        if call is not None and resource.qualified == CERTIFICATE_REQUESTS:
+            before, after = (each.get("status") or {} for each in (old, new))
+            if any(before.get(field) != after.get(field) for field in _SIGNERS_FIELDS):
+                self._check_signer(call[0], "sign", served, old)
         claims = RESOURCE_CLAIMS.group, RESOURCE_CLAIMS.plural
         if call is None or (resource.group, resource.plural) != claims:
             return
@@ -133,6 +145,42 @@ class Escalation:
         before, after = (each.get("status") or {} for each in (old, new))
         if any(before.get(field) != after.get(field) for field in _BOUND_FIELDS):
             self._authorizer.check(user, msgspec.structs.replace(wanted, subresource="binding"))
+
+    def check_part(self, served: Served, old: Obj, *, subresource: str) -> None:
+        """Raise if a write of a part of an object needs a right that the caller does not have.
+
+        Raises
+        ------
+        StatusError
+            403.
+        """
+        call = self._call.get()
+        name = served.kind.resource.qualified
+        if call is not None and (name, subresource) == (CERTIFICATE_REQUESTS, "approval"):
+            self._check_signer(call[0], "approve", served, old)
+
+    def _check_bundle(self, user: User, served: Served, new: Obj, old: Obj | None) -> None:
+        signer = _signer_of(new)
+        unchanged = old is not None and old.get("spec") == new.get("spec")
+        if signer and not unchanged and not self._may_use(user, "attest", signer):
+            why = f'user not permitted to attest for signerName "{signer}"'
+            raise _forbidden(served, new, why)
+
+    def _check_signer(self, user: User, verb: str, served: Served, request: Obj) -> None:
+        """Check the right to a signer, by the stored object: no write changes its signer."""
+        signer = _signer_of(request)
+        if not self._may_use(user, verb, signer):
+            why = f'user not permitted to {verb} requests with signerName "{signer}"'
+            raise _forbidden(served, request, why)
+
+    def _may_use(self, user: User, verb: str, signer: str) -> bool:
+        """Whether a user has a right to a signer, or to all signers of its domain."""
+        names = (signer, f"{signer.partition('/')[0]}/*")
+        wanted = (
+            Attributes(verb=verb, group=_CERTIFICATES, resource="signers", name=name)
+            for name in names
+        )
+        return any(self._authorizer.why(user, each) is not None for each in wanted)
 
     def _check_role(
         self, user: User, wanted: Attributes, served: Served, new: Obj, old: Obj | None
@@ -175,6 +223,10 @@ class Escalation:
                 f'user "{user.name}" (groups=[{groups}]) is attempting to grant RBAC permissions '
                 f"not currently held:\n{lines}",
             )
+
+
+def _signer_of(obj: Obj) -> str:
+    return str((obj.get("spec") or {}).get("signerName") or "")
 
 
 def _aggregates(role: Obj) -> bool:

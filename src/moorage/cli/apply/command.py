@@ -74,7 +74,7 @@ def apply(
         return stored, refused
 
     stored, refused = run_session(
-        work, kubeconfig=kubeconfig, context=context, namespace=namespace, waits=True
+        work, kubeconfig=kubeconfig, context=context, namespace=namespace, waits=True, writes=True
     )
     if output in {"json", "yaml"}:
         show(output, {"apiVersion": "v1", "kind": "List", "items": stored}, text="")

@@ -97,7 +97,7 @@ def delete(  # noqa: PLR0913 - one parameter an option
         await delete_objects(session, deletion, told)
 
     try:
-        run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)
+        run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace, writes=True)
     finally:
         if output in {"json", "yaml"}:
             show(output, {"deleted": deleted}, text="")

@@ -26,7 +26,8 @@ _EPILOG = """
 \b
 Examples:
   moorage explain pod giant                      the sandbox's scheduler is asked; without one it
-                                                 is computed afresh from the API's objects
+                                                 is computed afresh from the API's objects, by
+                                                 the configuration of the cluster's scheduler
   moorage explain pod giant --node node-03       with the answers about one node
   moorage explain pod giant --all -o wide        every node and every plugin
   moorage explain pod giant --from prod.json     from a file of `snapshot save` or kubectl

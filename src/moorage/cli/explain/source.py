@@ -21,13 +21,20 @@ from moorage.base.errors import (
     UsageError,
     api_error,
 )
+from moorage.base.files import DATA_BYTES_MAX, read_file, read_stream
 from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
 from moorage.cli.asked_scheduler import AskedScheduler
+from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.render import show_note
+from moorage.cli.served_configuration import (
+    ServedConfiguration,
+    check_same_cluster,
+    served_configuration,
+)
 from moorage.cli.session import Session, run_session
-from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Answer, Call
 from moorage.config.load import load_config
+from moorage.config.own import LoadedConfiguration
 from moorage.explain.answer import Explanation
 from moorage.explain.explaining import asked_for, explain_named
 from moorage.explain.question import ExplanationAnswer
@@ -83,14 +90,18 @@ def found_out(wanted: Wanted) -> Explanation:
     MoorageError
         The scheduler that is named does not answer, or there are no objects to compute from.
     """
-    computed = wanted.dump or wanted.config or wanted.plugins or wanted.thorough
+    elsewhere = wanted.dump or wanted.config or wanted.plugins
+    computed = elsewhere or wanted.thorough
     if wanted.to.scheduler:
-        if computed:
+        if elsewhere:
             raise UsageError(
-                "--scheduler asks a running scheduler; --from, --config, --plugin and --thorough "
-                "compute afresh: leave one of them out"
+                "--scheduler asks a running scheduler; --from, --config and --plugin compute "
+                "afresh: leave one of them out"
             )
-        return _asked(wanted)
+        reads_objects = wanted.thorough or wanted.to.kubeconfig or wanted.to.context
+        if reads_objects:
+            check_same_cluster(wanted.to)
+        return _afresh(wanted) if wanted.thorough else _asked(wanted)
     if not computed and is_sandbox(wanted.to):
         try:
             return _asked(wanted)
@@ -127,8 +138,11 @@ def _asked(wanted: Wanted) -> Explanation:
 def namespace_of(to: AskedScheduler) -> str:
     """Return the namespace of the context, "default" where there is none."""
     try:
-        access = find_access(to.kubeconfig, context=to.context, clock=SystemClock())
+        by_address = to.scheduler.startswith("http")
+        access = choose_cluster(to.kubeconfig, to.context, notes=not by_address).access
     except KubeconfigError:
+        if not to.scheduler:
+            raise
         return "default"
     return access.namespace or "default"
 
@@ -147,8 +161,19 @@ def _afresh(wanted: Wanted) -> Explanation:
     if wanted.node and wanted.node not in objects.nodes:
         raise UsageError(f'node "{wanted.node}" not found')
     effort = asked_for(node=wanted.node, every=wanted.every, thorough=wanted.thorough)
-    world = world_over(objects, wanted.config, wanted.plugins)
-    return explain_named(world, namespace, wanted.name, effort)
+    served = _configuration(wanted)
+    world = world_over(objects, served.config, (*served.plugins, *wanted.plugins))
+    found = explain_named(world, namespace, wanted.name, effort)
+    return msgspec.structs.replace(found, source=f"{found.source} By {served.title}.")
+
+
+def _configuration(wanted: Wanted) -> ServedConfiguration:
+    """Return the configuration that the answer is computed by."""
+    if wanted.config is not None:
+        return ServedConfiguration(load_config(wanted.config), title=str(wanted.config))
+    if wanted.dump is not None:
+        return ServedConfiguration()
+    return served_configuration(wanted.to, option="--config FILE")
 
 
 def objects_of_file(file: Path) -> Objects:
@@ -160,7 +185,10 @@ def objects_of_file(file: Path) -> Objects:
         The file cannot be read, or has no objects in it.
     """
     try:
-        text = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        if str(file) == "-":
+            text = read_stream(sys.stdin.buffer, DATA_BYTES_MAX)
+        else:
+            text = read_file(file, DATA_BYTES_MAX)
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     return read_objects(text, str(file))
@@ -230,17 +258,15 @@ def _check(answer: Answer) -> None:
         raise api_error(answer.status, told.get("reason", ""), told.get("message", ""))
 
 
-def world_over(objects: Objects, config: Path | None, plugins: Sequence[str]) -> World:
-    """Return a world with the configuration of a file and plugins from outside.
+def world_over(objects: Objects, config: LoadedConfiguration, plugins: Sequence[str]) -> World:
+    """Return a world with a configuration and plugins from outside.
 
     Raises
     ------
-    ConfigError
-        The configuration has faults.
     UsageError
         A plugin cannot be loaded.
     """
-    known = with_plugins(load_config(config), plugins)
+    known = with_plugins(config, plugins)
     return World(
         objects=objects,
         registry=known.registry,

@@ -15,14 +15,15 @@ from moorage.base.errors import KubeconfigError, UsageError
 from moorage.base.rng import Streams
 from moorage.cli.ask import found_scheduler, is_sandbox
 from moorage.cli.asked_scheduler import AskedScheduler
+from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.page.objects import WithObjects
 from moorage.cli.page.remote import Remote, by_lease
 from moorage.cli.page.serving import plan_of, serve_page
 from moorage.cli.page.watching import watch_and_serve
 from moorage.cli.render import show_note
+from moorage.cli.served_configuration import check_same_cluster
 from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import HttpTransport
-from moorage.client.kubeconfig import find_access
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.config.load import load_config
@@ -58,6 +59,7 @@ def show_cluster(wanted: Wanted) -> None:
     """
     loaded = load_config(wanted.config)
     plan_of(wanted.address, title="", rights="", option="--address")  # a fault is told at once
+    check_same_cluster(wanted.to)
     clock = SystemClock()
 
     async def main() -> None:
@@ -78,7 +80,7 @@ async def _served(wanted: Wanted, loaded: LoadedConfiguration, clock: Clock) -> 
     if to.scheduler or (is_sandbox(to) and not computed):
         await _of_scheduler(wanted)
         return
-    access = find_access(to.kubeconfig, context=to.context, clock=clock)
+    access = choose_cluster(to.kubeconfig, to.context, clock=clock).access
     transport = HttpTransport(access, user_agent=_AGENT)
     try:
         lease = loaded.scheduler.leader_election
@@ -119,9 +121,8 @@ async def _of_scheduler(wanted: Wanted) -> None:
 @asynccontextmanager
 async def _api_server(to: AskedScheduler) -> AsyncIterator[Transport | None]:
     """Open the way to the API server; None where no kubeconfig is found."""
-    clock = SystemClock()
     try:
-        access = find_access(to.kubeconfig, context=to.context, clock=clock)
+        access = choose_cluster(to.kubeconfig, to.context).access
     except KubeconfigError:
         yield None
         return

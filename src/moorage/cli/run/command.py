@@ -105,6 +105,7 @@ def run(
     """
     with without_collecting():
         from moorage.cli.run.scheduling import schedule, write_config
+        from moorage.cli.run.standing import schedule_in_sandbox
         from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
 
     own = {name: flags.pop(name) for name in ("records_bytes", "record", "page", "page_acts")}
@@ -144,9 +145,8 @@ def run(
         ending = Ending(clock=clock)
         ending.listen()
         told = Told(_say_ready, click.echo, click.echo) if end_with_stdin else NOBODY
-        await until_ended(
-            schedule(options, clock, told), ending, name="scheduler", child=end_with_stdin
-        )
+        work = (schedule_in_sandbox if end_with_stdin else schedule)(options, clock, told)
+        await until_ended(work, ending, name="scheduler", child=end_with_stdin)
 
     run_loop(main(), chosen, clock)
 

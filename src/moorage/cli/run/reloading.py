@@ -59,6 +59,14 @@ class WatchedFiles:
         """Return the signatures of the files."""
         return [_signature(path) for path in self._files]
 
+    def faults(self) -> list[str]:
+        """Return a fault for each file that could keep the reader waiting: a pipe, a device."""
+        return [
+            f"{path}: it is no regular file"
+            for path in self._files
+            if path.exists() and not path.is_file()
+        ]
+
     def read_again(self) -> None:
         """Note that the files are about to be read."""
         self.loaded = self.now()
@@ -110,6 +118,9 @@ class Reloading:
     def reload(self) -> None:
         """Read everything anew, and have it taken over or refused."""
         self._files.read_again()
+        if faults := self._files.faults():
+            self._refuse(faults)
+            return
         try:
             read = self._read()
             prepared = self._reload.prepare(read.config, read.registry)

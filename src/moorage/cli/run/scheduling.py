@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from moorage.base.aio import TaskOwner, sleep
+from moorage.base.aio import TaskOwner, being_cancelled, sleep
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import ApiError, ConfigError, TransportError, UsageError
 from moorage.base.ids import new_uid
@@ -28,7 +28,7 @@ from moorage.cli.run.reloading import Read, Reloading, WatchedFiles, watched_fil
 from moorage.cli.run.scheduler_options import NOBODY, SchedulerOptions, Told
 from moorage.cli.run.serving import Begun, health_server, metric_pages, port_of
 from moorage.cli.run.start_line import tell_start
-from moorage.client.auth import ServerAccess, without_user
+from moorage.client.auth import ServerAccess, is_server_url, without_user
 from moorage.client.backoff import Backoff, BackoffRule
 from moorage.client.guard import WriteGuard
 from moorage.client.http_transport import open_transport
@@ -46,6 +46,7 @@ from moorage.service.assembly import assemble
 from moorage.service.health import HealthServer, Listening
 from moorage.service.leader import elector_of
 from moorage.service.loop_stalls import watch_loop
+from moorage.service.loop_watch import LoopWatch
 from moorage.service.metered import MeteredTransport
 from moorage.service.metrics import exposition_of
 from moorage.service.plugin_watch import PluginWatch
@@ -77,7 +78,7 @@ async def schedule(
     port = port_of(options.flags, clock=clock, streams=streams, free_port=options.free_port)
     access = scheduler_access(options, config.scheduler, clock)
     watch = PluginWatch(config.own.plugin_budget_seconds, SystemClock())
-    containment = Containment(watch)
+    containment = Containment(watch, is_cancelled=being_cancelled)
     known = with_plugins(config, options.plugins, containment=containment)
     for note in known.notes:
         show_note(note)
@@ -117,7 +118,7 @@ async def schedule(
         pages, begun = metric_pages(scheduler, metrics), Begun(scheduler, config, options.plugins)
         server = health_server(port, begun, clock, pages, flags=_in_force(options, port.listening))
         line = tell_start(scheduler, server_url, known, seed=streams.seed, records=recording.text)
-        with watch, recording.sent:
+        with watch, LoopWatch(SystemClock(), lambda: watch.label), recording.sent:
             shown = partial(
                 _shown, options, begun, clock=clock, where=(server_url, transport), server=server
             )
@@ -269,10 +270,14 @@ def scheduler_access(
     ------
     KubeconfigError
         No kubeconfig is found, or it cannot be used.
+    UsageError
+        ``--master`` is no URL.
     """
     kubeconfig = options.kubeconfig or config.client_connection.kubeconfig
     access = find_access(kubeconfig, context=options.context, clock=clock)
     master = str(options.flags.get("master", "")).rstrip("/")
+    if master and not is_server_url(master):
+        raise UsageError(f"--master {master}: must be a URL such as https://10.0.0.1:6443")
     return msgspec.structs.replace(access, server=master) if master else access
 
 

@@ -31,6 +31,7 @@ from moorage.service.health import HealthServer, Listening, Page, PageMaker, Que
 from moorage.service.metrics import PLAYED
 from moorage.service.questions.answering import AnsweringProcess
 from moorage.service.questions.cluster import cluster_question
+from moorage.service.questions.configuration import configuration_question
 from moorage.service.questions.decisions import decisions_question
 from moorage.service.questions.pages import body_pages, question_pages
 from moorage.service.questions.plugins import plugins_question
@@ -179,7 +180,7 @@ def health_server(
 
     checks = {
         "healthz": [(first, _passes)],
-        "livez": [("ping", _passes)],
+        "livez": [("ping", _passes), ("decisions", lambda: scheduler.decides)],
         "readyz": [
             *elected,
             ("shutdown", lambda: not scheduler.ending),
@@ -187,7 +188,7 @@ def health_server(
         ],
     }
     tried, process = trying(begun, clock)
-    queries = answers_of(scheduler, clock, tried)
+    queries = answers_of(scheduler, clock, tried, begun)
     pages = {"/configz": configz, "/metrics/slis": slis, "/version": version, **pages}
     if begun.given.gates(COMPONENT_FLAGZ):
         pages["/flagz"] = flagz(flags)
@@ -229,7 +230,10 @@ def trying(begun: Begun, clock: Clock) -> tuple[list[BodyQuestion], AnsweringPro
 
 
 def answers_of(
-    scheduler: Scheduler, clock: Clock, tried: Sequence[BodyQuestion] = ()
+    scheduler: Scheduler,
+    clock: Clock,
+    tried: Sequence[BodyQuestion] = (),
+    begun: Begun | None = None,
 ) -> dict[str, QueryPage]:
     """Return the pages that answer questions about a scheduler, by path.
 
@@ -237,7 +241,15 @@ def answers_of(
     ----------
     tried
         Questions with a body, which the OpenAPI document describes besides.
+    begun
+        The scheduler with its configuration, for those who compute answers elsewhere; None for a
+        page, which asks no such question.
     """
+    configuration = (
+        []
+        if begun is None
+        else [configuration_question(scheduler, clock, lambda: begun.given, begun.plugins)]
+    )
     return question_pages(
         [
             queue_question(scheduler, clock),
@@ -246,6 +258,7 @@ def answers_of(
             plugins_question(scheduler, clock),
             records_question(scheduler, clock),
             explain_question(scheduler, clock),
+            *configuration,
         ],
         tried,
     )

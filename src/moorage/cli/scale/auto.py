@@ -68,9 +68,9 @@ def auto(  # noqa: PLR0913 - one parameter an option
     """
     from moorage.base.rng import Streams
     from moorage.cli.checking import check_config
+    from moorage.cli.cluster_choice import choose_cluster
     from moorage.cli.scale.server import check_server_is_sandbox
     from moorage.client.http_transport import HttpTransport
-    from moorage.client.kubeconfig import find_access
     from moorage.client.writes import Client
     from moorage.plugins.from_outside import with_plugins
     from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
@@ -90,7 +90,7 @@ def auto(  # noqa: PLR0913 - one parameter an option
     clock, streams = chosen.clock(), Streams(seed)
 
     async def scale() -> None:
-        access = find_access(kubeconfig, context=context, clock=clock)
+        access = choose_cluster(kubeconfig, context, writes=True, clock=clock).access
         transport = HttpTransport(access, user_agent="moorage-autoscaler")
         try:
             await check_server_is_sandbox(transport)

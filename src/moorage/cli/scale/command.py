@@ -65,6 +65,7 @@ def nodes(
         kubeconfig=kubeconfig,
         context=context,
         waits=True,
+        writes=True,
     )
     changed = (*resized.added, *resized.removed)
     show(output, resized, text=_told(resized), names=[f"node/{name}" for name in changed])

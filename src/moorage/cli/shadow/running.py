@@ -17,10 +17,10 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
+from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.queue.text import duration
 from moorage.cli.render import show_note
 from moorage.client.http_transport import HttpTransport
-from moorage.client.kubeconfig import find_access
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.from_outside import with_plugins
@@ -140,7 +140,7 @@ async def _watched(wanted: Wanted, feed: Feed, clock: Clock) -> None:
     """Watch until a limit is reached or a signal comes."""
     ending = Ending()
     ending.listen()
-    access = find_access(wanted.kubeconfig, context=wanted.context, clock=clock)
+    access = choose_cluster(wanted.kubeconfig, wanted.context, clock=clock).access
     transport = HttpTransport(access, user_agent="moorage-shadow")
     watch = Watch(transport, feed, clock=clock, streams=Streams())
     tasks = TaskOwner()

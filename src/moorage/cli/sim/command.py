@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from moorage.base.errors import UsageError
+from moorage.base.files import DATA_BYTES_MAX, read_file
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.options import output_option
 from moorage.cli.render import Form, show, show_note
@@ -362,7 +363,7 @@ def _read(path: Path) -> Script:
     from moorage.sim.acts import Script
 
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Script)
+        return msgspec.json.decode(read_file(path, DATA_BYTES_MAX), type=Script)
     except OSError as problem:
         raise UsageError(f"{path} cannot be read: {problem.strerror}") from problem
     except msgspec.DecodeError as problem:

@@ -96,6 +96,7 @@ def load(
         kubeconfig=kubeconfig,
         context=context,
         waits=True,
+        writes=True,
     )
     for line in fault_lines(loaded):
         show_error(line)

@@ -16,6 +16,7 @@ import msgspec
 
 from moorage.api.resources import ResourceType, group_version_path
 from moorage.base.errors import ApiError, UsageError, api_error
+from moorage.base.files import DATA_BYTES_MAX, read_file
 from moorage.client.transport import Answer, Call, Transport
 from moorage.client.writes import Client
 from moorage.what_if.lists import flat
@@ -145,7 +146,7 @@ def read_snapshot(file: Path) -> Content:
         The file cannot be read, or is not JSON of objects.
     """
     try:
-        text = file.read_bytes()
+        text = read_file(file, DATA_BYTES_MAX)
         items = list(flat(text))
         heads = [_head(item) for item in items]
     except OSError as error:

@@ -66,7 +66,8 @@ def top(
             found = await _read(session, resources, by)
             if watch and output in {"text", "name"}:
                 click.clear()
-            autoscale = _autoscale(kubeconfig)
+            sandbox = session.cluster.sandbox
+            autoscale = "" if sandbox is None else sandbox.autoscale
             counted = f"nodes: {found.nodes}, autoscaled {autoscale}\n" if autoscale else ""
             text = counted + tables(found, by)
             names = [f"{by[:-1]}/{row.name}" for row in found.rows]
@@ -92,15 +93,6 @@ def _fitting(text: str, *, watch: bool) -> str:
         return text
     left_out = len(lines) - height + 1
     return "\n".join([*lines[: height - 1], f"and {left_out} more; -o json has all"])
-
-
-def _autoscale(kubeconfig: str) -> str:
-    """Return MIN:MAX where the number of nodes moves by itself, else ""."""
-    from moorage.cli.session import sandbox_kubeconfig
-    from moorage.sandbox.running import find
-
-    record = find(sandbox_kubeconfig(kubeconfig))
-    return "" if record is None else record.autoscale
 
 
 async def _read(session: Session, resources: tuple[str, ...], by: By) -> Fullness:

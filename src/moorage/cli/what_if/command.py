@@ -92,7 +92,7 @@ def what_if(
     from moorage.cli.what_if.trying import tried
 
     source = source_of(given)
-    reading = Reading(source.chosen_namespace, source.running())
+    reading = Reading(source.chosen_namespace, source.running)
     steps = [] if scenario is None else scenario_changes(scenario, reading)
     steps += flag_changes(given, reading)
     course, told = tried(source, steps)

@@ -31,6 +31,6 @@ def source_options(function: F) -> F:
         type=click.Path(path_type=Path, dir_okay=False),
         default=None,
         metavar="FILE",
-        help="The configuration that the scheduler has now. Default: the default profile.",
+        help="The configuration that the scheduler has now. Default: it is asked for it.",
     )(function)
     return dump_option(function)

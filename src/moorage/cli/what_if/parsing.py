@@ -12,6 +12,7 @@ import msgspec
 from moorage.api.resources import by_name
 from moorage.api.yaml_text import read_one
 from moorage.base.errors import DecodeError, UsageError
+from moorage.base.files import read_file
 from moorage.cli.manifests import read_manifests
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
@@ -47,10 +48,11 @@ class Reading:
     namespace
         The namespace of names and manifests that say none.
     running
-        The configuration that the scheduler has, to which plugins are added.
+        Returns the configuration that the scheduler has, to which plugins are added. The
+        scheduler is asked for it, so it is called for such a change alone.
     """
 
-    def __init__(self, namespace: str, running: LoadedConfiguration) -> None:
+    def __init__(self, namespace: str, running: Callable[[], LoadedConfiguration]) -> None:
         self._running = running
         self._namespace = namespace
         self._added = 0
@@ -89,7 +91,7 @@ class Reading:
         UsageError
             The file or a plugin cannot be used.
         """
-        loaded = self._running if not config else load_config(Path(config))
+        loaded = self._running() if not config else load_config(Path(config))
         known = with_plugins(loaded, plugins)
         return [Reconfigure(known.config, known.registry)]
 
@@ -172,7 +174,7 @@ def scenario_changes(file: Path, reading: Reading) -> list[Step]:
         The file cannot be read, or a step is not ``change: text``.
     """
     try:
-        found = read_one(file.read_bytes())
+        found = read_one(read_file(file))
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
     except DecodeError as error:

@@ -26,6 +26,11 @@ from moorage.cli.explain.source import (
     world_over,
 )
 from moorage.cli.render import show_note
+from moorage.cli.served_configuration import (
+    ServedConfiguration,
+    check_same_cluster,
+    served_configuration,
+)
 from moorage.cli.session import Session, run_session
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
@@ -56,7 +61,7 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     dump
         A file with the objects; None asks a scheduler or a server.
     running_config
-        The configuration that the scheduler has now; None for the default one.
+        The configuration that the scheduler has now; None asks the scheduler for it.
     seed
         Seed of the draws; None for the draws of the scheduler that is asked, else 0.
     namespace
@@ -83,8 +88,20 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
         ------
         ConfigError
             The file has faults.
+        MoorageError
+            As `served_configuration`.
         """
-        return load_config(self.running_config)
+        return self.served().config
+
+    def served(self) -> ServedConfiguration:
+        """Return the configuration that the scheduler has now, its plugins, and whose it is."""
+        if self.running_config is not None:
+            return ServedConfiguration(
+                load_config(self.running_config), (), str(self.running_config)
+            )
+        if self.dump is not None:
+            return ServedConfiguration()
+        return served_configuration(self.to, option="--running-config FILE")
 
     @property
     def computed_by(self) -> tuple[str, ...]:
@@ -144,6 +161,7 @@ def asked_of_scheduler(
         )
     if computed_by or not (source.to.scheduler or is_sandbox(source.to)):
         return None
+    check_same_cluster(source.to)
     manifests = _manifests(source, owners)
 
     async def work(link: SchedulerLink) -> tuple[bytes, str]:
@@ -207,11 +225,14 @@ def load(source: Source) -> tuple[World, str]:
         objects, _namespace = objects_of_server(
             kubeconfig=to.kubeconfig, context=to.context, namespace=source.namespace, more=_OWNERS
         )
-        told = "Computed from lists of the API server."
+        told = "Computed from lists of the API server"
     else:
         objects = objects_of_file(source.dump)
         told = ""
     for each in objects.unreadable:
         show_note(f"{each.text}; it is left out")
-    world = world_over(objects, source.running_config, ())
-    return msgspec.structs.replace(world, seed=source.seed or 0), told
+    served = source.served()
+    world = world_over(objects, served.config, served.plugins)
+    return msgspec.structs.replace(
+        world, seed=source.seed or 0
+    ), f"{told}, by {served.title}." if told else ""

@@ -197,7 +197,9 @@ class Evaluator:
         if untried:
             counts[NOT_HELPFUL] += untried
         message = Diagnosis(self._snapshot.num_nodes, dict(counts)).message
-        return PostFilterResult(nominated_node=""), unschedulable(self._prefix + message)
+        rejectors = frozenset(status.plugin for status in rejected.values() if status.plugin)
+        result = PostFilterResult(nominated_node="", rejectors=rejectors)
+        return result, unschedulable(self._prefix + message)
 
 
 def gate_looked_at() -> EventRegistration:

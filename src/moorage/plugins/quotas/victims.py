@@ -23,6 +23,7 @@ from moorage.plugins.quotas.elastic_quotas import Amounts, Usage, request_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
+_PLUGIN: Final = "CapacityScheduling"
 QUOTA_STILL_EXCEEDED: Final = "global quota max exceeded"
 
 
@@ -96,7 +97,7 @@ class CapacityVictims:
         """Return the status of a node without evictable pods."""
         return unresolvable(
             f"No victims found on node {node_name} for preemptor pod {self._pod.name}"
-        )
+        ).by(_PLUGIN)
 
     def leaving(self, pods: Iterable[PodInfo]) -> bool:
         """Whether a pod that counts as a victim is already terminating."""
@@ -174,5 +175,5 @@ class _WithinQuotas:
     def _exceeded(self, claim: Claim) -> Status | None:
         quota, used = self._usage.quotas[self._namespace], self._usage.used(self._namespace)
         if quota.above_max(claim.in_quota, used) or self._usage.above_total(claim.in_all):
-            return unschedulable(QUOTA_STILL_EXCEEDED)
+            return unschedulable(QUOTA_STILL_EXCEEDED).by(_PLUGIN)
         return None

@@ -18,6 +18,8 @@ from moorage.service.scheduler import Scheduler
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 
+# Longer numbers are none of ours.
+_DIGITS_MAX: Final = 20
 _TOPOLOGY: Final = "topology."
 _INSTANCE_TYPE: Final = "node.kubernetes.io/instance-type"
 
@@ -100,7 +102,7 @@ class ClusterFill:
         """Return the rows that changed since a version; None where that is not known."""
         born, _, marks = since.partition(".")
         positions = marks.split(".")
-        if born != self._born or len(positions) != 3 or not all(map(str.isdecimal, positions)):
+        if born != self._born or len(positions) != 3 or not all(map(_is_position, positions)):
             return None
         structure, node_position, pod_position = map(int, positions)
         table = self._table
@@ -160,3 +162,8 @@ def _owner(info: PodInfo) -> str:
         if owner.controller:
             return f"{owner.kind}/{owner.name}"
     return ""
+
+
+def _is_position(text: str) -> bool:
+    # Python refuses to read very long numbers.
+    return text.isascii() and text.isdigit() and len(text) <= _DIGITS_MAX

@@ -13,6 +13,8 @@ PREFIX: Final = "/moorage/v1"
 """Every question is below this path of the scheduler's secure port."""
 API_VERSION: Final = "moorage.dev/v1"
 """The ``apiVersion`` of every answer."""
+# Characters of a wrong value that a message shows (a guess).
+_SHOWN_MAX: Final = 40
 
 Given = Mapping[str, str]
 """The parameters of a question as its caller wrote them, without unknown ones."""
@@ -122,6 +124,10 @@ def whole_number(given: Given, name: str, *, default: int, least: int, most: int
     text = given.get(name, "")
     if not text:
         return default
-    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
-        raise UsageError(f"{name}: {text!r}: write a whole number from {least} to {most}")
+    # Python refuses to read very long numbers.
+    is_number = text.isascii() and text.isdigit() and len(text) <= len(str(most))
+    if not (is_number and least <= int(text) <= most):
+        raise UsageError(
+            f"{name}: {text[:_SHOWN_MAX]!r}: write a whole number from {least} to {most}"
+        )
     return int(text)

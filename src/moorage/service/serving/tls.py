@@ -21,6 +21,7 @@ from typing import Final, Protocol
 import msgspec
 
 from moorage.base.errors import UsageError
+from moorage.base.files import read_file
 from moorage.service.serving.trust import Trust, signature
 
 _log = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class FilePair:
     def pair(self) -> Pair:
         """Return what is in the files now."""
         self._seen = self._signatures()
-        return Pair(self._certificate.read_bytes(), self._key.read_bytes())
+        return Pair(read_file(self._certificate), read_file(self._key))
 
     def __str__(self) -> str:
         """Return the flags and the files."""

@@ -26,6 +26,7 @@ from moorage.api.meta import ApiObject
 from moorage.api.resources import CONFIG_MAPS
 from moorage.base.clock import Clock
 from moorage.base.errors import DecodeError, UsageError
+from moorage.base.files import read_file
 from moorage.base.rng import Random
 from moorage.client import requests
 from moorage.client.objects import Key
@@ -138,7 +139,7 @@ class BundleFile:
         self._flag = flag
         self._seen = signature(path)
         try:
-            self._bundle = bundle_of(path.read_text(encoding="utf-8", errors="replace"))
+            self._bundle = bundle_of(read_file(path).decode(errors="replace"))
         except (OSError, ValueError) as error:
             raise UsageError(f"--{flag} {path}: {_reason(error)}") from error
 
@@ -149,7 +150,7 @@ class BundleFile:
         if seen != self._seen:
             self._seen = seen
             try:
-                self._bundle = bundle_of(self._path.read_text(encoding="utf-8", errors="replace"))
+                self._bundle = bundle_of(read_file(self._path).decode(errors="replace"))
             except (OSError, ValueError) as error:
                 _log.error(
                     "--%s %s: %s; the last one stays in force",
