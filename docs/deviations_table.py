@@ -477,14 +477,18 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="nothing is left to be allocated",
     ),
     Deviation(
-        subject="Nominated pods in InterPodAffinity, PodTopologySpread and VolumeRestrictions",
+        subject=(
+            "Nominated pods in InterPodAffinity, PodTopologySpread, VolumeRestrictions, "
+            "VolumeBinding and DynamicResources"
+        ),
         upstream=(
             "count only on the node that they are nominated to, and not at all where PreFilter "
-            "skips by what the placed pods ask for (kubernetes issue 114889)"
+            "skips by what the placed pods ask for (kubernetes issue 114889), nor with their claims"
         ),
         here=(
             "those of equal or higher priority count on every node: by their own anti-affinity, in "
-            "their topology domain, and by a ReadWriteOncePod claim"
+            "their topology domain, by a ReadWriteOncePod claim, and by the volumes and devices "
+            "that their claims would get"
         ),
         why=(
             "a nominated pod would lose what its victims are evicted for to any pod that is tried "

@@ -6,12 +6,12 @@ pod is promised is judged by totals: how many pods were evicted, and when it is 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import pytest
 
-from moorage.api.resources import ELASTIC_QUOTAS
+from moorage.api.resources import ELASTIC_QUOTAS, PODS
 from moorage.config.load import parse_config
 from moorage.testing.builders import Manifest, node_manifest
 from tests.plugins.quotas.builders import quota_manifest
@@ -363,3 +363,171 @@ def test_a_preemptor_that_spread_keeps_from_evicting_is_woken_when_the_spread_ch
         assert len(company.evicted) == 1
 
     play(scenario, nodes=nodes)
+
+
+# -- what else a nominated pod is promised --------------------------------------------------------
+
+
+def cpu_of(name: str, node: str = "n1", *, stops: float = 5) -> Manifest:
+    """Return a pod of low priority that fills a node and stops slowly."""
+    return made(name, stops=stops, cpu="8", node_selector={HOST: node})
+
+
+def test_a_host_port_is_kept_for_the_pod_that_evicted_its_user() -> None:
+    async def scenario(company: Company) -> None:
+        await company.create(replicas(4, made("l", stops=2, host_ports=[80])))
+        await company.run("l", 2)
+        await company.create(made("h", high=True, host_ports=[80]))
+        seconds = await company.run("h")
+        await company.sleep(10)
+        assert len(company.evicted) == 1
+        assert seconds < 5
+
+    play(scenario, nodes=TWO_NODES)
+
+
+def test_an_attachment_is_kept_for_the_pod_that_evicted_its_user() -> None:
+    limits = {"drivers": [{"name": "d", "nodeID": "n1", "allocatable": {"count": 2}}]}
+    csi_node = {"apiVersion": "storage.k8s.io/v1", "kind": "CSINode", "spec": limits}
+
+    async def scenario(company: Company) -> None:
+        await company.create({**csi_node, "metadata": {"name": "n1"}})
+        for name in ("c1", "c2", "c3", "c4"):
+            await company.create(*claim(name, "ReadWriteOnce"))
+        await company.sleep(1)
+        await company.create(made("v1", stops=5, volumes=using("c1"), node_selector=ON_1))
+        await company.create(made("v2", stops=5, volumes=using("c2"), node_selector=ON_1))
+        await company.run("v", 2)
+        await company.create(made("h", high=True, volumes=using("c3"), node_selector=ON_1))
+        await company.nominate("h", "n1")
+        await company.create(made("w", volumes=using("c4"), node_selector=ON_1))
+        await company.run("h")
+        await company.sleep(10)
+        assert company.placed("w") == [""]
+        assert len(company.evicted) == 1
+
+    play(scenario, nodes=TWO_NODES)
+
+
+def local_volume(node: str) -> Manifest:
+    terms = [{"matchExpressions": [{"key": HOST, "operator": "In", "values": [node]}]}]
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "capacity": {"storage": "1Gi"},
+        "storageClassName": "local",
+        "local": {"path": "/disk"},
+        "nodeAffinity": {"required": {"nodeSelectorTerms": terms}},
+    }
+    metadata = {"name": f"disk-{node}"}
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": metadata, "spec": spec}
+
+
+def local_claim(name: str) -> Manifest:
+    spec = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": "1Gi"}},
+        "storageClassName": "local",
+    }
+    metadata = {"name": name, "namespace": "default"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+LOCAL = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "local"},
+    "provisioner": "kubernetes.io/no-provisioner",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+def device_slice(node: str) -> Manifest:
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "d", "nodeName": node, "pool": pool, "devices": [{"name": "gpu-0"}]}
+    metadata = {"name": f"slice-{node}"}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": metadata,
+        "spec": spec,
+    }
+
+
+def device_claim(name: str) -> Manifest:
+    exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 1}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"devices": {"requests": [{"name": "one", "exactly": exactly}]}},
+    }
+
+
+DEVICES = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": "gpu"},
+    "spec": {},
+}
+
+
+def with_device(pod: Manifest, claim_name: str) -> Manifest:
+    spec = pod["spec"]
+    spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": claim_name}]
+    resources = spec["containers"][0].setdefault("resources", {})
+    resources["claims"] = [{"name": "gpu"}]
+    return pod
+
+
+async def volumes_for_two(company: Company) -> None:
+    await company.create(LOCAL, local_volume("n1"), local_claim("c1"), local_claim("c2"))
+
+
+async def devices_for_two(company: Company) -> None:
+    await company.create(DEVICES, device_slice("n1"), device_claim("c1"), device_claim("c2"))
+
+
+def with_volume(pod: Manifest, claim_name: str) -> Manifest:
+    pod["spec"]["volumes"] = using(claim_name)
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("prepare", "wanting"),
+    [
+        pytest.param(volumes_for_two, with_volume, id="a local volume"),
+        pytest.param(devices_for_two, with_device, id="a device"),
+    ],
+)
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_claim_is_kept_for_the_pod_that_evicts_for_its_cpu(
+    prepare: Callable[[Company], Awaitable[None]],
+    wanting: Callable[[Manifest, str], Manifest],
+    is_deleted: bool,
+) -> None:
+    """One volume or device, two claims: once the nominated pod is deleted, the other gets it."""
+
+    async def scenario(company: Company) -> None:
+        await prepare(company)
+        await company.create(cpu_of("v1"))
+        await company.run("v1")
+        await company.create(wanting(made("h", high=True, cpu="8"), "c1"))
+        await company.nominate("h", "n1")
+        await company.create(wanting(made("w"), "c2"))
+        await company.sleep(2)
+        assert company.placed("w") == [""]
+        if is_deleted:
+            await company.cluster.client.delete(PODS, "h", namespace="default")
+            await company.run("w", seconds=10)
+            return
+        await company.run("h")
+        await company.sleep(10)
+        assert company.placed("w") == [""]
+        assert company.evicted == ["v1"]
+
+    play(scenario, nodes=TWO_NODES)

@@ -134,7 +134,11 @@ N1 = ("node add", node())
                 ("pod add", pod(nominated="n1", priority=5)),
                 ("pod update", pod(), pod(version="2", priority=5)),
             ],
-            ["queue.update p", "move AssignedPodDelete p - only low same"],
+            [
+                "queue.update p",
+                "move AssignedPodDelete p - only low same",
+                "move ReservationDelete p - only low same",
+            ],
             id="a nomination is removed: pods of at most its priority are looked at",
         ),
         pytest.param(
@@ -190,7 +194,11 @@ N1 = ("node add", node())
                 ("pod add", pod(nominated="n1", priority=5)),
                 ("pod delete", pod(nominated="n1", priority=5)),
             ],
-            ["queue.delete p", "move AssignedPodDelete p - only low same"],
+            [
+                "queue.delete p",
+                "move AssignedPodDelete p - only low same",
+                "move ReservationDelete p - only low same",
+            ],
             id="a nominated pod is deleted: pods of no more priority are looked at",
         ),
         pytest.param(

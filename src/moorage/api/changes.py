@@ -140,7 +140,7 @@ FORCE_ACTIVATE: Final = ClusterEvent(Resource.WILDCARD, Action.ALL, label="Force
 RELOAD: Final = ClusterEvent(Resource.WILDCARD, Action.ALL, label="ConfigurationReload")
 """Another configuration is in force: its plugins may judge any pod otherwise."""
 RESERVATION_DELETE: Final = ClusterEvent(Resource.RESERVATION, Action.DELETE)
-"""A binding failed, so other pods may have what its pod held; the old object is that pod."""
+"""A binding failed, or a nomination ended: others may have what the pod (the old object) held."""
 
 _POD_FORMS: Final = frozenset({Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD})
 

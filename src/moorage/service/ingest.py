@@ -14,7 +14,14 @@ import logging
 from collections.abc import Collection, Sequence
 from typing import Generic, TypeVar
 
-from moorage.api.changes import Action, ClusterEvent, Resource, node_changes, pod_changes
+from moorage.api.changes import (
+    RESERVATION_DELETE,
+    Action,
+    ClusterEvent,
+    Resource,
+    node_changes,
+    pod_changes,
+)
 from moorage.api.meta import ApiObject, Quantity
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -361,10 +368,12 @@ class PodIngest(_Changing):
         self._queue.move_all(ASSIGNED_POD_DELETE, assumed, None)
 
     def _nomination_gone(self, pod: Pod) -> None:
+        """Wake the pods that had to leave room, volumes or devices to a nominated pod."""
         priority = pod.priority
-        self._queue.move_all(
-            ASSIGNED_POD_DELETE, pod, None, precheck=lambda other: other.priority <= priority
-        )
+        for event in (ASSIGNED_POD_DELETE, RESERVATION_DELETE):
+            self._queue.move_all(
+                event, pod, None, precheck=lambda other: other.priority <= priority
+            )
 
     def _known_assigned(self, pod: Pod) -> bool:
         try:

@@ -57,18 +57,20 @@ class Holdings:
         self._follow()
         return self._held
 
-    def without(self, given_back: Callable[[ResourceClaim], bool]) -> AllocatedState:
-        """Return the allocated devices but for those of some claims.
+    def without(self, given_back: Callable[[ResourceClaim], bool] | None) -> AllocatedState:
+        """Return the allocated devices but for those of some claims; a new object.
 
         Parameters
         ----------
         given_back
-            Whether the devices of a claim do not count.
+            Whether the devices of a claim do not count; None where all count.
         """
         self._follow()
         held = self._empty()
         for claim in self._claims.all():
-            if claim.status.allocation is not None and not given_back(claim):
+            if claim.status.allocation is None:
+                continue
+            if given_back is None or not given_back(claim):
                 held.add(claim.status.allocation)
         for pending in self._pending.values():
             if pending.allocation is not None:
@@ -164,10 +166,19 @@ class Books:
         given_back
             Whether the devices of a claim do not count as allocated; None where all count.
         """
-        self._follow_slices()
         holdings = self._holdings
+        held = holdings.now() if given_back is None else holdings.without(given_back)
+        return self.allocator_beside(held)
+
+    def held_without(self, given_back: Callable[[ResourceClaim], bool] | None) -> AllocatedState:
+        """Return the allocated devices but for those of some claims, to be added to."""
+        return self._holdings.without(given_back)
+
+    def allocator_beside(self, held: AllocatedState) -> Allocator:
+        """Return an allocator beside some allocated devices."""
+        self._follow_slices()
         return Allocator(
-            holdings.now() if given_back is None else holdings.without(given_back),
+            held,
             self._inventory,
             self._handle.snapshot.listers.device_classes.get,
             rng=self._rng,

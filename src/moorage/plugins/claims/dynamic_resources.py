@@ -63,6 +63,7 @@ from moorage.snapshot.view import NodeView
 if TYPE_CHECKING:
     from moorage.plugins.claims.binding import ClaimBinder
     from moorage.plugins.claims.books import Books
+    from moorage.plugins.claims.devices.allocated import AllocatedState
     from moorage.plugins.claims.releasing import Releases
 
 NOTHING_TO_DEALLOCATE: Final = "no new claims to deallocate"
@@ -116,6 +117,7 @@ class DynamicResources:
             shape_parts=(),
             never_reused=self.never_reused,
             filter_sees_pod=sees_no_pod,
+            counts_nominated=True,
             rejects_by_shape=True,
             filters_row_by_row=True,
             pre_bind_parallel=True,
@@ -148,7 +150,7 @@ class DynamicResources:
         state.write(CLAIMS, attempt)
         if not attempt.claims:
             return None, SKIP
-        attempt.search = self._search(attempt, state.find(GIVEN_BACK))
+        attempt.search = self._search(attempt, pod, state.find(GIVEN_BACK))
         return None, SUCCESS
 
     def filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
@@ -292,21 +294,48 @@ class DynamicResources:
     # The modules below are imported for the first pod with claims: most clusters have none.
 
     def _search(
-        self, attempt: Attempt, given_back: Callable[[ResourceClaim], bool] | None
+        self, attempt: Attempt, pod: PodInfo, given_back: Callable[[ResourceClaim], bool] | None
     ) -> Search:
         """Return the search that judges nodes for an attempt."""
         from moorage.plugins.claims.books import Books
-        from moorage.plugins.claims.searching import DeviceSearch
 
         if self._books is None:
             timeout = self._filter_timeout_seconds
             self._books = Books(self._handle, filter_timeout_seconds=timeout)
+        held = None if given_back is None else self._books.held_without(given_back)
+        return self._search_beside(attempt, self._promised(attempt, pod, self._books, held))
+
+    def _promised(
+        self, attempt: Attempt, pod: PodInfo, books: Books, held: AllocatedState | None
+    ) -> AllocatedState | None:
+        """Add the devices that pods nominated first would get on their nodes.
+
+        Upstream takes no device for nominated pods. Another pod could so get the device that a pod
+        needs once its victims are gone.
+        """
+        own, snapshot = {each.uid for each in attempt.claims}, attempt.snapshot
+        for row, other in snapshot.nominated_before(pod):
+            found = None
+            if self.never_reused(other):
+                found = self._preparation.attempt(other, snapshot)
+            if found is None or isinstance(found, Status):
+                continue
+            wanted = [each for each in found.unallocated if each.uid not in own]
+            if not wanted or len(wanted) < len(found.unallocated):
+                continue  # what the pod shares with it is no matter of devices
+            held = books.held_without(None) if held is None else held
+            search = found.search = self._search_beside(found, held)
+            search.judge(snapshot.rows([row]))
+            for allocation in found.results_on(snapshot.names[row]):
+                held.add(allocation)
+        return held
+
+    def _search_beside(self, attempt: Attempt, held: AllocatedState | None) -> Search:
+        from moorage.plugins.claims.searching import DeviceSearch
+
+        assert self._books is not None, "the books are made for the first pod with claims"
         return DeviceSearch(
-            attempt,
-            self._books,
-            self._handle,
-            given_back=given_back,
-            timeout_ns=self._binding_timeout_ns,
+            attempt, self._books, self._handle, held=held, timeout_ns=self._binding_timeout_ns
         )
 
     def _written_by(self) -> tuple[ClaimBinder, Releases] | None:

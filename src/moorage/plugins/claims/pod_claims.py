@@ -172,7 +172,7 @@ class ClaimHints:
 
 
 def devices_given_back(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Queue when the binding of a pod with devices failed, so that they go to others."""
+    """Queue when a pod with devices is no longer to be bound, so that they go to others."""
     del waiting, new
     if not isinstance(old, Pod):
         return False

@@ -5,18 +5,18 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/dynamicresour
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.api.devices import AllocationResult, ResourceClaim
+from moorage.api.devices import AllocationResult
 from moorage.framework.handle import Handle
 from moorage.framework.status import Code, FilterAnswer
 from moorage.plugins.claims.attempt import Attempt
 from moorage.plugins.claims.books import Books
 from moorage.plugins.claims.conditions import is_lost
+from moorage.plugins.claims.devices.allocated import AllocatedState
 from moorage.plugins.claims.devices.allocator import INVALID_POOLS, Allocator
 from moorage.plugins.claims.devices.contract import (
     AllocationError,
@@ -59,8 +59,8 @@ class DeviceSearch:
         The devices.
     handle
         The clock, and the table of reasons.
-    given_back
-        Whether the devices of a claim do not count as allocated; None where all count.
+    held
+        The devices that count as allocated; None for those of the cluster as it is.
     timeout_ns
         Time limit for allocated devices to become ready; None to never wait for devices.
     """
@@ -71,14 +71,14 @@ class DeviceSearch:
         books: Books,
         handle: Handle,
         *,
-        given_back: Callable[[ResourceClaim], bool] | None,
+        held: AllocatedState | None,
         timeout_ns: int | None,
     ) -> None:
         self._attempt = attempt
         self._books = books
         self._snapshot = attempt.snapshot
         self._reasons = handle.reasons
-        self._allocator_of_others = None if given_back is None else books.allocator(given_back)
+        self._allocator_of_others = None if held is None else books.allocator_beside(held)
         # The state of a claim's devices does not depend on the node.
         self._lost = [
             timeout_ns is not None

@@ -56,6 +56,6 @@ def capacity_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
 
 
 def given_back_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Queue when the binding of a pod with claims failed, so that its volumes go to others."""
+    """Queue when a pod with claims is no longer to be bound, so that its volumes go to others."""
     del waiting, new
     return isinstance(old, Pod) and any(map(claim_volume, old.spec.volumes))

@@ -6,14 +6,15 @@ Rules mirrored: kubernetes v1.36 ``pkg/scheduler/framework/plugins/volumebinding
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
 import numpy as np
 
 from moorage.api.changes import RESERVATION_DELETE, Action, ClusterEvent, Resource
-from moorage.api.volume import PersistentVolumeClaim
+from moorage.api.volume import PersistentVolume, PersistentVolumeClaim
 from moorage.base.errors import ApiError, ConfigError, TransportError
 from moorage.config.plugin_args import VolumeBindingArgs
 from moorage.framework.capabilities import Capabilities, sees_no_pod
@@ -81,6 +82,8 @@ class _Claims(msgspec.Struct):
     ----------
     bound, delayed
         Claims that have a volume, and claims that wait for a pod; in volume order.
+    promised
+        Claims that wait for pods nominated first, each with the row of its pod.
     found
         The volumes found on every row; None until Filter runs.
     structure
@@ -91,6 +94,7 @@ class _Claims(msgspec.Struct):
 
     bound: tuple[PersistentVolumeClaim, ...]
     delayed: tuple[PersistentVolumeClaim, ...]
+    promised: tuple[tuple[int, PersistentVolumeClaim], ...] = ()
     found: Found | None = None
     structure: int = -1
     plan: Plan | None = None
@@ -142,6 +146,7 @@ class VolumeBinding:
         return Capabilities(
             skips_spec=self.skips_spec,
             filter_sees_pod=sees_no_pod,
+            counts_nominated=True,
             pre_bind_parallel=True,
             rejects_about=Subject.VOLUMES,
             own_metrics=PluginMetrics(counters={_STAGE_ERRORS: self.stage_errors}),
@@ -150,8 +155,13 @@ class VolumeBinding:
     def pre_filter(
         self, state: CycleState, pod: PodInfo, snapshot: Snapshot
     ) -> tuple[PreFilterResult | None, Status]:
-        """Split the pod's claims into bound and delayed; reject a pod that fits no node."""
-        del snapshot
+        """Split the pod's claims into bound and delayed; reject a pod that fits no node.
+
+        Notes
+        -----
+        Upstream takes no volume for nominated pods. Another pod could so bind the volume that a pod
+        needs once its victims are gone.
+        """
         volumes = claims_of(pod)
         if not volumes:
             return None, SKIP
@@ -178,7 +188,8 @@ class VolumeBinding:
                 immediate = True
         if immediate:
             return None, unresolvable(REASON_IMMEDIATE)
-        state.write(_STATE, _Claims(tuple(bound), tuple(delayed)))
+        promised = tuple(self._promised(pod, delayed, snapshot)) if delayed else ()
+        state.write(_STATE, _Claims(tuple(bound), tuple(delayed), promised))
         return None, SUCCESS
 
     def skips_spec(self, pod: PodInfo) -> bool:
@@ -329,9 +340,46 @@ class VolumeBinding:
         """Return the volumes found for the claims; search only when the rows have changed."""
         structure = self._snapshot.table.columns.structure
         if claims.found is None or claims.structure != structure:
-            claims.found = self._finder.find(claims.bound, claims.delayed)
+            with self._without_promised(claims.promised):
+                claims.found = self._finder.find(claims.bound, claims.delayed)
             claims.structure = structure
         return claims.found
+
+    def _promised(
+        self, pod: PodInfo, own: Sequence[PersistentVolumeClaim], snapshot: Snapshot
+    ) -> Iterator[tuple[int, PersistentVolumeClaim]]:
+        """Yield the claims that wait for pods nominated first, each with the row of its pod."""
+        known = {(claim.metadata.namespace, claim.metadata.name) for claim in own}
+        for row, other in snapshot.nominated_before(pod):
+            for volume in claims_of(other):
+                key = other.namespace, volume.name_for(other.name)
+                claim = None if key in known else self._claims.get(key[1], key[0])
+                if claim is None or is_fully_bound(claim) or claim.spec.volume_name:
+                    continue
+                known.add(key)
+                yield row, claim
+
+    @contextmanager
+    def _without_promised(
+        self, promised: Sequence[tuple[int, PersistentVolumeClaim]]
+    ) -> Iterator[None]:
+        """Assume the volumes that nominated pods would bind, for as long as the context lasts."""
+        assumed: list[PersistentVolume] = []
+        try:
+            for row, claim in promised:
+                try:
+                    bindings, _ = self._finder.find((), (claim,)).on_row(row)
+                    for _, volume in bindings:
+                        changed = with_claim(volume, claim)
+                        if changed != volume:
+                            self._volumes.assume(changed)
+                            assumed.append(changed)
+                except VolumeError:  # the fault of the nominated pod alone
+                    continue
+            yield
+        finally:
+            for volume in reversed(assumed):
+                self._volumes.restore(volume)
 
     def _claim_fault(self, pod: PodInfo, volumes: Sequence[ClaimVolume]) -> str | None:
         """Return the first fault of the pod's claims as the API shows them; None for no fault."""
