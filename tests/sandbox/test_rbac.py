@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import ssl
 import subprocess
+import sys
+import urllib.error
+import urllib.request
 
 import pytest
 
@@ -33,3 +38,31 @@ def test_the_scheduler_places_and_the_nodes_run_pods_under_their_own_roles(tmp_p
             'cannot list resource "secrets" in API group "" in the namespace "default"'
         )
     assert not [line for line in up.output if "forbidden" in line.lower()]
+
+
+def test_the_port_of_the_scheduler_asks_who_calls(tmp_path):
+    """Queue, decisions and questions name pods of all namespaces; strangers hear of none."""
+    anyone = ssl.create_default_context()
+    anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
+    with Up(tmp_path, "--rbac", "--nodes", "1", "-o", "json") as up:
+        up.until('"state":"running"')
+        address = json.loads(up.kubeconfig.with_name("kubeconfig-sandbox.json").read_text())[
+            "health"
+        ]
+
+        def status(path: str, body: bytes | None = None) -> int:
+            call = urllib.request.Request(f"{address}{path}", data=body)
+            try:
+                with urllib.request.urlopen(call, context=anyone, timeout=30) as answer:
+                    return int(answer.status)
+            except urllib.error.HTTPError as error:
+                return error.code
+
+        assert status("/healthz") == 200
+        assert [
+            status(path) for path in ("/moorage/v1/queue", "/metrics", "/moorage/v1/decisions")
+        ] == [403] * 3
+        assert status("/moorage/v1/what-if", b"{}") == 403
+        words = [sys.executable, "-m", "moorage", "queue", "--kubeconfig", str(up.kubeconfig)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr

@@ -14,9 +14,10 @@ import aiohttp
 import pytest
 from multidict import MultiDict
 
-from moorage.base import served_calls
+from moorage.base import aio, served_calls
 from moorage.base.errors import UsageError
 from moorage.observe.slis import HealthFacts
+from moorage.service import health as health_port
 from moorage.service.health import HealthServer, Listening, Page, health
 from moorage.service.serving.tls import TlsRules
 from tests.service.serving.guards import open_access
@@ -180,6 +181,51 @@ async def test_a_body_that_does_not_arrive_is_refused(monkeypatch: pytest.Monkey
         writer.close()
     finally:
         await running.close()
+
+
+async def test_bodies_that_are_too_large_together_are_refused_unread(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Thirty callers with 63 MB each took 2 GB of the scheduler."""
+    going_on = asyncio.Event()
+    arrived: list[int] = []
+
+    async def wait(body: bytes) -> Page:
+        arrived.append(len(body))
+        await going_on.wait()
+        return Page(b"answered")
+
+    monkeypatch.setattr(health_port, "_BODIES_BYTES_MOST", 2500)
+    running = HealthServer(
+        Listening(address="127.0.0.1", free_port=True),
+        open_access("/ask"),
+        checks={},
+        pages={},
+        bodies={"/ask": wait},
+    )
+    await running.start()
+    url = f"https://127.0.0.1:{running.port}/ask"
+    tasks = aio.TaskOwner()
+
+    async def ask(session: aiohttp.ClientSession, length: int) -> int:
+        async with session.post(url, data=b"x" * length, ssl=False) as answer:
+            return answer.status
+
+    try:
+        async with aiohttp.ClientSession() as session:
+            first = [tasks.spawn(ask(session, 1000), name="ask") for _ in range(2)]
+            while len(arrived) < 2:
+                await aio.sleep(0.01)
+            assert await ask(session, 1000) == 429
+            small = tasks.spawn(ask(session, 100), name="ask")
+            while len(arrived) < 3:
+                await aio.sleep(0.01)
+            going_on.set()
+            assert await asyncio.gather(*first, small) == [200, 200, 200]
+            assert await ask(session, 1000) == 200
+    finally:
+        await running.close()
+    assert arrived == [1000, 1000, 100, 1000]
 
 
 async def test_connections_with_half_of_a_call_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -235,7 +235,9 @@ def _of_sandbox(to: AskedScheduler) -> tuple[ServerAccess, str, str]:
             "runs none yet, or none of its own; name another with --scheduler"
         )
     # The address is in a file that only its user can write; the certificate is made at each start.
-    access = ServerAccess(record.health, FixedCredentials(), insecure_skip_tls_verify=True)
+    # With --rbac, the port asks who calls, so the kubeconfig's credentials go along.
+    credentials = cluster.access.credentials
+    access = ServerAccess(record.health, credentials, insecure_skip_tls_verify=True)
     return access, "", f"the scheduler of the {record.title} at {record.health}"
 
 

@@ -42,6 +42,9 @@ _ASKING: Final = ("POST",)
 _STOP_SECONDS: Final = 1.0
 # Owners of pods may come with a question; ten thousand of them take about so much.
 _BODY_BYTES_MOST: Final = 64 * 1024 * 1024
+_BODIES_BYTES_MOST: Final = 2 * _BODY_BYTES_MOST
+"""All bodies together, from their first byte to their answer."""
+_RETRY_SECONDS: Final = "2"
 _BACKLOG: Final = 128
 
 
@@ -125,6 +128,7 @@ class HealthServer:
         self._queries = {} if queries is None else queries
         self.bodies = {} if bodies is None else bodies
         self._on_close = on_close
+        self._body_bytes = 0
         self._runner: web.AppRunner | None = None
         self.port = 0
         """The port listened on, once started."""
@@ -195,7 +199,23 @@ class HealthServer:
             )
         if body is None:
             return await self._read(request)
-        return _response(await body(await whole_body(request)))
+        return await self._asked(request, body)
+
+    async def _asked(self, request: web.Request, body: BodyPage) -> web.Response:
+        """Answer a question with a body, unless the bodies of others fill the memory for them."""
+        length = request.content_length
+        taken = _BODY_BYTES_MOST if length is None else min(length, _BODY_BYTES_MOST)
+        if self._body_bytes + taken > _BODIES_BYTES_MOST:
+            return web.Response(
+                status=429,
+                text="429 too many large questions at once, ask again later\n",
+                headers={"Retry-After": _RETRY_SECONDS},
+            )
+        self._body_bytes += taken
+        try:
+            return _response(await body(await whole_body(request)))
+        finally:
+            self._body_bytes -= taken
 
     async def _read(self, request: web.Request) -> web.Response:
         path = request.path

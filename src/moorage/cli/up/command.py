@@ -158,7 +158,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         config=config,
         seed=chosen_seed,
         plugins=plugins,
-        flags=_flags(settings, gates),
+        flags=_flags(settings, gates, own),
         free_port=True,
         page=_PAGE if page else "",
         page_acts=str(kubeconfig.resolve()),
@@ -234,15 +234,22 @@ def _scheduler_kubeconfig(kubeconfig: Path) -> Path:
     return kubeconfig.with_name(f"{kubeconfig.name}-scheduler")
 
 
-def _flags(settings: ServerSettings, gates: str) -> dict[str, object]:
-    """Return kube-scheduler's own flags for the scheduler of a sandbox."""
+def _flags(settings: ServerSettings, gates: str, reviewing: Path | None) -> dict[str, object]:
+    """Return kube-scheduler's own flags for the scheduler of a sandbox.
+
+    Parameters
+    ----------
+    reviewing
+        The kubeconfig with which the scheduler asks who calls its port, and what the caller may
+        read; None: everybody on this machine may read everything, as with the API server.
+    """
     # Several sandboxes may run on one machine, so none serves health and metrics on the usual port
-    # (`SchedulerOptions.free_port`). Every page is open: the sandbox holds no foreign cluster.
-    flags: dict[str, object] = {
-        "bind-address": "127.0.0.1",
-        "secure-port": 0,
-        "authorization-always-allow-paths": "/*",
-    }
+    # (`SchedulerOptions.free_port`).
+    flags: dict[str, object] = {"bind-address": "127.0.0.1", "secure-port": 0}
+    if reviewing is None:
+        flags["authorization-always-allow-paths"] = "/*"
+    else:
+        flags["authentication-kubeconfig"] = flags["authorization-kubeconfig"] = str(reviewing)
     if gates:
         flags["feature-gates"] = gates
     if settings.pace.speed != 1:
