@@ -1,4 +1,4 @@
-"""Whatever a user sends, ``/readyz`` is answered within a tenth of a second.
+"""Whatever a user sends, ``/readyz`` is answered and a lease renewed within a tenth of a second.
 
 A probe asks for it again and again while a call is answered that once stopped everybody. Two things
 are measured. One is the processor time of the loop's own thread during one probe, which no other
@@ -23,7 +23,16 @@ from moorage.apiserver.aside import _yielding
 from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf.envelope import wrap, write_object
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
-from tests.apiserver.harness import CONFIG_MAPS, JSON_PATCH, MERGE, PODS, STRATEGIC, config_map, pod
+from tests.apiserver.harness import (
+    CONFIG_MAPS,
+    JSON_PATCH,
+    MERGE,
+    PODS,
+    STRATEGIC,
+    config_map,
+    namespace,
+    pod,
+)
 from tests.attack.wire import SECRET, Answer, Wire, listening, read_answer
 
 pytestmark = pytest.mark.slow
@@ -359,6 +368,164 @@ async def test_no_call_delays_other_calls(
         async with listening(tmp_path) as wire:
             await _prepared(wire)
             return await _delay_while(wire, lambda: wire.send(head, SECRET, *headers, body=body))
+
+    answer = await _least_delay(on_a_new_server)
+    assert answer.status < 500, answer.body[:300]
+
+
+LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+POLICIES = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+HOOKS = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+
+
+def _policy(**spec: Any) -> bytes:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    matched = {"resourceRules": [rule | {"resources": ["pods"]}]}
+    return _bytes({"metadata": {"name": "p"}, "spec": {"matchConstraints": matched, **spec}})
+
+
+def _condition(n: int) -> dict[str, Any]:
+    return {"name": f"c{n}", "expression": f"object.metadata.name != 'a{n}'"}
+
+
+def _ports(count: int) -> dict[str, Any]:
+    ports = [{"containerPort": 80} for _ in range(count)]
+    return {"containers": [{"name": "c", "image": "i", "ports": ports}]}
+
+
+# The slowest of all lists of all kinds, and of changes of large objects, as of 2026-11-28.
+SLOW_WRITES: list[Any] = [
+    pytest.param(
+        "PATCH",
+        f"{CONFIG_MAPS}/many",
+        STRATEGIC,
+        _bytes(
+            {"metadata": {"$deleteFromPrimitiveList/finalizers": [f"x{n}" for n in range(49_000)]}}
+        ),
+        id="a strategic merge that deletes 49,000 finalizers of 9,000",
+    ),
+    pytest.param("DELETE", f"{PODS}?gracePeriodSeconds=0", JSON, b"", id="5,000 bound pods"),
+    pytest.param(
+        "POST",
+        f"{POLICIES}?dryRun=All",
+        JSON,
+        _policy(matchConditions=[_condition(n) for n in range(24_000)]),
+        id="a policy with 24,000 conditions",
+    ),
+    pytest.param(
+        "POST",
+        f"{POLICIES}?dryRun=All",
+        JSON,
+        _policy(validations=[{"expression": _condition(n)["expression"]} for n in range(12_000)]),
+        id="a policy with 12,000 validations",
+    ),
+    pytest.param(
+        "POST",
+        f"{POLICIES}?dryRun=All",
+        JSON,
+        _policy(
+            validations=[{"expression": "true"}],
+            variables=[{"name": f"v{n}", "expression": f"{n}"} for n in range(12_000)],
+        ),
+        id="a policy with 12,000 variables",
+    ),
+    pytest.param(
+        "POST",
+        HOOKS,
+        JSON,
+        _bytes(
+            {
+                "metadata": {"name": "h"},
+                "webhooks": [{"matchConditions": [_condition(n) for n in range(12_000)]}],
+            }
+        ),
+        id="a webhook with 12,000 conditions",
+    ),
+    pytest.param(
+        "POST",
+        HOOKS,
+        JSON,
+        _bytes({"metadata": {"name": "h"}, "webhooks": [{"name": f"h{n}"} for n in range(12_000)]}),
+        id="12,000 webhooks",
+    ),
+    pytest.param(
+        "POST",
+        DEFINITIONS,
+        JSON,
+        _bytes(
+            {
+                "metadata": {"name": "a"},
+                "spec": {"versions": [{"name": f"v{n}"} for n in range(12_000)]},
+            }
+        ),
+        id="a definition of 12,000 versions",
+    ),
+    pytest.param(
+        "POST",
+        PODS,
+        JSON,
+        _bytes(pod("a") | {"spec": _ports(12_000)}),
+        id="a pod with 12,000 equal ports",
+    ),
+    pytest.param(
+        "POST",
+        "/api/v1/namespaces/default/resourcequotas",
+        JSON,
+        _bytes({"metadata": {"name": "q"}, "spec": {"hard": {"pods": "9", "requests.cpu": "1"}}}),
+        id="a quota of a namespace of 5,000 pods",
+    ),
+    pytest.param("DELETE", "/api/v1/namespaces/x", JSON, b"", id="a namespace of 3,000"),
+]
+
+
+async def _with_much(wire: Wire) -> None:
+    cluster = wire.cluster
+    finalizers = [f"example.com/f{n}" for n in range(9_000)]
+    many = config_map("many") | {"metadata": {"name": "many", "finalizers": finalizers}}
+    await cluster.ok("POST", CONFIG_MAPS, many)
+    await cluster.ok("POST", "/api/v1/namespaces", namespace("x"))
+    for n in range(3_000):
+        await cluster.ok("POST", "/api/v1/namespaces/x/configmaps", config_map(f"m{n}"))
+    for n in range(5_000):
+        await cluster.ok("POST", PODS, pod(f"p{n}", node="n1"))
+    await cluster.ok("POST", LEASES, {"metadata": {"name": "l"}, "spec": {"holderIdentity": "a"}})
+
+
+async def _renewed(wire: Wire, work: Callable[[], Any]) -> Delay:
+    """Renew a lease again and again while work is done; return the longest renewal."""
+    reader, writer = await wire.connect()
+    longest = loop = 0.0
+    body = _bytes({"spec": {"holderIdentity": "a", "leaseTransitions": 1}})
+    head = b"PATCH " + LEASES.encode() + b"/l HTTP/1.1\r\nHost: x\r\n" + SECRET
+    head += b"\r\nContent-Type: application/merge-patch+json\r\nContent-Length: %d\r\n\r\n"
+    task = asyncio.ensure_future(work())  # noqa: TID251
+    while not task.done():
+        began, used, worked = time.perf_counter(), time.process_time(), time.thread_time()
+        writer.write(head % len(body) + body)
+        assert (await read_answer(reader)).status == 200
+        loop = max(loop, time.thread_time() - worked)
+        longest = max(longest, min(time.perf_counter() - began, time.process_time() - used))
+    writer.close()
+    return Delay(longest, loop, await task)
+
+
+@pytest.mark.parametrize(("method", "path", "form", "body"), SLOW_WRITES)
+async def test_no_call_delays_the_renewal_of_a_lease(
+    method: str, path: str, form: str, body: bytes, tmp_path: Path
+):
+    headers = [b"Accept: application/json"]
+    if body:
+        headers.append(b"Content-Type: " + form.encode())
+    head = f"{method} {path}".encode()
+
+    async def on_a_new_server() -> Delay:
+        async with listening(tmp_path) as wire:
+            await _with_much(wire)
+            found = await _renewed(wire, lambda: wire.send(head, SECRET, *headers, body=body))
+            if found.probe < DELAY_SECONDS_MAX:
+                return found
+            beside = await _renewed(wire, lambda: asyncio.to_thread(_yielding, _give_way))
+            return found._replace(probe=found.probe - min(beside.probe, ALLOWANCE_SECONDS_MAX))
 
     answer = await _least_delay(on_a_new_server)
     assert answer.status < 500, answer.body[:300]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import uvloop
 
-from moorage.apiserver import connection, fairness
+from moorage.apiserver import connection, fairness, requests
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map
 from tests.attack.wire import OTHER, SECRET, listening, read_answer
@@ -179,7 +179,7 @@ def test_a_connection_with_incomplete_headers_is_closed(
 
 
 async def test_a_call_with_an_incomplete_body_is_ended(tmp_path: Path, monkeypatch: Any):
-    monkeypatch.setattr(connection, "_CALL_SECONDS", 0.05)
+    monkeypatch.setattr(requests, "CALL_SECONDS", 0.05)
     async with listening(tmp_path) as wire:
         head = b"POST " + CONFIG_MAPS.encode()
         async with asyncio.timeout(5):
@@ -189,7 +189,7 @@ async def test_a_call_with_an_incomplete_body_is_ended(tmp_path: Path, monkeypat
 
 
 async def test_every_call_of_a_connection_has_a_time_limit(tmp_path: Path, monkeypatch: Any):
-    monkeypatch.setattr(connection, "_CALL_SECONDS", 0.3)
+    monkeypatch.setattr(requests, "CALL_SECONDS", 0.3)
     head = b"POST " + CONFIG_MAPS.encode() + b" HTTP/1.1\r\nHost: x\r\n" + SECRET + b"\r\n"
     async with listening(tmp_path) as wire, asyncio.timeout(5):
         reader, writer = await wire.connect()
@@ -199,6 +199,37 @@ async def test_every_call_of_a_connection_has_a_time_limit(tmp_path: Path, monke
         writer.write(head + b"Content-Length: 100\r\n\r\n{")
         assert (await read_answer(reader)).status == 504
         writer.close()
+
+
+async def test_a_caller_may_set_a_shorter_time_limit(tmp_path: Path):
+    head = b"POST " + CONFIG_MAPS.encode() + b"?timeout=50ms HTTP/1.1\r\nHost: x\r\n"
+    async with listening(tmp_path) as wire, asyncio.timeout(30):
+        reader, writer = await wire.connect()
+        # The timer of the first call, of a minute, is still running when the second call begins.
+        writer.write(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert (await read_answer(reader)).body == b"ok"
+        writer.write(head + SECRET + b"\r\nContent-Length: 100\r\n\r\n{")
+        assert (await read_answer(reader)).status == 504
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [
+        pytest.param((), 60, id="none"),
+        pytest.param((("timeout", "5s"),), 5, id="shorter"),
+        pytest.param((("timeout", "1m30s"),), 60, id="longer"),
+        pytest.param((("timeout", "1h"),), 60, id="much longer"),
+        pytest.param((("timeout", "0s"),), 60, id="zero"),
+        pytest.param((("timeout", "0"),), 60, id="zero without a unit"),
+        pytest.param((("timeout", "-5s"),), 60, id="negative"),
+        pytest.param((("timeout", "1.5s500ms"),), 2, id="two units"),
+        pytest.param((("timeout", "x"),), 60, id="no duration"),
+        pytest.param((("timeout", "5s"), ("watch", "true")), 60, id="a watch"),
+    ],
+)
+def test_the_time_limit_of_a_call(query: tuple[tuple[str, str], ...], seconds: float):
+    assert requests.time_limit_seconds(query) == seconds
 
 
 async def test_a_connection_serves_one_call_after_another(tmp_path: Path):

@@ -32,10 +32,8 @@ with read_when_used():
 if TYPE_CHECKING:
     from multidict import CIMultiDictProxy
 
-# Time limit for the first headers of a connection, and for a whole call; kube-apiserver's
-# ReadHeaderTimeout and --request-timeout. Streams are exempt.
+# Time limit for the first headers of a connection: kube-apiserver's ReadHeaderTimeout.
 _HEADERS_SECONDS = 32.0
-_CALL_SECONDS = 60.0
 # Answers are sent in pieces of this size (a guess: a quarter of a millisecond to encrypt).
 PIECE_BYTES: Final = 512 * 1024
 # Prefixes of headers that identify the caller: two different values must stay different.
@@ -81,11 +79,14 @@ class TimeLimit:
         self._timer: asyncio.TimerHandle | None = None
         self.passed = False
 
-    def begin(self) -> None:
+    def begin(self, seconds: float) -> None:
         """Start the time of a call: the current task."""
         loop = self._loop
         self._call, self.passed = asyncio.current_task(loop), False
-        self._ends_at = loop.time() + real_seconds(_CALL_SECONDS)
+        self._ends_at = loop.time() + real_seconds(seconds)
+        if self._timer is not None and self._timer.when() > self._ends_at:
+            self._timer.cancel()
+            self._timer = None
         if self._timer is None:
             self._timer = loop.call_at(self._ends_at, self._look)
 

@@ -26,7 +26,13 @@ from moorage.apiserver.connection import (
 )
 from moorage.apiserver.fairness import Fairness
 from moorage.apiserver.replies import status_reply
-from moorage.apiserver.requests import Reply, Request, User, readable
+from moorage.apiserver.requests import (
+    Reply,
+    Request,
+    User,
+    readable,
+    time_limit_seconds,
+)
 from moorage.apiserver.server import ApiServer
 from moorage.apiserver.status import StatusError, timed_out, unsupported_encoding
 from moorage.base.aio import real_seconds, sleep
@@ -171,7 +177,7 @@ class HttpServer:
         StatusError
             429: too many calls are under way. 504: the time limit has passed.
         """
-        limit.begin()
+        limit.begin(time_limit_seconds(call.query))
         try:
             with self._fairness.under_way(call):
                 return await self._reply(request, call)

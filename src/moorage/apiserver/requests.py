@@ -18,6 +18,19 @@ __all__ = ["Query", "Reply", "Request", "User"]
 
 _WHOLE = re.compile("[+-]?[0-9]+")
 _DURATION = re.compile(r"[+-]?(0|((\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h))+)", re.ASCII)
+_PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)", re.ASCII)
+_UNITS_SECONDS = {
+    "ns": 1e-9,
+    "us": 1e-6,
+    "µs": 1e-6,
+    "μs": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+}
+CALL_SECONDS = 60.0
+"""Most time of a call: kube-apiserver's --request-timeout. Streams are exempt."""
 _INT64 = range(-(2**63), 2**63)
 # Length of the longest int64 in characters; Python refuses to parse numbers of thousands.
 _INT64_LENGTH_MAX = 20
@@ -136,8 +149,27 @@ class Query:
         return int(text)
 
 
+def time_limit_seconds(query: tuple[tuple[str, str], ...]) -> float:
+    """Return how long a call may take: ``timeout``, if it is shorter than the server's limit.
+
+    Notes
+    -----
+    apiserver v1.36 pkg/endpoints/filters/request_deadline.go: a timeout of 0 or less, and one above
+    the server's, count as none. A watch has no such limit.
+    """
+    if not query:
+        return CALL_SECONDS
+    asked = Query(query)
+    text = asked.text("timeout")
+    if not text or asked.flag("watch") or not _DURATION.fullmatch(text) or text.startswith("-"):
+        return CALL_SECONDS
+    parts = _PART.findall(text[:_SHOWN])
+    seconds = sum(float(number) * _UNITS_SECONDS[unit] for number, unit in parts)
+    return seconds if 0 < seconds < CALL_SECONDS else CALL_SECONDS
+
+
 def check_timeout(query: tuple[tuple[str, str], ...]) -> None:
-    """Refuse a ``timeout`` that is no duration; the server's own time limit holds for all calls.
+    """Refuse a ``timeout`` that is no duration.
 
     Raises
     ------
