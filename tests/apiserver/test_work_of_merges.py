@@ -112,6 +112,24 @@ def _ports(**port: Any) -> Callable[[int], Work]:
     return made
 
 
+def _tolerations(count: int) -> Work:
+    kind = next(each for each in all_kinds() if each.resource == PODS)
+    found = [{"key": key, "operator": "Exists"} for key in texts("k", count)]
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    old = {"metadata": {"name": "a"}, "spec": spec | {"tolerations": found[::2]}}
+    new = {"metadata": {"name": "a"}, "spec": spec | {"tolerations": found}}
+    return lambda: kind.validate(new, old, subresource=None)
+
+
+def _gates(count: int) -> Work:
+    kind = next(each for each in all_kinds() if each.resource == PODS)
+    gates = [{"name": name} for name in texts("g", count)]
+    spec = {"containers": [{"name": "c", "image": "i"}]}
+    old = {"metadata": {"name": "a"}, "spec": spec | {"schedulingGates": gates}}
+    new = {"metadata": {"name": "a"}, "spec": spec | {"schedulingGates": gates[::2]}}
+    return lambda: kind.validate(new, old, subresource=None)
+
+
 def _topology_keys(count: int) -> Work:
     kind = next(each for each in all_kinds() if each.resource == CSI_NODES)
     driver = {"name": "d", "nodeID": "n", "topologyKeys": texts("k", count)}
@@ -208,6 +226,8 @@ def _dropped_from_each_container(count: int) -> Work:
             _ports(containerPort=1, hostPort=1, hostIP="10.0.0.{}"),
             id="ports with different addresses of the host",
         ),
+        pytest.param(_tolerations, id="tolerations that a pod gets"),
+        pytest.param(_gates, id="gates that a pod loses"),
         pytest.param(_topology_keys, id="keys of the topology of a CSI driver"),
         pytest.param(_tracked("Apply"), id="a write of fields of many appliers"),
         pytest.param(_tracked("Update"), id="a write of fields of many updaters"),

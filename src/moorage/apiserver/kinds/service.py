@@ -134,9 +134,11 @@ def _give_missing(obj: Json, ctx: Context, *, addressed: bool) -> None:
     if _has_node_ports(spec):
         if errors := _refused_node_ports(obj, ctx):
             raise status.invalid(SERVICES, text(obj, "metadata", "name"), errors)
+        own = _node_ports(spec)
         for each in objects(spec, "ports"):
             if not number(each, "nodePort"):
-                each["nodePort"] = _free_node_port(ctx, spec)
+                each["nodePort"] = _free_node_port(ctx, own)
+                own.add(each["nodePort"])
 
 
 def _refused_node_ports(obj: Json, ctx: Context) -> list[FieldError]:
@@ -237,9 +239,8 @@ def _key(obj: Json) -> tuple[str, str]:
     return text(obj, "metadata", "namespace"), text(obj, "metadata", "name")
 
 
-def _free_node_port(ctx: Context, spec: Json) -> int:
+def _free_node_port(ctx: Context, own: set[int]) -> int:
     """Return the first free port from a random one on, in the high part if possible."""
-    own = _node_ports(spec)
     for part in _NODE_PORT_PARTS:
         for candidate in from_random(part, ctx.rng):
             if candidate not in own and not _services_on(candidate, ctx):

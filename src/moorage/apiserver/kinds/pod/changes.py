@@ -7,6 +7,7 @@ neighbours) and pkg/registry/core/pod/strategy.go (dropNonResizeUpdates).
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 from moorage.apiserver.kind import FieldError, Obj, forbidden, invalid
 from moorage.apiserver.kinds.pod.admission import qos_class
@@ -78,7 +79,7 @@ def _restore(target: Json, source: Json, name: str) -> None:
 
 
 def _check_new_gates(spec: Json, old: Json) -> list[FieldError]:
-    known = [text(gate, "name") for gate in objects(old, "schedulingGates")]
+    known = {text(gate, "name") for gate in objects(old, "schedulingGates")}
     errors = []
     for index, gate in enumerate(objects(spec, "schedulingGates")):
         if text(gate, "name") not in known:
@@ -105,17 +106,17 @@ def _check_deadline(spec: Json, old: Json) -> list[FieldError]:
 
 def _check_kept_tolerations(new: list[Json], old: list[Json]) -> list[FieldError]:
     """Every toleration has to stay; its seconds may change, and tolerations may be added."""
-    left = [_without_seconds(each) for each in new]
+    left = {_without_seconds(each) for each in new}
     for each in old:
-        kept = _without_seconds(each)
-        if kept not in left:
+        if _without_seconds(each) not in left:
             detail = "existing toleration can not be modified except its tolerationSeconds"
             return [forbidden("spec.tolerations", detail)]
     return []
 
 
-def _without_seconds(toleration: Json) -> Json:
-    return {key: value for key, value in toleration.items() if key != "tolerationSeconds"}
+def _without_seconds(toleration: Json) -> frozenset[tuple[str, Any]]:
+    """Return the fields of a toleration in a form by which many are found in a table."""
+    return frozenset(item for item in toleration.items() if item[0] != "tolerationSeconds")
 
 
 def _check_gated_changes(spec: Json, old: Json, allowed: Json) -> list[FieldError]:
