@@ -195,17 +195,84 @@ def test_faults_are_kubernetes_field_errors(body, expected):
 
 
 def test_leader_election_is_checked_where_it_is_asked_for():
-    body = "leaderElection: {leaderElect: true, leaseDuration: 5s, retryPeriod: 0s, "
-    faults = faults_of(body + "resourceLock: endpoints, resourceName: '', resourceNamespace: ''}")
+    body = "leaderElection: {leaderElect: true, leaseDuration: 5s, retryPeriod: -1s, "
+    faults = faults_of(body + "resourceLock: endpoints}")
     assert faults == [
-        'leaderElection.retryPeriod: Invalid value: "0s": must be greater than zero',
+        'leaderElection.retryPeriod: Invalid value: "-1s": must be greater than zero',
         'leaderElection.leaseDuration: Invalid value: "5s": '
         "LeaseDuration must be greater than RenewDeadline",
         'leaderElection.resourceLock: Invalid value: "endpoints": '
         'resourceLock value must be "leases"',
-        "leaderElection.resourceName: Required value: resourceName is required",
-        "leaderElection.resourceNamespace: Required value: resourceNamespace is required",
     ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("leaseDuration: 0s", id="a lease of no time"),
+        pytest.param("renewDeadline: 0s, retryPeriod: 0h0m", id="no deadline and no period"),
+        pytest.param("leaderElect: false, leaseDuration: 0s", id="where no leader is elected"),
+        pytest.param("resourceName: '', resourceNamespace: ''", id="a lease without a name"),
+        pytest.param("resourceLock: ''", id="no kind of lock"),
+    ],
+)
+def test_leader_election_that_is_zero_or_empty_has_its_defaults(body):
+    found = parse_config(f"{HEAD}leaderElection: {{{body}}}\n").scheduler.leader_election
+    assert found == LeaderElection(leader_elect="false" not in body)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        pytest.param(
+            "profiles: [{schedulerName: ''}]",
+            ["profiles[0].schedulerName: Required value"],
+            id="a name that is written as empty",
+        ),
+        pytest.param("profiles: [{percentageOfNodesToScore: 5}]", [], id="no name"),
+        pytest.param("profiles: [{schedulerName: null}]", [], id="no name, written as null"),
+        pytest.param(
+            "profiles: [{schedulerName: ''}, {schedulerName: b}]",
+            ["profiles[0].schedulerName: Required value"],
+            id="an empty name beside another",
+        ),
+        pytest.param(
+            "parallelism: 2147483648",
+            ["parallelism: Invalid value: 2147483648: does not fit in 32 bits"],
+            id="a number that kube-scheduler cannot decode",
+        ),
+        pytest.param(
+            "profiles: [{plugins: {score: {enabled: [{name: A, weight: 2147483648}]}}}]",
+            [
+                "profiles[0].plugins.score.enabled[0].weight: Invalid value: 2147483648: "
+                "does not fit in 32 bits"
+            ],
+            id="a weight that kube-scheduler cannot decode",
+        ),
+        pytest.param(
+            "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: "
+            "{scoringStrategy: {resources: [{name: cpu}]}}}]}]",
+            [
+                'profiles[0].pluginConfig[0].args.scoringStrategy.type: Unsupported value: "": '
+                'supported values: "LeastAllocated", "MostAllocated", "RequestedToCapacityRatio"'
+            ],
+            id="a scoring strategy without type",
+        ),
+        pytest.param(
+            "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: null}}]}]",
+            [],
+            id="no scoring strategy",
+        ),
+        pytest.param(
+            "profiles: [{pluginConfig: [{name: PodTopologySpread, args: {defaultingType: ''}}]}]",
+            [],
+            id="a defaulting type that is empty",
+        ),
+    ],
+)
+def test_what_is_left_out_has_defaults_as_upstream(body, expected):
+    found = faults_of(body) if expected else parse_config(f"{HEAD}{body}\n") and []
+    assert found == expected
 
 
 def test_leader_election_that_is_off_may_say_anything_readable():

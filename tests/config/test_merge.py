@@ -189,9 +189,9 @@ PREFIX = "creating profile for scheduler name a: "
             id="two sorters and no binder",
         ),
         pytest.param(
-            {"multiPoint": multi(("A", 2**62))},
+            {"score": {"enabled": refs(("A", -1))}, "multiPoint": multi("B")},
             ["score plugins: total score of Score plugins could overflow"],
-            id="a weight too great",
+            id="a negative weight before another plugin",
         ),
     ],
 )

@@ -261,10 +261,16 @@ def test_unknown_fields_are_refused(plugin):
 
 def test_open_weights_and_lists_are_filled_in():
     open_args = NodeResourcesFitArgs(
-        scoring_strategy=ScoringStrategy(resources=(ResourceSpec(name="cpu"),))
+        scoring_strategy=ScoringStrategy(
+            type="LeastAllocated", resources=(ResourceSpec(name="cpu"),)
+        )
     )
-    expected = ScoringStrategy(resources=(ResourceSpec(name="cpu", weight=1),))
+    expected = ScoringStrategy(
+        type="LeastAllocated", resources=(ResourceSpec(name="cpu", weight=1),)
+    )
     assert with_defaults(open_args) == NodeResourcesFitArgs(scoring_strategy=expected)
-    empty = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(resources=()))
+    empty = NodeResourcesFitArgs(
+        scoring_strategy=ScoringStrategy(type="LeastAllocated", resources=())
+    )
     assert with_defaults(empty) == NodeResourcesFitArgs()
     assert with_defaults(NodeResourcesFitArgs(scoring_strategy=None)) == NodeResourcesFitArgs()

@@ -50,7 +50,9 @@ def test_fit_strategies(kind, expected):
 
 def test_fit_weights_shift_the_mean():
     resources = (ResourceSpec(name="cpu", weight=3), ResourceSpec(name="memory", weight=1))
-    args = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(resources=resources))
+    args = NodeResourcesFitArgs(
+        scoring_strategy=ScoringStrategy(type="LeastAllocated", resources=resources)
+    )
     found = scores("NodeResourcesFit", two_sizes(), pod(requests=ASKED), args=args)
     assert found == ([31, 50], [31, 50])
 

@@ -161,7 +161,9 @@ def test_a_resource_that_appears_between_two_pods_counts_for_the_second():
 def test_a_score_of_one_row_follows_nodes_and_columns_that_change_between_two_pods(name):
     specs = tuple(ResourceSpec(name=each, weight=1) for each in ("cpu", "memory", "a.b/c"))
     args = (
-        NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(resources=specs))
+        NodeResourcesFitArgs(
+            scoring_strategy=ScoringStrategy(type="LeastAllocated", resources=specs)
+        )
         if name == "NodeResourcesFit"
         else NodeResourcesBalancedAllocationArgs(resources=specs)
     )

@@ -6,10 +6,12 @@ and the plugins that feature gates add.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Final
 
 import msgspec
 
+from moorage.config.durations import parse_duration
 from moorage.config.feature_gates import (
     DEFAULT_GATES,
     GANG_SCHEDULING,
@@ -19,6 +21,7 @@ from moorage.config.feature_gates import (
 )
 from moorage.config.types import (
     KubeSchedulerConfiguration,
+    LeaderElection,
     PluginRef,
     Profile,
 )
@@ -88,8 +91,30 @@ def with_defaults(config: KubeSchedulerConfiguration) -> KubeSchedulerConfigurat
     return msgspec.structs.replace(
         config,
         profiles=profiles,
+        leader_election=_elected(config.leader_election),
         enable_contention_profiling=(config.enable_profiling if contention is None else contention),
     )
+
+
+def _elected(value: LeaderElection) -> LeaderElection:
+    """Return leader election with durations of zero and empty names at their defaults.
+
+    Notes
+    -----
+    Mirrors kubernetes v1.36 component-base ``config/v1alpha1/defaults.go``
+    ``RecommendedDefaultLeaderElectionConfiguration``.
+    """
+    default = LeaderElection()
+    unset = {
+        field: getattr(default, field)
+        for field in LeaderElection.__struct_fields__
+        if field.startswith("resource_") and not getattr(value, field)
+    }
+    for field in ("lease_duration", "renew_deadline", "retry_period"):
+        with contextlib.suppress(ValueError):  # a fault of validation
+            if parse_duration(getattr(value, field)) == 0:
+                unset[field] = getattr(default, field)
+    return msgspec.structs.replace(value, **unset)
 
 
 def default_config() -> KubeSchedulerConfiguration:

@@ -188,9 +188,23 @@ def _read_scheduler(body: Mapping[str, Any], faults: list[str]) -> KubeScheduler
         _with_args(profile, f"profiles[{index}]", faults)
         for index, profile in enumerate(config.profiles[:_LISTED_MAX])
     ]
+    faults += _explicitly_unnamed(body)
     config = with_defaults(msgspec.structs.replace(config, profiles=profiles))
     faults += validate(config)
     return config
+
+
+def _explicitly_unnamed(body: Mapping[str, Any]) -> list[str]:
+    """Return the fault of a single profile whose name is written as empty.
+
+    Only a name that is left out has a default; in the struct both are empty. The names of several
+    profiles are checked by `validate`.
+    """
+    profiles = body.get("profiles")
+    if not isinstance(profiles, list) or len(profiles) != 1 or not isinstance(profiles[0], Mapping):
+        return []
+    unnamed = profiles[0].get("schedulerName") == ""
+    return ["profiles[0].schedulerName: Required value"] if unnamed else []
 
 
 def _read_own(

@@ -274,10 +274,10 @@ class _Expansion:
         weights: dict[str, int] = {}
         for ref in (*self._plugins.score.enabled, *self._plugins.multi_point.enabled):
             weights.setdefault(ref.name, ref.weight or 1)
-        weights = {name: weights[name] for name in scorers}
-        if sum(weights.values()) * _MAX_NODE_SCORE > _MAX_TOTAL_SCORE:
+        weights = {name: weight for name, weight in weights.items() if name in scorers}
+        if _overflows(weights.values()):
             self._fault("score plugins: total score of Score plugins could overflow")
-        return weights
+        return {name: weights[name] for name in scorers}
 
     def _args(self, names: Iterable[str]) -> dict[str, Any]:
         configured = {entry.name: entry.args for entry in self._profile.plugin_config}
@@ -329,3 +329,17 @@ def _shared_queue_faults(specs: Sequence[ProfileSpec]) -> list[str]:
         elif spec.plugin_args.get(plugin) != first_spec.plugin_args.get(plugin):
             faults.append(f'different queue sort plugin args for profile "{name}"')
     return faults
+
+
+def _overflows(weights: Iterable[int]) -> bool:
+    """Whether kube-scheduler refuses the weights, in the order of the lists.
+
+    It compares with the room that is left in 64 bits. Where the sum so far is negative, because a
+    weight is, this room overflows itself, and any further plugin is refused.
+    """
+    total = 0
+    for weight in weights:
+        if total < 0 or weight * _MAX_NODE_SCORE > _MAX_TOTAL_SCORE - total:
+            return True
+        total += weight * _MAX_NODE_SCORE
+    return False

@@ -79,13 +79,16 @@ class ScoringStrategy(
 ):
     """The scoring of NodeResourcesFit; no resources means cpu and memory, weight 1 each."""
 
-    type: str = LEAST_ALLOCATED
-    """LeastAllocated: empty nodes first; MostAllocated: full nodes first; RequestedToCapacityRatio:
-    by `requested_to_capacity_ratio`."""
+    type: str = ""
+    """Needed. LeastAllocated: empty nodes first; MostAllocated: full nodes first;
+    RequestedToCapacityRatio: by `requested_to_capacity_ratio`."""
     resources: tuple[ResourceSpec, ...] = _CPU_AND_MEMORY
     """The resources that score, by their weights; empty means cpu and memory, weight 1 each."""
     requested_to_capacity_ratio: RequestedToCapacityRatioParam | None = None
     """The broken line; needed by the strategy of that name, ignored by the others."""
+
+
+_LEAST_ALLOCATED: Final = ScoringStrategy(type=LEAST_ALLOCATED)
 
 
 class DefaultPreemptionArgs(Args, frozen=True, kw_only=True):
@@ -137,7 +140,7 @@ class NodeResourcesFitArgs(Args, frozen=True, kw_only=True):
     """Extended resources Filter does not look at, by full name such as ``example.com/gpu``."""
     ignored_resource_groups: tuple[str, ...] = ()
     """Extended resources Filter does not look at, by the name before ``/``: ``example.com``."""
-    scoring_strategy: ScoringStrategy | None = ScoringStrategy()
+    scoring_strategy: ScoringStrategy | None = _LEAST_ALLOCATED
     """Scoring of nodes; unset means LeastAllocated over cpu and memory."""
 
 
@@ -166,11 +169,13 @@ class VolumeBindingArgs(Args, frozen=True, kw_only=True):
 def with_defaults(args: Args) -> Args:
     """Return arguments with what a file may leave open filled in: resources and zero weights."""
     if isinstance(args, NodeResourcesFitArgs):
-        strategy = args.scoring_strategy or ScoringStrategy()
+        strategy = args.scoring_strategy or _LEAST_ALLOCATED
         strategy = msgspec.structs.replace(strategy, resources=_weighted(strategy.resources))
         return msgspec.structs.replace(args, scoring_strategy=strategy)
     if isinstance(args, NodeResourcesBalancedAllocationArgs):
         return msgspec.structs.replace(args, resources=_weighted(args.resources))
+    if isinstance(args, PodTopologySpreadArgs) and not args.defaulting_type:
+        return msgspec.structs.replace(args, defaulting_type="System")
     return args
 
 

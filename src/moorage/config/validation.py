@@ -51,6 +51,7 @@ def _general(config: KubeSchedulerConfiguration) -> Iterator[str]:
     if config.parallelism <= 0:
         detail = "should be an integer value greater than zero"
         yield invalid("parallelism", config.parallelism, detail)
+    yield from _int32("parallelism", config.parallelism)
     yield from _percentage("", config.percentage_of_nodes_to_score)
     initial, longest = config.pod_initial_backoff_seconds, config.pod_max_backoff_seconds
     if initial <= 0:
@@ -58,6 +59,12 @@ def _general(config: KubeSchedulerConfiguration) -> Iterator[str]:
     if longest < initial:
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
         yield invalid("podMaxBackoffSeconds", longest, detail)
+
+
+def _int32(path: str, value: int | None) -> Iterator[str]:
+    """Refuse what kube-scheduler cannot decode: the field has 32 bits there."""
+    if value is not None and not -(2**31) <= value < 2**31:
+        yield invalid(path, value, "does not fit in 32 bits")
 
 
 def _percentage(path: str, value: int | None) -> Iterator[str]:
@@ -89,10 +96,6 @@ def _leader_election(value: LeaderElection) -> Iterator[str]:
     if value.resource_lock != "leases":
         detail = 'resourceLock value must be "leases"'
         yield invalid(f"{path}.resourceLock", value.resource_lock, detail)
-    if not value.resource_name:
-        yield f"{path}.resourceName: Required value: resourceName is required"
-    if not value.resource_namespace:
-        yield f"{path}.resourceNamespace: Required value: resourceNamespace is required"
 
 
 def _lease_times(path: str, value: LeaderElection, ns: dict[str, int]) -> Iterator[str]:
@@ -126,6 +129,7 @@ def _written(value: LeaderElection, name: str) -> str:
 def _client_connection(value: ClientConnection) -> Iterator[str]:
     if value.burst is not None and value.burst < 0:
         yield invalid("clientConnection.burst", value.burst, "must be non-negative")
+    yield from _int32("clientConnection.burst", value.burst)
 
 
 def _profiles(profiles: list[Profile]) -> Iterator[str]:
@@ -149,6 +153,7 @@ def _plugin_sets(path: str, plugins: Plugins) -> Iterator[str]:
         if point in ("placementGenerate", "placementScore") and plugin_set.enabled:
             yield f"{where}: Forbidden: placement of pod groups is {NOT_BUILT}"
         for position, ref in enumerate(plugin_set.enabled):
+            yield from _int32(f"{where}.enabled[{position}].weight", ref.weight)
             if not ref.name:
                 yield f"{where}.enabled[{position}].name: Required value"
             elif point != "multiPoint" and ref.name in _REMOVED_PLUGINS:

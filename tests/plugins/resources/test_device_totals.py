@@ -112,7 +112,7 @@ def test_totals_count_devices_of_the_class_only(selectors, expected):
 
 def test_a_score_by_use_counts_devices_where_no_device_plugin_offers_the_resource():
     snapshot = some_taken()
-    strategy = ScoringStrategy(resources=(ResourceSpec(name=GPU, weight=1),))
+    strategy = ScoringStrategy(type="LeastAllocated", resources=(ResourceSpec(name=GPU, weight=1),))
     fit, _ = make(
         "NodeResourcesFit", snapshot, args=NodeResourcesFitArgs(scoring_strategy=strategy)
     )
