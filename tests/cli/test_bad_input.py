@@ -73,12 +73,12 @@ def write(path: str, text: str) -> None:
         ),
         pytest.param(
             ("up", "--config", "elect.yaml"),
-            "elect.yaml: leaderElection.resourceName: ",
+            "elect.yaml: leaderElection.resourceLock: ",
             id="leader election",
         ),
         pytest.param(
             ("run", "--config", "elect.yaml"),
-            "elect.yaml: leaderElection.resourceName: ",
+            "elect.yaml: leaderElection.resourceLock: ",
             id="leader election of a run",
         ),
         pytest.param(
@@ -101,7 +101,7 @@ def test_bad_input_ends_with_2_and_says_what_to_do(
     write("torn.yaml", "a: [1,\n")
     write("words.yaml", "hello")
     write("kindless.yaml", "apiVersion: v1\nmetadata: {name: x}\n")
-    write("elect.yaml", f"{CONFIG}leaderElection: {{resourceName: ''}}\n")
+    write("elect.yaml", f"{CONFIG}leaderElection: {{resourceLock: x}}\n")
     result = bare(*words)
     assert result.stderr.startswith(f"error: {error.format(home=tmp_path)}")
     assert (result.exit_code, result.stdout) == (2, "")

@@ -60,6 +60,16 @@ def until_running(typed: Type, namespace: str) -> None:
         wakened.wait(0.05)
 
 
+def test_apply_takes_an_exported_object_as_kubectl_does(typed: Type, namespace: str) -> None:
+    assert typed("apply", "-f", "-", stdin=manifest(namespace)).exit_code == 0
+    exported = typed("get", "pod", "giant", "-n", namespace, "-o", "json").stdout
+    again = typed("apply", "-f", "-", stdin=exported)
+    assert again.stdout in ("pod/giant unchanged\n", "pod/giant configured\n"), again.stderr
+    assert typed("delete", "pod", "giant", "-n", namespace, "--grace-period", "0").exit_code == 0
+    created = typed("apply", "-f", "-", stdin=exported)
+    assert (created.exit_code, created.stdout) == (0, "pod/giant created\n"), created.stderr
+
+
 def test_apply_creates_changes_and_leaves_alone(typed: Type, namespace: str) -> None:
     def apply(text: str, *options: str) -> str:
         result = typed("apply", "-f", "-", *options, stdin=text)

@@ -1,13 +1,15 @@
-"""Reads manifests: files, directories, standard input; YAML with several documents, or JSON."""
+"""Reads manifests of files, directories and standard input, in the forms of `manifest_text`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from moorage.api.yaml_text import read_yaml
+from moorage.api.bounds import OF_FILE, check_bounds
+from moorage.api.codec import decode_untyped
+from moorage.api.manifest_text import object_texts
 from moorage.base.errors import DecodeError, UsageError
 from moorage.base.files import DATA_BYTES_MAX, read_file, read_stream
 
@@ -57,32 +59,24 @@ def parse_manifests(text: bytes, source: str) -> list[Manifest]:
         The text is neither YAML nor JSON, or holds values that are not Kubernetes objects.
     """
     try:
-        documents = read_yaml(text)
+        return [
+            _named(decode_untyped(each), f"{source}: {where}") for where, each in object_texts(text)
+        ]
     except DecodeError as error:
-        raise UsageError(f"{source}: not YAML: {error}") from error
-    found: list[Manifest] = []
-    for number, document in enumerate(documents, start=1):
-        if document is not None:
-            found += _objects(document, f"{source}: document {number}")
-    return found
+        raise UsageError(f"{source}: {error}") from error
 
 
-def _objects(document: object, where: str) -> Iterator[Manifest]:
-    if not isinstance(document, dict):
-        raise UsageError(f"{where}: not a Kubernetes object but {_what(document)}")
+def _named(document: dict[str, Any], where: str) -> Manifest:
+    """Return an object that names what it is."""
     kind, version = document.get("kind"), document.get("apiVersion")
     if not isinstance(kind, str) or not kind:
         raise UsageError(f"{where}: no kind; every object needs apiVersion, kind and metadata")
     if not isinstance(version, str) or not version:
         raise UsageError(f"{where}: {kind} without apiVersion; a Pod has apiVersion: v1")
-    if kind.endswith("List") and isinstance(document.get("items"), list):
-        for number, item in enumerate(document["items"], start=1):
-            yield from _objects(item, f"{where}, item {number}")
-        return
-    metadata = document.get("metadata")
-    if not isinstance(metadata, dict):
+    if not isinstance(document.get("metadata"), dict):
         raise UsageError(f"{where}: {kind} without metadata; it needs at least a name")
-    yield document
+    check_bounds(document, OF_FILE)
+    return document
 
 
 def _files(path: Path, *, recursive: bool) -> Iterable[Path]:
@@ -97,9 +91,3 @@ def _files(path: Path, *, recursive: bool) -> Iterable[Path]:
     if not files:
         raise UsageError(f"{path} holds no .yaml, .yml or .json files")
     return files
-
-
-def _what(value: object) -> str:
-    if isinstance(value, list):
-        return "a list"
-    return f"{type(value).__name__} {str(value)[:40]!r}"

@@ -14,7 +14,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from moorage.base.errors import ConfigError
+from moorage.api.manifest_text import utf8
+from moorage.base.errors import ConfigError, DecodeError
 from moorage.base.files import read_file
 from moorage.config.args import read_args
 from moorage.config.defaults import default_config, with_defaults
@@ -77,8 +78,8 @@ def file_text(path: str | Path) -> str:
         The file cannot be read.
     """
     try:
-        return read_file(Path(path)).decode()
-    except (OSError, UnicodeDecodeError) as error:
+        return utf8(read_file(Path(path))).decode()
+    except (OSError, UnicodeDecodeError, DecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise ConfigError([f"cannot read the file: {reason}"], source=str(path)) from error
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from moorage.api.bounds import OF_FILE, check_bounds
 from moorage.api.codec import decode_untyped, from_dict
+from moorage.api.manifest_text import object_texts
 from moorage.api.names import dns_subdomain_faults
 from moorage.api.node import Node
 from moorage.api.quantity import parse_quantity
@@ -102,7 +103,7 @@ def load_nodes(path: Path) -> list[NodeTemplate]:
     except OSError as error:
         raise UsageError(f"{path}: cannot read the nodes: {error.strerror}") from error
     templates: dict[str, NodeTemplate] = {}
-    for number, raw in enumerate(_nodes(_parse(text, path), path), start=1):
+    for number, raw in enumerate(_nodes(text, path), start=1):
         template = _checked(raw, f"{path}: node {number}")
         name = name_of(template)
         if name in templates:
@@ -143,42 +144,20 @@ def name_of(template: NodeTemplate) -> str:
     return str(_mapping(template, "metadata")["name"])
 
 
-def _parse(text: bytes, path: Path) -> list[object]:
-    if text.lstrip()[:1] in {b"{", b"["}:
+def _nodes(text: bytes, path: Path) -> Iterable[Mapping[str, object]]:
+    try:
+        documents = [(where, decode_untyped(each)) for where, each in object_texts(text)]
+    except DecodeError as error:
+        raise UsageError(f"{path}: {error}") from error
+    for where, document in documents:
+        kind = document.get("kind", "Node" if "item" in where else "")
+        if kind != "Node":
+            raise UsageError(f"{path}: a {kind or 'thing without kind'} where Nodes should be")
         try:
-            value = decode_untyped(text)
-            check_bounds(value, OF_FILE)
+            check_bounds(document, OF_FILE)
         except DecodeError as error:
             raise UsageError(f"{path}: {error}") from error
-        return [value]
-    # Default nodes need no YAML.
-    from moorage.api.yaml_text import read_yaml
-
-    try:
-        return read_yaml(text)
-    except DecodeError as error:
-        raise UsageError(f"{path}: not YAML: {error}") from error
-
-
-def _nodes(documents: Iterable[object], path: Path) -> Iterable[Mapping[str, object]]:
-    for document in documents:
-        if document is None:
-            continue
-        if not isinstance(document, Mapping):
-            raise UsageError(f"{path}: not a Kubernetes object; write Node objects or a List")
-        kind = document.get("kind")
-        if kind in ("List", "NodeList"):
-            items = document.get("items")
-            # Items of a NodeList have no kind.
-            children = [
-                {"kind": "Node", **item} if isinstance(item, Mapping) else item
-                for item in (items if isinstance(items, list) else [])
-            ]
-            yield from _nodes(children, path)
-        elif kind == "Node":
-            yield document
-        else:
-            raise UsageError(f"{path}: a {kind or 'thing without kind'} where Nodes should be")
+        yield {"kind": "Node", **document}
 
 
 def _checked(raw: Mapping[str, object], where: str) -> NodeTemplate:

@@ -17,10 +17,10 @@ from typing import Any, Self, TypeAlias, TypeVar
 
 import msgspec
 
-from moorage.api.codec import encode, from_dict
+from moorage.api.codec import decode_untyped, encode, from_dict
+from moorage.api.manifest_text import object_texts
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS, by_kind
-from moorage.api.yaml_text import read_yaml
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import SystemClock
 from moorage.base.errors import DecodeError, MoorageError, UsageError
@@ -331,13 +331,12 @@ async def _opened(arguments: Sequence[str]) -> AsyncIterator[AsyncSandbox]:
 
 
 def _objects(objects: Objects) -> list[Mapping[str, Any]]:
-    if isinstance(objects, Path):
-        objects = objects.read_text(encoding="utf-8")
-    if isinstance(objects, str):
+    if isinstance(objects, Path | str):
+        text = objects.read_bytes() if isinstance(objects, Path) else objects.encode()
         try:
-            objects = [each for each in read_yaml(objects) if each is not None]
+            objects = [decode_untyped(each) for _, each in object_texts(text)]
         except DecodeError as error:
-            raise UsageError(f"not YAML: {error}") from error
+            raise UsageError(str(error)) from error
     found: list[Mapping[str, Any]] = []
     for each in [objects] if isinstance(objects, Mapping) else objects:
         listed = str(each.get("kind", "")).endswith("List") and "items" in each

@@ -7,12 +7,13 @@ that cannot be read is reported by name; the other objects are taken in.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from moorage.api.codec import NOT_JSON, decode, decode_untyped, encode
+from moorage.api.codec import decode, decode_untyped, encode
+from moorage.api.manifest_text import object_texts
 from moorage.api.meta import ApiObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -49,14 +50,7 @@ class _Head(msgspec.Struct, rename="camel"):
     metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
-class _List(msgspec.Struct, rename="camel"):
-    kind: str = ""
-    api_version: str = ""
-    items: list[msgspec.Raw] | None = None
-
-
 _head = msgspec.json.Decoder(_Head).decode
-_list = msgspec.json.Decoder(_List).decode
 
 
 class Unreadable(msgspec.Struct, frozen=True):
@@ -279,51 +273,12 @@ def items_of(text: bytes, source: str) -> Iterator[bytes | msgspec.Raw]:
         The text is neither JSON nor YAML of Kubernetes objects.
     """
     try:
-        if text.lstrip()[:1] in (b"{", b"["):
-            yield from flat(text)
-            return
-        from moorage.api.yaml_text import read_yaml  # takes time to import
-
-        for document in read_yaml(text):
-            if document is not None:
-                yield from flat(encode(document))
-    except (*NOT_JSON, DecodeError) as error:
+        for _, item in object_texts(text):
+            yield item
+    except DecodeError as error:
         raise UsageError(
             f"{source}: neither JSON nor YAML of Kubernetes objects: {error}"
         ) from error
-
-
-def flat(text: bytes | msgspec.Raw) -> Iterator[bytes | msgspec.Raw]:
-    """Yield the objects of a List, a list of Lists, an array, or a single object.
-
-    Raises
-    ------
-    msgspec.DecodeError
-        The text is not JSON of objects.
-    """
-    if bytes(memoryview(text)[:64]).lstrip()[:1] == b"[":
-        for each in msgspec.json.decode(text, type=list[msgspec.Raw]):
-            yield from flat(each)
-        return
-    listed = _list(text)
-    if listed.items is None or not listed.kind.endswith("List"):
-        yield msgspec.Raw(text)
-        return
-    kind = listed.kind.removesuffix("List")
-    yield from named(listed.items, kind, listed.api_version)
-
-
-def named(items: Iterable[msgspec.Raw], kind: str, api_version: str) -> Iterator[msgspec.Raw]:
-    """Yield the items of a typed list (PodList) with their kind, which they do not name.
-
-    Parameters
-    ----------
-    kind, api_version
-        Of the items; "" for a List of any objects.
-    """
-    prefix = encode({"apiVersion": api_version, "kind": kind})[:-1] + b","
-    for item in items:
-        yield item if not kind or _head(item).kind else msgspec.Raw(prefix + bytes(item)[1:])
 
 
 def _age(pod: Pod) -> tuple[str, int, Key]:

@@ -244,11 +244,11 @@ async def test_only_an_administrator_may_load(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        pytest.param(b"kind: Pod\n", "not the JSON of Kubernetes objects", id="YAML"),
-        pytest.param(b"", "not the JSON of Kubernetes objects", id="nothing"),
-        pytest.param(b"[1]", "not the JSON of Kubernetes objects", id="a number"),
+        pytest.param(b"kind: [", "not the text of Kubernetes objects", id="no YAML"),
+        pytest.param(b"", "there are no objects in", id="nothing"),
+        pytest.param(b"[1]", "not the text of Kubernetes objects", id="a number"),
         pytest.param(b"[{}]", "item 1 has no kind or apiVersion", id="no kind"),
-        pytest.param(b"[" * 5000, "not the JSON of Kubernetes objects", id="too deep"),
+        pytest.param(b"[" * 5000, "not the text of Kubernetes objects", id="too deep"),
         pytest.param(None, "cannot read", id="no file"),
     ],
 )

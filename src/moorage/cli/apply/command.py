@@ -113,7 +113,12 @@ async def _apply_one(
     try:
         live = await client.get(resource, name, namespace=namespace)
     except NotFoundError:
-        call = requests.create(resource, encode(wanted), namespace=namespace)
+        # As kubectl: an object that was exported names the version that it had.
+        metadata = {
+            key: each for key, each in wanted["metadata"].items() if key != "resourceVersion"
+        }
+        new = {**wanted, "metadata": metadata}
+        call = requests.create(resource, encode(new), namespace=namespace)
         return shown, "created", await _write(session, call)
     patch = three_way_patch(last_applied(live), wanted, live)
     if not patch:

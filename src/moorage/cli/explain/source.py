@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from moorage.api.manifest_text import with_kind
 from moorage.api.resources import NODES, PODS, ResourceType, group_version_path
 from moorage.base.clock import SystemClock
 from moorage.base.errors import (
@@ -39,7 +40,7 @@ from moorage.explain.answer import Explanation
 from moorage.explain.explaining import asked_for, explain_named
 from moorage.explain.question import ExplanationAnswer
 from moorage.plugins.from_outside import with_plugins
-from moorage.what_if.lists import KINDS, Objects, named, read_objects
+from moorage.what_if.lists import KINDS, Objects, read_objects
 from moorage.what_if.world import World
 
 _PAGE = 500
@@ -245,7 +246,7 @@ async def _take(session: Session, resource: ResourceType, found: Objects) -> Non
         except NotFoundError:
             return
         listed = _list(answer.body)
-        for item in named(listed.items or (), resource.kind, resource.api_version):
+        for item in with_kind(listed.items or [], resource.kind, resource.api_version):
             found.add_json(item)
         token = str(listed.metadata.get("continue") or "")
         if not token:

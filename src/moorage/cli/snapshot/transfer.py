@@ -14,12 +14,12 @@ from typing import Any
 
 import msgspec
 
+from moorage.api.manifest_text import object_texts
 from moorage.api.resources import ResourceType, group_version_path
-from moorage.base.errors import ApiError, UsageError, api_error
+from moorage.base.errors import ApiError, DecodeError, UsageError, api_error
 from moorage.base.files import DATA_BYTES_MAX, read_file
 from moorage.client.transport import Answer, Call, Transport
 from moorage.client.writes import Client
-from moorage.what_if.lists import flat
 
 _PATH = "/moorage.dev/v1/snapshot"
 _PLAYED = "moorage.dev/played"
@@ -147,15 +147,17 @@ def read_snapshot(file: Path) -> Content:
     """
     try:
         text = read_file(file, DATA_BYTES_MAX)
-        items = list(flat(text))
+        items = [item for _, item in object_texts(text)]
         heads = [_head(item) for item in items]
     except OSError as error:
         raise UsageError(f"cannot read {file}: {error.strerror}") from error
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, RecursionError, DecodeError) as error:
         raise UsageError(
-            f"{file}: not the JSON of Kubernetes objects: {error}; "
+            f"{file}: not the text of Kubernetes objects: {error}; "
             "`kubectl get ... -A -o json` writes it"
         ) from error
+    if not heads:
+        raise UsageError(f"there are no objects in {file}")
     owners = {head.metadata.uid for head in heads}
     content = Content([], [], {}, 0)
     namespaces, named = set(), set()
