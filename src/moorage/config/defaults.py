@@ -101,7 +101,7 @@ def _elected(value: LeaderElection) -> LeaderElection:
 
     Notes
     -----
-    Mirrors kubernetes v1.36 component-base ``config/v1alpha1/defaults.go``
+    Mirrors kubernetes v1.36 ``staging/src/k8s.io/component-base/config/v1alpha1/defaults.go``
     ``RecommendedDefaultLeaderElectionConfiguration``.
     """
     default = LeaderElection()
