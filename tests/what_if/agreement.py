@@ -20,10 +20,11 @@ from moorage.api.resources import NODES, RESOURCES, by_kind
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
-from moorage.base.errors import NotFoundError, UsageError
+from moorage.base.errors import ApiError, NotFoundError, UsageError
 from moorage.base.rng import Random, Streams
 from moorage.client.transport import Call
 from moorage.controllers.cluster import ClusterControllers
+from moorage.controllers.disruption import DisruptionController
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.nodeagent.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
@@ -60,17 +61,30 @@ Places = Counter[tuple[str, str]]
 
 
 class Outcome(msgspec.Struct, frozen=True):
-    """What was said, and what happened."""
+    """What was said, and what happened.
+
+    Parameters
+    ----------
+    steps
+        The changes.
+    before
+        The places of pods before them.
+    said, said_backwards
+        The places that the rehearsal said, in either order of the pods that leave at one moment.
+    happened
+        The places after the changes were made.
+    """
 
     steps: tuple[Change, ...]
     before: Places
     said: Places
+    said_backwards: Places
     happened: Places
 
     @property
     def agrees(self) -> bool:
         """Whether what happened is what was said."""
-        return self.said == self.happened
+        return self.happened in (self.said, self.said_backwards)
 
     @property
     def changed(self) -> bool:
@@ -90,7 +104,10 @@ def agreement(seed: int) -> Outcome:
         async with VirtualCluster(clock, nodes=nodes, seed=seed, renew_seconds=10_000) as cluster:
             try:
                 made = ClusterControllers(
-                    cluster.client, clock=clock, streams=Streams(seed), parts=(WorkloadControllers,)
+                    cluster.client,
+                    clock=clock,
+                    streams=Streams(seed),
+                    parts=(WorkloadControllers, DisruptionController),
                 )
                 tasks.spawn(made.run(), name="workloads")
                 await made.ready()
@@ -107,7 +124,7 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     for name, value in CLASSES.items():
         await cluster.create(priority_class(name, value))
     for obj in _objects(rng):
-        await cluster.create(obj)
+        await _create(cluster, obj)
         await aio.sleep(1.1)
     await aio.sleep(_REST_SECONDS)
     objects = await _listed(cluster)
@@ -118,29 +135,44 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
         order={uid: rank for rank, uid in enumerate(_known_order(cluster))},
         now_ns=cluster.clock.now_ns(),
     )
-    steps, rehearsal = _rehearsed(rng, world)
+    steps, said = _rehearsed(rng, world)
+    backwards = _played(world, steps, backwards=True)
     for number, step in enumerate(steps, start=1):
         await _happen(cluster, step)
         await aio.sleep(_seconds_after(step, steps[number] if number < len(steps) else None))
-    return Outcome(
-        steps, _places(objects), _places(rehearsal.objects), _places(await _listed(cluster))
-    )
+    return Outcome(steps, _places(objects), said, backwards, _places(await _listed(cluster)))
 
 
-def _rehearsed(rng: Random, world: World) -> tuple[tuple[Change, ...], Rehearsal]:
-    """Return changes and their rehearsal; other changes if an earlier one takes their object."""
+async def _create(cluster: VirtualCluster, obj: Manifest) -> None:
+    """Create an object, unless the bounds of its namespace refuse it."""
+    try:
+        await cluster.create(obj)
+    except ApiError as error:
+        if error.code not in (403, 422):
+            raise
+
+
+def _rehearsed(rng: Random, world: World) -> tuple[tuple[Change, ...], Places]:
+    """Return changes and the places they lead to; others if an earlier one takes their object."""
     while True:
         steps = tuple(_steps(rng, world.objects))
-        scene = scene_of(Rehearsal(world))
-        scene.rehearsal.settle()
-        assert not scene.rehearsal.bound, "the cluster was quiet"
-        scene.rehearsal.rewind_draws()
         try:
-            rehearsal = play(scene, steps).rehearsal
+            return steps, _played(world, steps, backwards=False)
         except UsageError:
             continue
-        assert rehearsal.is_quiet
-        return steps, rehearsal
+
+
+def _played(world: World, steps: Sequence[Change], *, backwards: bool) -> Places:
+    """Return the places that changes lead to in a rehearsal."""
+    scene = scene_of(Rehearsal(world))
+    scene.rehearsal.backwards = backwards
+    scene.workloads.begin()
+    scene.rehearsal.settle()
+    assert not scene.rehearsal.bound, "the cluster was quiet"
+    scene.rehearsal.rewind_draws()
+    rehearsal = play(scene, steps).rehearsal
+    assert rehearsal.is_quiet
+    return _places(rehearsal.objects)
 
 
 def _seconds_after(step: Change, following: Change | None) -> float:
@@ -184,7 +216,62 @@ def _objects(rng: Random) -> list[Manifest]:
     found = [_owner(rng, f"w{number}") for number in range(rng.randint(1, 4))]
     found += [random_pod(rng, f"p{number}") for number in range(rng.randint(0, 4))]
     rng.shuffle(found)
+    names = [each["metadata"]["name"] for each in found if each["kind"] != "Pod"]
+    if rng.random() < 0.3:
+        found.append(_daemon_set(rng))
+    if rng.random() < 0.3:
+        found.append(_budget(rng, rng.choice(names)))
+    if rng.random() < 0.3:
+        found.insert(rng.randint(0, len(found)), _bounds(rng))
     return found
+
+
+def _daemon_set(rng: Random) -> Manifest:
+    """Return a DaemonSet whose pods have their own reasons to be on a node or not."""
+    spec: Manifest = pod_manifest("agent", cpu="100m", memory="64Mi")["spec"]
+    if rng.random() < 0.3:
+        spec["tolerations"] = [{"operator": "Exists"}]
+    if rng.random() < 0.3:
+        spec["nodeSelector"] = {"topology.kubernetes.io/zone": rng.choice(_ZONES)}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent", "namespace": "default"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "agent"}},
+            "template": {"metadata": {"labels": {"app": "agent"}}, "spec": spec},
+        },
+    }
+
+
+def _budget(rng: Random, name: str) -> Manifest:
+    limit = rng.choice(
+        ({"minAvailable": 1}, {"minAvailable": "50%"}, {"maxUnavailable": 1}, {"maxUnavailable": 0})
+    )
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": name}}, **limit},
+    }
+
+
+def _bounds(rng: Random) -> Manifest:
+    """Return a quota or a limit range of the namespace."""
+    metadata = {"name": "bounds", "namespace": "default"}
+    if rng.random() < 0.3:
+        item = {"type": "Container", "max": {"cpu": rng.choice(("1", "2"))}}
+        spec: Manifest = {"limits": [item]}
+        return {"apiVersion": "v1", "kind": "LimitRange", "metadata": metadata, "spec": spec}
+    hard = rng.choice(({"pods": "8"}, {"requests.cpu": "9"}, {"pods": "12", "cpu": "12"}))
+    spec = {"hard": hard}
+    if "pods" in hard and len(hard) == 1 and rng.random() < 0.3:
+        spec["scopeSelector"] = {
+            "matchExpressions": [
+                {"scopeName": "PriorityClass", "operator": "In", "values": ["high", "low"]}
+            ]
+        }
+    return {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": metadata, "spec": spec}
 
 
 def _owner(rng: Random, name: str) -> Manifest:

@@ -19,7 +19,7 @@ _TOGETHER = 50
 def test_the_sandbox_does_what_the_answer_said(seed: int) -> None:
     """Every pod is on the node that was said, or waits if that was said."""
     outcome = agreement(seed)
-    assert outcome.happened == outcome.said
+    assert outcome.agrees, (outcome.said, outcome.happened)
 
 
 def test_most_changes_lead_to_something() -> None:

@@ -7,11 +7,13 @@ from functools import partial
 import pytest
 
 from moorage.api.pod import Pod
+from moorage.base.errors import UsageError
 from moorage.controllers.stateful_steps import REVISION_LABEL
 from moorage.testing.builders import Manifest
 from moorage.what_if.carrying import CALL_SECONDS
+from moorage.what_if.change import Drain, Scale
 from moorage.what_if.changes import Scene
-from moorage.what_if.course import scene_of
+from moorage.what_if.course import scene_of, try_steps
 from moorage.what_if.rehearsal import Rehearsal
 from tests.what_if.cluster import bare, world_of
 
@@ -99,6 +101,95 @@ def test_a_pod_is_made_again_a_call_after_its_set_was_looked_at(
     """
     world = world_of(_stateful_set(2), _pod(0), _pod(1))
     assert _course(scene_of(Rehearsal(world)), gone_ms) == made_ms
+
+
+def _claim(ordinal: int) -> Manifest:
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": f"data-db-{ordinal}",
+            "namespace": "default",
+            "uid": f"c{ordinal}",
+            "annotations": {"pv.kubernetes.io/bind-completed": "yes"},
+        },
+        "spec": {"storageClassName": "late", "volumeName": f"v{ordinal}"},
+        "status": {"phase": "Bound"},
+    }
+
+
+def _volume(ordinal: int, node_name: str) -> Manifest:
+    names = [{"key": "kubernetes.io/hostname", "operator": "In", "values": [node_name]}]
+    claim = {"namespace": "default", "name": f"data-db-{ordinal}", "uid": f"c{ordinal}"}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": f"v{ordinal}", "uid": f"v{ordinal}"},
+        "spec": {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "late",
+            "claimRef": claim,
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": names}]}},
+        },
+        "status": {"phase": "Bound"},
+    }
+
+
+def _with_volumes(mode: str) -> list[Manifest]:
+    """Return a set of one pod with a claim whose volume is on a node, and its storage class."""
+    found = _stateful_set(1)
+    found["spec"]["volumeClaimTemplates"] = [
+        {
+            "metadata": {"name": "data"},
+            "spec": {
+                "storageClassName": "late",
+                "accessModes": ["ReadWriteOnce"],
+                "resources": {"requests": {"storage": "1Gi"}},
+            },
+        }
+    ]
+    pod = _pod(0)
+    source = {"persistentVolumeClaim": {"claimName": "data-db-0"}}
+    pod["spec"]["volumes"] = [{"name": "data", **source}]
+    storage = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "late"},
+        "provisioner": "example.com/disks",
+        "volumeBindingMode": mode,
+    }
+    return [found, pod, storage, _claim(0)]
+
+
+@pytest.mark.parametrize(
+    ("node_name", "moves", "waits"),
+    [
+        pytest.param("n1", 0, 1, id="a volume of the drained node"),
+        pytest.param("n2", 1, 0, id="a volume that is reached from another node"),
+    ],
+)
+def test_a_pod_that_is_made_again_has_the_claim_of_the_one_before(
+    node_name: str, moves: int, waits: int
+) -> None:
+    """The claim stays when the pod goes, and its volume says where the next pod can be."""
+    items = [*_with_volumes("WaitForFirstConsumer"), _volume(0, node_name)]
+    course = try_steps(world_of(*items), [Drain("n1")])
+    assert (len(course.moves), len(course.newly_pending)) == (moves, waits)
+
+
+def test_a_new_pod_of_a_set_gets_a_claim_of_its_own() -> None:
+    """The volume is made for the node that is chosen, so the pod starts."""
+    items = [*_with_volumes("WaitForFirstConsumer"), _volume(0, "n1")]
+    course = try_steps(world_of(*items), [Scale("StatefulSet", "default", "db", 3)])
+    assert [each.pod for each in course.starts] == ["default/db-1", "default/db-2"]
+
+
+def test_volumes_that_do_not_wait_for_a_pod_are_not_made() -> None:
+    """Nobody here knows where a driver would make them."""
+    items = [*_with_volumes("Immediate"), _volume(0, "n1")]
+    with pytest.raises(UsageError, match="data-db-1 has the class late, which does not"):
+        try_steps(world_of(*items), [Scale("StatefulSet", "default", "db", 3)])
 
 
 def test_a_set_that_is_deleted_during_its_call_gets_no_pod() -> None:

@@ -12,12 +12,11 @@ import operator
 from collections.abc import Iterable
 from functools import partial
 
-from moorage.api.quantity import parse_quantity
-from moorage.api.resources import ResourceType
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds.limit_range import spelled
 from moorage.apiserver.kinds.quantities import Amounts
-from moorage.apiserver.kinds.tree import child, objects, text
+from moorage.apiserver.kinds.quota_rules import quota_fault
+from moorage.apiserver.kinds.tree import child, text
 from moorage.apiserver.kinds.usage import matches_scopes, usage
 from moorage.apiserver.reads import noting
 from moorage.apiserver.record import Record
@@ -26,8 +25,6 @@ from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 
 QUOTAS = "resourcequotas"
-# A quota that bounds one of these resources requires every container to state it.
-_TO_BE_NAMED = ("cpu", "limits.cpu", "limits.memory", "memory", "requests.cpu", "requests.memory")
 
 
 Contents = dict[str, list[Record]]
@@ -71,35 +68,9 @@ class Quotas:
         for name in sorted(self._used.get(namespace, ())):
             quota = self._world.lookup(QUOTAS, namespace, name)
             assert quota is not None, "quotas counted for exist"
-            spec = child(quota, "spec")
-            if not matches_scopes(spec, shelf, new):
-                continue
-            if shelf == "pods" and old is None:
-                _refuse_unnamed(resource, new, quota)
-            before: Amounts = {}
-            if old is not None and matches_scopes(spec, shelf, old):
-                before = usage(shelf, old)
-            self._refuse_excess(resource, new, quota, _increase(usage(shelf, new), before))
-
-    def _refuse_excess(self, resource: ResourceType, new: Obj, quota: Obj, wanted: Amounts) -> None:
-        hard = child(quota, "spec", "hard")
-        used = self._used[text(quota, "metadata", "namespace")][text(quota, "metadata", "name")]
-        exceeded = [
-            name
-            for name in sorted(hard)
-            if wanted.get(name, 0) > 0
-            and used.get(name, 0) + wanted[name] > parse_quantity(hard[name])
-        ]
-        if not exceeded:
-            return
-        asked = ",".join(f"{n}={spelled(wanted[n], hard[n])}" for n in exceeded)
-        taken = ",".join(f"{n}={spelled(used.get(n, 0), hard[n])}" for n in exceeded)
-        bound = ",".join(f"{n}={hard[n]}" for n in exceeded)
-        why = (
-            f"exceeded quota: {text(quota, 'metadata', 'name')}, requested: {asked}, "
-            f"used: {taken}, limited: {bound}"
-        )
-        raise forbidden(resource, text(new, "metadata", "name"), why)
+            why = quota_fault(quota, self._used[namespace][name], shelf, new=new, old=old)
+            if why:
+                raise forbidden(resource, text(new, "metadata", "name"), why)
 
     def _quota_written(self, served: Served, before: Record | None, after: Record | None) -> None:
         """Count for a quota that is new or has changed; stop for a deleted quota.
@@ -200,27 +171,3 @@ def _count(total: Amounts, quota: Obj, shelf: str, records: Iterable[Record], si
 def _add(total: Amounts, more: Amounts, sign: int) -> None:
     for name in total.keys() & more.keys():
         total[name] += sign * more[name]
-
-
-def _increase(after: Amounts, before: Amounts) -> Amounts:
-    return {name: nano - before.get(name, 0) for name, nano in after.items()}
-
-
-def _refuse_unnamed(resource: ResourceType, pod: Obj, quota: Obj) -> None:
-    """Refuse a pod with a container that does not state a resource bounded by a quota."""
-    bounded = [name for name in sorted(child(quota, "spec", "hard")) if name in _TO_BE_NAMED]
-    missing: dict[str, set[str]] = {}
-    for container in _all_containers(pod):
-        for name in bounded:
-            part = "limits" if name.startswith("limits.") else "requests"
-            if name.rpartition(".")[2] not in child(container, "resources", part):
-                missing.setdefault(name, set()).add(text(container, "name"))
-    if missing:
-        listed = "; ".join(f"{name} for: {','.join(sorted(missing[name]))}" for name in missing)
-        why = f"failed quota: {text(quota, 'metadata', 'name')}: must specify {listed}"
-        raise forbidden(resource, text(pod, "metadata", "name"), why)
-
-
-def _all_containers(pod: Obj) -> Iterable[Obj]:
-    yield from objects(pod, "spec", "containers")
-    yield from objects(pod, "spec", "initContainers")

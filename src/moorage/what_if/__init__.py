@@ -7,6 +7,8 @@ reads no file and calls no server.
   keeps both in step when an object changes.
 - `rehearsal` lets time pass and `deciding` decides about pods, with `carrying` and `agenda` in
   place of the API server.
+- `remaking` says which owners make pods again, `bounds` what namespaces refuse, and `budgets` which
+  evictions are allowed.
 - `change` has what can be changed, and `changes` makes it happen. `workloads` and `stateful_sets`
   are the owners of pods, `admission` the rules of new objects.
 - `course` compares before and after: `consequences`, and how full nodes are (`fullness`).

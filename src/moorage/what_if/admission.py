@@ -13,7 +13,7 @@ from typing import Any
 
 from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
 from moorage.api.codec import decode_untyped
-from moorage.api.resources import ResourceType, by_kind, by_plural
+from moorage.api.resources import LIMIT_RANGES, ResourceType, by_kind, by_plural
 from moorage.apiserver.kind import Numbers, Obj
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.kinds.served import ServedKind
@@ -64,11 +64,13 @@ class Admission:
         if resource is None:
             return []
         found = self._objects.manifests.get((resource.group, resource.kind), {})
-        return [
-            decode_untyped(found[key])
-            for key in sorted(found)
-            if namespace is None or key[0] == namespace
-        ]
+        keys = (key for key in sorted(found) if namespace is None or key[0] == namespace)
+        objects = [decode_untyped(found[key]) for key in keys]
+        if resource == LIMIT_RANGES:
+            # A file may have them as they were written; a server derives requests from limits.
+            for each in objects:
+                _kinds()[LIMIT_RANGES].default(each)
+        return objects
 
     def keys_with(self, plural: str, numbers: Numbers, number: int) -> Collection[tuple[str, str]]:
         """Return the keys of the objects of a resource that have a number."""

@@ -90,8 +90,9 @@ def _need(shape: tuple[str, Manifest], rehearsal: Rehearsal) -> bytes:
 
 
 def _room(body: CapacityBody, rehearsal: Rehearsal) -> bytes:
-    kinds = counted(body, scene_of(rehearsal))
-    return msgspec.json.encode(room_in(rehearsal, kinds, most=min(body.most, PODS_MOST)))
+    scene = scene_of(rehearsal)
+    kinds = counted(body, scene)
+    return msgspec.json.encode(room_in(scene, kinds, most=min(body.most, PODS_MOST)))
 
 
 def counted(body: CapacityBody, scene: Scene) -> list[Kind]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from moorage.api.codec import to_dict
 from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import Pod
@@ -19,6 +20,7 @@ from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid
 from moorage.engine.decision import Decision
 from moorage.snapshot.pod_info import PodInfo
+from moorage.what_if.changes import Scene
 from moorage.what_if.course import scene_of
 from moorage.what_if.group_filling import GroupFilling
 from moorage.what_if.lists import Objects
@@ -56,13 +58,13 @@ def room_for(world: World, mix: Sequence[Kind], *, most: int) -> Room:
     UsageError
         No profile serves the pods' schedulerName, or a pod would have to wait for others.
     """
-    return room_in(Rehearsal(world), mix, most=most)
+    return room_in(scene_of(Rehearsal(world)), mix, most=most)
 
 
-def room_in(rehearsal: Rehearsal, mix: Sequence[Kind], *, most: int) -> Room:
-    """Do the same in a rehearsal that has just begun."""
-    rehearsal.settle()
-    filling = _Filling(rehearsal)
+def room_in(scene: Scene, mix: Sequence[Kind], *, most: int) -> Room:
+    """Do the same in a scene that has just begun."""
+    scene.rehearsal.settle()
+    filling = _Filling(scene)
     mixes = 0
     while True:
         for kind in mix:
@@ -80,7 +82,10 @@ def room_in(rehearsal: Rehearsal, mix: Sequence[Kind], *, most: int) -> Room:
 class _Filling:
     """A rehearsal that is filled with pods."""
 
-    def __init__(self, rehearsal: Rehearsal) -> None:
+    def __init__(self, scene: Scene) -> None:
+        rehearsal = scene.rehearsal
+        self._bounds = scene.bounds
+        self._refused_because = ""
         self._rehearsal = rehearsal
         self._core = rehearsal.filled.core
         self._groups = GroupFilling(rehearsal)
@@ -103,6 +108,9 @@ class _Filling:
                 f"no profile serves schedulerName {kind.pod.spec.scheduler_name}; "
                 "--running-config names the file of the scheduler's configuration"
             )
+        self._refused_because = self._bounds.pod_fault(kind.pod)
+        if self._refused_because:
+            return 0
         if self._groups.key_of(kind.pod) is not None:
             by_node, self._why_no_group = self._groups.place([kind.pod] * count)
         else:
@@ -124,11 +132,12 @@ class _Filling:
         if decision.node_name:
             spec = msgspec.structs.replace(pod.spec, node_name=decision.node_name)
             self._rehearsal.filled.pods.on_add(msgspec.structs.replace(pod, spec=spec))
+            self._bounds.count("pods", to_dict(pod))
         return decision
 
     def room(self, mixes: int, *, reached_most: bool = False) -> Room:
         """Return what was found, and why the last pod or group had no place."""
-        message, counts = self._why_no_group, dict[str, int]()
+        message, counts = self._refused_because or self._why_no_group, dict[str, int]()
         diagnosis = None if self._last is None or message else self._last.diagnosis
         if diagnosis is not None:
             counts = dict(diagnosis.reason_counts)
@@ -143,6 +152,7 @@ class _Filling:
             message="" if reached_most else message,
             reasons=dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))),
             by_node=dict(sorted(self._by_node.items())),
+            refused=bool(self._refused_because) and not reached_most,
         )
 
 

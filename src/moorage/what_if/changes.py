@@ -15,11 +15,12 @@ import msgspec
 from moorage.api.codec import decode, encode, from_dict
 from moorage.api.node import Node, Taint
 from moorage.api.pod import MIRROR, Pod
-from moorage.api.resources import by_kind
+from moorage.api.resources import ResourceType, by_kind
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
 from moorage.controllers.node_steps import UNSCHEDULABLE, eviction_in
 from moorage.what_if.admission import Admission, kind_of, readable
+from moorage.what_if.bounds import Bounds
 from moorage.what_if.budgets import Budgets
 from moorage.what_if.change import (
     AddNode,
@@ -59,6 +60,7 @@ class Scene(msgspec.Struct, frozen=True):
     admission: Admission
     workloads: Workloads
     budgets: Budgets
+    bounds: Bounds
     not_evicted: dict[str, NotEvicted] = msgspec.field(default_factory=dict)
     flags: dict[DrainFlag, list[str]] = msgspec.field(default_factory=dict)
 
@@ -115,6 +117,7 @@ def _in_zone(obj: Mapping[str, Any], turn: int, on: Scene) -> dict[str, Any]:
 def _remove_node(change: RemoveNode, on: Scene) -> None:
     _node(on, change.name)
     on.rehearsal.remove_node(change.name)
+    on.workloads.nodes_changed()
 
 
 @apply_change.register
@@ -178,6 +181,7 @@ def _taint(change: AddTaint, on: Scene) -> None:
         # A pod that tolerates the taint for a time has to leave in the end, too.
         if eviction_in(pod, taints, now_ns, now_ns) is not None:
             on.rehearsal.leave(pod)
+    on.workloads.nodes_changed()
 
 
 @apply_change.register
@@ -192,17 +196,30 @@ def _apply(change: Apply, on: Scene) -> None:
     if (kind.group, kind.kind) == ("", "Pod"):
         if key in on.rehearsal.objects.pods:
             raise UsageError(f"there is a pod {'/'.join(key)} already; delete it first")
+        _check_bounds(kind, obj, on)
         on.rehearsal.add_pod(_readable_pod(obj))
         return
     old = on.rehearsal.objects.manifest(kind.group, kind.kind, key)
     if kind.kind not in OWNERS or kind.group not in ("", "apps", "batch"):
         if old is not None:
             obj["metadata"]["uid"] = old["metadata"].get("uid") or obj["metadata"]["uid"]
+        else:
+            _check_bounds(kind, obj, on)
         on.workloads.keep(obj)
     elif old is None:
+        _check_bounds(kind, obj, on)
         on.workloads.put(obj)
     else:
         _rescale(kind.kind, key, old, obj, on)
+
+
+def _check_bounds(resource: ResourceType, obj: Mapping[str, Any], on: Scene) -> None:
+    """Refuse a new object that its namespace would refuse, and count it."""
+    why = on.bounds.fault(resource.qualified, obj) if resource.namespaced else ""
+    if why:
+        raise UsageError(f"{resource.kind} {obj['metadata']['name']} would be refused: {why}")
+    if resource.qualified != "pods":
+        on.bounds.count(resource.qualified, obj)  # pods are counted when they come
 
 
 def _rescale(

@@ -16,12 +16,13 @@ from moorage.api.pod import Pod
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.what_if.admission import Admission
+from moorage.what_if.bounds import Bounds, Refused
 from moorage.what_if.budgets import Budgets
 from moorage.what_if.change import Apply, Change
 from moorage.what_if.changes import Scene, apply_change
 from moorage.what_if.consequences import Course, FlagNeed, Loss, Move, Start, Waiting
 from moorage.what_if.fullness import Fullness, node_changes, zone_changes
-from moorage.what_if.lists import is_finished
+from moorage.what_if.lists import Key, is_finished
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.remaking import unknown_owner
 from moorage.what_if.workloads import Workloads
@@ -99,7 +100,9 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, backwards: bool = Fals
     """
     rehearsal.backwards = backwards
     scene = scene_of(rehearsal)
+    scene.workloads.begin()
     rehearsal.settle()
+    refused_before = frozenset(scene.bounds.refused)
     quiet = rehearsal.is_quiet
     if not rehearsal.bound and not rehearsal.evictions:
         rehearsal.rewind_draws()
@@ -113,7 +116,7 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, backwards: bool = Fals
     scene = play(scene, steps)
     rehearsal = scene.rehearsal
     after = Fullness(rehearsal.filled.core.snapshot)
-    found = _Difference(rehearsal)
+    found = _Difference(rehearsal, list(scene.bounds.refused.values()), refused_before)
     course = Course(
         anyway=anyway,
         starts=tuple(found.starts),
@@ -147,10 +150,11 @@ def play(scene: Scene, steps: Sequence[Step]) -> Scene:
             world = msgspec.structs.replace(
                 rehearsal.world_now(), config=step.config, registry=step.registry
             )
-            not_evicted, flags = scene.not_evicted, scene.flags
+            not_evicted, flags, refused = scene.not_evicted, scene.flags, scene.bounds.refused
             scene = scene_of(Rehearsal(world, earlier=rehearsal))
             scene.not_evicted.update(not_evicted)
             scene.flags.update(flags)
+            scene.bounds.refused.update(refused)
             rehearsal = scene.rehearsal
         else:
             apply_change(step, scene)
@@ -170,14 +174,24 @@ def scene_of(rehearsal: Rehearsal) -> Scene:
         clock=rehearsal.filled.clock,
         rng=rehearsal.names.stream("what-if/admission"),
     )
-    return Scene(rehearsal, admission, Workloads(rehearsal, admission), Budgets(rehearsal))
+    bounds = Bounds(rehearsal, admission)
+    workloads = Workloads(rehearsal, admission, bounds)
+    return Scene(rehearsal, admission, workloads, Budgets(rehearsal), bounds)
 
 
 class _Difference:
     """Sorts the pods that were touched since the mark, and the pods that wait, by what happened."""
 
-    def __init__(self, rehearsal: Rehearsal) -> None:
+    def __init__(
+        self, rehearsal: Rehearsal, refused: Sequence[Refused], refused_before: frozenset[Key]
+    ) -> None:
         self._rehearsal = rehearsal
+        # The pods that owners cannot make: those that would follow another pod, and the others.
+        self._refused_after: dict[str, Refused] = {}
+        for each in refused:
+            predecessor = rehearsal.predecessor_of(each.pod)
+            if predecessor:
+                self._refused_after[predecessor] = each
         self._reasons = rehearsal.reasons()
         self.starts: list[Start] = []
         self.moves: list[Move] = []
@@ -201,6 +215,14 @@ class _Difference:
             pod = self._now(uid) if before is None else None
             if pod is not None and uid not in followed:
                 self._new(pod)
+        for each in refused:
+            if rehearsal.predecessor_of(each.pod):
+                continue
+            self.fates[f"{_owner(each.pod)} waits"] += 1
+            if each.pod.key in refused_before:
+                self.still.append(Waiting(each.pod.full_name, _not_made(each), "pending"))
+            else:
+                self.newly.append(Waiting(each.pod.full_name, _not_made(each), "new"))
         for pod in rehearsal.objects.pending_pods:
             if pod.uid not in touched:
                 self.still.append(self._waiting(pod, "pending"))
@@ -233,6 +255,12 @@ class _Difference:
         new = self._now(self._last(old.uid))
         by = "" if first.by is None else first.by.full_name
         node_name = first.pod.spec.node_name
+        refused = self._refused_after.get(self._last(old.uid))
+        if refused is not None:
+            self.fates[f"{_owner(old)} waits"] += 1
+            was = f"{old.full_name} on {node_name}"
+            self.newly.append(Waiting(refused.pod.full_name, _not_made(refused), was, by))
+            return
         fate = "is lost" if new is None else "moves" if new.spec.node_name else "waits"
         self.fates[f"{_owner(old)} {fate}"] += 1
         if not by:
@@ -274,3 +302,7 @@ def _owner(pod: Pod) -> str:
     """Return the uid of a pod's controller, or the name of a pod without one."""
     owner = pod.metadata.controller
     return pod.full_name if owner is None else owner.uid
+
+
+def _not_made(refused: Refused) -> str:
+    return f"its namespace refuses the pod, so it is not made: {refused.reason}"

@@ -41,6 +41,8 @@ class LiveObjects:
     ----------
     listeners
         Called with every pod that has changed, or is gone.
+    changes
+        Called with the version of a pod before and after a change, None for no version.
     touched
         The pods that have come, changed or gone since `mark`, by uid in the order of their first
         change: the pod's key, and the pod at the mark, None for a pod that came later.
@@ -50,6 +52,7 @@ class LiveObjects:
         self.objects = objects
         self.filled = filled
         self.listeners: list[Callable[[Pod], None]] = []
+        self.changes: list[Callable[[Pod | None, Pod | None], None]] = []
         self.touched: dict[str, tuple[Key, Pod | None]] = {}
         self._clock = clock
         self._uids = uids
@@ -94,7 +97,7 @@ class LiveObjects:
         self.touched.setdefault(pod.uid, (pod.key, None))
         self._note_progress()
         self.filled.pods.on_add(pod)
-        self._tell(pod)
+        self._tell(pod, None, pod)
         return pod
 
     def update_pod(self, pod: Pod) -> None:
@@ -105,7 +108,7 @@ class LiveObjects:
         self.objects.put_pod(new)
         self.touched.setdefault(new.uid, (new.key, old))
         self.filled.pods.on_update(old, new)
-        self._tell(new)
+        self._tell(new, old, new)
 
     def drop_pod(self, pod: Pod) -> None:
         """Remove a pod, if it is still there."""
@@ -115,9 +118,11 @@ class LiveObjects:
             self.touched.setdefault(pod.uid, (pod.key, current))
             self._note_progress()
             self.filled.pods.on_delete(current, missed=False)
-            self._tell(current)
+            self._tell(current, current, None)
 
-    def _tell(self, pod: Pod) -> None:
+    def _tell(self, pod: Pod, old: Pod | None, new: Pod | None) -> None:
+        for change in self.changes:
+            change(old, new)
         for listener in self.listeners:
             listener(pod)
 

@@ -302,6 +302,10 @@ class Rehearsal(LiveObjects):
             self.evictions[left.pod.uid] = msgspec.structs.replace(left, successor=pod.uid)
         return super().add_pod(pod)
 
+    def predecessor_of(self, pod: Pod) -> str:
+        """Return the uid of the pod that left and that a pod not made yet would follow, or ""."""
+        return self._awaited.get(pod.key, "")
+
     def bind(self, pod: Pod, node_name: str) -> bool:
         """Bind a pod; False if it is gone or being deleted."""
         current = self.current(pod)

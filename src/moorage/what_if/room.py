@@ -22,6 +22,8 @@ class Room(msgspec.Struct, frozen=True, rename="camel"):
         Binding reasons with their number of nodes, the most frequent first.
     by_node
         How many of the pods each node takes.
+    refused
+        Whether a bound of the namespace refuses the next pod; `message` says which.
     """
 
     fit: int
@@ -30,6 +32,7 @@ class Room(msgspec.Struct, frozen=True, rename="camel"):
     message: str
     reasons: dict[str, int]
     by_node: dict[str, int]
+    refused: bool = False
 
 
 class Need(msgspec.Struct, frozen=True, rename="camel"):

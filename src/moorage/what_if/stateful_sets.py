@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from moorage.api.codec import decode, from_dict
 from moorage.api.pod import Pod
+from moorage.api.volume import PersistentVolumeClaim
 from moorage.base.errors import UsageError
 from moorage.controllers.pods import is_active
 from moorage.controllers.revisions import History, Revision
 from moorage.controllers.stateful_steps import REVISION_LABEL, Plan, ordinal_of, plan
 from moorage.controllers.views import Whole
-from moorage.what_if.admission import Admission
-from moorage.what_if.lists import Key, checked_pod
+from moorage.what_if.bounds import Bounds
+from moorage.what_if.lists import Key
 from moorage.what_if.rehearsal import Rehearsal
+
+_CLAIMS: Final = "persistent_volume_claims"
 
 
 class StatefulSets:
@@ -24,13 +29,13 @@ class StatefulSets:
     ----------
     rehearsal
         Holds the pods.
-    admission
-        Turns templates into pods.
+    bounds
+        Puts pods as their namespaces allow.
     """
 
-    def __init__(self, rehearsal: Rehearsal, admission: Admission) -> None:
+    def __init__(self, rehearsal: Rehearsal, bounds: Bounds) -> None:
         self._rehearsal = rehearsal
-        self._admission = admission
+        self._bounds = bounds
         # Sets that have changed since the last look, and sets that are being worked on.
         self._changed: set[Key] = set()
         self._at_work: set[Key] = set()
@@ -62,23 +67,37 @@ class StatefulSets:
             return Plan()
         found = decode(Whole, text)
         pods = self._pods(found)
-        due = plan(found, pods, _history(found, pods), self._rehearsal.now_ns)
-        if due.claims and due.create:
-            raise UsageError(
-                f"StatefulSet {found.name} makes a volume claim for each pod, and volumes are "
-                "not made here"
-            )
-        return due
+        return plan(found, pods, _history(found, pods), self._rehearsal.now_ns)
 
     def _carry_out(self, key: Key, due: Plan) -> None:
         for pod in due.delete:
             self._rehearsal.leave(pod, returns=False)
         # The pods of a set that is gone by now would be collected at once.
-        for body in () if self._text(key) is None else due.create:
-            self._rehearsal.add_pod(checked_pod(from_dict(Pod, self._admission.stored(body))))
+        if self._text(key) is not None:
+            if due.create:
+                for claim in due.claims:
+                    self._make_claim(claim)
+            for body in due.create:
+                self._bounds.make(body)
         self._at_work.discard(key)
         if key in self._changed:
             self.sync_soon(key)
+
+    def _make_claim(self, body: dict[str, Any]) -> None:
+        """Make a volume claim that does not exist yet; its volume comes with its first pod."""
+        meta = body["metadata"]
+        if (meta["namespace"], meta["name"]) in self._rehearsal.objects.lister(_CLAIMS):
+            return
+        claim = self._bounds.stored_claim(body)
+        name = str(claim["spec"].get("storageClassName") or "")
+        found: Any = self._rehearsal.objects.lister("storage_classes").get(("", name))
+        if found is None or found.volume_binding_mode != "WaitForFirstConsumer":
+            raise UsageError(
+                f"volume claim {meta['name']} has the class {name or 'none'}, which does not "
+                "wait for the first pod, and volumes are not made here"
+            )
+        key = (meta["namespace"], meta["name"])
+        self._rehearsal.put(_CLAIMS, key, from_dict(PersistentVolumeClaim, claim))
 
     def _text(self, key: Key) -> bytes | None:
         return self._rehearsal.objects.manifests.get(("apps", "StatefulSet"), {}).get(key)

@@ -26,12 +26,14 @@ from moorage.controllers.stateful_steps import ordinal_of
 from moorage.controllers.stateful_steps import pod_of as stateful_pod
 from moorage.controllers.views import Whole
 from moorage.what_if.admission import Admission
-from moorage.what_if.lists import KINDS, Key, checked_pod
+from moorage.what_if.bounds import Bounds
+from moorage.what_if.lists import KINDS, Key
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.stateful_sets import StatefulSets
 
 SCALABLE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 OWNERS: Final = (*SCALABLE, "DaemonSet", "Job")
+_BOUNDS: Final = ("ResourceQuota", "LimitRange")
 _GROUPS: Final[Mapping[str, str]] = {"ReplicationController": "", "Job": "batch"}
 
 
@@ -49,13 +51,16 @@ class Workloads:
         Holds the pods.
     admission
         Turns templates into pods.
+    bounds
+        Has the pods that owners cannot make.
     """
 
-    def __init__(self, rehearsal: Rehearsal, admission: Admission) -> None:
+    def __init__(self, rehearsal: Rehearsal, admission: Admission, bounds: Bounds) -> None:
         self._rehearsal = rehearsal
         self._admission = admission
+        self._bounds = bounds
         self._objects = rehearsal.objects
-        self._sets = StatefulSets(rehearsal, admission)
+        self._sets = StatefulSets(rehearsal, bounds)
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -132,6 +137,8 @@ class Workloads:
             self._sets.sync_soon(key)
             return
         there = self.pods_of(owner)
+        for refused in self._bounds.refused_of(owner.metadata.uid)[max(0, replicas - len(there)) :]:
+            del self._bounds.refused[refused]
         if len(there) < replicas:
             self._make(kind, owner, replicas)
             return
@@ -142,6 +149,8 @@ class Workloads:
         """Delete an owner and everything it owns."""
         owner = self.find(kind, key)
         self.forget(group_of(kind), kind, key)
+        for refused in self._bounds.refused_of(owner.metadata.uid):
+            del self._bounds.refused[refused]
         for each in self._sets_of(owner) if kind == "Deployment" else ():
             self.delete("ReplicaSet", (each.namespace, each.name))
         for pod in self._surplus(self.pods_of(owner), 0):
@@ -153,15 +162,39 @@ class Workloads:
         known = KINDS.get((group, kind))
         if known is not None:
             self._rehearsal.remove(known.lister, key)
+        if kind in _BOUNDS:
+            self._fill_up(key[0])
 
     def keep(self, manifest: dict[str, Any]) -> None:
         """Add or change an object that is neither a node nor a pod."""
         self._keep(manifest)
+        if manifest["kind"] in _BOUNDS:
+            self._fill_up(manifest["metadata"].get("namespace") or "")
 
     def nodes_changed(self) -> None:
-        """Make the pods of DaemonSets on nodes that have none of them."""
+        """Make the pods of DaemonSets on nodes that lack them, and delete those of other nodes."""
         for key in sorted(self._objects.manifests.get(("apps", "DaemonSet"), {})):
             self._daemon_pods(self.find("DaemonSet", key))
+
+    def begin(self) -> None:
+        """Make the pods that owners lack where a quota or a limit range may be the reason."""
+        bounds = [self._objects.manifests.get(("", kind), {}) for kind in _BOUNDS]
+        for namespace in sorted({key[0] for each in bounds for key in each}):
+            self._fill_up(namespace)
+
+    def _fill_up(self, namespace: str) -> None:
+        """Make the pods that owners lack, after the bounds of their namespace have changed."""
+        self._bounds.refresh()
+        self._bounds.forget_invalid(namespace)
+        self._bounds.retry(namespace)
+        for kind in ("ReplicaSet", "ReplicationController"):
+            for key in sorted(self._objects.manifests.get((group_of(kind), kind), {})):
+                if key[0] == namespace:
+                    owner = self.find(kind, key)
+                    self._make(kind, owner, wanted(owner))
+        for key in sorted(self._objects.manifests.get(("apps", "StatefulSet"), {})):
+            if key[0] == namespace:
+                self._sets.sync_soon(key)
 
     # --- leaves ---------------------------------------------------------------------------------
 
@@ -210,8 +243,9 @@ class Workloads:
     def _make(self, kind: str, owner: Whole, total: int) -> None:
         """Make pods until an owner has so many."""
         missing = total - len(self.pods_of(owner))
+        missing -= len(self._bounds.refused_of(owner.metadata.uid))
         for body in self._bodies(kind, owner, missing):
-            self._rehearsal.add_pod(self._pod(body))
+            self._bounds.make(body)
 
     def _bodies(self, kind: str, owner: Whole, count: int) -> list[dict[str, Any]]:
         """Return pods to make, as an owner sends them."""
@@ -237,9 +271,6 @@ class Workloads:
             for _ in range(count)
         ]
 
-    def _pod(self, body: dict[str, Any]) -> Pod:
-        return checked_pod(from_dict(Pod, self._admission.stored(body)))
-
     def _surplus(self, there: Sequence[Pod], replicas: int) -> Sequence[Pod]:
         """Return the pods to delete, in the order of a replica set."""
         rank = Counter(pod.spec.node_name for pod in there if pod.spec.node_name)
@@ -254,5 +285,9 @@ class Workloads:
             {"controller-revision-hash": owner.name},
         )
         revision = labels.get("controller-revision-hash", owner.name)
+        for refused in self._bounds.refused_of(owner.metadata.uid):
+            del self._bounds.refused[refused]
+        for pod in plan.delete:
+            self._rehearsal.leave(pod, returns=False)
         for name in plan.create:
-            self._rehearsal.add_pod(self._pod(daemon_pod(owner, name, revision)))
+            self._bounds.make(daemon_pod(owner, name, revision))

@@ -27,6 +27,8 @@ def _room(asked: str, room: Room) -> list[str]:
         parts[0] += f", {room.pods} pods with those of the mix that is cut short"
     if room.reached_most:
         return [*parts, "The count was ended there; --most sets how far it goes."]
+    if room.refused:
+        return [*parts, f"The next one is refused by its namespace: {room.message}"]
     parts.append(f"The next one finds no node: {room.message}")
     if room.reasons:
         reason, nodes = next(iter(room.reasons.items()))

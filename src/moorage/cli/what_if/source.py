@@ -40,9 +40,15 @@ from moorage.what_if.world import World
 
 A = TypeVar("A", bound=msgspec.Struct)
 
-_OWNERS = (resources.DEPLOYMENTS, resources.DAEMON_SETS, resources.JOBS)
+# What decides about new pods, and what new pods bring along; no scheduler watches it.
+_ADMITTING = (
+    resources.RESOURCE_QUOTAS,
+    resources.LIMIT_RANGES,
+    resources.RESOURCE_CLAIM_TEMPLATES,
+)
+_OWNERS = (resources.DEPLOYMENTS, resources.DAEMON_SETS, resources.JOBS, *_ADMITTING)
 # Their controllers act where nobody scales or deletes them: pods of nodes that come, names of pods.
-_ALWAYS_SENT = (resources.STATEFUL_SETS, resources.DAEMON_SETS)
+_ALWAYS_SENT = (resources.STATEFUL_SETS, resources.DAEMON_SETS, *_ADMITTING)
 _SENT = {
     "Deployment": (resources.DEPLOYMENTS, resources.REPLICA_SETS),
     "ReplicaSet": (resources.REPLICA_SETS,),
