@@ -42,6 +42,10 @@ def group_of(kind: str) -> str:
     return _GROUPS.get(kind, "apps")
 
 
+MADE_MOST: Final = 20_000
+"""Most pods that the changes of one question make; each takes 1 ms to be placed or to find none."""
+
+
 class Workloads:
     """The owners of pods in a rehearsal.
 
@@ -61,6 +65,7 @@ class Workloads:
         self._bounds = bounds
         self._objects = rehearsal.objects
         self._sets = StatefulSets(rehearsal, bounds)
+        self._made = 0
 
     # --- looking --------------------------------------------------------------------------------
 
@@ -111,9 +116,26 @@ class Workloads:
         elif kind == "DaemonSet":
             self._daemon_pods(owner)
         elif kind == "StatefulSet":
+            replicas = owner.spec.get("replicas")
+            self._allow(owner, 1 if replicas is None else int(replicas))
             self._sets.sync_soon((owner.namespace, owner.name))
         else:
             self._make(kind, owner, self._wanted(kind, owner))
+
+    def _allow(self, owner: Whole, count: int) -> None:
+        """Count the pods that an owner is to make.
+
+        Raises
+        ------
+        UsageError
+            The changes make more pods than a what-if can place in some seconds.
+        """
+        self._made += count
+        if self._made > MADE_MOST:
+            raise UsageError(
+                f"the changes make {self._made} pods ({owner.name} {count} of them), and a what-if "
+                f"makes at most {MADE_MOST}; to see how many more fit, ask `moorage capacity`"
+            )
 
     def scale(self, kind: str, key: Key, replicas: int) -> None:
         """Give an owner another number of pods.
@@ -134,6 +156,7 @@ class Workloads:
             return
         self._keep(manifest)
         if kind == "StatefulSet":
+            self._allow(owner, replicas)
             self._sets.sync_soon(key)
             return
         there = self.pods_of(owner)
@@ -249,6 +272,7 @@ class Workloads:
 
     def _bodies(self, kind: str, owner: Whole, count: int) -> list[dict[str, Any]]:
         """Return pods to make, as an owner sends them."""
+        self._allow(owner, count)
         there = self.pods_of(owner)
         if kind == "StatefulSet":
             taken = {ordinal_of(owner, pod.name) for pod in there}

@@ -38,6 +38,9 @@ _ORDER: Final = (
     "delete",
 )
 """The order in which the changes of options happen."""
+_ADDED_MOST: Final = 2_000
+"""Most nodes of one --add; they take some seconds, and four times as long for twice as many."""
+_DIGITS_MOST: Final = 20
 
 
 class Reading:
@@ -97,7 +100,11 @@ class Reading:
 
     def _add(self, text: str) -> Sequence[Step]:
         counted = _COUNTED.fullmatch(text)
-        count, shape_text = (int(counted[1]), counted[2]) if counted else (1, text)
+        # A number of more digits than Python converts is too many as well.
+        digits, shape_text = (counted[1], counted[2]) if counted else ("1", text)
+        count = int(digits[:_DIGITS_MOST])
+        if count > _ADDED_MOST:
+            raise UsageError(f"--add {text[:60]}: at most {_ADDED_MOST} nodes")
         try:
             shape = parse_shape(shape_text)
             shape = msgspec.structs.replace(shape, count=None)
