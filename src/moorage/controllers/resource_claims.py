@@ -14,12 +14,11 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Json, Surroundings, owner_reference
+from moorage.controllers.claim_steps import POD_CLAIM, claim_of, template_of, unmade
+from moorage.controllers.controller import Controller, Json, Surroundings
 from moorage.controllers.pods import is_finished
 from moorage.controllers.views import View, ViewedPod, Whole
 
-POD_CLAIM: Final = "resource.kubernetes.io/pod-claim-name"
-"""Annotation of a claim made here: the name of its entry in ``spec.resourceClaims``."""
 PROTECTION: Final = "resource.kubernetes.io/delete-protection"
 
 _LOOK_AGAIN_SECONDS: Final = 5.0  # pause while a template does not exist; a guess
@@ -43,7 +42,7 @@ class ClaimMaker(Controller):
             return None
         told: list[Json] = []
         missing = False
-        for entry in _unmade(pod):
+        for entry in unmade(pod):
             name = self._find(pod, entry) or await self._make(pod, entry)
             missing = missing or name is None
             if name is not None:
@@ -66,24 +65,13 @@ class ClaimMaker(Controller):
         return self._made.get((pod.uid, entry))
 
     async def _make(self, pod: Pod, entry: str) -> str | None:
-        template_name = _template_of(pod, entry)
+        template_name = template_of(pod, entry)
         template = self._templates.objects.get((pod.namespace, template_name))
         if template is None:
             text = f'resource claim template "{template_name}" not found'
             self.note(pod, "FailedResourceClaimCreation", text, kind="Warning")
             return None
-        metadata: Json = template.spec.get("metadata") or {}
-        body: Json = {
-            "apiVersion": RESOURCE_CLAIMS.api_version,
-            "kind": RESOURCE_CLAIMS.kind,
-            "metadata": {
-                "generateName": f"{pod.name}-{entry}-",
-                "labels": metadata.get("labels") or {},
-                "annotations": {**(metadata.get("annotations") or {}), POD_CLAIM: entry},
-                "ownerReferences": [owner_reference(pod, PODS)],
-            },
-            "spec": template.spec.get("spec") or {},
-        }
+        body = claim_of(pod, entry, template)
         stored: Any = await self.client.create(RESOURCE_CLAIMS, body, namespace=pod.namespace)
         name = self._made[pod.uid, entry] = str(stored["metadata"]["name"])
         return name
@@ -95,7 +83,7 @@ class ClaimMaker(Controller):
         if new is None:
             for entry in pod.spec.resource_claims:
                 self._made.pop((pod.uid, entry.name), None)
-        elif any(True for _ in _unmade(new)):
+        elif any(True for _ in unmade(new)):
             self.queue.add(new.key)
 
 
@@ -178,19 +166,6 @@ def _is_done(pod: Pod) -> bool:
     """Whether a pod has ended, or was deleted before it had a node."""
     going = pod.metadata.deletion_timestamp is not None
     return is_finished(pod) or (going and not pod.spec.node_name)
-
-
-def _template_of(pod: Pod, entry: str) -> str:
-    (found,) = (each for each in pod.spec.resource_claims if each.name == entry)
-    return found.resource_claim_template_name or ""
-
-
-def _unmade(pod: Pod) -> Iterator[str]:
-    """Yield the entries that name a template and have no claim in the pod's status."""
-    known = {each.name for each in pod.status.resource_claim_statuses}
-    for entry in pod.spec.resource_claims:
-        if entry.resource_claim_template_name is not None and entry.name not in known:
-            yield entry.name
 
 
 def _known(pod: Pod) -> Iterator[Json]:

@@ -7,6 +7,7 @@ reads no file and calls no server.
   keeps both in step when an object changes.
 - `rehearsal` lets time pass and `deciding` decides about pods, with `carrying` and `agenda` in
   place of the API server.
+- `pod_claims` keeps the resource claims of pods: made from templates, written, and freed.
 - `remaking` says which owners make pods again, `bounds` what namespaces refuse, and `budgets` which
   evictions are allowed.
 - `change` has what can be changed, and `changes` makes it happen. `workloads` and `stateful_sets`

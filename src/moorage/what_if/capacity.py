@@ -113,6 +113,8 @@ class _Filling:
             return 0
         if self._groups.key_of(kind.pod) is not None:
             by_node, self._why_no_group = self._groups.place([kind.pod] * count)
+        elif kind.pod.spec.resource_claims:
+            by_node, self._why_no_group = self._with_claims(kind.pod)
         else:
             self._last = self._one(kind.pod)
             node_name = self._last.node_name
@@ -121,6 +123,17 @@ class _Filling:
             self._by_node[name] = self._by_node.get(name, 0) + number
         self.placed += sum(by_node.values())
         return sum(by_node.values())
+
+    def _with_claims(self, like: Pod) -> tuple[dict[str, int], str]:
+        """Add one more pod, let its claims be made, and see where it goes."""
+        pod = fresh(like, name=f"{like.metadata.name or like.metadata.generate_name}-{self.placed}")
+        spec = msgspec.structs.replace(pod.spec, preemption_policy="Never")
+        added = self._rehearsal.add_pod(msgspec.structs.replace(pod, spec=spec))
+        self._rehearsal.settle()
+        now = self._rehearsal.current(added)
+        if now is not None and now.spec.node_name:
+            return {now.spec.node_name: 1}, ""
+        return {}, self._rehearsal.reasons().get(added.uid, "it was not tried")
 
     def _one(self, like: Pod) -> Decision:
         """Decide about one more pod, and put it on its node."""

@@ -23,6 +23,7 @@ from moorage.what_if.changes import Scene, apply_change
 from moorage.what_if.consequences import Course, FlagNeed, Loss, Move, Start, Waiting
 from moorage.what_if.fullness import Fullness, node_changes, zone_changes
 from moorage.what_if.lists import Key, is_finished
+from moorage.what_if.pod_claims import PodClaims
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.remaking import unknown_owner
 from moorage.what_if.workloads import Workloads
@@ -175,6 +176,7 @@ def scene_of(rehearsal: Rehearsal) -> Scene:
         rng=rehearsal.names.stream("what-if/admission"),
     )
     bounds = Bounds(rehearsal, admission)
+    PodClaims(rehearsal, admission)
     workloads = Workloads(rehearsal, admission, bounds)
     return Scene(rehearsal, admission, workloads, Budgets(rehearsal), bounds)
 

@@ -89,7 +89,7 @@ class LiveObjects:
         pod = self._with_uid(pod)
         metadata = msgspec.structs.replace(
             pod.metadata,
-            resource_version=self._next_version(),
+            resource_version=self.next_version(),
             creation_timestamp=rfc3339(self._clock.now_ns()),
         )
         pod = msgspec.structs.replace(pod, metadata=metadata)
@@ -103,7 +103,7 @@ class LiveObjects:
     def update_pod(self, pod: Pod) -> None:
         """Put a new version of a pod."""
         old = self.objects.pods[pod.key]
-        metadata = msgspec.structs.replace(pod.metadata, resource_version=self._next_version())
+        metadata = msgspec.structs.replace(pod.metadata, resource_version=self.next_version())
         new = msgspec.structs.replace(pod, metadata=metadata)
         self.objects.put_pod(new)
         self.touched.setdefault(new.uid, (new.key, old))
@@ -133,7 +133,7 @@ class LiveObjects:
         old = self.objects.nodes.get(node.name)
         uid = node.metadata.uid or new_uid(self._uids)
         metadata = msgspec.structs.replace(
-            node.metadata, uid=uid, resource_version=self._next_version()
+            node.metadata, uid=uid, resource_version=self.next_version()
         )
         node = msgspec.structs.replace(node, metadata=metadata)
         self.objects.nodes[node.name] = node
@@ -180,7 +180,8 @@ class LiveObjects:
     def _note_progress(self) -> None:
         self._progress_ns = self._clock.now_ns()
 
-    def _next_version(self) -> str:
+    def next_version(self) -> str:
+        """Return a version that is newer than every other one."""
         self._version += 1
         return str(self._version)
 

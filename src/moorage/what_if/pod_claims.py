@@ -1,0 +1,123 @@
+"""Resource claims in a rehearsal: made from templates, allocated with their pods, and released.
+
+Mirrors kubernetes v1.36 pkg/controller/resourceclaim, and what PreBind of DynamicResources writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api.claims import PodResourceClaimStatus
+from moorage.api.codec import decode, from_dict
+from moorage.api.devices import ResourceClaim, ResourceClaimConsumerReference
+from moorage.api.pod import Pod
+from moorage.api.resources import PODS
+from moorage.controllers.claim_steps import claim_of, template_of, unmade
+from moorage.controllers.views import Whole
+from moorage.what_if.admission import Admission
+from moorage.what_if.lists import Key
+from moorage.what_if.rehearsal import Rehearsal
+
+_LISTER: Final = "resource_claims"
+_TEMPLATES: Final = ("resource.k8s.io", "ResourceClaimTemplate")
+
+
+class PodClaims:
+    """Keeps the resource claims of pods as pods come, are bound, and go.
+
+    Parameters
+    ----------
+    rehearsal
+        Has the pods, the claims and the templates.
+    admission
+        Turns templates into claims.
+    """
+
+    def __init__(self, rehearsal: Rehearsal, admission: Admission) -> None:
+        self._rehearsal = rehearsal
+        self._admission = admission
+        for pod in rehearsal.objects.pending_pods:
+            self._pod_changed(None, pod)
+        rehearsal.changes.append(self._pod_changed)
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = new or old
+        if pod is None or not pod.spec.resource_claims:
+            return
+        if new is None:
+            self._release(pod)
+        elif old is None and not new.spec.node_name:
+            self._rehearsal.soon(lambda: self._make(new))
+        elif new.spec.node_name and old is not None and not old.spec.node_name:
+            self._write_allocation(new)
+
+    def _make(self, pod: Pod) -> None:
+        current = self._rehearsal.current(pod)
+        if current is None or current.metadata.deletion_timestamp:
+            return
+        made = [
+            PodResourceClaimStatus(name=entry, resource_claim_name=name)
+            for entry in unmade(current)
+            if (name := self._made(current, entry))
+        ]
+        if made:
+            statuses = [*current.status.resource_claim_statuses, *made]
+            status = msgspec.structs.replace(current.status, resource_claim_statuses=statuses)
+            self._rehearsal.update_pod(msgspec.structs.replace(current, status=status))
+
+    def _made(self, pod: Pod, entry: str) -> str:
+        """Make the claim of an entry, and return its name; "" without its template."""
+        templates = self._rehearsal.objects.manifests.get(_TEMPLATES, {})
+        text = templates.get((pod.namespace, template_of(pod, entry)))
+        if text is None:
+            return ""
+        stored = self._admission.stored(claim_of(pod, entry, decode(Whole, text)))
+        name = str(stored["metadata"]["name"])
+        self._put((pod.namespace, name), from_dict(ResourceClaim, stored))
+        return name
+
+    def _write_allocation(self, pod: Pod) -> None:
+        """Write what PreBind writes: the allocation that was decided, and the pod that uses it."""
+        table = self._rehearsal.filled.core.snapshot.claims
+        own = ResourceClaimConsumerReference(resource=PODS.plural, name=pod.name, uid=pod.uid)
+        for key, claim in self._claims_of(pod):
+            under_way = table.find_under_way(claim.metadata.uid)
+            allocation = claim.status.allocation
+            if under_way is not None and allocation is None:
+                allocation = under_way.claim.status.allocation
+            users = [*claim.status.reserved_for, own]
+            status = msgspec.structs.replace(
+                claim.status, allocation=allocation, reserved_for=users
+            )
+            self._put(key, msgspec.structs.replace(claim, status=status))
+            table.end(claim.metadata.uid)
+
+    def _release(self, pod: Pod) -> None:
+        """Remove the claims made for a pod that is gone, and free those that nobody uses now."""
+        for key, claim in self._claims_of(pod):
+            owner = claim.metadata.controller
+            if owner is not None and owner.uid == pod.uid:
+                self._rehearsal.remove(_LISTER, key)
+                continue
+            users = [each for each in claim.status.reserved_for if each.uid != pod.uid]
+            allocation = claim.status.allocation if users else None
+            status = msgspec.structs.replace(
+                claim.status, allocation=allocation, reserved_for=users
+            )
+            self._put(key, msgspec.structs.replace(claim, status=status))
+
+    def _claims_of(self, pod: Pod) -> Iterator[tuple[Key, Any]]:
+        made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+        known = self._rehearsal.objects.lister(_LISTER)
+        for entry in pod.spec.resource_claims:
+            key = (pod.namespace, entry.resource_claim_name or made.get(entry.name) or "")
+            if key in known:
+                yield key, known[key]
+
+    def _put(self, key: Key, claim: ResourceClaim) -> None:
+        version = self._rehearsal.next_version()
+        metadata = msgspec.structs.replace(claim.metadata, resource_version=version)
+        self._rehearsal.put(_LISTER, key, msgspec.structs.replace(claim, metadata=metadata))
