@@ -99,10 +99,25 @@ class Bounds:
         return ""
 
     def pod_fault(self, pod: Pod) -> str:
-        """Return the same for a pod."""
-        if not (self._objects.manifests.get(_QUOTAS) or self._objects.manifests.get(_RANGES)):
-            return ""
-        return self.fault("pods", to_dict(pod))
+        """Return why a quota would refuse another pod like this one, "" if none would.
+
+        `Pod` leaves limits out. So limit ranges, and quotas that bound limits, are asked only about
+        pods that are made from a template.
+        """
+        obj = to_dict(pod)
+        for key in self._quotas():
+            if key[0] == pod.namespace:
+                quota = self._quota(key)
+                used = self._use_of(key, quota)
+                hard = (quota.get("spec") or {}).get("hard") or {}
+                known = {
+                    name: most for name, most in hard.items() if not name.startswith("limits.")
+                }
+                quota["spec"]["hard"] = known
+                why = quota_fault(quota, used, "pods", new=obj, old=None)
+                if why:
+                    return why
+        return ""
 
     def count(self, shelf: str, obj: Mapping[str, Any], sign: int = 1) -> None:
         """Count an object that came, or that is gone."""
@@ -122,7 +137,8 @@ class Bounds:
     def make(self, body: dict[str, Any]) -> None:
         """Put a pod as its owner sends it, or keep it as refused."""
         try:
-            pod = checked_pod(from_dict(Pod, self._admission.stored(body)))
+            stored = self._admission.stored(body)
+            pod = checked_pod(from_dict(Pod, stored))
         except UsageError as error:
             name = body["metadata"].get("name") or body["metadata"]["generateName"]
             pod = from_dict(Pod, body)
@@ -130,7 +146,12 @@ class Bounds:
             pod = msgspec.structs.replace(pod, metadata=metadata)
             self.refused[pod.key] = Refused(pod, str(error), invalid=True)
         else:
-            self.create(pod)
+            why = self.fault("pods", stored)
+            if why:
+                # Only what the pod alone shows can be looked at again.
+                self.refused[pod.key] = Refused(pod, why, invalid=not self.pod_fault(pod))
+            else:
+                self.create(pod)
 
     def stored_claim(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return a volume claim as it would be stored, and count it.
