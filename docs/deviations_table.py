@@ -507,6 +507,36 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         here="also those of the plugins that rejected it on nodes tried for preemption",
         why="what kept the pod from evicting may change, and no other event would come",
     ),
+    Deviation(
+        subject="Members of a pod group whose victims stop",
+        upstream=(
+            "are tried one by one or in parts as their own victims leave; an attempt with too few "
+            "members gives up the places of all"
+        ),
+        here=(
+            "wait in PreEnqueue until all victims of the group have left, at most 30 s longer than "
+            "a victim's grace; their nominations hold the room meanwhile"
+        ),
+        why="the pods that controllers make in place of the victims took it: evictions without end",
+    ),
+    Deviation(
+        subject="Nominations of a pod group that preempts as a whole",
+        upstream="v1.36 nominates no member (kubernetes#138967, in 1.37)",
+        here="each member is nominated to its place after the evictions",
+        why="the room is kept for the group, as for a pod",
+    ),
+    Deviation(
+        subject="A preemptor whose nominated node has a victim that is not terminating yet",
+        upstream="evicts again where the watch has not shown the deletion yet",
+        here="waits for a victim as soon as its eviction is decided, also for another preemptor's",
+        why="one or two pods too many were evicted, and deletions were sent twice",
+    ),
+    Deviation(
+        subject="A member at Permit (groupMode permit) while another member's victims stop",
+        upstream="is rejected once the other member is tried again and has no room yet",
+        here="stays at Permit",
+        why="its room would be lost to other pods, and be evicted again",
+    ),
 )
 """By subject matter, in the order of the page."""
 

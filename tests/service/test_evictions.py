@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
+import pytest
 
 from moorage.api.pod import Pod
-from moorage.base.clock import NS_PER_SECOND
+from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.service.evictions import EvictionLedger
 from moorage.testing.builders import pod
 
 VICTIM = pod("victim", node_name="n1")
+
+
+def ledger_of(
+    shown: Mapping[tuple[str, str], Pod],
+    nodes: Mapping[str, str],
+    *,
+    clock: ManualClock | None = None,
+) -> EvictionLedger:
+    return EvictionLedger(
+        lambda namespace, name: shown.get((namespace, name)),
+        nodes.get,
+        clock=ManualClock(start_ns=0) if clock is None else clock,
+    )
 
 
 def changed(given: Pod, **metadata: str) -> Pod:
@@ -19,9 +35,11 @@ def changed(given: Pod, **metadata: str) -> Pod:
 
 
 def test_only_the_preemptor_is_held_while_its_evictions_run() -> None:
-    ledger = EvictionLedger(lambda _namespace, _name: VICTIM, {VICTIM.uid: "n1"}.get)
+    ledger = EvictionLedger(
+        lambda _namespace, _name: VICTIM, {VICTIM.uid: "n1"}.get, clock=ManualClock()
+    )
     assert not ledger.running_for("p")
-    ledger.begin("p")
+    ledger.begin("p", [VICTIM])
     assert (ledger.running_for("p"), ledger.running_for("q")) == (True, False)
     ledger.only("p", VICTIM)
     assert ledger.running_for("p")
@@ -33,8 +51,10 @@ def test_only_the_preemptor_is_held_while_its_evictions_run() -> None:
 def test_the_preemptor_enters_once_its_last_victim_is_terminating_or_gone() -> None:
     shown: dict[tuple[str, str], Pod] = {VICTIM.key: VICTIM}
     nodes = {VICTIM.uid: "n1"}
-    ledger = EvictionLedger(lambda namespace, name: shown.get((namespace, name)), nodes.get)
-    ledger.begin("p")
+    ledger = EvictionLedger(
+        lambda namespace, name: shown.get((namespace, name)), nodes.get, clock=ManualClock()
+    )
+    ledger.begin("p", [VICTIM])
     shown.clear()
     assert ledger.running_for("p")  # others are left
     ledger.only("p", VICTIM)
@@ -50,7 +70,9 @@ def test_the_preemptor_enters_once_its_last_victim_is_terminating_or_gone() -> N
 
 
 def test_evictions_are_counted_by_result_with_their_duration() -> None:
-    ledger = EvictionLedger(lambda _namespace, _name: VICTIM, {VICTIM.uid: "n1"}.get)
+    ledger = EvictionLedger(
+        lambda _namespace, _name: VICTIM, {VICTIM.uid: "n1"}.get, clock=ManualClock()
+    )
     ledger.took(2 * NS_PER_SECOND, done=True)
     ledger.took(NS_PER_SECOND, done=True)
     ledger.took(5 * NS_PER_SECOND, done=False)
@@ -58,3 +80,70 @@ def test_evictions_are_counted_by_result_with_their_duration() -> None:
         "success": (2, 3.0),
         "error": (1, 5.0),
     }
+
+
+OTHER = pod("other", node_name="n2")
+BOTH = {VICTIM.uid: "n1", OTHER.uid: "n2"}
+
+
+def leaving(given: Pod) -> Pod:
+    return changed(given, deletion_timestamp="1970-01-01T00:00:10Z")
+
+
+def test_a_group_waits_until_all_its_victims_have_left_and_all_evictions_are_sent() -> None:
+    shown: dict[tuple[str, str], Pod] = {VICTIM.key: VICTIM, OTHER.key: OTHER}
+    ledger = ledger_of(shown, BOTH)
+    assert not ledger.groups_wait
+    ledger.begin("p", [VICTIM])
+    ledger.begin("q", [OTHER])
+    ledger.wait_together("g", ["p", "q"], [VICTIM, OTHER])
+    assert (ledger.groups_wait, ledger.awaited_by("g"), ledger.awaited_by("h")) == (
+        True,
+        True,
+        False,
+    )
+    del shown[VICTIM.key]
+    assert not ledger.end("p")
+    shown[OTHER.key] = leaving(OTHER)
+    assert ledger.awaited_by("g")
+    del shown[OTHER.key]
+    assert ledger.awaited_by("g")  # the evictions for q are not known to be sent
+    assert ledger.end("q")  # the event of the last victim came before
+    assert not ledger.awaited_by("g")
+    assert not ledger.groups_wait
+
+
+@pytest.mark.parametrize(
+    ("seconds", "awaited"),
+    [
+        pytest.param(39, True, id="within 30 s after its deletion timestamp"),
+        pytest.param(41, False, id="later: a finalizer may hold the victim for ever"),
+    ],
+)
+def test_a_group_waits_for_a_victim_that_stays_too_long(seconds: int, awaited: bool) -> None:
+    clock = ManualClock(start_ns=0)
+    shown = {VICTIM.key: leaving(VICTIM)}
+    ledger = ledger_of(shown, BOTH, clock=clock)
+    ledger.wait_together("g", [], [VICTIM])
+    clock.advance(seconds)
+    assert ledger.awaited_by("g") is awaited
+
+
+def test_a_victim_whose_eviction_failed_is_not_waited_for() -> None:
+    ledger = ledger_of({VICTIM.key: VICTIM}, BOTH)
+    ledger.begin("p", [VICTIM])
+    ledger.wait_together("g", ["p"], [VICTIM])
+    ledger.end("p")
+    assert (ledger.awaited_by("g"), ledger.is_leaving(VICTIM)) == (True, True)
+    ledger.give_up([VICTIM])
+    assert (ledger.awaited_by("g"), ledger.is_leaving(VICTIM)) == (False, False)
+
+
+def test_a_victim_is_leaving_from_the_decision_until_it_has_left_its_node() -> None:
+    nodes = dict(BOTH)
+    ledger = ledger_of({VICTIM.key: VICTIM}, nodes)
+    assert not ledger.is_leaving(VICTIM)
+    ledger.begin("p", [VICTIM])
+    assert ledger.is_leaving(VICTIM)
+    del nodes[VICTIM.uid]
+    assert not ledger.is_leaving(VICTIM)

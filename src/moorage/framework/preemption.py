@@ -6,11 +6,12 @@ report causes no eviction: victims are in `PostFilterResult`, and ``service`` ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
+from moorage.api.pod import Pod
 from moorage.framework.cycle_state import StateKey
 from moorage.framework.status import Status
 from moorage.snapshot.pod_info import PodInfo
@@ -94,17 +95,51 @@ NARROWING: StateKey[Narrowing] = StateKey("narrowing")
 
 
 class EvictionsUnderWay(Protocol):
-    """Tells whether room is being made for a pod right now."""
+    """Tells whether room is being made for a pod or a group right now."""
 
     def running_for(self, uid: str) -> bool:
         """Whether some eviction for this preemptor has not been sent to the API yet."""
+        ...
+
+    def is_leaving(self, victim: Pod) -> bool:
+        """Whether a victim of preemption still has its node, and gives it up soon."""
+        ...
+
+    @property
+    def groups_wait(self) -> bool:
+        """Whether `awaited_by` may be true of any group."""
+        ...
+
+    def awaited_by(self, group: Hashable) -> bool:
+        """Whether a group waits for victims that its last attempt chose."""
         ...
 
 
 class NoEvictions:
     """`EvictionsUnderWay` without evictions: benchmarks of the engine, conformance, what-if."""
 
+    groups_wait = False
+
     def running_for(self, uid: str) -> bool:
         """Answer no."""
         del uid
         return False
+
+    def is_leaving(self, victim: Pod) -> bool:
+        """Answer as the pod itself says."""
+        return is_preempted(victim)
+
+    def awaited_by(self, group: Hashable) -> bool:
+        """Answer no."""
+        del group
+        return False
+
+
+def is_preempted(pod: Pod) -> bool:
+    """Whether the pod is terminating because a scheduler evicted it."""
+    if not pod.metadata.deletion_timestamp:
+        return False
+    reasons = [each for each in pod.status.conditions if each.type == "DisruptionTarget"]
+    return bool(reasons) and (
+        reasons[0].status == "True" and reasons[0].reason == "PreemptionByScheduler"
+    )

@@ -258,7 +258,7 @@ def build_core(
     specs = expand_profiles(config.scheduler, registry, gates=config.gates)
     nominator = Nominator(around.store.get)
     snapshot = empty_snapshot(nominator, config.gates, specs, registry)
-    evictions = EvictionLedger(around.store.get, snapshot.table.node_of_pod)
+    evictions = EvictionLedger(around.store.get, snapshot.table.node_of_pod, clock=clock)
     waiting = WaitingPods() if around.waiting is None else around.waiting
     activations = Activations(around.on_wake)
     effects = LivePluginEffects(waiting, activations, around.api)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -24,7 +24,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
-from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339
+from moorage.base.clock import NS_PER_SECOND, Clock, parse_rfc3339, rfc3339
 from moorage.base.errors import (
     ConflictError,
     MoorageError,
@@ -37,6 +37,7 @@ from moorage.client.events import EventRecorder
 from moorage.client.pod_status import changed_condition, status_patch
 from moorage.client.writes import Client
 from moorage.engine.decision import Decision
+from moorage.framework.preemption import is_preempted
 from moorage.observe.catalogue import BUCKETS
 from moorage.observe.series import Histograms
 from moorage.service.pod_writes import PodWrites, reference
@@ -49,6 +50,9 @@ _log = logging.getLogger(__name__)
 _SECONDS = BUCKETS["scheduler_preemption_goroutines_duration_seconds"]
 # As the first backoff of the queue. Upstream is slowed by the rate limit of its client instead.
 _RETRY_SECONDS = 1.0
+# A kubelet that is busy takes seconds longer than the grace of a pod. A guess.
+_OVERDUE_NS = 30 * NS_PER_SECOND
+_FORGET_MIN = 64  # victims that have left are not looked for before; a guess
 _IN_MEMORY = " (in kube-scheduler memory)."  # the words of kube-scheduler's Event
 
 
@@ -96,7 +100,7 @@ class Evicting(Protocol):
 
 
 class EvictionLedger:
-    """The preemptors whose evictions are under way; implements `EvictionsUnderWay`.
+    """The evictions under way, by preemptor and by group; implements `EvictionsUnderWay`.
 
     Parameters
     ----------
@@ -104,18 +108,57 @@ class EvictionLedger:
         The pod as the API last showed it.
     node_of
         The node that a pod is on or is assumed on, by uid; None for none.
+    clock
+        Tells which victims stay longer than their grace.
     """
 
-    def __init__(self, lookup: PodLookup, node_of: Callable[[str], str | None]) -> None:
+    def __init__(
+        self, lookup: PodLookup, node_of: Callable[[str], str | None], *, clock: Clock
+    ) -> None:
         self._lookup = lookup
         self._node_of = node_of
+        self._clock = clock
         self._last: dict[str, Pod | None] = {}
+        # The victims whose eviction was decided, by uid, until somebody asks and they have left.
+        self._requested: dict[str, Pod] = {}
+        self._forget_at = _FORGET_MIN
+        # What a group waits for: (uids of its preemptors, all their victims).
+        self._awaited: dict[Hashable, tuple[list[str], list[Pod]]] = {}
         self.durations: Histograms[str] = Histograms(_SECONDS)
         """Seconds that evictions for one preemptor took, by ``success`` or ``error``."""
 
-    def begin(self, uid: str) -> None:
+    def begin(self, uid: str, victims: Sequence[Pod]) -> None:
         """Note the start of evictions for a preemptor."""
         self._last[uid] = None
+        if len(self._requested) >= self._forget_at:
+            there = {each.uid: each for each in self._requested.values() if self._is_there(each)}
+            self._requested, self._forget_at = there, 2 * len(there) + _FORGET_MIN
+        self._requested.update((victim.uid, victim) for victim in victims)
+
+    def give_up(self, victims: Sequence[Pod]) -> None:
+        """Note that evictions failed: the victims may stay, and nobody waits for them."""
+        for victim in victims:
+            self._requested.pop(victim.uid, None)
+
+    def wait_together(
+        self, group: Hashable, preemptors: Sequence[str], victims: Sequence[Pod]
+    ) -> None:
+        """Let no member of a group be tried before all victims of the group have left.
+
+        A member that is tried earlier finds its own room free, and the room of the others not. The
+        group would give up all of it, and evict again once other pods have taken the room.
+
+        Parameters
+        ----------
+        group
+            The group.
+        preemptors
+            The uids for which evictions begin.
+        victims
+            The victims of all of them, those that are terminating already among them.
+        """
+        if victims:
+            self._awaited[group] = [*preemptors], [*victims]
 
     def only(self, uid: str, victim: Pod) -> None:
         """Note that one eviction is left.
@@ -125,9 +168,18 @@ class EvictionLedger:
         """
         self._last[uid] = victim
 
-    def end(self, uid: str) -> None:
-        """Note that every call was made, or that a call failed."""
+    def end(self, uid: str) -> bool:
+        """Note that every call was made, or that a call failed.
+
+        Returns
+        -------
+        bool
+            Whether the preemptor's group waits for nothing else. The event of the last victim may
+            have come earlier, so the group has to be activated.
+        """
         self._last.pop(uid, None)
+        groups = [group for group, (uids, _) in self._awaited.items() if uid in uids]
+        return any(not self.awaited_by(group) for group in groups)
 
     def took(self, nanoseconds: int, *, done: bool) -> None:
         """Note how long the evictions for one preemptor took, and whether all were made."""
@@ -152,6 +204,51 @@ class EvictionLedger:
     def has_left(self, victim: Pod) -> bool:
         """Whether a victim is not on its node any more."""
         return self._node_of(victim.uid) != victim.spec.node_name
+
+    def is_leaving(self, victim: Pod) -> bool:
+        """Whether a victim of preemption still has its node, and gives it up soon.
+
+        The watch shows the deletion later than the decision, so the decision counts, too.
+        """
+        return is_preempted(victim) or (victim.uid in self._requested and self._is_there(victim))
+
+    @property
+    def groups_wait(self) -> bool:
+        """Whether `awaited_by` may be true of any group."""
+        return bool(self._awaited)
+
+    def awaited_by(self, group: Hashable) -> bool:
+        """Whether a group waits for victims that its last attempt chose.
+
+        A victim whose eviction failed is not waited for, nor one that stays long after its grace: a
+        finalizer may hold it for ever.
+        """
+        awaited = self._awaited.get(group)
+        if awaited is None:
+            return False
+        preemptors, victims = awaited
+        while preemptors and not self.running_for(preemptors[-1]):
+            preemptors.pop()
+        while victims and not self._is_expected_to_leave(victims[-1]):
+            victims.pop()
+        if preemptors or victims:
+            return True
+        del self._awaited[group]
+        return False
+
+    def _is_expected_to_leave(self, victim: Pod) -> bool:
+        current = self._lookup(*victim.key)
+        if current is None or current.uid != victim.uid or self.has_left(victim):
+            return False
+        deleted = current.metadata.deletion_timestamp
+        if not deleted:
+            return victim.uid in self._requested
+        return self._clock.now_ns() < parse_rfc3339(deleted) + _OVERDUE_NS
+
+    def _is_there(self, victim: Pod) -> bool:
+        """Whether a victim still exists, on its node."""
+        current = self._lookup(*victim.key)
+        return current is not None and current.uid == victim.uid and not self.has_left(victim)
 
 
 class Evictor:
@@ -222,13 +319,13 @@ class Evictor:
         victims = [pod for pod in all_victims if not pod.metadata.deletion_timestamp]
         if not victims:
             return
-        self._ledger.begin(preemptor.uid)
+        self._ledger.begin(preemptor.uid, victims)
         work = self._make_room(preemptor, victims)
         self._tasks.spawn(work, name=f"preemption for {preemptor.what} {preemptor.uid}")
 
     async def _make_room(self, preemptor: Preemptor, victims: Sequence[Pod]) -> None:
         began_ns, done = self._clock.monotonic_ns(), False
-        unheard = False
+        unheard = last_of_group = False
         try:
             done = preemptor.group or await self._clear_lower_nominations(
                 preemptor.pods[0], preemptor.node_name
@@ -244,13 +341,18 @@ class Evictor:
             else:
                 done = False
         finally:
-            self._ledger.end(preemptor.uid)
+            last_of_group = self._ledger.end(preemptor.uid)
             self._ledger.took(self._clock.monotonic_ns() - began_ns, done=done)
         if not done:
+            self._ledger.give_up(victims)
             # A server that refuses at once would otherwise be asked a thousand times a second:
             # the preemptor chooses the same victims again.
             await aio.sleep(_RETRY_SECONDS)
-        if unheard or not done:
+            # Other preemptors counted on these victims as well, and no event tells them.
+            nodes = dict.fromkeys(victim.spec.node_name for victim in victims)
+            nominator = self._queue.nominator
+            self._queue.activate([pod for name in nodes for pod in nominator.for_node(name)])
+        if unheard or last_of_group or not done:
             self._queue.activate(preemptor.pods)
 
     async def _clear_lower_nominations(self, preemptor: Pod, node_name: str) -> bool:
@@ -291,7 +393,10 @@ class Evictor:
             try:
                 there = await self._client.delete_pod(reference(victim), check_uid=True)
             except ConflictError:
-                there = False  # the victim is gone, and another pod has its name
+                # The victim is gone, and another pod has its name; or the victim stays after all.
+                if not await self._is_leaving(victim):
+                    raise
+                there = False
             except RefusedError:
                 raise  # nothing was sent
             except TransportError:

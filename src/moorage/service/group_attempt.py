@@ -323,14 +323,20 @@ class GroupAttempts:
         """Start evictions before the pods go back, so that PreEnqueue knows of the evictions."""
         if self._evictor is None or found.outcome is not GroupOutcome.PREEMPTING:
             return
-        for member in found.members:
-            if member.preempts and member.decision.victims:
-                self._evictor.start(member.decision)
+        preempting = [
+            each.decision for each in found.members if each.preempts and each.decision.victims
+        ]
+        for decision in preempting:
+            self._evictor.start(decision)
+        victims = [*found.victims, *(pod for each in preempting for pod in each.victims)]
         terms = self._groups.source.terms_of(key)
+        preemptors = [each.pod.uid for each in preempting]
         if found.victims and terms is not None:
+            preemptors.append(terms.uid)
             self._evictor.start_for_group(
                 terms.uid, [entry.pod for entry in entries], found.victims
             )
+        self._core.evictions.wait_together(key, preemptors, victims)
 
     def _record(self, entries: Sequence[QueuedPod], found: GroupDecision, *, took_ns: int) -> None:
         """Record the attempt of each member; a member of a rejected group is requeued."""

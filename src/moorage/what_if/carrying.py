@@ -221,7 +221,7 @@ class Evictions:
     ) -> None:
         victims = [pod for pod in all_victims if not pod.metadata.deletion_timestamp]
         if victims:
-            self._ledger.begin(uid)
+            self._ledger.begin(uid, victims)
             self._agenda.after(
                 CALL_SECONDS, lambda: self._make_room(uid, preemptors, victims, node_name)
             )
@@ -238,8 +238,8 @@ class Evictions:
         self._ledger.only(uid, last)
         unheard = not self._ledger.running_for(uid)
         self._evict(last, preemptors[0], what)
-        self._ledger.end(uid)
-        if unheard:
+        last_of_group = self._ledger.end(uid)
+        if unheard or last_of_group:
             self._queue.activate(preemptors)
 
     def _evict(self, victim: Pod, preemptor: Pod, what: str) -> None:

@@ -24,6 +24,7 @@ from moorage.engine.decision import Decision
 from moorage.engine.select_node import smallest_name
 from moorage.framework.cycle_state import CycleState, StateMissingError
 from moorage.framework.handle import Handle
+from moorage.framework.preemption import NoEvictions
 from moorage.framework.profile import Profile
 from moorage.framework.registry import PluginEntry, Registry
 from moorage.framework.status import SUCCESS, ReasonTable, Status, unresolvable
@@ -38,7 +39,7 @@ from moorage.testing.builders import node, pod
 NO_CLAIMS = "no new claims to deallocate, preemption: "
 
 
-class Evicting:
+class Evicting(NoEvictions):
     """Evictions are under way for one pod."""
 
     def running_for(self, uid: str) -> bool:

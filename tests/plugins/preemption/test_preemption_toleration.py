@@ -23,6 +23,7 @@ from moorage.engine.decision import Decision
 from moorage.engine.evaluation import evaluate
 from moorage.engine.select_node import smallest_name
 from moorage.framework.handle import Handle
+from moorage.framework.preemption import NoEvictions
 from moorage.framework.status import ReasonTable
 from moorage.plugins.preemption.evaluator import EVICTING
 from moorage.snapshot.pod_info import PodInfo
@@ -175,7 +176,7 @@ def test_any_terminating_pod_of_lower_priority_makes_room(leaving: bool):
     assert (waits, bool(decision.victims)) == (leaving, not leaving)
 
 
-class Evicting:
+class Evicting(NoEvictions):
     """Evictions are under way for everybody."""
 
     def running_for(self, uid: str) -> bool:

@@ -23,7 +23,8 @@ from moorage.api.pod import Pod
 from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
-from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.engine.decision import Nomination
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
 from moorage.engine.groups.orders import ORDERS, OtherOrders
 from moorage.engine.groups.placements import Placements
 from moorage.engine.groups.trying import MembersOnTrial, Suspendable
@@ -191,9 +192,15 @@ class GroupCycle:
             except Exception as problem:
                 status = contained(plugin.name, "PostFilter", problem)
         if status.ok:
-            return msgspec.structs.replace(
+            found = msgspec.structs.replace(
                 found, outcome=GroupOutcome.PREEMPTING, victims=tuple(victims)
             )
+            if not self._snapshot.nominated_everywhere:
+                return found  # as kube-scheduler 1.36, for its recordings
+            # The members are nominated to the room: otherwise the pods that controllers make in
+            # place of the victims take it, and the group preempts again.
+            after = self.decide_without(key, pods, [victim.uid for victim in victims])
+            return msgspec.structs.replace(found, members=_nominated(found.members, after))
         if not status.rejected:
             return msgspec.structs.replace(found, outcome=GroupOutcome.BROKEN, status=status)
         reasons = (*found.status.reasons, *status.reasons)
@@ -215,6 +222,23 @@ def _decision(steps: Steps) -> GroupDecision:
         except StopIteration as end:
             decision: GroupDecision = end.value
             return decision
+
+
+def _nominated(members: Sequence[Member], after: GroupDecision) -> tuple[Member, ...]:
+    """Nominate the members of a rejected attempt to their places after the evictions."""
+    nodes = {each.decision.pod.uid: each.node_name for each in after.members if each.node_name}
+    nominated = []
+    for member in members:
+        decision = member.decision
+        node_name = nodes.get(decision.pod.uid, member.node_name)
+        if member.node_name:
+            nominated.append(msgspec.structs.replace(member, node_name=node_name))
+        elif node_name:
+            decision = msgspec.structs.replace(decision, nomination=Nomination(node_name))
+            nominated.append(msgspec.structs.replace(member, decision=decision))
+        else:
+            nominated.append(member)
+    return tuple(nominated)
 
 
 class _Without:

@@ -45,7 +45,7 @@ from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_
 from moorage.plugins.gangs.topology_domains import TopologyDomains, counted
 from moorage.snapshot.group_labels import CUSTOM_SOURCE, LABEL_SOURCE, minimum_of
 from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms
-from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.snapshot import Snapshot
 
 NOT_FOUND: Final = "PodGroup not found"
@@ -74,6 +74,7 @@ class Coscheduling:
         self._effects = handle.effects
         self._clock = handle.clock
         self._client = handle.client
+        self._evictions = handle.evictions
         self._waits = handle.group_mode == "permit"
         permitted = Until(handle.clock, args.permit_waiting_time_seconds or _WAIT_SECONDS)
         self._backing_off = Until(handle.clock, _BACKOFF_SECONDS)
@@ -216,7 +217,7 @@ class Coscheduling:
         key, members, terms = found
         missing = terms.minimum - members.placed
         kept = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
-        if missing <= 0 or kept:
+        if missing <= 0 or kept or self._awaits_victims(members):
             return None, unschedulable()
         if self._reject(members, "optimistic rejection in PostFilter"):
             self._backing_off.begin(key)
@@ -227,6 +228,22 @@ class Coscheduling:
             f"PodGroup {key.full_name} gets rejected due to Pod {pod.name} is unschedulable even "
             "after PostFilter"
         )
+
+    def _awaits_victims(self, members: GroupMembers) -> bool:
+        """Whether a member is nominated to a node that pods of less priority are about to leave.
+
+        The members that have a node wait for it: their room would be lost to the pods that
+        controllers make in place of the victims.
+        """
+        for waiting in members.waiting_pods():
+            _, row = self._snapshot.nominated_level(info_of(waiting))
+            pods = () if row is None else self._snapshot.pods(row)
+            if any(
+                each.priority < waiting.priority and self._evictions.is_leaving(each.pod)
+                for each in pods
+            ):
+                return True
+        return False
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Do nothing: the engine counts the placed members."""

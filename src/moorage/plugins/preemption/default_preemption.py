@@ -21,7 +21,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.group import GroupWhatIf
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
-from moorage.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from moorage.framework.status import Status, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.preemption.evaluator import (
     POLICY_NEVER,
@@ -34,7 +34,6 @@ from moorage.plugins.preemption.group import UnitBudgets, find_victims
 from moorage.snapshot.pod_groups import GroupTerms
 from moorage.snapshot.pod_info import PodInfo
 
-EVICTING_FOR_GROUP: Final = "waiting for the preemption for this pod group to be finished"
 GROUP_MISSING: Final = "pod group for pod not found"
 IN_PLACEMENT: Final = "not eligible due to placement-based pod group scheduling limitation"
 WHOLE_GROUPS: Final = "not eligible due to workload aware preemption enabled"
@@ -69,13 +68,7 @@ class DefaultPreemption:
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Reject the pod while victims of its preemption are still to be evicted."""
-        held = self._evaluator.gate(pod)
-        if not held.ok:
-            return held
-        terms = self._snapshot.groups.terms_of(pod) if self._whole_groups else None
-        if terms is not None and self._evictions.running_for(terms.uid):
-            return unresolvable(EVICTING_FOR_GROUP)
-        return SUCCESS
+        return self._evaluator.gate(pod)
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, node_to_status: Mapping[str, Status]
@@ -138,7 +131,7 @@ class DefaultPreemption:
         if row is None:
             return ""
         leaving = any(
-            other.priority < pod.priority and _is_being_preempted(other.pod)
+            other.priority < pod.priority and self._evictions.is_leaving(other.pod)
             for other in self._snapshot.pods(row)
         )
         return TERMINATING if leaving else ""
@@ -154,13 +147,3 @@ class DefaultPreemption:
             absolute=args.min_candidate_nodes_absolute,
         )
         return self._draws.randrange(potential), enough
-
-
-def _is_being_preempted(pod: Pod) -> bool:
-    """Whether the pod is terminating because a scheduler evicted it."""
-    if not pod.metadata.deletion_timestamp:
-        return False
-    reasons = [each for each in pod.status.conditions if each.type == "DisruptionTarget"]
-    return bool(reasons) and (
-        reasons[0].status == "True" and reasons[0].reason == "PreemptionByScheduler"
-    )

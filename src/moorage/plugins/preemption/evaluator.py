@@ -40,6 +40,7 @@ from moorage.plugins.preemption.victims import VictimRules
 from moorage.snapshot.importance import Importance
 from moorage.snapshot.pod_info import PodInfo
 
+EVICTING_FOR_GROUP: Final = "waiting for the preemption for this pod group to be finished"
 EVICTING: Final = "waiting for the preemption for this pod to be finished"
 POLICY_NEVER: Final = "not eligible due to preemptionPolicy=Never."
 TERMINATING: Final = "not eligible due to a terminating pod on the nominated node."
@@ -82,9 +83,16 @@ class Evaluator:
     def gate(self, pod: Pod) -> Status:
         """Return PreEnqueue's status: reject the pod while its victims are still to be evicted.
 
-        Otherwise the pod could be tried again and preempt again before its first victims leave.
+        Otherwise the pod could be tried again and preempt again before its first victims leave. A
+        member of a group waits until all victims of the group have left their nodes.
         """
-        return unresolvable(EVICTING) if self._evictions.running_for(pod.uid) else SUCCESS
+        if self._evictions.running_for(pod.uid):
+            return unresolvable(EVICTING)
+        if self._evictions.groups_wait:
+            key = self._snapshot.groups.key_of(pod)
+            if key is not None and self._evictions.awaited_by(key):
+                return unresolvable(EVICTING_FOR_GROUP)
+        return SUCCESS
 
     def refused(self, reason: str) -> Answer:
         """Return the answer for a pod that may not preempt; the pod keeps its nomination."""
@@ -159,8 +167,10 @@ class Evaluator:
 
         The result is None for an unknown node, and for a node that no eviction can make fit.
         """
-        nominated = pod.pod.status.nominated_node_name
-        row = self._snapshot.row_of(nominated) if nominated else None
+        row = what_if.nominated()[1]
+        if row is None:
+            nominated = pod.pod.status.nominated_node_name
+            row = self._snapshot.row_of(nominated) if nominated else None
         if row is None or what_if.status_of(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return None
         return row

@@ -79,6 +79,7 @@ class PreemptionToleration:
         self._clock = handle.clock
         self._draws = handle.streams.stream("preemption/offset")
         self._evaluator = Evaluator(handle)
+        self._evictions = handle.evictions
         self._classes = _Classes(handle.snapshot.listers.priority_classes)
 
     def pre_enqueue(self, pod: Pod) -> Status:
@@ -102,7 +103,7 @@ class PreemptionToleration:
         if pod.pod.spec.preemption_policy == "Never":
             return self._evaluator.refused(POLICY_NEVER)
         row = self._evaluator.nominated_row(state.read(WHAT_IF), pod)
-        if row is not None and _makes_room(self._snapshot.pods(row), pod):
+        if row is not None and self._makes_room(self._snapshot.pods(row), pod):
             return self._evaluator.refused(TERMINATING)
         rules = _NotExempt(
             self._snapshot,
@@ -116,6 +117,14 @@ class PreemptionToleration:
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register pod deletions for PreEnqueue only; other plugins decide which pods to queue."""
         return (gate_looked_at(),)
+
+    def _makes_room(self, pods: Iterable[PodInfo], preemptor: PodInfo) -> bool:
+        """Whether a pod of lower priority is terminating, for whatever reason, or will be."""
+        return any(
+            each.priority < preemptor.priority
+            and (each.pod.metadata.deletion_timestamp or self._evictions.is_leaving(each.pod))
+            for each in pods
+        )
 
     def _where(self, potential: int) -> tuple[int, int]:
         """Return a random first row, and the number of candidates that are enough."""
@@ -264,10 +273,3 @@ def _scheduled_ns(pod: PodInfo) -> int | None:
             except ValueError:
                 return None
     return None
-
-
-def _makes_room(pods: Iterable[PodInfo], preemptor: PodInfo) -> bool:
-    """Whether a pod of lower priority is terminating, for whatever reason."""
-    return any(
-        pod.pod.metadata.deletion_timestamp and pod.priority < preemptor.priority for pod in pods
-    )

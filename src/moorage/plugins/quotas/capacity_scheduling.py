@@ -67,6 +67,7 @@ class CapacityScheduling:
         self._effects = handle.effects
         self._books = QuotaBooks(handle.snapshot.listers.elastic_quotas, handle.snapshot.table)
         self._evaluator = Evaluator(handle)
+        self._evictions = handle.evictions
 
     def pre_enqueue(self, pod: Pod) -> Status:
         """Reject the pod while victims of its preemption are still to be evicted."""
@@ -119,7 +120,7 @@ class CapacityScheduling:
             now_ns=self._clock.now_ns(),
         )
         row = self._evaluator.nominated_row(state.read(WHAT_IF), pod)
-        if row is not None and rules.leaving(self._snapshot.pods(row)):
+        if row is not None and rules.leaving(self._snapshot.pods(row), self._evictions):
             return self._evaluator.refused(TERMINATING)
         return self._evaluator.preempt(state, pod, _every_node, rules)
 

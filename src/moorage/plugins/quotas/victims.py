@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.framework.preemption import Candidate
+from moorage.framework.preemption import Candidate, EvictionsUnderWay
 from moorage.framework.status import Status, unresolvable, unschedulable
 from moorage.framework.what_if import RowTrial
 from moorage.plugins.preemption.budgets import Budgets
@@ -99,10 +99,10 @@ class CapacityVictims:
             f"No victims found on node {node_name} for preemptor pod {self._pod.name}"
         ).by(_PLUGIN)
 
-    def leaving(self, pods: Iterable[PodInfo]) -> bool:
-        """Whether a pod that counts as a victim is already terminating."""
+    def leaving(self, pods: Iterable[PodInfo], evictions: EvictionsUnderWay) -> bool:
+        """Whether a pod that counts as a victim is already terminating, or is to be evicted."""
         return any(
-            bool(pod.pod.metadata.deletion_timestamp)
+            (bool(pod.pod.metadata.deletion_timestamp) or evictions.is_leaving(pod.pod))
             and (self._is_less(pod) or self._may_be_taken(pod))
             for pod in pods
         )

@@ -1,0 +1,180 @@
+"""A group that preempts evicts once: the pods that one plain computation chooses, and no others.
+
+Small clusters with the real controllers in virtual time. Controllers remake the victims at once, a
+backlog waits for each piece of room, and the victims stop at different times. Judged are totals:
+how many pods were evicted, and when the whole group runs. Every form of groups is played.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
+from moorage.api.resources import POD_GROUPS
+from moorage.config.feature_gates import feature_gates
+from moorage.config.own import LoadedConfiguration
+from moorage.testing.builders import Manifest, node_manifest, pod_manifest
+from tests.scenarios.company import HIGH, Company, made, play, replicas
+from tests.scenarios.gangs import coscheduling, pod_group
+
+LATE_SECONDS = 5
+"""A group runs so many seconds after its slowest victim has stopped, at the latest."""
+
+
+class Form(msgspec.Struct, frozen=True):
+    """How pods name their group, and how the group is placed.
+
+    Parameters
+    ----------
+    source
+        ``object``, ``labels`` or ``kubernetes``.
+    mode
+        ``trial`` or ``permit``.
+    whole
+        Whether pods are evicted for the group as a whole.
+    """
+
+    source: str
+    mode: str = "trial"
+    whole: bool = False
+
+    def config(self) -> LoadedConfiguration:
+        """Return the configuration of the scheduler."""
+        if self.source != "kubernetes":
+            return coscheduling(self.mode)
+        gates = {"GenericWorkload": True, "GangScheduling": True}
+        if self.whole:
+            gates["WorkloadAwarePreemption"] = True
+        return msgspec.structs.replace(LoadedConfiguration(), gates=feature_gates(gates))
+
+    async def create(self, company: Company, count: int, **fields: Any) -> None:
+        """Create a group of so many pods, which all have to run."""
+        if self.source == "object":
+            await company.cluster.client.create(
+                COSCHEDULING_POD_GROUPS, pod_group(least=count), namespace="default"
+            )
+        if self.source == "kubernetes":
+            spec: dict[str, Any] = {"schedulingPolicy": {"gang": {"minCount": count}}}
+            if self.whole:
+                spec["priority"] = HIGH
+            group = {
+                "apiVersion": POD_GROUPS.api_version,
+                "kind": "PodGroup",
+                "metadata": {"name": "g", "namespace": "default"},
+                "spec": spec,
+            }
+            await company.create(group)
+        for index in range(count):
+            await company.create(self.member(f"g{index}", count, **fields))
+
+    def member(self, name: str, least: int, **fields: Any) -> Manifest:
+        """Return a pod of the group."""
+        prefix = "pod-group.scheduling.sigs.k8s.io"
+        labels = {
+            "object": {"scheduling.x-k8s.io/pod-group": "g"},
+            "labels": {f"{prefix}/name": "g", f"{prefix}/min-available": str(least)},
+            "kubernetes": {},
+        }[self.source]
+        if self.source == "kubernetes":
+            fields["schedulingGroup"] = {"podGroupName": "g"}
+        return pod_manifest(
+            name, labels=labels, **{"cpu": "1", "priorityClassName": "high", **fields}
+        )
+
+
+FORMS = [
+    pytest.param(Form("object"), id="a PodGroup of coscheduling"),
+    pytest.param(Form("labels"), id="labels"),
+    pytest.param(Form("object", "permit"), id="a PodGroup of coscheduling, members at Permit"),
+    pytest.param(Form("labels", "permit"), id="labels, members at Permit"),
+    pytest.param(Form("kubernetes"), id="a PodGroup of Kubernetes"),
+    pytest.param(Form("kubernetes", whole=True), id="a PodGroup of Kubernetes, preempting whole"),
+]
+
+
+def node(name: str = "n1", cpu: str = "8") -> Manifest:
+    return node_manifest(name, cpu=cpu, memory="64Gi")
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("count", "stops"),
+    [
+        pytest.param(6, 0, id="six victims that stop at once"),
+        pytest.param(8, 0, id="eight victims that stop at once"),
+        pytest.param(8, 5, id="eight victims that stop slowly"),
+    ],
+)
+def test_a_group_evicts_once_from_a_set_that_remakes_its_pods(
+    form: Form, count: int, stops: float
+) -> None:
+    async def scenario(company: Company) -> None:
+        await company.create(replicas(12, made("t", stops=stops, cpu="1")))
+        await company.run("t-", 8)
+        await form.create(company, count)
+        seconds = await company.run("g", count)
+        assert seconds < stops + LATE_SECONDS
+        await company.sleep(20)
+        assert len(company.evicted) == count
+
+    play(scenario, nodes=[node()], config=form.config())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_victims_that_stop_at_different_times_are_waited_for_together(form: Form) -> None:
+    async def scenario(company: Company) -> None:
+        for index, stops in enumerate((0, 1, 3, 6, 9, 12)):
+            await company.create(made(f"v{index}", stops=stops, cpu="1"))
+        await company.run("v", 6)
+        for index in range(12):
+            await company.create(made(f"w{index}", cpu="1"))
+        await form.create(company, 6)
+        seconds = await company.run("g", 6)
+        assert seconds < 12 + LATE_SECONDS
+        await company.sleep(20)
+        assert company.evicted == [f"v{index}" for index in range(6)]
+        assert company.placed("w") == [""] * 12
+
+    play(scenario, nodes=[node(cpu="6")], config=form.config())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_victims_on_several_nodes_are_waited_for_together(form: Form) -> None:
+    async def scenario(company: Company) -> None:
+        for index, stops in enumerate((1, 4, 8)):
+            pod = made(f"t{index}", stops=stops, cpu="1", node_selector={"pool": f"p{index}"})
+            await company.create(replicas(6, pod))
+            await company.run(f"t{index}-", 4)
+        await form.create(company, 6, cpu="2")
+        seconds = await company.run("g", 6)
+        assert seconds < 8 + LATE_SECONDS
+        await company.sleep(20)
+        assert len(company.evicted) == 12
+
+    nodes = [
+        node_manifest(f"n{index}", cpu="4", memory="64Gi", labels={"pool": f"p{index}"})
+        for index in range(3)
+    ]
+    play(scenario, nodes=nodes, config=form.config())
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_members_that_need_no_victim_keep_their_places_meanwhile(form: Form) -> None:
+    async def scenario(company: Company) -> None:
+        for index in range(4):
+            await company.create(made(f"v{index}", stops=5, cpu="1"))
+        await company.run("v", 4)
+        await form.create(company, 8)
+        await company.nominate("g7", "n1")
+        for index in range(8):
+            await company.create(made(f"w{index}", cpu="1"))
+        seconds = await company.run("g", 8)
+        assert seconds < 5 + LATE_SECONDS
+        await company.sleep(20)
+        assert company.evicted == [f"v{index}" for index in range(4)]
+        assert company.placed("w") == [""] * 8
+
+    play(scenario, nodes=[node()], config=form.config())
