@@ -209,3 +209,44 @@ def test_an_owner_of_pods_is_refused(tmp_path: Path) -> None:
     file.write_text(json.dumps(web))
     with pytest.raises(UsageError, match="Deployment web: no controller makes its pods"):
         simulate({"nodes": [nodes()], "pods": [{"file": str(file)}]})
+
+
+HEADING = "name,cores,ram,start,stop,team\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        pytest.param(HEADING, "there are no rows below its heading", id="a heading without rows"),
+        pytest.param(
+            _PODS.replace(",", ";"),
+            "its heading is one column, 'name;cores;ram;start;stop;team': write commas between "
+            "the cells, not semicolons",
+            id="another separator",
+        ),
+        pytest.param(
+            _PODS.replace(",", "\t"), "write commas between the cells, not tabs", id="tabs"
+        ),
+        pytest.param(
+            f"{HEADING}a,1\n", "pods.csv:2: 2 cells, and the heading has 6", id="a short first row"
+        ),
+        pytest.param(
+            f"{HEADING}train,1,2,100,160,red\ntrain,1,2,110,160,red\n",
+            "pods[0]: pod red/train comes twice; give each its own name",
+            id="a name that comes twice",
+        ),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_told(tmp_path: Path, text: str, fault: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        once({"nodes": [nodes()], "pods": [trace(tmp_path, text)]})
+    assert fault in str(raised.value)
+
+
+def test_a_name_that_comes_twice_is_left_out_if_asked(tmp_path: Path) -> None:
+    text = f"{HEADING}train,1,2,100,160,red\ntrain,1,2,110,160,red\ntrain,1,2,110,160,blue\n"
+    run = once({"nodes": [nodes()], "pods": [trace(tmp_path, text)], "badRows": "leaveOut"})
+    assert column(run, "namespace", "name", "outcome") == [
+        ("red", "train", "completed"),
+        ("blue", "train", "completed"),
+    ]

@@ -9,11 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 
+from moorage.api.resources import NODES
 from moorage.base import aio
+from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.config.own import LoadedConfiguration
 from moorage.testing.builders import Manifest, pod_manifest
 from tests.scenarios.gangs import Cluster, coscheduling, nodes, of_object, play, pod_group
+from tests.scenarios.test_preemption import priority
 
 GROUP = ["g0", "g1"]
 
@@ -144,3 +148,66 @@ def test_a_group_that_no_end_helps_does_not_take_the_room_of_the_head():
         await live.until(lambda: live.bound(*GROUP) == 2, seconds=12)
 
     play(scenario, cluster=nodes(2), config=holding(2))
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        pytest.param("pod", id="an endless pod of higher priority takes a node"),
+        pytest.param("closed", id="a node is closed"),
+        pytest.param("gone", id="a node is deleted"),
+        pytest.param("smaller", id="a node is replaced by a smaller one"),
+        pytest.param("group", id="the group is deleted"),
+    ],
+)
+def test_a_head_that_can_never_start_holds_no_room_back(what: str) -> None:
+    """Nodes of one pod each: one is kept by a pod that runs on, the other is free."""
+
+    async def scenario(live: Cluster) -> None:
+        await live.create(priority("high", 1000))
+        await live.create(single("s0", runs=60))
+        await live.until(lambda: live.bound("s0") == 1)
+        free = "n1" if live.node_of("s0") == "n0" else "n0"
+        await live.create(pod_group(least=2), *(of_object(name) for name in GROUP))
+        await aio.sleep(5)
+        await live.create(single("small", runs=None))
+        await aio.sleep(3)
+        assert live.bound("small") == 0  # room is held back
+        if what == "pod":
+            await live.create(pod_manifest("endless", cpu="500m", priorityClassName="high"))
+        elif what == "closed":
+            await live.patch(NODES, live.node_of("s0"), {"spec": {"unschedulable": True}})
+        elif what == "gone":
+            await live.delete_node(live.node_of("s0"))
+        elif what == "smaller":
+            amount = {"status": {"allocatable": {"cpu": "500m"}, "capacity": {"cpu": "500m"}}}
+            await live.client.patch(
+                NODES, live.node_of("s0"), patch_body(amount),
+                content_type=MERGE_PATCH, subresource="status",
+            )  # fmt: skip
+        else:
+            await live.delete(*GROUP)
+        if what == "pod":
+            await live.delete("small")
+            await live.create(single("small", runs=None))
+            await live.create(pod_manifest("tiny", cpu="500m"))
+            await live.until(lambda: live.bound("tiny") == 1, seconds=15)
+            assert live.node_of("tiny") == free
+        else:
+            await live.until(lambda: live.bound("small") == 1, seconds=15)
+            assert live.node_of("small") == free
+
+    play(scenario, cluster=nodes(2), config=holding(2))
+
+
+def test_a_pod_that_fits_a_reserved_node_beside_the_group_starts() -> None:
+    async def scenario(live: Cluster) -> None:
+        await live.create(single("s0", runs=60))
+        await live.until(lambda: live.bound("s0") == 1)
+        await live.create(pod_group(least=2), *(of_object(each, cpu="1500m") for each in GROUP))
+        await aio.sleep(5)
+        await live.create(pod_manifest("small", cpu="500m"))
+        await live.until(lambda: live.bound("small") == 1, seconds=5)
+        assert live.bound(*GROUP) == 0
+
+    play(scenario, cluster=nodes(2, cpu="2"), config=holding(2))

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
+from moorage.base.errors import UsageError
 from moorage.cli.up.life_options import check_name
 from moorage.sandbox.running import SandboxRecord, find, find_all, kubeconfig_of
 
@@ -23,7 +24,9 @@ class Which(msgspec.Struct, frozen=True):
 
     @property
     def path(self) -> Path:
-        """The kubeconfig of the one sandbox that is meant."""
+        """The kubeconfig of the one sandbox that is meant; a path that is no file is refused."""
+        if self.kubeconfig is not None and not self.kubeconfig.name:
+            raise UsageError(f"--kubeconfig {str(self.kubeconfig)!r}: it names no file")
         return self.kubeconfig or kubeconfig_of(check_name(self.name))
 
     @property

@@ -37,6 +37,8 @@ Manifest = dict[str, Any]
 
 _FAULTS_SHOWN: Final = 20
 _ENDED: Final = ("Succeeded", "Failed")
+_SEPARATORS: Final = {";": "semicolons", "\t": "tabs", "|": "bars"}
+"""Characters that other programs write between the cells of a table."""
 
 
 class Read(msgspec.Struct):
@@ -75,6 +77,8 @@ def read_sources(scenario: Scenario) -> Read:
     for index, pods in enumerate(scenario.pods):
         reading.found.coming.append(reading.pods(pods, f"pods[{index}]"))
     found = reading.found
+    coming = _without_repeated(found.coming, found.left_out)
+    found = msgspec.structs.replace(found, coming=coming)
     if scenario.bad_rows == "fatal":
         refuse(found.left_out)
     return found
@@ -165,8 +169,12 @@ class _Reading:
     ) -> list[T]:
         """Return what the rows of a trace say; bad rows are noted with their line."""
         found: list[T] = []
-        first = True
+        first, line = True, 0
         for line, row in rows_of(file):
+            _check_separator(file, row)
+            if wrong := row.get(""):
+                self.found.left_out.append(f"{file}:{line}: {wrong}")
+                continue
             if first:
                 columns.optional(presets.OPTIONAL.get(name, ()), row)
                 missing = columns.missing(row)
@@ -177,7 +185,41 @@ class _Reading:
                 found.append(read(row))
             except ValueError as problem:
                 self.found.left_out.append(f"{file}:{line}: {problem}")
+        if not line:
+            raise UsageError(f"{file}: there are no rows below its heading")
         return found
+
+
+def _check_separator(file: str, row: Mapping[str, str]) -> None:
+    """Refuse a file whose one column is several, between other separators than commas."""
+    names = [each for each in row if each]
+    name = names[0] if len(names) == 1 else ""
+    used = next((each for each in _SEPARATORS if each in name), "")
+    if used:
+        raise UsageError(
+            f"{file}: its heading is one column, {name!r}: write commas between the cells, "
+            f"not {_SEPARATORS[used]}"
+        )
+
+
+def _without_repeated(coming: list[list[Coming]], left_out: list[str]) -> list[list[Coming]]:
+    """Return the pods that come without those whose name came before; these are noted."""
+    known: set[tuple[str, str]] = set()
+    found: list[list[Coming]] = []
+    for index, pods in enumerate(coming):
+        once: list[Coming] = []
+        for pod in pods:
+            metadata = pod.manifest.get("metadata") or {}
+            key = str(metadata.get("namespace") or "default"), str(metadata.get("name") or "")
+            if key[1] and key in known:
+                left_out.append(
+                    f"pods[{index}]: pod {'/'.join(key)} comes twice; give each its own name"
+                )
+                continue
+            known.add(key)
+            once.append(pod)
+        found.append(once)
+    return found
 
 
 def manifests_of(file: str, *, text: bytes | None = None) -> list[Manifest]:

@@ -27,6 +27,8 @@ def chosen_sentence(core: Core, pod: Pod, nodes: tuple[NodeAnswer, ...]) -> str:
         The answers about nodes now, with the pod itself taken off.
     """
     node_name = pod.spec.node_name
+    if core.snapshot.row_of(node_name) is None:
+        return f"bound to {node_name}, a node that does not exist"
     now = next((each for each in nodes if each.node == node_name), None)
     record = next((each for each in reversed(_records(core, pod)) if each.node == node_name), None)
     if record is not None:

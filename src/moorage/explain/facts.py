@@ -21,7 +21,14 @@ from moorage.api.taints import SCHEDULING_EFFECTS, tolerated
 from moorage.explain.asking import Asked, Rejection
 from moorage.explain.devices import devices_told
 from moorage.explain.volumes import volume_use_told, volumes_told
-from moorage.explain.words import amount_text, listed, pod_term_text, taint_text, terms_text
+from moorage.explain.words import (
+    amount_text,
+    listed,
+    pod_term_text,
+    request_text,
+    taint_text,
+    terms_text,
+)
 from moorage.framework.subjects import Subject
 from moorage.snapshot.shape import FEATURES, PORTS, RESOURCES
 
@@ -58,7 +65,9 @@ def _resources(rejection: Rejection) -> str:
 
 def _resource(rejection: Rejection, name: str) -> str:
     rows, never, snapshot = rejection.rows, rejection.never, rejection.asked.snapshot
-    wanted = rejection.asked.attempt.pod.part(RESOURCES).value.filter.get(name, 0)
+    pod = rejection.asked.attempt.pod
+    wanted = pod.part(RESOURCES).value.filter.get(name, 0)
+    asks = f"it requests {request_text(name, wanted, pod.pod.spec)}"
     have_n = snapshot.allocatable(name)[rows]
     if not never:
         have_n = have_n - snapshot.requested(name)[rows]
@@ -67,8 +76,8 @@ def _resource(rejection: Rejection, name: str) -> str:
         return ""
     what = "the largest of these nodes has" if never else "the most that is free on one of them is"
     if never and most == 0:
-        return f"{name} (it requests {amount_text(name, wanted)}, none of these nodes has any)"
-    return f"{name} (it requests {amount_text(name, wanted)}, {what} {amount_text(name, most)})"
+        return f"{name} ({asks}, none of these nodes has any)"
+    return f"{name} ({asks}, {what} {amount_text(name, most)})"
 
 
 def _pod_count(rejection: Rejection) -> str:

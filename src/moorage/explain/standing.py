@@ -33,7 +33,9 @@ def standing(core: Core, pod: Pod) -> Standing | None:
         place = f" on {spec.node_name}" if spec.node_name else ""
         return Standing(Where.FINISHED, f"has ended{place}: {pod.status.phase}")
     if spec.node_name:
-        return Standing(Where.BOUND, f"bound to {spec.node_name}")
+        there = core.snapshot.row_of(spec.node_name) is not None
+        missing = "" if there else ", a node that does not exist"
+        return Standing(Where.BOUND, f"bound to {spec.node_name}{missing}")
     if pod.metadata.deletion_timestamp:
         return Standing(Where.TERMINATING, "is being deleted, so no node is sought for it")
     profile = core.profiles.get(spec.scheduler_name)

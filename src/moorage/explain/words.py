@@ -8,11 +8,13 @@ from typing import Final
 from moorage.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from moorage.api.names import CPU
 from moorage.api.node import Taint
-from moorage.api.pod import PodAffinityTerm
-from moorage.api.quantity import NANO, from_nano
+from moorage.api.pod import PodAffinityTerm, PodSpec
+from moorage.api.quantity import NANO, from_nano, parse_quantity
 
 _MILLI_NANO: Final = NANO // 1000
 _NAMED_MOST: Final = 3
+UNITS_MOST: Final = 2**63 - 1
+"""The greatest number of units; a request beyond it counts as this."""
 
 
 def amount_text(resource: str, units: int) -> str:
@@ -20,6 +22,24 @@ def amount_text(resource: str, units: int) -> str:
     nano = units * (_MILLI_NANO if resource == CPU else NANO)
     binary = resource == "memory" or "storage" in resource or resource.startswith("hugepages-")
     return from_nano(nano, binary=binary)
+
+
+def request_text(resource: str, units: int, spec: PodSpec) -> str:
+    """Return a request as a quantity.
+
+    Parameters
+    ----------
+    resource, units
+        As `amount_text` takes them. Units beyond 64 bits were cut off, as in kube-scheduler.
+    spec
+        The pod, which says the amount where it was cut off.
+    """
+    if units < UNITS_MOST:
+        return amount_text(resource, units)
+    nano = sum(
+        parse_quantity(each.resources.requests.get(resource, "0")) for each in spec.containers
+    )
+    return from_nano(nano, binary=False) if nano > 0 else amount_text(resource, units)
 
 
 def taint_text(taint: Taint) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import weakref
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -23,7 +24,7 @@ from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupOutcome
-from moorage.engine.groups.held_room import Head, HeldRoom, Rank
+from moorage.engine.groups.held_room import Head, HeldRoom, Rank, Reservation
 from moorage.service.core import Core
 from moorage.service.known_ends import known_end_ns
 from moorage.snapshot.pod_groups import GroupKey
@@ -32,6 +33,9 @@ from moorage.snapshot.view import NodeView
 from moorage.state.queued_pod import QueuedPod
 
 _log = logging.getLogger(__name__)
+
+_LOOK_SECONDS: Final = 1.0
+"""Time between two looks at the room that is held: what takes it away wakes no pod. A guess."""
 
 _AGAIN_NS: Final = 10 * NS_PER_SECOND
 """Time before a new look at a group that no known end helps: the longest backoff of a pod."""
@@ -104,12 +108,14 @@ class Backfill:
     def _consider(self, head: Head, first: QueuedPod) -> None:
         held, wall_ns = self._room.reservation, self._clock.now_ns()
         if held is not None:
-            if held.head.key == head.key and wall_ns <= held.start_ns:
+            if held.head.key == head.key and self._stands(held):
                 return  # the head keeps its reservation until the start that was computed
             if held.head.key != head.key and held.head.rank <= head.rank:
                 return
         if self._room.reserve(self._cycles[first.profile], head, now_ns=wall_ns):
             assert self._room.reservation is not None, "room was held"
+            if held is None:
+                self._look_later()
             seconds = (self._room.reservation.start_ns - wall_ns) / NS_PER_SECOND
             _log.info(
                 "room is held back for pod group %s, which can start in %.0f s",
@@ -180,6 +186,40 @@ class Backfill:
             return False
         self._let_go()
         return True
+
+    def _look(self) -> None:
+        """Judge the head again if its room is gone; look again later if room is still held."""
+        held = self._room.reservation
+        if held is None or self._is_moot(held.head):
+            return
+        if not self._stands(held):
+            profile = held.head.pods[0].pod.spec.scheduler_name
+            held_back, self._held_back = self._held_back, {}
+            if not self._room.reserve(
+                self._cycles[profile], held.head, now_ns=self._clock.now_ns()
+            ):
+                self._not_before_ns[held.head.key] = self._clock.monotonic_ns() + _AGAIN_NS
+                self._room.release()
+            # Also where the head has other nodes now: those that it had are open.
+            self._queue.activate(held_back.values())
+        if self._room.reservation is not None:
+            self._look_later()
+
+    def _look_later(self) -> None:
+        # A rehearsal is dropped while it holds room: the timer must not keep it alive.
+        look = weakref.WeakMethod(self._look)
+
+        def look_if_alive() -> None:
+            alive = look()
+            if alive is not None:
+                alive()
+
+        asyncio.get_running_loop().call_later(_LOOK_SECONDS, look_if_alive)
+
+    def _stands(self, held: Reservation) -> bool:
+        """Whether the head can still start on its nodes, by the start that was computed."""
+        now_ns = self._clock.now_ns()
+        return now_ns <= held.start_ns and self._room.stands(now_ns=now_ns)
 
     def _let_go(self) -> None:
         """Hold nothing, and have all pods tried again that were held back."""

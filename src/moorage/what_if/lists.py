@@ -19,6 +19,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
 from moorage.base.errors import DecodeError, UsageError
+from moorage.config.defaults import DEFAULT_SCHEDULER_NAME
 from moorage.service.kinds import CUSTOM, JOB, POD_GROUP, WATCHED, WatchedKind
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
@@ -206,7 +207,7 @@ def is_finished(pod: Pod) -> bool:
 
 
 def checked_pod(pod: Pod) -> Pod:
-    """Return a pod whose values make sense to a scheduler.
+    """Return a pod whose values make sense to a scheduler, with the default schedulerName.
 
     Raises
     ------
@@ -216,6 +217,10 @@ def checked_pod(pod: Pod) -> Pod:
     if not pod.uid:
         raise ValueError("metadata.uid: there is none")
     spec = pod.spec
+    if not spec.scheduler_name:
+        # A file may lack what an API server fills in.
+        spec = msgspec.structs.replace(spec, scheduler_name=DEFAULT_SCHEDULER_NAME)
+        pod = msgspec.structs.replace(pod, spec=spec)
     parts = [each.resources for each in (*spec.containers, *spec.init_containers)]
     asked = encode([parts, spec.overhead, spec.resources])
     if asked not in _SENSIBLE:
@@ -231,13 +236,15 @@ def checked_node(node: Node) -> Node:
     Raises
     ------
     ValueError
-        A quantity makes no sense.
+        A quantity makes no sense, or is negative.
     """
     for name, amount in node.status.allocatable.items():
         try:
-            parse_quantity(amount)
+            negative = parse_quantity(amount) < 0
         except ValueError as problem:
             raise ValueError(f"status.allocatable[{name}]: {problem}") from None
+        if negative:
+            raise ValueError(f"status.allocatable[{name}]: {amount} is negative")
     return node
 
 

@@ -133,6 +133,24 @@ class HeldRoom:
         """Hold nothing any more."""
         self.reservation = None
 
+    def stands(self, *, now_ns: int) -> bool:
+        """Whether the reserved nodes are there and open, with room for the head at its start.
+
+        It is not when a node is gone, closed or smaller, or when pods took the room that come
+        before the head and do not end in time.
+        """
+        held = self.reservation
+        if held is None:
+            return False
+        by_row = self._members_by_row(held)
+        if sum(map(len, by_row.values())) < len(held.places):
+            return False
+        return all(
+            not self._snapshot.node(row).spec.unschedulable
+            and self._have_room(members, row, self._staying(row, held, now_ns))
+            for row, members in by_row.items()
+        )
+
     def open_to(self, pods: Sequence[PodInfo], rank: Rank, *, now_ns: int) -> NodeView | None:
         """Return the nodes that other pods may take; None for all nodes.
 
@@ -177,19 +195,27 @@ class HeldRoom:
         self, pod: PodInfo, row: int, members: Sequence[PodInfo], held: Reservation, now_ns: int
     ) -> bool:
         """Whether a pod fits a node at the head's start, with the head's members on it."""
-        node = self._snapshot.node_info(row)
-        stay = [
+        return self._have_room([pod], row, [*self._staying(row, held, now_ns), *members])
+
+    def _staying(self, row: int, held: Reservation, now_ns: int) -> list[PodInfo]:
+        """Return the pods of a node that do not end before the head's start."""
+        return [
             info
             for info in self._snapshot.pods(row)
             if (end_ns := self._end_of(info, now_ns)) is None or end_ns > held.start_ns
         ]
-        there = [_amounts(info) for info in (*stay, *members)]
-        if len(there) + 1 > node.allowed_pods:
+
+    def _have_room(self, pods: Sequence[PodInfo], row: int, there: Sequence[PodInfo]) -> bool:
+        """Whether pods fit a node together with other pods, as far as amounts tell."""
+        if len(pods) + len(there) > int(self._snapshot.allowed_pods[row]):
             return False
+        amounts = [_amounts(info) for info in (*pods, *there)]
+        wanted = dict.fromkeys(
+            name for info in pods for name, amount in _amounts(info).items() if amount > 0
+        )
         return all(
-            amount + sum(each.get(name, 0) for each in there) <= node.allocatable(name)
-            for name, amount in _amounts(pod).items()
-            if amount > 0
+            sum(each.get(name, 0) for each in amounts) <= int(self._snapshot.allocatable(name)[row])
+            for name in wanted
         )
 
 

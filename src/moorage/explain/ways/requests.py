@@ -18,7 +18,7 @@ from moorage.explain.asking import Asked
 from moorage.explain.patches import patched
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import REQUEST, REQUEST_SHARE, Found
-from moorage.explain.words import amount_text
+from moorage.explain.words import UNITS_MOST, amount_text, request_text
 from moorage.framework.subjects import Subject
 from moorage.snapshot.shape import RESOURCES
 
@@ -91,9 +91,13 @@ def _told(trying: Trying, most: Mapping[str, int], wanted: Mapping[str, int]) ->
     rows = trying.rows_of(pod, trying.asked.snapshot.all())
     if not most or not len(rows):
         return
+    spec = trying.pod.spec
     parts = [
-        f"{amount_text(name, units)} {name} instead of {amount_text(name, wanted[name])} "
+        f"{amount_text(name, units)} {name} instead of {request_text(name, wanted[name], spec)} "
         f"({amount_text(name, wanted[name] - units)} less)"
+        if wanted[name] < UNITS_MOST
+        else f"{amount_text(name, units)} {name} instead of "
+        f"{request_text(name, wanted[name], spec)}"
         for name, units in most.items()
     ]
     way = WayOut(

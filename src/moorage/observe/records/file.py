@@ -125,6 +125,8 @@ def read_records(path: Path) -> Iterator[ToldAttempt]:
     UsageError
         The file cannot be read, or a line is no record.
     """
+    if not path.name:
+        raise UsageError(f"cannot read records from {str(path)!r}: it names no file")
     older = [_numbered(path, number) for number in range(FILES_MAX * 10, 0, -1)]
     for each in (*(each for each in older if each.exists()), path):
         try:
