@@ -569,4 +569,4 @@ async def test_a_rule_that_doubles_its_value_many_times_is_refused(
             )
             answer = await _least_delay(partial(_delay_while, wire, sent))
             assert answer.status == 422
-            assert "running out of cost budget" in answer.json["message"]
+            assert "actual cost limit exceeded" in answer.json["message"]

@@ -157,6 +157,25 @@ def test_a_claim_of_the_default_class_is_provisioned_for_its_pod():
     Volumes().run(scenario)
 
 
+@pytest.mark.parametrize(
+    ("provisioner", "source"),
+    [
+        pytest.param("disks.example", "csi", id="a CSI driver"),
+        pytest.param("rancher.io/local-path", "hostPath", id="no name of a CSI driver"),
+    ],
+)
+def test_a_volume_has_the_source_that_its_provisioner_makes(provisioner: str, source: str):
+    async def scenario(cluster: VirtualCluster) -> None:
+        made = storage_class("own", provisioner=provisioner)
+        await cluster.create(made, claim(storageClassName="own"), using("c"))
+        await cluster.until(lambda: cluster.phase_of("p") == "Running")
+        found = stored(cluster, "persistentvolumeclaims", "c", "default")
+        volume = stored(cluster, "persistentvolumes", found["spec"]["volumeName"])
+        assert {"csi", "hostPath"} & volume["spec"].keys() == {source}
+
+    Volumes().run(scenario)
+
+
 def test_allowed_topologies_choose_the_node_and_stay_with_the_volume():
     async def scenario(cluster: VirtualCluster) -> None:
         allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z2"]}]}]

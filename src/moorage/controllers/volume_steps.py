@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from moorage.api.names import dns_subdomain_faults
 from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, ResourceType
@@ -241,7 +242,7 @@ def _provision(
         "persistentVolumeReclaimPolicy": storage_class.reclaim_policy or "Delete",
         "storageClassName": storage_class.name,
         "volumeMode": claim.spec.volume_mode or "Filesystem",
-        "csi": {"driver": storage_class.provisioner, "volumeHandle": name},
+        **_source(storage_class.provisioner, name),
     }
     if claim.spec.volume_attributes_class_name:
         spec["volumeAttributesClassName"] = claim.spec.volume_attributes_class_name
@@ -270,6 +271,16 @@ def _provision(
         "spec": spec,
     }
     return Create(PERSISTENT_VOLUMES, body)
+
+
+def _source(provisioner: str, name: str) -> Json:
+    """Return the source of a new volume: CSI, unless the provisioner is no name of a CSI driver.
+
+    Provisioners as ``rancher.io/local-path`` are programs without a driver, and make such paths.
+    """
+    if not dns_subdomain_faults(provisioner.lower()):
+        return {"csi": {"driver": provisioner, "volumeHandle": name}}
+    return {"hostPath": {"path": f"/var/lib/volumes/{name}"}}
 
 
 def _reserved(claim: PersistentVolumeClaim, index: VolumeIndex) -> PersistentVolume | None:
