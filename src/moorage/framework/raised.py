@@ -62,9 +62,19 @@ def passes_unchanged(problem: BaseException) -> bool:
         return True
     inside: Any = (*problem.args, *getattr(problem, "__notes__", ()))
     return kind.__str__ in _TEXT_METHODS and all(
-        type(each) in _PLAIN and not (isinstance(each, str | bytes) and len(each) > TEXT_MAX)
+        type(each) in _PLAIN and not (isinstance(each, str | bytes) and not _is_writable(each))
         for each in inside
     )
+
+
+def _is_writable(text: str | bytes) -> bool:
+    """Whether a text can be written to a log: it is not long, and has no half surrogate pair."""
+    if len(text) > TEXT_MAX:
+        return False
+    try:
+        return isinstance(text, bytes) or text.isascii() or bool(text.encode())
+    except UnicodeEncodeError:
+        return False
 
 
 def shorten(problem: BaseException) -> None:
