@@ -7,13 +7,14 @@ how many pods were evicted, and when the whole group runs. Every form of groups 
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 import pytest
 
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
-from moorage.api.resources import POD_GROUPS
+from moorage.api.resources import NODES, POD_GROUPS, PODS
 from moorage.config.feature_gates import feature_gates
 from moorage.config.own import LoadedConfiguration
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
@@ -93,6 +94,13 @@ FORMS = [
     pytest.param(Form("kubernetes"), id="a PodGroup of Kubernetes"),
     pytest.param(Form("kubernetes", whole=True), id="a PodGroup of Kubernetes, preempting whole"),
 ]
+
+
+TRIAL = [
+    each for each in FORMS if isinstance(form := each.values[0], Form) and form.mode == "trial"
+]
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+Change = Callable[[Company], Awaitable[None]]
 
 
 def node(name: str = "n1", cpu: str = "8") -> Manifest:
@@ -178,3 +186,55 @@ def test_members_that_need_no_victim_keep_their_places_meanwhile(form: Form) -> 
         assert company.placed("w") == [""] * 8
 
     play(scenario, nodes=[node()], config=form.config())
+
+
+async def node_goes(company: Company) -> None:
+    await company.cluster.delete_node("n1")
+
+
+async def node_is_closed(company: Company) -> None:
+    await company.cluster.patch(NODES, "n1", {"spec": {"unschedulable": True}})
+
+
+@pytest.mark.parametrize("form", TRIAL)
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(node_goes, id="the node goes"),
+        pytest.param(node_is_closed, id="the node is closed"),
+    ],
+)
+def test_a_group_whose_places_are_lost_is_decided_about_anew(form: Form, change: Change) -> None:
+    prefers = {"matchExpressions": [{"key": "node", "operator": "In", "values": ["n1"]}]}
+    affinity = {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": prefers}]}}
+
+    async def scenario(company: Company) -> None:
+        for name in ("n1", "n2"):
+            pod = made(f"t-{name}", stops=10, cpu="1", nodeSelector={"node": name})
+            await company.create(replicas(5, pod))
+            await company.run(f"t-{name}", 4)
+        await form.create(company, 4, affinity=affinity)
+        await company.cluster.until(lambda: len(company.evicted) == 4)
+        await company.sleep(2)
+        await change(company)
+        # Members nominated to the other node wait for their own victims before they evict again.
+        assert await company.run("g", 4, seconds=40) < 2 * 10 + LATE_SECONDS
+        assert len(company.evicted) <= 8
+
+    nodes = [
+        node_manifest(name, cpu="4", memory="64Gi", labels={"node": name}) for name in ("n1", "n2")
+    ]
+    play(scenario, nodes=nodes, config=form.config())
+
+
+@pytest.mark.parametrize("form", TRIAL)
+def test_a_group_that_has_become_too_small_gives_the_room_to_others(form: Form) -> None:
+    async def scenario(company: Company) -> None:
+        await company.create(replicas(4, made("t", stops=3, cpu="1")))
+        await company.run("t-", 4)
+        await form.create(company, 4)
+        await company.cluster.until(lambda: len(company.evicted) == 4)
+        await company.cluster.client.delete(PODS, "g0", namespace="default")
+        await company.run("t-", 4, seconds=10)
+
+    play(scenario, nodes=[node(cpu="4")], config=form.config())

@@ -10,6 +10,7 @@ import pytest
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.service.evictions import EvictionLedger
+from moorage.snapshot.pod_groups import GroupKey
 from moorage.testing.builders import pod
 
 VICTIM = pod("victim", node_name="n1")
@@ -82,6 +83,7 @@ def test_evictions_are_counted_by_result_with_their_duration() -> None:
     }
 
 
+G, H = GroupKey("default", "g"), GroupKey("default", "h")
 OTHER = pod("other", node_name="n2")
 BOTH = {VICTIM.uid: "n1", OTHER.uid: "n2"}
 
@@ -96,8 +98,8 @@ def test_a_group_waits_until_all_its_victims_have_left_and_all_evictions_are_sen
     assert not ledger.groups_wait
     ledger.begin("p", [VICTIM])
     ledger.begin("q", [OTHER])
-    ledger.wait_together("g", ["p", "q"], [VICTIM, OTHER])
-    assert (ledger.groups_wait, ledger.awaited_by("g"), ledger.awaited_by("h")) == (
+    ledger.wait_together(G, ["p", "q"], [VICTIM, OTHER])
+    assert (ledger.groups_wait, ledger.awaited_by(G), ledger.awaited_by(H)) == (
         True,
         True,
         False,
@@ -105,11 +107,11 @@ def test_a_group_waits_until_all_its_victims_have_left_and_all_evictions_are_sen
     del shown[VICTIM.key]
     assert not ledger.end("p")
     shown[OTHER.key] = leaving(OTHER)
-    assert ledger.awaited_by("g")
+    assert ledger.awaited_by(G)
     del shown[OTHER.key]
-    assert ledger.awaited_by("g")  # the evictions for q are not known to be sent
+    assert ledger.awaited_by(G)  # the evictions for q are not known to be sent
     assert ledger.end("q")  # the event of the last victim came before
-    assert not ledger.awaited_by("g")
+    assert not ledger.awaited_by(G)
     assert not ledger.groups_wait
 
 
@@ -124,19 +126,19 @@ def test_a_group_waits_for_a_victim_that_stays_too_long(seconds: int, awaited: b
     clock = ManualClock(start_ns=0)
     shown = {VICTIM.key: leaving(VICTIM)}
     ledger = ledger_of(shown, BOTH, clock=clock)
-    ledger.wait_together("g", [], [VICTIM])
+    ledger.wait_together(G, [], [VICTIM])
     clock.advance(seconds)
-    assert ledger.awaited_by("g") is awaited
+    assert ledger.awaited_by(G) is awaited
 
 
 def test_a_victim_whose_eviction_failed_is_not_waited_for() -> None:
     ledger = ledger_of({VICTIM.key: VICTIM}, BOTH)
     ledger.begin("p", [VICTIM])
-    ledger.wait_together("g", ["p"], [VICTIM])
+    ledger.wait_together(G, ["p"], [VICTIM])
     ledger.end("p")
-    assert (ledger.awaited_by("g"), ledger.is_leaving(VICTIM)) == (True, True)
+    assert (ledger.awaited_by(G), ledger.is_leaving(VICTIM)) == (True, True)
     ledger.give_up([VICTIM])
-    assert (ledger.awaited_by("g"), ledger.is_leaving(VICTIM)) == (False, False)
+    assert (ledger.awaited_by(G), ledger.is_leaving(VICTIM)) == (False, False)
 
 
 def test_a_victim_is_leaving_from_the_decision_until_it_has_left_its_node() -> None:
@@ -147,3 +149,27 @@ def test_a_victim_is_leaving_from_the_decision_until_it_has_left_its_node() -> N
     assert ledger.is_leaving(VICTIM)
     del nodes[VICTIM.uid]
     assert not ledger.is_leaving(VICTIM)
+
+
+@pytest.mark.parametrize(
+    ("open_nodes", "released"),
+    [
+        pytest.param({"n1", "n3"}, [], id="its victims are leaving"),
+        pytest.param({"n1"}, [G], id="a node of its places is gone or closed"),
+    ],
+)
+def test_a_group_is_released_without_an_event(
+    open_nodes: set[str], released: list[GroupKey]
+) -> None:
+    ledger = ledger_of({VICTIM.key: leaving(VICTIM)}, BOTH)
+    ledger.wait_together(G, [], [VICTIM], places=["n3", "n1"])
+    assert ledger.release_groups(open_nodes.__contains__) == released
+    assert ledger.awaited_by(G) is not bool(released)
+
+
+def test_a_group_whose_victim_is_overdue_is_released_without_an_event() -> None:
+    clock = ManualClock(start_ns=0)
+    ledger = ledger_of({VICTIM.key: leaving(VICTIM)}, BOTH, clock=clock)
+    ledger.wait_together(G, [], [VICTIM], places=["n1"])
+    clock.advance(41)
+    assert ledger.release_groups(lambda _name: True) == [G]

@@ -6,7 +6,7 @@ report causes no eviction: victims are in `PostFilterResult`, and ``service`` ev
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -14,6 +14,7 @@ import msgspec
 from moorage.api.pod import Pod
 from moorage.framework.cycle_state import StateKey
 from moorage.framework.status import Status
+from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
 
 
@@ -110,7 +111,7 @@ class EvictionsUnderWay(Protocol):
         """Whether `awaited_by` may be true of any group."""
         ...
 
-    def awaited_by(self, group: Hashable) -> bool:
+    def awaited_by(self, group: GroupKey) -> bool:
         """Whether a group waits for victims that its last attempt chose."""
         ...
 
@@ -129,7 +130,7 @@ class NoEvictions:
         """Answer as the pod itself says."""
         return is_preempted(victim)
 
-    def awaited_by(self, group: Hashable) -> bool:
+    def awaited_by(self, group: GroupKey) -> bool:
         """Answer no."""
         del group
         return False

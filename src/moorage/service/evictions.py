@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -42,6 +42,7 @@ from moorage.observe.catalogue import BUCKETS
 from moorage.observe.series import Histograms
 from moorage.service.pod_writes import PodWrites, reference
 from moorage.service.waiting import CallOff
+from moorage.snapshot.pod_groups import GroupKey
 from moorage.state.contracts import PodLookup
 from moorage.state.queue import SchedulingQueue
 
@@ -123,7 +124,9 @@ class EvictionLedger:
         self._requested: dict[str, Pod] = {}
         self._forget_at = _FORGET_MIN
         # What a group waits for: (uids of its preemptors, all their victims).
-        self._awaited: dict[Hashable, tuple[list[str], list[Pod]]] = {}
+        self._awaited: dict[GroupKey, tuple[list[str], list[Pod]]] = {}
+        # The nodes of its members' places, for the same groups.
+        self._places: dict[GroupKey, frozenset[str]] = {}
         self.durations: Histograms[str] = Histograms(_SECONDS)
         """Seconds that evictions for one preemptor took, by ``success`` or ``error``."""
 
@@ -141,7 +144,12 @@ class EvictionLedger:
             self._requested.pop(victim.uid, None)
 
     def wait_together(
-        self, group: Hashable, preemptors: Sequence[str], victims: Sequence[Pod]
+        self,
+        group: GroupKey,
+        preemptors: Sequence[str],
+        victims: Sequence[Pod],
+        *,
+        places: Iterable[str] = (),
     ) -> None:
         """Let no member of a group be tried before all victims of the group have left.
 
@@ -156,9 +164,12 @@ class EvictionLedger:
             The uids for which evictions begin.
         victims
             The victims of all of them, those that are terminating already among them.
+        places
+            The nodes on which the members have a place.
         """
         if victims:
             self._awaited[group] = [*preemptors], [*victims]
+            self._places[group] = frozenset(places)
 
     def only(self, uid: str, victim: Pod) -> None:
         """Note that one eviction is left.
@@ -217,7 +228,7 @@ class EvictionLedger:
         """Whether `awaited_by` may be true of any group."""
         return bool(self._awaited)
 
-    def awaited_by(self, group: Hashable) -> bool:
+    def awaited_by(self, group: GroupKey) -> bool:
         """Whether a group waits for victims that its last attempt chose.
 
         A victim whose eviction failed is not waited for, nor one that stays long after its grace: a
@@ -233,8 +244,25 @@ class EvictionLedger:
             victims.pop()
         if preemptors or victims:
             return True
-        del self._awaited[group]
+        self._forget_group(group)
         return False
+
+    def release_groups(self, is_open: Callable[[str], bool]) -> list[GroupKey]:
+        """Return the groups that need not wait any longer, in the order of their attempts.
+
+        No event wakes them: a victim is overdue, or a node of their places is gone or closed.
+        """
+        released = []
+        for group in list(self._awaited):
+            if not all(is_open(name) for name in sorted(self._places[group])):
+                self._forget_group(group)
+                released.append(group)
+            elif not self.awaited_by(group):
+                released.append(group)
+        return released
+
+    def _forget_group(self, group: GroupKey) -> None:
+        del self._awaited[group], self._places[group]
 
     def _is_expected_to_leave(self, victim: Pod) -> bool:
         current = self._lookup(*victim.key)

@@ -1,14 +1,17 @@
 """Moves waiting pods without an event: when backoff ends, and when a pod waited too long.
 
-Two tasks of the scheduler, beside `pump`. The queue says which pods move.
+Three tasks of the scheduler, next to `pump`. The queue says which pods move, and the ledger of
+evictions which groups need not wait for victims any longer.
 """
 
 from __future__ import annotations
 
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.service.core import Core
 from moorage.state.queue import SchedulingQueue
 
+_GROUPS_FLUSH_SECONDS = 1.0
 _LEFTOVER_FLUSH_SECONDS = 30.0  # kubernetes v1.36 pkg/scheduler/backend/queue
 
 
@@ -32,3 +35,24 @@ async def flush_leftover(queue: SchedulingQueue) -> None:
     while True:
         queue.flush_unschedulable_leftover()
         await aio.sleep(_LEFTOVER_FLUSH_SECONDS)
+
+
+async def flush_groups(core: Core) -> None:
+    """Try groups again that waited for victims in vain, every second, until cancelled."""
+    while True:
+        await aio.sleep(_GROUPS_FLUSH_SECONDS)
+        release_groups(core)
+
+
+def release_groups(core: Core) -> None:
+    """Activate the members of groups that need not wait for victims any longer."""
+    if not core.evictions.groups_wait:
+        return
+    snapshot = core.snapshot
+
+    def is_open(name: str) -> bool:
+        row = snapshot.row_of(name)
+        return row is not None and not snapshot.unschedulable[row]
+
+    for group in core.evictions.release_groups(is_open):
+        core.queue.activate(snapshot.groups.members(group).waiting_pods())

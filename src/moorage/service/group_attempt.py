@@ -336,7 +336,8 @@ class GroupAttempts:
             self._evictor.start_for_group(
                 terms.uid, [entry.pod for entry in entries], found.victims
             )
-        self._core.evictions.wait_together(key, preemptors, victims)
+        places = [each.nominated_to for each in found.members if each.nominated_to]
+        self._core.evictions.wait_together(key, preemptors, victims, places=places)
 
     def _record(self, entries: Sequence[QueuedPod], found: GroupDecision, *, took_ns: int) -> None:
         """Record the attempt of each member; a member of a rejected group is requeued."""

@@ -27,7 +27,7 @@ from moorage.service.core import Core
 from moorage.service.extenders import OpenExtenders
 from moorage.service.facts import Facts
 from moorage.service.first_failure import FirstFailure
-from moorage.service.flushes import flush_backoff, flush_leftover
+from moorage.service.flushes import flush_backoff, flush_groups, flush_leftover
 from moorage.service.incomplete_groups import IncompleteGroups
 from moorage.service.leader import Elector
 from moorage.service.pod_writes import PodWrites
@@ -272,6 +272,7 @@ class Scheduler:
         self._keep(parts.recorder.run(), "events")
         self._keep(flush_backoff(core.queue, parts.clock), "flush backoff")
         self._keep(flush_leftover(core.queue), "flush leftover")
+        self._keep(flush_groups(core), "flush groups")
         self._pumping = self._keep(parts.pump.run(), "pump")
         if parts.incomplete_groups is not None:
             self._keep(parts.incomplete_groups.run(), "incomplete groups")

@@ -21,6 +21,7 @@ from moorage.base.ids import name_suffix
 from moorage.base.rng import Streams
 from moorage.client.pod_status import with_condition
 from moorage.nodeagent.stopping import stopping_of
+from moorage.service.flushes import release_groups
 from moorage.what_if.agenda import Agenda, HeldPods
 from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.deciding import Deciding
@@ -233,6 +234,7 @@ class Rehearsal(LiveObjects):
             return
         self._clock.advance_ns(due_ns - self._clock.now_ns())
         self.filled.core.queue.flush_backoff()
+        release_groups(self.filled.core)
         if due_ns >= self._leftover_ns and due_ns == self._next_look_ns():
             self._flush_leftover()
 

@@ -53,6 +53,12 @@ class Member(msgspec.Struct, frozen=True):
         return bool(self.node_name) and self.decision.outcome is not Outcome.BIND
 
     @property
+    def nominated_to(self) -> str:
+        """The node of its place, now or after the evictions; "" for none."""
+        nomination = self.decision.nomination
+        return self.node_name or ("" if nomination is None else nomination.node_name)
+
+    @property
     def broke(self) -> bool:
         """Whether the attempt for this member failed with an error."""
         return self.decision.outcome is Outcome.ERROR
