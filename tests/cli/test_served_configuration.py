@@ -5,6 +5,7 @@ A table of answers stands for the API server and the schedulers.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,6 +70,11 @@ def _lease(holder: str, *, age_seconds: int = 1) -> Any:
     return {"spec": spec}
 
 
+def _now(answer: Any) -> Any:
+    """Return an answer; a lease is renewed when the test begins, not when it is collected."""
+    return answer() if callable(answer) else answer
+
+
 def _configuration(cluster: str = "one", plugins: tuple[str, ...] = ()) -> ConfigurationAnswer:
     return ConfigurationAnswer(
         time="",
@@ -85,7 +91,7 @@ def _configuration(cluster: str = "one", plugins: tuple[str, ...] = ()) -> Confi
     ("more", "title"),
     [
         pytest.param(
-            {LEASE: _lease("moorage-0_x"), PROXIED: _configuration()},
+            {LEASE: partial(_lease, "moorage-0_x"), PROXIED: _configuration()},
             "the configuration of the scheduler moorage-0_x",
             id="of the holder of the lease",
         ),
@@ -95,7 +101,7 @@ def _configuration(cluster: str = "one", plugins: tuple[str, ...] = ()) -> Confi
             id="the default one where no scheduler is known",
         ),
         pytest.param(
-            {LEASE: _lease("moorage-0_x", age_seconds=60)},
+            {LEASE: partial(_lease, "moorage-0_x", age_seconds=60)},
             "the default configuration: no scheduler holds the lease",
             id="the default one where the lease has expired",
         ),
@@ -104,7 +110,7 @@ def _configuration(cluster: str = "one", plugins: tuple[str, ...] = ()) -> Confi
 def test_an_answer_says_by_whose_configuration_it_was_computed(
     more: dict[str, Any], title: str, bare: Type, answers: Answers
 ) -> None:
-    answers.update({(API, path): answer for path, answer in more.items()})
+    answers.update({(API, path): _now(answer) for path, answer in more.items()})
     result = bare("explain", "pod", "a", "-o", "json")
     assert result.exit_code == 0, result.output
     answer = msgspec.json.decode(result.stdout)
@@ -117,7 +123,7 @@ def test_an_answer_says_by_whose_configuration_it_was_computed(
     ("more", "fault"),
     [
         pytest.param(
-            {LEASE: _lease("control-plane_x")},
+            {LEASE: partial(_lease, "control-plane_x")},
             "control-plane_x holds the lease kube-system/kube-scheduler, and its pod answers 404",
             id="the holder cannot be asked",
         ),
@@ -126,7 +132,7 @@ def test_an_answer_says_by_whose_configuration_it_was_computed(
 def test_without_the_configuration_nothing_is_computed(
     more: dict[str, Any], fault: str, bare: Type, answers: Answers
 ) -> None:
-    answers.update({(API, path): answer for path, answer in more.items()})
+    answers.update({(API, path): _now(answer) for path, answer in more.items()})
     result = bare("explain", "pod", "a", "--thorough")
     assert (result.exit_code, errors(result.stderr)) == (1, f"{NOT_KNOWN}{fault}{REMEDY}")
 

@@ -17,7 +17,7 @@ from tests.sandbox.process import Up, alive
 def _ask(up: Up, *words: str) -> Any:
     done = CliRunner().invoke(main, [*words, "--kubeconfig", str(up.kubeconfig), "-o", "json"])
     assert done.exit_code == 0, done.output
-    return json.loads(done.output)
+    return json.loads(done.stdout)
 
 
 def test_a_pod_of_two_minutes_runs_two_minutes_of_the_clusters_time(tmp_path):

@@ -100,7 +100,8 @@ def _documents(text: bytes) -> Iterator[ObjectText]:
     try:
         documents = read_yaml(text)
     except DecodeError as error:
-        raise fault or DecodeError(f"not YAML: {error}") from error
+        before = "" if fault is None else f"{fault}; "
+        raise DecodeError(f"{before}not YAML: {error}") from error
     yield from (encode(each) for each in documents if each is not None)
 
 
