@@ -227,7 +227,8 @@ def test_json_is_one_document_and_nothing_else(
         assert isinstance(json.loads(result.stdout), dict)
         assert [line for line in result.stderr.splitlines() if line.startswith("error: ")] == []
     else:
-        assert result.stderr.startswith("error: ")
+        lines = [line for line in result.stderr.splitlines() if not line.startswith("note: ")]
+        assert lines[0].startswith("error: ")
         assert result.stdout == "" or isinstance(json.loads(result.stdout), dict)
 
 
