@@ -1,0 +1,136 @@
+"""The cluster of a world: server, node agents, controllers and one scheduler, on a virtual loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Self
+
+import msgspec
+
+from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.rng import Streams
+from moorage.client.transport import Answer, Call, LineStream, Transport
+from moorage.client.writes import Client
+from moorage.controllers.cluster import ClusterControllers
+from moorage.sim.company.setups import configuration
+from moorage.sim.company.world import CompanyWorld
+from moorage.testing.virtual_cluster import VirtualCluster
+
+_READS = frozenset({"GET", "HEAD"})
+
+
+class WriteCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A write that a program sent.
+
+    Parameters
+    ----------
+    at
+        When its answer came, seconds since the start.
+    version
+        Version of the server by then.
+    program
+        ``scheduler``, ``controllers``, ``nodes`` or ``users``.
+    method, path, status
+        As in HTTP.
+    """
+
+    at: float
+    version: int
+    program: str
+    method: str
+    path: str
+    status: int
+
+
+_OnWrite = Callable[[str, Call, Answer], None]
+
+
+class _NotedTransport:
+    """Carries the calls of one program, and notes its writes."""
+
+    def __init__(self, inner: Transport, program: str, on_write: _OnWrite) -> None:
+        self._inner = inner
+        self._program = program
+        self._on_write = on_write
+
+    async def request(self, call: Call) -> Answer:
+        """Send a call and return its answer."""
+        answer = await self._inner.request(call)
+        if call.method not in _READS:
+            self._on_write(self._program, call, answer)
+        return answer
+
+    def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
+        """Send a call and read its answer line by line."""
+        return self._inner.stream(call)
+
+    async def close(self) -> None:
+        """Refuse further calls."""
+        await self._inner.close()
+
+
+class CompanyCluster(VirtualCluster):
+    """An asynchronous context in which the programs of a world run.
+
+    Parameters
+    ----------
+    world
+        Nodes, configuration and seed.
+    clock
+        Time of the loop.
+
+    Attributes
+    ----------
+    writes
+        Every write that a program sent, in order.
+    evictions
+        Number of pods that the scheduler deleted.
+    users
+        Verbs for the acts of users.
+    """
+
+    def __init__(self, world: CompanyWorld, clock: Clock) -> None:
+        self.writes: list[WriteCall] = []
+        self.evictions = 0
+        # The base class connects the node agents first, and then the scheduler.
+        self._programs = iter(("nodes", "scheduler", "users", "controllers"))
+        super().__init__(
+            clock, nodes=world.nodes, config=configuration(world.setup), seed=world.seed
+        )
+        self._draws_of_parts = Streams(world.seed)
+        self.users = Client(self._connect(), rng=self._draws_of_parts.stream("users"))
+
+    async def __aenter__(self) -> Self:
+        """Start; returns when scheduler and controllers work."""
+        await super().__aenter__()
+        streams = self._draws_of_parts
+        client = Client(self._connect(), rng=streams.stream("controllers"))
+        controllers = ClusterControllers(client, clock=self.clock, streams=streams)
+        self.spawn(controllers.run(), name="controllers")
+        await controllers.ready()
+        return self
+
+    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+        """Run a task until the cluster ends."""
+        self._tasks.spawn(work, name=name)
+
+    @property
+    def failures(self) -> list[str]:
+        """The tasks that failed, and how."""
+        return [f"{type(error).__name__}: {error}" for error in self._failures]
+
+    def _connect(self) -> Transport:
+        return _NotedTransport(super()._connect(), next(self._programs), self._note_write)
+
+    def _note_write(self, program: str, call: Call, answer: Answer) -> None:
+        write = WriteCall(
+            at=self.seconds,
+            version=self.server.store.version,
+            program=program,
+            method=call.method,
+            path=call.path,
+            status=answer.status,
+        )
+        self.writes.append(write)
+        self.evictions += program == "scheduler" and call.method == "DELETE"

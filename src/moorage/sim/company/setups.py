@@ -1,0 +1,59 @@
+"""The configurations of the scheduler in worlds, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final
+
+import msgspec
+
+from moorage.api.yaml_text import write_yaml
+from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, feature_gates
+from moorage.config.load import parse_config
+from moorage.config.own import LoadedConfiguration, OwnProfile
+
+_NAME: Final = "default-scheduler"
+_GATES: Final = {GENERIC_WORKLOAD: True, GANG_SCHEDULING: True}
+
+PLUGINS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = MappingProxyType(
+    {
+        "coscheduling": (("Coscheduling",), ("PrioritySort",)),
+        "elastic-quotas": (("CapacityScheduling",), ("DefaultPreemption",)),
+        "gpu-shares": (("GpuShare", "GpuBestFit"), ()),
+    }
+)
+"""Of each part of a set-up: the plugins that it enables, and those that it disables."""
+
+PERMIT: Final = "permit"
+"""The part of a set-up in which members of groups are placed one by one."""
+
+
+def setup_name(parts: set[str]) -> str:
+    """Return the name of a set-up with these parts, keys of `PLUGINS` or `PERMIT`."""
+    return "+".join(sorted(parts)) or "default"
+
+
+@cache
+def configuration(setup: str) -> LoadedConfiguration:
+    """Return the configuration of a set-up; the feature gates of pod groups are on in all."""
+    parts = () if setup == "default" else setup.split("+")
+    enabled: list[dict[str, Any]] = []
+    disabled: list[dict[str, Any]] = []
+    for part in parts:
+        more, fewer = PLUGINS.get(part, ((), ()))
+        enabled += [{"name": name} for name in more]
+        disabled += [{"name": name} for name in fewer]
+    plugins = {"multiPoint": {"enabled": enabled, "disabled": disabled}}
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": _NAME, "plugins": plugins}],
+    }
+    loaded = parse_config(write_yaml(document), source=f"set-up {setup}")
+    own = loaded.own
+    if PERMIT in parts:
+        profile = OwnProfile(scheduler_name=_NAME, group_mode="permit")
+        own = msgspec.structs.replace(own, profiles=[profile])
+    return msgspec.structs.replace(loaded, own=own, gates=feature_gates(_GATES))

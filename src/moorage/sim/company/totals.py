@@ -1,0 +1,259 @@
+"""The rules about totals: what a world costs in all, which no rule about one decision can judge."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from moorage.api.resources import LEASES, NODES, PODS
+from moorage.apiserver.watch_log import Change
+from moorage.sim.company.plan import final_objects, fresh_scheduler, planned_evictions
+from moorage.sim.company.play import QUIET_SECONDS, CompanyRun
+from moorage.sim.company.world import Wave
+from moorage.sim.history import is_finished, name_of, node_of, nominated_of
+
+_POD = re.compile(r"/api/v1/namespaces/[^/]+/pods/[^/]+")
+_GONE = frozenset({404, 409})
+# A recomputation draws among equal nodes: the plan is the largest of so many.
+_PLANS = 3
+# Backoff of a rejected pod lasts up to 10 s, and its start and the last binding take a moment.
+_SETTLING_SECONDS = 15.0
+_FRESH_SECONDS = 30.0
+
+
+COLLECTING_SECONDS = 60.0
+"""The controllers remove the pods of a node that is gone 40 s later, at a look each 20 s."""
+
+
+class Excess(msgspec.Struct, frozen=True, kw_only=True):
+    """A total that is larger than the rules allow.
+
+    Parameters
+    ----------
+    rule
+        Name of the rule.
+    amount, allowed
+        The total, and what is allowed.
+    text
+        What was counted.
+    """
+
+    rule: str
+    amount: float
+    allowed: float
+    text: str
+
+
+def _evictions(run: CompanyRun) -> Iterator[Excess]:
+    """Compare the evictions after each wave with those of the plain plan."""
+    for wave, until in _spans(run):
+        evicted = _deleted(run, wave.at, until)
+        if not evicted or _room_was_taken(run, wave, until):
+            continue
+        planned = max(planned_evictions(run, wave, seed=seed) for seed in range(_PLANS))
+        if len(evicted) > planned:
+            yield Excess(
+                rule="evictions",
+                amount=len(evicted),
+                allowed=planned,
+                text=f"wave {wave.number} evicts {len(evicted)} pods, the plain plan {planned}",
+            )
+
+
+def _spans(run: CompanyRun) -> Iterator[tuple[Wave, float]]:
+    """Yield each wave and the moment at which the next one comes."""
+    waves = run.world.waves
+    for wave, following in zip(waves, (*waves[1:], None), strict=True):
+        yield wave, run.seconds if following is None else following.at
+
+
+def _deleted(run: CompanyRun, since: float, until: float) -> list[str]:
+    """Return the paths of the pods that the scheduler deleted in a span of time."""
+    return [
+        write.path
+        for write in run.writes
+        if _deletes_pod(run, write) and write.status not in _GONE and since <= write.at < until
+    ]
+
+
+def _deletes_pod(run: CompanyRun, write: Any) -> bool:
+    by_scheduler = write.program == "scheduler" and write.method == "DELETE"
+    return by_scheduler and _POD.fullmatch(write.path) is not None
+
+
+def _room_was_taken(run: CompanyRun, wave: Wave, until: float) -> bool:
+    """Return whether a node went or was cordoned while the victims of a wave stopped."""
+    log = run.store.shelf(NODES.qualified).log
+    since = run.wave_versions[wave.number]
+    last = run.version_at(until)
+    for change in log.since(since, len(log)) or ():
+        if change.version > last:
+            return False
+        if change.type == "DELETED" or _closes(change):
+            return True
+    return False
+
+
+def _closes(change: Change) -> bool:
+    if change.previous is None:
+        return False
+    now, before = change.record.decode()["spec"], change.previous.decode()["spec"]
+    return bool(now.get("unschedulable") and not before.get("unschedulable"))
+
+
+def _bound_in_vain(run: CompanyRun) -> Iterator[Excess]:
+    """Look for pods that the scheduler bound after a wave came, and evicted before the next."""
+    evicted = _evicted_uids(run)
+    log = run.store.shelf(PODS.qualified).log
+    for wave, until in _spans(run):
+        if _room_was_taken(run, wave, until):
+            continue
+        first = run.wave_versions[wave.number]
+        last = run.version_at(until)
+        bound = {
+            change.record.decode()["metadata"]["uid"]
+            for change in log.since(first, len(log)) or ()
+            if change.version <= last and _is_binding(change)
+        }
+        count = sum(first < evicted.get(uid, 0) <= last for uid in sorted(bound))
+        if count:
+            text = f"{count} pods are bound after wave {wave.number} came, and evicted"
+            yield Excess(rule="bound-in-vain", amount=count, allowed=0, text=text)
+
+
+def _is_binding(change: Change) -> bool:
+    before = change.previous.decode() if change.previous is not None else {"spec": {}}
+    return (
+        change.type != "DELETED" and bool(node_of(change.record.decode())) and not node_of(before)
+    )
+
+
+def _evicted_uids(run: CompanyRun) -> dict[str, int]:
+    """Return the version at which a scheduler said that it evicts each pod, by uid."""
+    log = run.store.shelf(PODS.qualified).log
+    found: dict[str, int] = {}
+    for change in log.since(0, len(log)) or ():
+        pod = change.record.decode()
+        for each in pod.get("status", {}).get("conditions") or ():
+            if each["type"] == "DisruptionTarget" and each.get("reason") == "PreemptionByScheduler":
+                found.setdefault(pod["metadata"]["uid"], change.version)
+    return found
+
+
+def _deleted_twice(run: CompanyRun) -> Iterator[Excess]:
+    """Count the deletions of pods that were gone, or were another pod by then."""
+    count = sum(_deletes_pod(run, write) and write.status in _GONE for write in run.writes)
+    if count:
+        text = f"{count} deletions are sent for pods that are gone"
+        yield Excess(rule="deleted-twice", amount=count, allowed=0, text=text)
+
+
+def _writes_at_rest(run: CompanyRun) -> Iterator[Excess]:
+    """Count the writes of the quiet time; heartbeats of nodes and leases do not count."""
+    counts: Counter[str] = Counter()
+    for write in run.writes:
+        if write.version <= run.quiet_version or write.at <= run.seconds - QUIET_SECONDS:
+            continue
+        heartbeat = write.program == "nodes" and "/nodes/" in write.path
+        if f"/{LEASES.plural}" not in write.path and not heartbeat:
+            counts[f"{write.program} {write.method} {write.path}"] += 1
+    if counts:
+        most = ", ".join(f"{count} x {name}" for name, count in counts.most_common(3))
+        amount = counts.total()
+        text = f"{amount} writes when nothing changes: {most}"
+        yield Excess(rule="writes-at-rest", amount=amount, allowed=0, text=text)
+
+
+def _settling(run: CompanyRun) -> Iterator[Excess]:
+    """Measure how long pods are bound and evicted after the last act."""
+    last = max((act.at for act in run.world.acts), default=0.0)
+    moments = [
+        write.at
+        for write in run.writes
+        if _deletes_pod(run, write) or (write.program == "scheduler" and "/binding" in write.path)
+    ]
+    seconds = max(moments, default=last) - last
+    allowed = run.world.grace_seconds_most + _SETTLING_SECONDS
+    if "node-goes" in run.world.features:
+        allowed += COLLECTING_SECONDS
+    if seconds > allowed and not run.world.autoscaled_most:
+        text = f"pods are bound or evicted until {seconds:.1f} s after the last act"
+        yield Excess(rule="settling", amount=round(seconds, 1), allowed=allowed, text=text)
+
+
+def _waiting_in_vain(run: CompanyRun) -> Iterator[Excess]:
+    """Let a scheduler that has just been started decide about the objects at the end."""
+    fresh = fresh_scheduler(run, final_objects(run.store), seed=run.world.seed)
+    fresh.settle(within_seconds=_FRESH_SECONDS)
+    pods = {pod["metadata"]["uid"]: pod for pod in _pods(run)}
+    late = sorted(name_of(pods[uid]) for uid in fresh.bound if uid in pods)
+    if fresh.evictions:
+        text = f"a scheduler that has just been started evicts {len(fresh.evictions)} pods"
+        yield Excess(rule="preempts-late", amount=len(fresh.evictions), allowed=0, text=text)
+    elif late:
+        text = f"pods wait that a scheduler just started places: {', '.join(late[:5])}"
+        yield Excess(rule="waiting-in-vain", amount=len(late), allowed=0, text=text)
+
+
+def _half_groups(run: CompanyRun) -> Iterator[Excess]:
+    """Count the placed members of each group: all that it needs, or none."""
+    for group in run.world.groups:
+        members = [
+            pod for pod in _pods(run) if pod["metadata"].get("labels", {}).get("app") == group.name
+        ]
+        ended = any(is_finished(pod) for pod in members) or _lost_members(run, group.name)
+        there = sum(bool(node_of(pod)) for pod in members)
+        if 0 < there < group.least and not ended:
+            text = f"group {group.name} has {there} of {group.least} members on nodes"
+            yield Excess(rule="half-groups", amount=there, allowed=0, text=text)
+
+
+def _lost_members(run: CompanyRun, name: str) -> bool:
+    """Return whether a member of a group is gone that had a node."""
+    log = run.store.shelf(PODS.qualified).log
+    for change in log.since(0, len(log)) or ():
+        pod = change.record.decode()
+        mine = pod["metadata"].get("labels", {}).get("app") == name
+        if mine and node_of(pod) and change.type == "DELETED":
+            return True
+    return False
+
+
+def _nominated_in_vain(run: CompanyRun) -> Iterator[Excess]:
+    """Look for preemptors that still wait at the end for room that they made."""
+    names = sorted(name_of(pod) for pod in _pods(run) if nominated_of(pod) and not node_of(pod))
+    if names:
+        text = f"pods with a nominated node wait at the end: {', '.join(names[:5])}"
+        yield Excess(rule="nominated-in-vain", amount=len(names), allowed=0, text=text)
+
+
+def _failures(run: CompanyRun) -> Iterator[Excess]:
+    for text in run.failures:
+        yield Excess(rule="failures", amount=1, allowed=0, text=text)
+
+
+def _pods(run: CompanyRun) -> list[dict[str, Any]]:
+    return [record.decode() for record in run.store.shelf(PODS.qualified).records()]
+
+
+RULES: dict[str, Callable[[CompanyRun], Iterator[Excess]]] = {
+    "evictions": _evictions,
+    "bound-in-vain": _bound_in_vain,
+    "deleted-twice": _deleted_twice,
+    "writes-at-rest": _writes_at_rest,
+    "settling": _settling,
+    "waiting-in-vain": _waiting_in_vain,
+    "half-groups": _half_groups,
+    "nominated-in-vain": _nominated_in_vain,
+    "failures": _failures,
+}
+"""The rules, by name; `preempts-late` is told by the rule of pods that wait."""
+
+
+def excesses(run: CompanyRun) -> list[Excess]:
+    """Return every total of a world that is too large."""
+    return [excess for rule in RULES.values() for excess in rule(run)]
