@@ -1,4 +1,4 @@
-"""The commands ``moorage sim run``, ``hunt``, ``walk`` and ``replay``."""
+"""The commands ``moorage sim run``, ``hunt``, ``walk`` and ``replay``; `company` has its own."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from moorage.base.files import DATA_BYTES_MAX, read_file
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.options import output_option
 from moorage.cli.render import Form, show, show_note
+from moorage.cli.sim.company import company
 
 if TYPE_CHECKING:
     from moorage.cli.sim.hunting import Broken, Hunt
@@ -29,6 +30,7 @@ Examples:
   moorage sim hunt --seconds 600 --jobs 2
   moorage sim walk --scene preemption --act kill
   moorage sim replay breach.json --pod default/p3
+  moorage sim company --worlds 100
 
 \b
 Exit codes:
@@ -45,6 +47,9 @@ _TOLD_TRIES = 10
 @click.group(cls=CommandGroup, epilog=_EPILOG)
 def sim() -> None:
     """Play a whole cluster with faults in one process, the same for the same seed."""
+
+
+sim.add_command(company)
 
 
 def _scenario_option(default: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from moorage.sim.acts import Script
+from moorage.sim.company.series import SeriesReport
 from moorage.sim.course import Outcome
 from moorage.sim.invariants.invariant import Breach
 
@@ -36,3 +37,16 @@ def breaches(found: Sequence[Breach]) -> list[str]:
             lines.append(f"{breach.invariant} at {breach.seconds:.2f} s: {breach.text}")
     hidden = len(found) - len(lines)
     return [*lines, f"and {hidden} more"] if hidden else lines
+
+
+def company_text(report: SeriesReport) -> str:
+    """Return the report about a series of worlds for people."""
+    covered = report.coverage
+    lines = [
+        f"{report.worlds} worlds, {report.exceptions} with an exception; "
+        f"{covered.pairs} of {covered.pairs_possible} pairs and {covered.triples} of "
+        f"{covered.triples_possible} triples of features covered"
+    ]
+    for rule, count in report.by_rule.items():
+        lines.append(f"{rule}: {count} worlds; worst {report.worst.get(rule, '')}")
+    return "\n".join(lines)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Self
 
 import msgspec
 
-from moorage.base.clock import NS_PER_SECOND, Clock
+from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.client.writes import Client
@@ -18,6 +19,8 @@ from moorage.sim.company.world import CompanyWorld
 from moorage.testing.virtual_cluster import VirtualCluster
 
 _READS = frozenset({"GET", "HEAD"})
+# No world has so many pods. A storm of evictions is seen by then, and could last for minutes.
+_DELETIONS_MOST = 200
 
 
 class WriteCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,15 +87,16 @@ class CompanyCluster(VirtualCluster):
     ----------
     writes
         Every write that a program sent, in order.
-    evictions
-        Number of pods that the scheduler deleted.
+    storm
+        Set when the scheduler has deleted more pods than a world has.
     users
         Verbs for the acts of users.
     """
 
     def __init__(self, world: CompanyWorld, clock: Clock) -> None:
         self.writes: list[WriteCall] = []
-        self.evictions = 0
+        self.storm = asyncio.Event()
+        self._deletions = 0
         # The base class connects the node agents first, and then the scheduler.
         self._programs = iter(("nodes", "scheduler", "users", "controllers"))
         super().__init__(
@@ -133,4 +137,6 @@ class CompanyCluster(VirtualCluster):
             status=answer.status,
         )
         self.writes.append(write)
-        self.evictions += program == "scheduler" and call.method == "DELETE"
+        self._deletions += program == "scheduler" and call.method == "DELETE"
+        if self._deletions >= _DELETIONS_MOST:
+            self.storm.set()

@@ -23,7 +23,6 @@ from moorage.sim.company.setups import PERMIT, setup_name
 from moorage.sim.company.world import WAVE_LABEL, AnyWorldAct, CompanyWorld, GroupSize, Wave
 from moorage.sim.users.plot import HOST, ZONE
 from moorage.sim.users.stored import (
-    NO_PROVISIONER,
     device_class,
     device_slice,
     resource_claim,
@@ -103,10 +102,13 @@ class _Draft:
         return feature in self.features
 
     def node(self, name: str) -> Manifest:
-        more = {_GPU: "2"} if self.has("gpu-shares") else {}
         number = sum(map(ord, name))
         labels = {ZONE: f"zone-{number % 2}"}
-        return node_manifest(name, cpu=str(_NODE_CPU), labels=labels, **more)
+        made = node_manifest(name, cpu=str(_NODE_CPU), labels=labels)
+        if self.has("gpu-shares"):
+            for amounts in (made["status"]["capacity"], made["status"]["allocatable"]):
+                amounts[_GPU] = "2"
+        return made
 
     def create(self, obj: Manifest, at: float) -> None:
         self.acts.append(Create(at=at, object=obj))

@@ -30,7 +30,7 @@ _SECONDS = 120.0
 
 
 def planned_evictions(run: CompanyRun, wave: Wave, *, seed: int = 1) -> int:
-    """Return the number of pods that the plain plan for a wave evicts.
+    """Return the number of pods that the plain plan for a wave evicts for these pods.
 
     Parameters
     ----------
@@ -46,7 +46,10 @@ def planned_evictions(run: CompanyRun, wave: Wave, *, seed: int = 1) -> int:
         objects.add_json(data)
     rehearsal = fresh_scheduler(run, objects, seed=seed)
     rehearsal.settle(within_seconds=_SECONDS)
-    return sum(each.by is not None for each in rehearsal.evictions.values())
+    return sum(
+        each.by is not None and WAVE_LABEL in each.by.metadata.labels
+        for each in rehearsal.evictions.values()
+    )
 
 
 def fresh_scheduler(run: CompanyRun, objects: Objects, *, seed: int) -> Rehearsal:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+
 import msgspec
 
 from moorage.apiserver.store import Store
-from moorage.base import aio
 from moorage.base.clock import ManualClock
 from moorage.sim.acts import Join
 from moorage.sim.company.autoscaler import Autoscaler
@@ -16,10 +18,6 @@ from moorage.testing.virtual_loop import run_virtual
 
 QUIET_SECONDS = 10.0
 """Time at the end in which nothing may be written but heartbeats."""
-
-_EVICTIONS_MOST = 200
-# No world has so many pods: a storm of evictions is seen by then, and would cost minutes.
-_LOOK_SECONDS = 1.0
 
 
 class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +43,8 @@ class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
         Tasks that failed.
     refusals
         Answers of the server to users whose act it refused.
+    storm
+        Whether the play ended early, by a storm of evictions.
     """
 
     world: CompanyWorld
@@ -56,6 +56,7 @@ class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     failures: list[str]
     refusals: list[str]
+    storm: bool = False
 
     def version_at(self, at: float) -> int:
         """Return the version of the server at a moment."""
@@ -78,7 +79,7 @@ async def _play(world: CompanyWorld, clock: ManualClock) -> CompanyRun:
             cluster.spawn(scaler.run(), name="autoscaler")
         for act in world.acts:
             await _wait_until(cluster, act.at)
-            if cluster.evictions >= _EVICTIONS_MOST:
+            if cluster.storm.is_set():
                 break
             for wave in world.waves:
                 if wave.at <= act.at:
@@ -86,8 +87,8 @@ async def _play(world: CompanyWorld, clock: ManualClock) -> CompanyRun:
             await _carry_out(cluster, act, refusals)
         await _wait_until(cluster, world.end_seconds)
         quiet_version = store.version
-        await aio.sleep(QUIET_SECONDS)
-        run = CompanyRun(
+        await _wait_until(cluster, cluster.seconds + QUIET_SECONDS)
+        return CompanyRun(
             world=world,
             store=store,
             writes=list(cluster.writes),
@@ -97,13 +98,15 @@ async def _play(world: CompanyWorld, clock: ManualClock) -> CompanyRun:
             seconds=cluster.seconds,
             failures=cluster.failures,
             refusals=refusals,
+            storm=cluster.storm.is_set(),
         )
-    return run
 
 
 async def _wait_until(cluster: CompanyCluster, at: float) -> None:
-    while at > cluster.seconds and cluster.evictions < _EVICTIONS_MOST:
-        await aio.sleep(min(_LOOK_SECONDS, at - cluster.seconds))
+    """Let time pass until a moment, or until a storm of evictions."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(max(0.0, at - cluster.seconds)):
+            await cluster.storm.wait()
 
 
 async def _carry_out(cluster: CompanyCluster, act: AnyWorldAct, refusals: list[str]) -> None:
