@@ -344,7 +344,12 @@ class Evictor:
         self._start(Preemptor(uid, tuple(pods), "cluster", group=True), victims)
 
     def _start(self, preemptor: Preemptor, all_victims: Sequence[Pod]) -> None:
-        victims = [pod for pod in all_victims if not pod.metadata.deletion_timestamp]
+        # The members of a group, and other preemptors of one moment, name common victims.
+        victims = [
+            pod
+            for pod in all_victims
+            if not pod.metadata.deletion_timestamp and not self._ledger.is_leaving(pod)
+        ]
         if not victims:
             return
         self._ledger.begin(preemptor.uid, victims)
