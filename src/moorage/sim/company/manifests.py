@@ -28,7 +28,10 @@ def workload(kind: str, name: str, count: int, template: Manifest) -> Manifest:
     spec: dict[str, Any]
     match kind:
         case "Job":
-            spec = {"parallelism": count, "completions": count, "backoffLimit": 1000}
+            # Otherwise each evicted pod is a failure, and the next one comes ever later.
+            rule = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+            spec = {"parallelism": count, "completions": count}
+            spec["podFailurePolicy"] = {"rules": [rule]}
             template["spec"] = {**template["spec"], "restartPolicy": "Never"}
         case "DaemonSet":
             spec = {"selector": selector}
