@@ -62,9 +62,7 @@ def test_writes_when_nothing_changes_are_an_excess(right: CompanyRun) -> None:
         path="/api/v1/namespaces/default/pods/p",
         status=200,
     )
-    text = (
-        "1 writes when nothing changes: 1 x controllers PATCH /api/v1/namespaces/default/pods/p"
-    )
+    text = "1 writes when nothing changes: 1 x controllers PATCH /api/v1/namespaces/default/pods/p"
     assert excesses(replace(right, writes=[*right.writes, late])) == [
         Excess(rule="writes-at-rest", amount=1, allowed=0, text=text)
     ]

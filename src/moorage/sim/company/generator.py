@@ -324,8 +324,8 @@ def _come(draft: _Draft, number: int, at: float, priority: str) -> None:
         elif form == "group-labels":
             labels |= {NAME_LABEL: name, MIN_AVAILABLE_LABEL: str(count)}
         elif form == "group-kubernetes":
-            policy = {"schedulingPolicy": {"gang": {"minCount": count}}}
-            draft.create(_group(POD_GROUPS, name, namespace, policy), at)
+            least = {"schedulingPolicy": {"gang": {"minCount": count}}}
+            draft.create(_group(POD_GROUPS, name, namespace, least), at)
             more["schedulingGroup"] = {"podGroupName": name}
         if form != "single-pods":
             draft.groups.append(GroupSize(name=name, least=count))

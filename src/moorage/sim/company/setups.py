@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.api.yaml_text import write_yaml
+from moorage.api.yaml_text import read_one, write_yaml
 from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, feature_gates
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration, OwnProfile
@@ -17,14 +17,16 @@ from moorage.config.own import LoadedConfiguration, OwnProfile
 _NAME: Final = "default-scheduler"
 _GATES: Final = {GENERIC_WORKLOAD: True, GANG_SCHEDULING: True}
 
-PLUGINS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = MappingProxyType(
+PLUGINS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "coscheduling": (("Coscheduling",), ("PrioritySort",)),
-        "elastic-quotas": (("CapacityScheduling",), ("DefaultPreemption",)),
-        "gpu-shares": (("GpuShare", "GpuBestFit"), ()),
+        "coscheduling": "enabled: [{name: Coscheduling}], disabled: [{name: PrioritySort}]",
+        "elastic-quotas": (
+            "enabled: [{name: CapacityScheduling}], disabled: [{name: DefaultPreemption}]"
+        ),
+        "gpu-shares": "enabled: [{name: GpuShare}, {name: GpuBestFit}], disabled: []",
     }
 )
-"""Of each part of a set-up: the plugins that it enables, and those that it disables."""
+"""Of each part of a set-up: the plugins that it enables and disables, as YAML."""
 
 PERMIT: Final = "permit"
 """The part of a set-up in which members of groups are placed one by one."""
@@ -42,14 +44,15 @@ def configuration(setup: str) -> LoadedConfiguration:
     enabled: list[dict[str, Any]] = []
     disabled: list[dict[str, Any]] = []
     for part in parts:
-        more, fewer = PLUGINS.get(part, ((), ()))
-        enabled += [{"name": name} for name in more]
-        disabled += [{"name": name} for name in fewer]
-    plugins = {"multiPoint": {"enabled": enabled, "disabled": disabled}}
+        if part in PLUGINS:
+            plugins = read_one(f"{{{PLUGINS[part]}}}")
+            enabled += plugins["enabled"]
+            disabled += plugins["disabled"]
+    points = {"multiPoint": {"enabled": enabled, "disabled": disabled}}
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
-        "profiles": [{"schedulerName": _NAME, "plugins": plugins}],
+        "profiles": [{"schedulerName": _NAME, "plugins": points}],
     }
     loaded = parse_config(write_yaml(document), source=f"set-up {setup}")
     own = loaded.own
