@@ -250,3 +250,10 @@ def test_a_name_that_comes_twice_is_left_out_if_asked(tmp_path: Path) -> None:
         ("red", "train", "completed"),
         ("blue", "train", "completed"),
     ]
+
+
+def test_copies_of_two_templates_are_numbered_on() -> None:
+    template = {"spec": {"containers": [{"name": "main", "image": "app"}]}}
+    pods = [{"count": 2, "template": template}, {"count": 1, "template": template}]
+    run = once({"nodes": [nodes()], "pods": pods})
+    assert column(run, "name") == [("pod-1",), ("pod-2",), ("pod-3",)]

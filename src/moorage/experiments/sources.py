@@ -6,6 +6,7 @@ Place in the flow: `scenario` to here to `inputs`.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -104,6 +105,7 @@ class _Reading:
 
     def __init__(self) -> None:
         self.found = Read([], [], [])
+        self._copies: Counter[str] = Counter()
 
     def nodes(self, source: NodeSource, index: int) -> None:
         if source.file:
@@ -140,7 +142,11 @@ class _Reading:
             return [each for each in found if isinstance(each, Coming)]
         assert source.count is not None, "copies of a template have a count"
         name = str(template.get("metadata", {}).get("name") or "pod")
-        return [Coming(bare_pod(template, f"{name}-{n}")) for n in range(1, source.count + 1)]
+        # Copies of two templates of one name are numbered on: no name may come twice.
+        before = self._copies[name]
+        self._copies[name] += source.count
+        numbers = range(before + 1, before + source.count + 1)
+        return [Coming(bare_pod(template, f"{name}-{n}")) for n in numbers]
 
     def _pods_of_file(self, file: str) -> list[Coming]:
         """Return the pods of a file; everything else in it is there at the start."""

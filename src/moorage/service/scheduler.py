@@ -283,7 +283,10 @@ class Scheduler:
 
     def _keep(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Start a task without which the scheduler cannot go on, whatever ends the task."""
-        return self.parts.tasks.spawn(self._endless(work, name), name=name)
+        task = self.parts.tasks.spawn(self._endless(work, name), name=name)
+        # A task that is cancelled before it begins never awaits its work.
+        task.add_done_callback(lambda _task: work.close())
+        return task
 
     async def _endless(self, work: Coroutine[Any, Any, None], name: str) -> None:
         try:
