@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 _PAGE = "127.0.0.1:0"
 _LABEL = "sample"
+_FITS_NOWHERE = "giant"
 _TRACKING = "batch.kubernetes.io/job-tracking"
 DEFAULT_NAMES = frozenset({"default-scheduler"})
 """The schedulerNames of `moorage.config.own.LoadedConfiguration`, which takes long to import."""
@@ -358,7 +359,9 @@ def _first_objects(served: frozenset[str]) -> list[dict[str, object]]:
     if DEFAULT_NAMES.isdisjoint(served):
         for pod, name in zip(pods, cycle(sorted(served)), strict=False):
             pod["spec"]["schedulerName"] = name
-    owners = _owners_of(pods)
+    # The pod that fits nowhere has no owner: what makes it fit is applied to the pod itself, and an
+    # owner would make it again as it was.
+    owners = _owners_of([pod for pod in pods if pod["metadata"]["name"] != _FITS_NOWHERE])
     return [with_last_applied(obj) for obj in (*objects, *owners)]
 
 
