@@ -6,7 +6,7 @@ report causes no eviction: victims are in `PostFilterResult`, and ``service`` ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -134,6 +134,11 @@ class NoEvictions:
         """Answer no."""
         del group
         return False
+
+
+def makes_room(pods: Iterable[PodInfo], priority: int, evictions: EvictionsUnderWay) -> bool:
+    """Whether a pod of less priority is a victim of preemption, and about to leave its node."""
+    return any(each.priority < priority and evictions.is_leaving(each.pod) for each in pods)
 
 
 def is_preempted(pod: Pod) -> bool:

@@ -100,6 +100,24 @@ class Evicting(Protocol):
         ...
 
 
+class _Awaited(msgspec.Struct):
+    """What a group waits for.
+
+    Parameters
+    ----------
+    preemptors
+        The uids whose evictions may not all be sent; they shrink as answers are asked for.
+    victims
+        The pods that may still be on their nodes; they shrink likewise.
+    places
+        The nodes on which the members have a place.
+    """
+
+    preemptors: list[str]
+    victims: list[Pod]
+    places: tuple[str, ...]
+
+
 class EvictionLedger:
     """The evictions under way, by preemptor and by group; implements `EvictionsUnderWay`.
 
@@ -123,20 +141,29 @@ class EvictionLedger:
         # The victims whose eviction was decided, by uid, until somebody asks and they have left.
         self._requested: dict[str, Pod] = {}
         self._forget_at = _FORGET_MIN
-        # What a group waits for: (uids of its preemptors, all their victims).
-        self._awaited: dict[GroupKey, tuple[list[str], list[Pod]]] = {}
-        # The nodes of its members' places, for the same groups.
-        self._places: dict[GroupKey, frozenset[str]] = {}
+        self._awaited: dict[GroupKey, _Awaited] = {}
         self.durations: Histograms[str] = Histograms(_SECONDS)
         """Seconds that evictions for one preemptor took, by ``success`` or ``error``."""
 
-    def begin(self, uid: str, victims: Sequence[Pod]) -> None:
-        """Note the start of evictions for a preemptor."""
+    def begin(self, uid: str, all_victims: Sequence[Pod]) -> list[Pod]:
+        """Note the start of evictions for a preemptor; return the victims still to be evicted.
+
+        The members of a group, and other preemptors of one moment, name common victims. Nothing
+        begins where all victims are leaving already.
+        """
+        victims = [
+            pod
+            for pod in all_victims
+            if not pod.metadata.deletion_timestamp and not self.is_leaving(pod)
+        ]
+        if not victims:
+            return victims
         self._last[uid] = None
         if len(self._requested) >= self._forget_at:
-            there = {each.uid: each for each in self._requested.values() if self._is_there(each)}
+            there = {uid: pod for uid, pod in self._requested.items() if self._on_its_node(pod)}
             self._requested, self._forget_at = there, 2 * len(there) + _FORGET_MIN
         self._requested.update((victim.uid, victim) for victim in victims)
+        return victims
 
     def give_up(self, victims: Sequence[Pod]) -> None:
         """Note that evictions failed: the victims may stay, and nobody waits for them."""
@@ -168,8 +195,7 @@ class EvictionLedger:
             The nodes on which the members have a place.
         """
         if victims:
-            self._awaited[group] = [*preemptors], [*victims]
-            self._places[group] = frozenset(places)
+            self._awaited[group] = _Awaited([*preemptors], [*victims], tuple(places))
 
     def only(self, uid: str, victim: Pod) -> None:
         """Note that one eviction is left.
@@ -189,7 +215,7 @@ class EvictionLedger:
             have come earlier, so the group has to be activated.
         """
         self._last.pop(uid, None)
-        groups = [group for group, (uids, _) in self._awaited.items() if uid in uids]
+        groups = [group for group, each in self._awaited.items() if uid in each.preemptors]
         return any(not self.awaited_by(group) for group in groups)
 
     def took(self, nanoseconds: int, *, done: bool) -> None:
@@ -204,13 +230,8 @@ class EvictionLedger:
         victim = self._last[uid]
         if victim is None:
             return True
-        current = self._lookup(*victim.key)
-        return (
-            not self.has_left(victim)
-            and current is not None
-            and current.uid == victim.uid
-            and not current.metadata.deletion_timestamp
-        )
+        current = self._on_its_node(victim)
+        return current is not None and not current.metadata.deletion_timestamp
 
     def has_left(self, victim: Pod) -> bool:
         """Whether a victim is not on its node any more."""
@@ -221,7 +242,9 @@ class EvictionLedger:
 
         The watch shows the deletion later than the decision, so the decision counts, too.
         """
-        return is_preempted(victim) or (victim.uid in self._requested and self._is_there(victim))
+        return is_preempted(victim) or (
+            victim.uid in self._requested and self._on_its_node(victim) is not None
+        )
 
     @property
     def groups_wait(self) -> bool:
@@ -237,14 +260,14 @@ class EvictionLedger:
         awaited = self._awaited.get(group)
         if awaited is None:
             return False
-        preemptors, victims = awaited
+        preemptors, victims = awaited.preemptors, awaited.victims
         while preemptors and not self.running_for(preemptors[-1]):
             preemptors.pop()
         while victims and not self._is_expected_to_leave(victims[-1]):
             victims.pop()
         if preemptors or victims:
             return True
-        self._forget_group(group)
+        del self._awaited[group]
         return False
 
     def release_groups(self, is_open: Callable[[str], bool]) -> list[GroupKey]:
@@ -253,30 +276,28 @@ class EvictionLedger:
         No event wakes them: a victim is overdue, or a node of their places is gone or closed.
         """
         released = []
-        for group in list(self._awaited):
-            if not all(is_open(name) for name in sorted(self._places[group])):
-                self._forget_group(group)
+        for group, awaited in list(self._awaited.items()):
+            if not all(map(is_open, awaited.places)):
+                del self._awaited[group]
                 released.append(group)
             elif not self.awaited_by(group):
                 released.append(group)
         return released
 
-    def _forget_group(self, group: GroupKey) -> None:
-        del self._awaited[group], self._places[group]
-
     def _is_expected_to_leave(self, victim: Pod) -> bool:
-        current = self._lookup(*victim.key)
-        if current is None or current.uid != victim.uid or self.has_left(victim):
+        current = self._on_its_node(victim)
+        if current is None:
             return False
         deleted = current.metadata.deletion_timestamp
         if not deleted:
             return victim.uid in self._requested
         return self._clock.now_ns() < parse_rfc3339(deleted) + _OVERDUE_NS
 
-    def _is_there(self, victim: Pod) -> bool:
-        """Whether a victim still exists, on its node."""
+    def _on_its_node(self, victim: Pod) -> Pod | None:
+        """Return a victim as the API last showed it; None where it is gone or has left its node."""
         current = self._lookup(*victim.key)
-        return current is not None and current.uid == victim.uid and not self.has_left(victim)
+        there = current is not None and current.uid == victim.uid and not self.has_left(victim)
+        return current if there else None
 
 
 class Evictor:
@@ -344,15 +365,9 @@ class Evictor:
         self._start(Preemptor(uid, tuple(pods), "cluster", group=True), victims)
 
     def _start(self, preemptor: Preemptor, all_victims: Sequence[Pod]) -> None:
-        # The members of a group, and other preemptors of one moment, name common victims.
-        victims = [
-            pod
-            for pod in all_victims
-            if not pod.metadata.deletion_timestamp and not self._ledger.is_leaving(pod)
-        ]
+        victims = self._ledger.begin(preemptor.uid, all_victims)
         if not victims:
             return
-        self._ledger.begin(preemptor.uid, victims)
         work = self._make_room(preemptor, victims)
         self._tasks.spawn(work, name=f"preemption for {preemptor.what} {preemptor.uid}")
 

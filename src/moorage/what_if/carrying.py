@@ -219,9 +219,8 @@ class Evictions:
     def _start(
         self, uid: str, preemptors: Sequence[Pod], all_victims: Sequence[Pod], node_name: str
     ) -> None:
-        victims = [pod for pod in all_victims if not pod.metadata.deletion_timestamp]
+        victims = self._ledger.begin(uid, all_victims)
         if victims:
-            self._ledger.begin(uid, victims)
             self._agenda.after(
                 CALL_SECONDS, lambda: self._make_room(uid, preemptors, victims, node_name)
             )

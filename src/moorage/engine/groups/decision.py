@@ -55,8 +55,7 @@ class Member(msgspec.Struct, frozen=True):
     @property
     def nominated_to(self) -> str:
         """The node of its place, now or after the evictions; "" for none."""
-        nomination = self.decision.nomination
-        return self.node_name or ("" if nomination is None else nomination.node_name)
+        return self.node_name or place_of(self.decision)
 
     @property
     def broke(self) -> bool:
@@ -191,3 +190,10 @@ class GroupDecision(msgspec.Struct, frozen=True):
             return diagnosis
         plugins = diagnosis.unschedulable_plugins | {self.generator}
         return msgspec.structs.replace(diagnosis, unschedulable_plugins=plugins)
+
+
+def place_of(decision: Decision) -> str:
+    """Return the chosen or nominated node of a decision; "" for none."""
+    if decision.node_name or decision.outcome is not Outcome.REJECT:
+        return decision.node_name
+    return "" if decision.nomination is None else decision.nomination.node_name

@@ -23,6 +23,7 @@ from moorage.engine.groups.decision import (
     GroupDecision,
     GroupOutcome,
     Member,
+    place_of,
 )
 from moorage.framework.diagnosis import of_one_node
 from moorage.framework.group import GROUP_PHASE, ON_TRIAL
@@ -148,7 +149,7 @@ class MembersOnTrial:
     # -- one member ----------------------------------------------------------------------------
 
     def _placed(self, decision: Decision) -> Member:
-        node_name, pod, state = _place_of(decision), decision.pod, decision.state
+        node_name, pod, state = place_of(decision), decision.pod, decision.state
         row = self._snapshot.row_of(node_name) if node_name else None
         if row is None:
             return Member(decision)
@@ -189,13 +190,6 @@ class MembersOnTrial:
         run_unreserve(self._profile, decision.state, decision.pod, node_name)
         self._groups.forget(decision.pod.uid)
         decision.state.delete(GROUP_PHASE)
-
-
-def _place_of(decision: Decision) -> str:
-    """Return the chosen or nominated node of a decision; "" for none."""
-    if decision.node_name or decision.outcome is not Outcome.REJECT:
-        return decision.node_name
-    return "" if decision.nomination is None else decision.nomination.node_name
 
 
 class Apart:

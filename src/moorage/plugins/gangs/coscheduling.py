@@ -39,6 +39,7 @@ from moorage.framework.points import (
     PreFilterResult,
     ScoreArray,
 )
+from moorage.framework.preemption import makes_room
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.plugins.gangs.coscheduling_hints import GroupHints
 from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_ns
@@ -237,10 +238,8 @@ class Coscheduling:
         """
         for waiting in members.waiting_pods():
             _, row = self._snapshot.nominated_level(info_of(waiting))
-            pods = () if row is None else self._snapshot.pods(row)
-            if any(
-                each.priority < waiting.priority and self._evictions.is_leaving(each.pod)
-                for each in pods
+            if row is not None and makes_room(
+                self._snapshot.pods(row), waiting.priority, self._evictions
             ):
                 return True
         return False

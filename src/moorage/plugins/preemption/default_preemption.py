@@ -21,6 +21,7 @@ from moorage.framework.cycle_state import CycleState
 from moorage.framework.group import GroupWhatIf
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult
+from moorage.framework.preemption import makes_room
 from moorage.framework.status import Status, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.preemption.evaluator import (
@@ -130,10 +131,7 @@ class DefaultPreemption:
         row = self._evaluator.nominated_row(what_if, pod)
         if row is None:
             return ""
-        leaving = any(
-            other.priority < pod.priority and self._evictions.is_leaving(other.pod)
-            for other in self._snapshot.pods(row)
-        )
+        leaving = makes_room(self._snapshot.pods(row), pod.priority, self._evictions)
         return TERMINATING if leaving else ""
 
     # -- nodes to try --------------------------------------------------------------------------
