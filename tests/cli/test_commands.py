@@ -60,8 +60,16 @@ def until_running(typed: Type, namespace: str) -> None:
         wakened.wait(0.05)
 
 
+def until_rejected(typed: Type, namespace: str) -> None:
+    """Look until the condition of the pod that fits nowhere is written, its last change."""
+    wakened = threading.Event()
+    while not get_json(typed, "pod", "giant", "-n", namespace)["status"].get("conditions"):
+        wakened.wait(0.05)
+
+
 def test_apply_takes_an_exported_object_as_kubectl_does(typed: Type, namespace: str) -> None:
     assert typed("apply", "-f", "-", stdin=manifest(namespace)).exit_code == 0
+    until_rejected(typed, namespace)
     exported = typed("get", "pod", "giant", "-n", namespace, "-o", "json").stdout
     again = typed("apply", "-f", "-", stdin=exported)
     assert again.stdout in ("pod/giant unchanged\n", "pod/giant configured\n"), again.stderr

@@ -19,7 +19,9 @@ _TOGETHER = 8
 @pytest.mark.parametrize("seed", range(_FEW), ids=lambda seed: f"seed {seed}")
 def test_every_pod_is_on_the_node_where_a_sandbox_puts_it(seed: int, tmp_path: Path) -> None:
     scene = Scene(seed)
-    assert simulated(scene, tmp_path) == played(scene)
+    places = played(scene)
+    assert places is not None
+    assert simulated(scene, tmp_path) == places
 
 
 def test_the_scenarios_have_pods_that_wait_and_nodes_that_fail(tmp_path: Path) -> None:
@@ -36,5 +38,8 @@ def test_the_scenarios_have_pods_that_wait_and_nodes_that_fail(tmp_path: Path) -
 )
 def test_every_pod_of_many_scenarios(first: int, tmp_path: Path) -> None:
     seeds = range(first, first + _TOGETHER)
-    scenes = [Scene(seed) for seed in seeds]
-    assert [each.seed for each in scenes if simulated(each, tmp_path) != played(each)] == []
+    places = {scene: played(scene) for scene in map(Scene, seeds)}
+    comparable = {scene: nodes for scene, nodes in places.items() if nodes is not None}
+    assert len(comparable) >= len(places) - 2
+    different = [s.seed for s, nodes in comparable.items() if simulated(s, tmp_path) != nodes]
+    assert different == []

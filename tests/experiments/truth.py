@@ -2,12 +2,13 @@
 
 `played` has the nodes that pods got in the sandbox: API server, controllers, node agents and
 scheduler. `simulated` has the nodes that they got in a simulation of the same pods, at the same
-times, with the same seed. Pods come and end at different moments, so that no race decides.
+times, with the same seed. Pods come and end at different moments, so that a race seldom decides.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -84,11 +85,11 @@ def simulated(scene: Scene, folder: Path) -> Places:
     return {row["name"]: row["node"] for row in found.pods.rows if row["node"]}
 
 
-def played(scene: Scene) -> Places:
-    """Return the nodes that the pods get in a sandbox."""
+def played(scene: Scene) -> Places | None:
+    """Return the nodes that the pods get in a sandbox, or None where a race chose a victim."""
     clock = ManualClock()
 
-    async def main() -> Places:
+    async def main() -> Places | None:
         broken: list[BaseException] = []
         tasks = TaskOwner(lambda _name, error: broken.append(error))
         nodes: list[Any] = scene.nodes
@@ -114,7 +115,7 @@ def played(scene: Scene) -> Places:
     return run_virtual(main(), clock)
 
 
-async def _play(cluster: VirtualCluster, scene: Scene) -> Places:
+async def _play(cluster: VirtualCluster, scene: Scene) -> Places | None:
     # A simulation begins with a whole second, and the queue looks at backoff once in a second.
     await aio.sleep(_STEP - cluster.clock.now_ns() / 1e9 % 1)
     begin = cluster.seconds
@@ -131,14 +132,25 @@ async def _play(cluster: VirtualCluster, scene: Scene) -> Places:
     return await _places(cluster)
 
 
-async def _places(cluster: VirtualCluster) -> Places:
+async def _places(cluster: VirtualCluster) -> Places | None:
     """Return the nodes of pods, of those that are gone by the Events about their binding."""
     found: Places = {}
+    seconds: dict[str, str] = {}
+    evicted = []
     listed: Any = await cluster.client.list(CORE_EVENTS)
     for event in listed["items"]:
+        name = event["involvedObject"]["name"]
         if event.get("reason") == "Scheduled":
             message = event.get("message") or event.get("note")
-            found[event["involvedObject"]["name"]] = message.rpartition(" to ")[2]
+            found[name] = message.rpartition(" to ")[2]
+            seconds[name] = event["eventTime"].partition(".")[0]
+        elif event.get("reason") == "Preempted":
+            evicted.append(name)
+    starts = Counter((found[name], seconds[name]) for name in found)
+    if any(starts[found[name], seconds[name]] > 1 for name in evicted):
+        # Start times are whole seconds: which of two pods goes is decided by whose binding the
+        # server answers first.
+        return None
     try:
         pods: Any = await cluster.client.list(PODS)
     except NotFoundError:
