@@ -15,9 +15,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KINDS = {
     "breaking": "Breaking",
     "feature": "New",
-    "deprecated": "Deprecated",
     "fix": "Fixed",
-    "doc": "Documentation",
 }
 FRAGMENT = re.compile(rf"(?P<issue>\d+)(?:-(?P<part>\d+))?\.(?P<kind>{'|'.join(KINDS)})\.md")
 
