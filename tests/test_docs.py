@@ -23,6 +23,7 @@ PAGES = sorted(
     [*DOCS.rglob("*.md"), *(ROOT / "changelog.d").glob("*.md"), *ROOT.glob("*.md")],
 )
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
+_RECORD_WORDS = 400
 _RECORD_HEADINGS = ["Context", "Decision", "Consequences", "Rejected", "Evidence"]
 
 
@@ -98,6 +99,19 @@ def test_decision_records_are_numbered_listed_and_complete() -> None:
         p.name: re.findall(r"^## (.+)$", p.read_text(), flags=re.MULTILINE) for p in records
     }
     assert headings == {p.name: _RECORD_HEADINGS for p in records}
+    rows = re.findall(r"\((0.+?\.md)\)", (DOCS / "decisions/README.md").read_text())
+    assert rows == [p.name for p in records]
+
+
+def test_decision_records_have_a_status_line_and_at_most_four_hundred_words() -> None:
+    texts = {p.name: p.read_text() for p in sorted((DOCS / "decisions").glob("[0-9]*.md"))}
+    status = re.compile(r"Status: (accepted|proposed|replaced), \d{4}-\d\d-\d\d\.")
+    assert [name for name, text in texts.items() if not status.match(text.splitlines()[2])] == []
+    words = {
+        name: len(re.findall(r"[A-Za-z0-9]\S*", re.sub(r"(?m)^#.*$", "", text)))
+        for name, text in texts.items()
+    }
+    assert {name: count for name, count in words.items() if count > _RECORD_WORDS} == {}
 
 
 def test_changelog_fragments_are_named_by_issue_and_kind() -> None:

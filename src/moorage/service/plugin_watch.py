@@ -1,6 +1,6 @@
 """Keeps plugins from outside within their time; ends the process when a call cannot be stopped.
 
-Two stages (docs/decisions/0007-plugin-budget.md):
+Two stages (docs/decisions/0006-plugins-from-outside.md):
 
 1. A thread looks ten times a second at the call under way. When its budget is spent, it sends
    SIGURG to the main thread; the handler raises `BudgetExceededError` there, inside the plugin's

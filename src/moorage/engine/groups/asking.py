@@ -6,7 +6,7 @@ flow. At the second look nothing is awaited: every member is tried again on the 
 member no longer passes there, or its node is gone, all answers are forgotten and the group is
 looked at anew.
 
-Rules: scheduling spec, cycle sections 7 and 9; docs, decisions 5 and 33.
+Rules: scheduling spec, cycle sections 7 and 9; decision 5.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from moorage.snapshot.snapshot import Snapshot
 
 ORDERS: Final = 4
 """Other orders for groups that pods name by labels, unless the profile says otherwise. A guess:
-with random groups of up to six pods more orders found next to nothing (record 33)."""
+with random groups of up to six pods more orders found next to nothing (decision 5)."""
 
 MEMBERS_MAX: Final = 2048
 """Members tried in all other orders of one attempt, so that a large group blocks no pod for long:

@@ -1,8 +1,9 @@
 """A stand-in for cluster-autoscaler: adds nodes for pending pods, and removes empty nodes.
 
-Its conditions, waiting times and Events are those of cluster-autoscaler; decision record 35 tells
-the differences. It removes empty nodes only and evicts no pod, so annotations such as
-``cluster-autoscaler.kubernetes.io/safe-to-evict`` make no difference.
+Its conditions and Events are those of cluster-autoscaler; docs/how-to/grow-and-shrink.md has the
+differences. It looks every second, takes the smallest shape that fits, and removes empty nodes
+only: no pod is evicted, so annotations such as ``cluster-autoscaler.kubernetes.io/safe-to-evict``
+make no difference.
 """
 
 from __future__ import annotations

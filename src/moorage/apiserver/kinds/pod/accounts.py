@@ -1,7 +1,7 @@
 """The service account of a new pod.
 
 `admission` calls `admit_account`. Mirrors kubernetes v1.36 plugin/pkg/admission/serviceaccount with
-two differences (decision 71): no volume with the account's token is added, and a pod of the account
+two differences (decision 61): no volume with the account's token is added, and a pod of the account
 ``default`` does not wait until a controller has made the account.
 """
 
