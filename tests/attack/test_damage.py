@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -267,11 +266,3 @@ async def test_a_killed_process_whose_log_is_damaged_is_salvaged_by_the_command(
         after, later = await stored(client)
         assert set(before) - set(after) == {"c4"}
         assert later > version
-
-
-def test_a_database_of_another_program_is_not_taken_for_an_old_cluster(tmp_path):
-    with sqlite3.connect(tmp_path / "cluster.db") as database:
-        database.execute("CREATE TABLE theirs (x)")
-    database.close()
-    with pytest.raises(UsageError, match=r"identity\.json is missing"):
-        Running(tmp_path)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
-import sqlite3
 import stat
-import zlib
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from moorage.base.clock import ManualClock, SystemClock
+from moorage.base.clock import ManualClock
 from moorage.base.errors import UsageError
-from moorage.sandbox.data_directory import DataDirectory, Identity, newest_moment
+from moorage.sandbox.data_directory import DataDirectory, Identity
 from tests.sandbox.process import Up
 
 
@@ -128,57 +125,6 @@ def test_a_data_directory_that_cannot_be_created_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot keep a cluster in"):
         _open(tmp_path / "file" / "data")
-
-
-_OLD_TABLES = """
-PRAGMA application_id = 1836019570; PRAGMA user_version = 1;
-CREATE TABLE objects (resource TEXT, namespace TEXT, name TEXT, version INTEGER, about BLOB,
-    data BLOB, checksum INTEGER, PRIMARY KEY (resource, namespace, name));
-CREATE TABLE newest (version INTEGER NOT NULL);
-CREATE TABLE moment (id INTEGER PRIMARY KEY, now_ns INTEGER NOT NULL);
-INSERT INTO newest VALUES (41);
-INSERT INTO moment VALUES (0, 7);
-"""
-
-
-def _keep_in_format_1(path: Path, *, checksum: int | None = None) -> None:
-    """Write what version 2 of moorage would have written."""
-    data = b'{"metadata":{"name":"a","namespace":"default","uid":"u"}}'
-    about = json.dumps(["u", {"app": "web"}, {"metadata.name": "a"}]).encode()
-    found = zlib.crc32(data, zlib.crc32(about)) if checksum is None else checksum
-    database = sqlite3.connect(path / "cluster.db")
-    database.executescript(_OLD_TABLES)
-    row = ("configmaps", "default", "a", 40, about, data, found)
-    database.execute("INSERT INTO objects VALUES (?, ?, ?, ?, ?, ?, ?)", row)
-    database.commit()
-    database.close()
-
-
-def test_a_cluster_of_an_earlier_version_is_converted(tmp_path, caplog):
-    directory = _open(tmp_path)
-    _keep_in_format_1(tmp_path)
-    assert newest_moment(tmp_path) == 7
-    for _ in range(2):
-        journal = directory.open_journal(SystemClock())
-        ((resource, record),) = journal.records()
-        assert (journal.version(), resource, record.key) == (41, "configmaps", ("default", "a"))
-        assert (record.uid, record.version, record.labels) == ("u", 40, {"app": "web"})
-        assert record.decode()["metadata"]["name"] == "a"
-        assert newest_moment(tmp_path) == 7
-        journal.close()
-    assert (tmp_path / "format-1" / "cluster.db").exists()
-    assert not (tmp_path / "cluster.db").exists()
-    assert "was written anew, in format 2" in caplog.text
-    directory.close()
-
-
-def test_a_damaged_cluster_of_an_earlier_version_is_refused_and_stays(tmp_path):
-    directory = _open(tmp_path)
-    _keep_in_format_1(tmp_path, checksum=1)
-    with pytest.raises(UsageError, match="configmaps default/a is not what was written"):
-        directory.open_journal(ManualClock())
-    assert (tmp_path / "cluster.db").exists()
-    directory.close()
 
 
 def test_up_goes_on_with_the_nodes_and_pods_it_had_under_the_kubeconfig_it_gave(tmp_path):

@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 
 from moorage.apiserver.certs import Authority, KeyPair
-from moorage.apiserver.journal import format_1
 from moorage.apiserver.journal.files import Directory, put
 from moorage.apiserver.journal.kept import Journal
 from moorage.apiserver.journal.mark import MARK
@@ -62,7 +61,7 @@ def newest_moment(path: Path) -> int:
     """
     if not path.is_dir():
         return 0
-    return moment_in(Directory(path)) or format_1.old_moment(path / format_1.NAME)
+    return moment_in(Directory(path))
 
 
 def new_identity(clock: Clock) -> Identity:
@@ -105,7 +104,7 @@ class DataDirectory:
             raise
 
     def open_journal(self, clock: Clock, *, salvaging: bool = False) -> Journal:
-        """Open the cluster's objects; objects kept by an earlier version are written anew.
+        """Open the cluster's objects.
 
         Parameters
         ----------
@@ -120,27 +119,8 @@ class DataDirectory:
             The objects' files are damaged, or of another version.
         """
         kept_clock = None if isinstance(clock, SystemClock) else clock
-        try:
-            self._take_over_old()
-        except OSError as error:
-            raise UsageError(f"cannot write to {self._path}: {error.strerror}") from error
         served = self.identity.port != 0
         return Journal(self._files, kept_clock, served=served, salvaging=salvaging)
-
-    def _take_over_old(self) -> None:
-        """Write a cluster of format 1 in the current format, and rename its database."""
-        database = self._path / format_1.NAME
-        if not database.exists():
-            return
-        if not (self._path / MARK).exists():
-            old = format_1.read_old(database)
-            if old.version:
-                journal = Journal(self._files)
-                journal.fill(old.records, old.version, moment_ns=old.moment_ns)
-                journal.close()
-                _log.warning("the cluster in %s was written anew, in format 2", self._path)
-        for each in sorted(self._path.glob(f"{format_1.NAME}*")):
-            self._files.rename(each.name, f"format-1/{each.name}")
 
     def keep_port(self, port: int) -> None:
         """Save the cluster's port, so that kubeconfigs stay valid.
@@ -180,7 +160,7 @@ class DataDirectory:
     def _read_identity(self, clock: Clock) -> Identity:
         file = self._path / _IDENTITY
         if not file.exists():
-            if (self._path / MARK).exists() or (self._path / format_1.NAME).exists():
+            if (self._path / MARK).exists():
                 raise UsageError(
                     f"{file} is missing, without which the cluster in {self._path} cannot be "
                     "served under its old credentials; put it back, or name another directory"

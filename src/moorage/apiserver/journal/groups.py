@@ -20,7 +20,7 @@ import msgspec
 from moorage.apiserver.record import Record
 
 FORMAT = 2
-"""Version of this form; 1 was a SQLite database."""
+"""Version of this form."""
 NO_DIGEST = bytes(16)
 """Stands for the digest of the group before the first group."""
 

@@ -235,9 +235,7 @@ class Journal:
         for _, entry in sorted(entries.items()):
             yield entry.resource, entry.record
 
-    def fill(
-        self, records: Sequence[tuple[str, Record]], version: int, *, moment_ns: int = 0
-    ) -> None:
+    def fill(self, records: Sequence[tuple[str, Record]], version: int) -> None:
         """Write everything a new cluster begins with.
 
         Parameters
@@ -246,15 +244,13 @@ class Journal:
             Resource and object.
         version
             The newest resourceVersion given out.
-        moment_ns
-            The cluster's time, where the content comes from another cluster.
 
         Raises
         ------
         UsageError
             The disk is full.
         """
-        self._version, self._moment_ns = version, moment_ns
+        self._version = version
         entries = sorted((entry_of(*each) for each in records), key=lambda entry: entry.key)
         try:
             self._write_all(1, entries)
