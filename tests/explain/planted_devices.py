@@ -78,7 +78,7 @@ def _asks(plan: Plan, **exactly: Any) -> None:
 
 def no_device(plan: Plan) -> tuple[str, str]:
     _asks(plan)
-    return _NEVER, f"{_CLAIM}, for which these nodes offer no device"
+    return "fits on no node now", f"{_CLAIM}, for which these nodes offer no device"
 
 
 def too_few_devices(plan: Plan) -> tuple[str, str]:

@@ -67,7 +67,7 @@ def taint(plan: Plan) -> tuple[str, str]:
 def cordon(plan: Plan) -> tuple[str, str]:
     for node in plan.nodes.values():
         node["spec"]["unschedulable"] = True
-    return "never", "cordoned nodes"
+    return "fits on no node now", "cordoned ("
 
 
 def selector(plan: Plan) -> tuple[str, str]:
@@ -117,7 +117,7 @@ def _pod_term(app: str, key: str) -> list[dict[str, Any]]:
 def pod_affinity(plan: Plan) -> tuple[str, str]:
     key = plan.draw.choice([ZONE, HOSTNAME])
     plan.pod["affinity"] = {"podAffinity": {REQUIRED: _pod_term("nowhere", key)}}
-    return "never", "its required pod affinity"
+    return "fits on no node now", "its required pod affinity (app=nowhere over "
 
 
 def anti_affinity(plan: Plan) -> tuple[str, str]:
@@ -131,7 +131,7 @@ def anti_affinity_of_others(plan: Plan) -> tuple[str, str]:
     affinity = {"podAntiAffinity": {REQUIRED: _pod_term("p", HOSTNAME)}}
     for name in plan.open:
         plan.on(name, f"{name}-q", cpu="10m", labels={"app": "q"}, affinity=affinity)
-    return "would fit on", "the required anti-affinity of pods that are there"
+    return "would fit on", "the required anti-affinity of pod default/open-"
 
 
 def gates(plan: Plan) -> tuple[str, str]:
@@ -148,7 +148,7 @@ def node_that_is_named(plan: Plan) -> tuple[str, str]:
     """The only node that the pod's affinity names is not there."""
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gone"]}]}]
     plan.pod["affinity"] = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}}
-    return "never", "its required node affinity (metadata.name In [gone])"
+    return "never", "its required node affinity (metadata.name In [gone] (there is no node gone))"
 
 
 def declared_features(plan: Plan) -> tuple[str, str]:

@@ -13,6 +13,7 @@ from tests.explain.plan import ZONE, Plan, closed_node
 
 CSI: Final = "disk.example"
 _BOUND: Final = {"pv.kubernetes.io/bind-completed": "yes"}
+_NOW: Final = "fits on no node now"
 _NEVER: Final = "never fits here, not even on an empty node"
 
 
@@ -124,7 +125,7 @@ def no_volume_to_bind(plan: Plan) -> tuple[str, str]:
         far = volume("far", storageClassName="local", nodeAffinity=_on_racks("r9"))
         plan.objects.append(far)
     plan.pod["volumes"] = mounted()
-    return _NEVER, "its claim data (StorageClass local), for which these nodes have no free volume"
+    return _NOW, "its claim data (StorageClass local), for which these nodes have no free volume"
 
 
 def volumes_made_elsewhere(plan: Plan) -> tuple[str, str]:
@@ -160,7 +161,7 @@ def too_little_storage(plan: Plan) -> tuple[str, str]:
         },
     ]
     plan.pod["volumes"] = mounted()
-    return _NEVER, "its claim data (StorageClass fast), for which these nodes have too little"
+    return _NOW, "its claim data (StorageClass fast), for which these nodes have too little"
 
 
 def claim_of_one_pod(plan: Plan) -> tuple[str, str]:

@@ -56,7 +56,8 @@ def test_devices_that_others_have_are_the_cause_on_nodes_without_another() -> No
     found = explained(*_cluster())
     assert found.sentence == (
         f"would fit on {_NODES // 2} nodes of {_NODES} but for its resource claim c (device class "
-        f"gpu), whose devices on these nodes other pods have"
+        f"gpu), whose devices on these nodes other pods have (it asks for 1; pods "
+        "default/n00-user, default/n02-user, default/n04-user and 29 more have 32)"
     )
     assert [each.delete for each in found.ways_out if each.kind == "evict"] == [
         "default/n00-user",

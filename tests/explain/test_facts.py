@@ -28,7 +28,7 @@ def _volume(name: str) -> dict[str, Any]:
     [
         pytest.param(
             [_pod(node_selector={ZONE: "a", "disk": "ssd"})],
-            "its nodeSelector disk=ssd",
+            "its nodeSelector disk=ssd (no node has the label disk)",
             id="of two selectors the selector that no node matches",
         ),
         pytest.param(
@@ -57,7 +57,7 @@ def _volume(name: str) -> dict[str, Any]:
                 ),
             ],
             "its resource claim many (device class gpu), which asks for more devices than these "
-            "nodes offer",
+            "nodes offer (it asks for 9, one of these nodes has 1 at most)",
             id="of two resource claims the claim that asks for too much",
         ),
     ],

@@ -64,33 +64,35 @@ CASES = [
     ),
     pytest.param(
         [*_nodes(), waiting("p", node_selector={"disk": "ssd", "zone": "a"})],
-        "never fits here, not even on an empty node, because of its nodeSelector disk=ssd, zone=a",
+        "never fits here, not even on an empty node, because of its nodeSelector disk=ssd (no "
+        "node has the label disk), and zone=a (nodes have a, b, c) on 2 of them",
         ["selector"],
         id="a selector that no node matches",
     ),
     pytest.param(
         [*_nodes(unschedulable=True), waiting("p")],
-        "never fits here, not even on an empty node, because of cordoned nodes (n0, n1, n2)",
+        "fits on no node now: all 3 nodes are cordoned (n0, n1, n2)",
         ["uncordon"],
         id="cordoned nodes",
     ),
     pytest.param(
         [*_filled("1", host_ports=[80]), waiting("p", host_ports=[80])],
-        "would fit on 3 nodes of 3 but for the host port 80/TCP, which other pods have",
+        "would fit on 3 nodes of 3 but for the host port 80/TCP, which pod default/w0 and 2 more "
+        "have",
         ["host port", "evict", "priority", "node"],
         id="a host port that other pods have",
     ),
     pytest.param(
         [*_nodes(), waiting("p", affinity=_affinity("podAffinity", "none", "zone"))],
-        "never fits here, not even on an empty node, because of its required pod affinity "
-        "(app=none over zone)",
+        "fits on no node now: its required pod affinity (app=none over zone), as no pod on a node "
+        "in namespace default matches app=none",
         ["affinity term"],
         id="a pod affinity to no pod",
     ),
     pytest.param(
         [*_filled("1"), waiting("p", affinity=_affinity("podAntiAffinity", "w", HOSTNAME))],
         "would fit on 3 nodes of 3 but for its required pod anti-affinity (app=w over "
-        "kubernetes.io/hostname)",
+        "kubernetes.io/hostname) to pod default/w0 and 2 more",
         ["affinity term", "evict", "priority", "node"],
         id="an anti-affinity to pods on every node",
     ),
@@ -99,7 +101,8 @@ CASES = [
             *_filled("1", affinity=_affinity("podAntiAffinity", "p", HOSTNAME)),
             waiting("p", labels={"app": "p"}),
         ],
-        "would fit on 3 nodes of 3 but for the required anti-affinity of pods that are there",
+        "would fit on 3 nodes of 3 but for the required anti-affinity of pod default/w0 and 2 more "
+        "(app=p over kubernetes.io/hostname)",
         ["evict", "priority", "node"],
         id="the anti-affinity of pods on every node",
     ),

@@ -83,8 +83,8 @@ def _nominated(pod: Manifest) -> Manifest:
         ),
         pytest.param(
             [waiting("p")],
-            Where.NEVER,
-            "never fits here: there are no nodes",
+            Where.REJECTED,
+            "fits on no node now: there are no nodes",
             id="no nodes",
         ),
     ],

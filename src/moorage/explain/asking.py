@@ -6,8 +6,9 @@ without sampling and without the answers that a cycle has cached.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -19,19 +20,23 @@ from moorage.engine.answers import Answers
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.asking import ask_filter
 from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.nominated import nominated_first
 from moorage.engine.search import Search
+from moorage.framework.capabilities import Reads
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.forms import FilterForms
 from moorage.framework.given_back import GIVEN_BACK
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
-from moorage.framework.status import FilterAnswer, Status
+from moorage.framework.status import Code, FilterAnswer, Status
 from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
 BoolArray = NDArray[np.bool_]
 Returned: TypeAlias = Callable[[ResourceClaim], bool] | None
+NEXT_TO_NOMINATED: Final = ", next to nominated pods"
+"""The end of a reason where a row takes the pod alone, and not with the pods nominated first."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -90,6 +95,11 @@ class Asked(msgspec.Struct, frozen=True):
                 rejected_n |= each_n
         return rejected_n
 
+    def forms(self, plugin: str) -> FilterForms | None:
+        """Return the forms of a Filter plugin; None for a plugin without Filter."""
+        filters = self.attempt.profile.filter_forms
+        return next((each for each in filters if each.name == plugin), None)
+
     def reasons_at(self, row: int) -> dict[str, tuple[str, ...]]:
         """Return the reasons of each plugin that rejects a row."""
         table, found = self.attempt.profile.handle.reasons, dict[str, tuple[str, ...]]()
@@ -106,7 +116,7 @@ class Asked(msgspec.Struct, frozen=True):
         if restricted is not None and self.snapshot.names[row] not in restricted:
             return self.search.absent_status.reasons or (f"PreFilter of {plugin} left it out",)
         status = self.search.filtered.status(self.attempt.profile, row)
-        return tuple(f"{reason}, beside nominated pods" for reason in status.reasons)
+        return tuple(f"{reason}{NEXT_TO_NOMINATED}" for reason in status.reasons)
 
 
 class Rejection(msgspec.Struct, frozen=True, kw_only=True):
@@ -124,6 +134,8 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
         Its reasons on these rows.
     never
         Whether it rejects these rows even when they are empty.
+    in_question
+        int64: all rows of which one would do, whichever plugins reject them; None for these rows.
     """
 
     asked: Asked
@@ -131,11 +143,55 @@ class Rejection(msgspec.Struct, frozen=True, kw_only=True):
     rows: NDArray[np.int64]
     reasons: tuple[str, ...]
     never: bool
+    in_question: NDArray[np.int64] | None = None
 
     @property
     def pod(self) -> Pod:
         """The pod."""
         return self.asked.attempt.pod.pod
+
+    def failed(self, pod: Pod, *, because: str = "") -> BoolArray:
+        """Ask the plugin about these rows for a changed pod, also next to nominated pods.
+
+        Parameters
+        ----------
+        pod
+            The changed pod.
+        because
+            Text of a reason; rows that fail for another reason are left out. "" takes every reason.
+
+        Returns
+        -------
+        numpy.ndarray
+            bool, (rows,): where the plugin rejects the pod. Of a rejection of empty rows, what
+            evictions would cure is left out.
+        """
+        failed_n = self._failed(pod, because)
+        if not self.never and self.plugin not in self.asked.attempt.profile.count_nominated:
+            with nominated_placed(self.asked, self.rows) as placed:
+                if placed:
+                    failed_n = failed_n | self._failed(pod, because)
+        return failed_n
+
+    def _failed(self, pod: Pod, because: str) -> BoolArray:
+        status, answer = ask_again(self.asked, self.plugin, self.rows, pod)
+        if not status.ok:
+            return np.ones(len(self.rows), np.bool_)
+        if answer is None:
+            return np.zeros(len(self.rows), np.bool_)
+        failed_n = answer.failed_n.copy()
+        forms = self.asked.forms(self.plugin)
+        if self.never and forms is not None and Reads.CLUSTER in forms.reads:
+            failed_n &= answer.code_n == np.uint8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        if because:
+            table = self.asked.attempt.profile.handle.reasons
+            about = [
+                each
+                for each in np.unique(answer.reason_n).tolist()
+                if any(because in reason for reason in table.reasons(each))
+            ]
+            failed_n &= np.isin(answer.reason_n, about)
+        return failed_n
 
     def again(self, pod: Pod | None = None) -> tuple[str, ...]:
         """Ask the plugin about these rows again, for a changed pod or a changed cluster.
@@ -175,10 +231,36 @@ def ask_again(
         state.write(GIVEN_BACK, given_back)
     attempt = Attempt(at.profile, at.snapshot, state, PodInfo(pod))
     status = Answers(attempt).pre_filter().status
-    forms = next((each for each in at.profile.filter_forms if each.name == plugin), None)
+    forms = asked.forms(plugin)
     if not status.ok or forms is None or plugin in attempt.state.skip_filter:
         return status, None
     return status, ask_filter(attempt, forms, at.snapshot.rows(rows))
+
+
+@contextmanager
+def nominated_placed(asked: Asked, rows: NDArray[np.int64]) -> Iterator[bool]:
+    """Put the pods that are nominated first on some rows on trial; yields whether there are any."""
+    snapshot = asked.snapshot
+    with snapshot.trial() as trial:
+        placed = False
+        for row, other in nominated_at(asked, rows):
+            trial.add_pod(other, row)
+            placed = True
+        yield placed
+
+
+def nominated_at(asked: Asked, rows: NDArray[np.int64]) -> list[tuple[int, PodInfo]]:
+    """Return the pods for which a pod has to leave room on some rows, each with its row."""
+    snapshot = asked.snapshot
+    if not snapshot.nominations:
+        return []
+    among = frozenset(rows.tolist())
+    return [
+        (row, other)
+        for name, nominated in sorted(snapshot.nominations.items())
+        if (row := snapshot.row_of(name)) is not None and row in among
+        for other in nominated_first(snapshot, asked.attempt.pod, nominated)
+    ]
 
 
 def ask(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Asked:

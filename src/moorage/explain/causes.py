@@ -2,14 +2,16 @@
 
 A node that rejects the pod even when it is empty is set aside as long as another node does not.
 Among the remaining nodes the smallest set of rejecting plugins is the cause; of sets of one size,
-the set of the most nodes. Where no node takes the pod even empty, the same is asked about the
-rejections that remain then; nodes that the pod itself does not choose come last.
+the set of the most nodes. Where no node takes the pod even empty, nodes come first that would take
+it after a wait, such as cordoned ones. Where there are none of these either, the same is asked
+about the rejections that remain for ever; nodes that the pod itself does not choose come last.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from enum import Enum
 from typing import Final
 
 import msgspec
@@ -20,12 +22,27 @@ from moorage.explain.answer import Cause
 from moorage.explain.asking import Asked, BoolArray, Rejection
 from moorage.explain.emptied import Emptied
 from moorage.explain.facts import fact_about
+from moorage.explain.waiting import lasting_rejections, one_cordon
+from moorage.explain.words import joined
 from moorage.framework.subjects import Subject
 
 CHOOSING: Final = frozenset({Subject.NODE_NAME, Subject.NODE_AFFINITY, Subject.VOLUMES})
 """The subjects by which a pod, or its data, chooses nodes."""
 _CAUSES_MOST: Final = 8
+_ROWS_MOST: Final = 64
+"""Rows whose reasons are read one by one, at most; a guess."""
 _BITS: Final = 63
+
+
+class Reach(Enum):
+    """What it takes for a node to take the pod as it is."""
+
+    PODS = "pods"
+    """A node would take it if other pods left."""
+    WAIT = "wait"
+    """A node would take it after something that may happen: it is uncordoned, a partner comes."""
+    NEVER = "never"
+    """No node would take it, however long it waits."""
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -37,10 +54,13 @@ class Group(msgspec.Struct, frozen=True):
         The plugins, in the order of the profile.
     rows
         int64: the rows.
+    empty
+        Those of the plugins that reject these rows even when they are empty.
     """
 
     plugins: tuple[str, ...]
     rows: NDArray[np.int64]
+    empty: frozenset[str] = frozenset()
 
 
 class Causes(msgspec.Struct, frozen=True):
@@ -48,29 +68,49 @@ class Causes(msgspec.Struct, frozen=True):
 
     Parameters
     ----------
-    never
-        Whether no node takes it even empty.
+    reach
+        What it would take for a node to take the pod.
     groups
         The sets of plugins, the cause first.
     untried
         Number of nodes that were not emptied on trial.
     """
 
-    never: bool
+    reach: Reach
     groups: tuple[Group, ...]
     untried: int
 
 
 def find_causes(asked: Asked, emptied: Emptied) -> Causes:
     """Return why no node takes a pod, from the answers as they are and about empty nodes."""
-    never_n = emptied.never_n
-    if never_n.all():
-        groups = _groups(emptied.rejects, never_n)
+    closed_n, never_n = emptied.never_n, np.zeros(asked.snapshot.num_nodes, np.bool_)
+    lasting = lasting_rejections(asked, emptied.rejects)
+    for rejected_n in lasting.values():
+        never_n |= rejected_n
+    if len(never_n) and never_n.all():
+        groups = _groups(one_cordon(asked, emptied.rejects), never_n)
         groups.sort(key=lambda group: (_chosen(asked, group), len(group.plugins), -len(group.rows)))
-        return Causes(True, tuple(groups), 0)
-    groups = _groups(asked.rejects, ~never_n)
+        return Causes(Reach.NEVER, tuple(_lasting(each, lasting) for each in groups), 0)
+    reach, untried = Reach.PODS, int(emptied.untried_n.sum())
+    if closed_n.all():
+        reach, untried, closed_n = Reach.WAIT, 0, never_n
+    groups = _groups(one_cordon(asked, asked.rejects), ~closed_n)
     groups.sort(key=lambda group: (len(group.plugins), -len(group.rows)))
-    return Causes(False, tuple(groups), int(emptied.untried_n.sum()))
+    return Causes(reach, tuple(_with_empty(each, emptied) for each in groups), untried)
+
+
+def _lasting(group: Group, lasting: Mapping[str, BoolArray]) -> Group:
+    """Return a group with the plugins alone whose rejections waiting does not cure."""
+    plugins = tuple(
+        name for name in group.plugins if name in lasting and lasting[name][group.rows].any()
+    )
+    return Group(plugins, group.rows, frozenset(plugins))
+
+
+def _with_empty(group: Group, emptied: Emptied) -> Group:
+    """Return a group with those of its plugins that reject all its rows when they are empty."""
+    empty = [name for name in group.plugins if emptied.rejected_empty(name, group.rows)]
+    return msgspec.structs.replace(group, empty=frozenset(empty))
 
 
 def _chosen(asked: Asked, group: Group) -> bool:
@@ -98,15 +138,21 @@ def _groups(rejects: Mapping[str, BoolArray], among_n: BoolArray) -> list[Group]
 
 def causes_told(asked: Asked, causes: Causes) -> tuple[Cause, ...]:
     """Return the causes with their reasons and facts, the first few."""
-    return tuple(_told(asked, group, causes.never) for group in causes.groups[:_CAUSES_MOST])
+    rows = np.concatenate([group.rows for group in causes.groups]) if causes.groups else None
+    return tuple(_told(asked, group, rows) for group in causes.groups[:_CAUSES_MOST])
 
 
-def _told(asked: Asked, group: Group, never: bool) -> Cause:
+def _told(asked: Asked, group: Group, rows: NDArray[np.int64] | None) -> Cause:
     reasons = {plugin: _reasons(asked, plugin, group) for plugin in group.plugins}
     facts = [
         fact_about(
             Rejection(
-                asked=asked, plugin=plugin, rows=group.rows, reasons=reasons[plugin], never=never
+                asked=asked,
+                plugin=plugin,
+                rows=group.rows,
+                reasons=reasons[plugin],
+                never=plugin in group.empty,
+                in_question=rows,
             )
         )
         for plugin in group.plugins
@@ -114,7 +160,7 @@ def _told(asked: Asked, group: Group, never: bool) -> Cause:
     return Cause(
         plugins=group.plugins,
         reasons=tuple(reason for plugin in group.plugins for reason in reasons[plugin]),
-        fact=(", and " if any("," in fact for fact in facts) else " and ").join(facts),
+        fact=joined(facts),
         nodes=len(group.rows),
     )
 
@@ -128,8 +174,11 @@ def _reasons(asked: Asked, plugin: str, group: Group) -> tuple[str, ...]:
         ids, numbers = np.unique(answer.reason_n[group.rows], return_counts=True)
         for reason_id, number in zip(ids.tolist(), numbers.tolist(), strict=True):
             counts.update(dict.fromkeys(table.reasons(reason_id), number))
-    if not counts:
-        counts.update(asked.reasons_at(int(group.rows[0])).get(plugin, ()))
+    passed_n = np.ones(len(group.rows), np.bool_)
+    if answer is not None:
+        passed_n = ~answer.failed_n[group.rows]
+    for row in group.rows[passed_n][:_ROWS_MOST].tolist():  # next to nominated pods, or PreFilter
+        counts.update(asked.reasons_at(row).get(plugin, ()))
     return tuple(
         reason for reason, _ in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     )

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
 from moorage.api.devices import (
     DeviceRequest,
@@ -21,7 +24,7 @@ from moorage.api.devices import (
     ResourceSlice,
 )
 from moorage.api.pod import Pod
-from moorage.explain.asking import Rejection
+from moorage.explain.asking import Asked, Rejection
 from moorage.explain.words import listed, terms_text
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.snapshot import Snapshot
@@ -81,11 +84,13 @@ def _fact(rejection: Rejection, claim: ResourceClaim, *, wanting: Pod) -> str:
         nodes = f"for nodes with {terms_text(where)}" if where is not None else "not ready"
         return f"its resource claim {claim.name}, whose devices are {nodes}"
     its = f"its resource claim {claim.name}{_classes(claim)}"
-    if not rejection.never:
-        return f"{its}, whose devices on these nodes other pods have"
     snapshot = rejection.asked.snapshot
     slices = _slices_of(rejection)
     pools = {_pool_of(each) for each in slices}
+    if not rejection.never:
+        taken = _taken(_released(snapshot, rejection.pod, pools), pools)
+        asks = f"it asks for {_count_text(claim)}{taken}"
+        return f"{its}, whose devices on these nodes other pods have ({asks})"
     with given_back(snapshot, _released(snapshot, rejection.pod, pools)):
         taints = _taints_told(slices)
         with _untainted(snapshot, slices):
@@ -94,8 +99,51 @@ def _fact(rejection: Rejection, claim: ResourceClaim, *, wanting: Pod) -> str:
         for change, text in _CHANGES:
             with _changed(snapshot.listers.resource_claims, [(claim, _asking(claim, change))]):
                 if not rejection.again(wanting):
-                    return f"{its}, {text}"
+                    more = _most(rejection, claim, wanting) if change is _one_device else ""
+                    return f"{its}, {text}{more}"
     return f"{its}, for which these nodes offer no device"
+
+
+def _taken(claims: Iterable[ResourceClaim], pools: Collection[_Pool]) -> str:
+    """Return how many devices of some pools other pods have, and which pods; "" for none."""
+    count, users = 0, set[str]()
+    for each in claims:
+        count += sum((one.driver, one.pool) in pools for one in _devices_of(each))
+        users |= {f"{each.metadata.namespace}/{user.name}" for user in each.status.reserved_for}
+    if not users:
+        return ""
+    plural, have = ("s", "have") if len(users) > 1 else ("", "has")
+    return f"; pod{plural} {listed(sorted(users))} {have} {count}"
+
+
+def _count(claim: ResourceClaim) -> int:
+    """Return how many devices a claim asks for; 0 where it asks for all."""
+    count = 0
+    for request in claim.spec.devices.requests:
+        own = request.exactly or next(iter(request.first_available), None)
+        if own is None or own.allocation_mode == "All":
+            return 0
+        count += own.count or 1
+    return count
+
+
+def _count_text(claim: ResourceClaim) -> str:
+    return str(_count(claim) or "all")
+
+
+def _most(rejection: Rejection, claim: ResourceClaim, wanting: Pod) -> str:
+    """Return how many devices a claim of one request asks for, and the most that a node has."""
+    wanted = _count(claim)
+    if len(claim.spec.devices.requests) != 1 or wanted < 2:
+        return ""
+    low, high = 1, wanted  # one fits, what is wanted does not
+    lister = rejection.asked.snapshot.listers.resource_claims
+    while high - low > 1:
+        middle = (low + high) // 2
+        with _changed(lister, [(claim, _asking(claim, partial(_some_devices, middle)))]):
+            fits = not rejection.again(wanting)
+        low, high = (middle, high) if fits else (low, middle)
+    return f" (it asks for {wanted}, one of these nodes has {low} at most)"
 
 
 def _without_class(rejection: Rejection, claims: Iterable[ResourceClaim]) -> Iterator[str]:
@@ -197,6 +245,20 @@ def _slices_of(rejection: Rejection) -> list[ResourceSlice]:
     return [each for each in snapshot.listers.resource_slices.all() if each.spec.node_name in names]
 
 
+def rows_with_devices(asked: Asked) -> NDArray[np.bool_]:
+    """Return bool, (nodes,): the rows that some driver offers devices on."""
+    found_n = np.zeros(asked.snapshot.num_nodes, np.bool_)
+    for each in asked.snapshot.listers.resource_slices.all():
+        if not each.spec.devices:
+            continue
+        if not each.spec.node_name:
+            return np.ones(asked.snapshot.num_nodes, np.bool_)  # devices of many nodes
+        row = asked.snapshot.row_of(each.spec.node_name)
+        if row is not None:
+            found_n[row] = True
+    return found_n
+
+
 def rows_near(snapshot: Snapshot, claims: Iterable[ResourceClaim]) -> NodeView:
     """Return the rows that may see the devices of some claims."""
     pools = {(each.driver, each.pool) for claim in claims for each in _devices_of(claim)}
@@ -257,7 +319,11 @@ def _without_selectors(request: DeviceRequest) -> DeviceRequest:
 
 
 def _one_device(request: DeviceRequest) -> DeviceRequest:
-    return _replaced(request, count=1, allocation_mode="ExactCount")
+    return _some_devices(1, request)
+
+
+def _some_devices(count: int, request: DeviceRequest) -> DeviceRequest:
+    return _replaced(request, count=count, allocation_mode="ExactCount")
 
 
 def _replaced(request: DeviceRequest, **fields: object) -> DeviceRequest:

@@ -1,5 +1,6 @@
 """The rejections that remain when a node is empty: every node is emptied on trial.
 
+The pods of DaemonSets stay, as `staying` says: they are made again at once.
 Filters that read the node alone answer the same about an empty node. Filters that read the sums of
 the pods' requests are asked about all nodes at once, with the sums taken off. Filters that read a
 node's pods are asked about one node after another, with its pods taken off, until one node takes
@@ -15,17 +16,21 @@ from typing import Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from moorage.engine.filters.asking import ask_filter
 from moorage.engine.filters.moving import take_off_row
 from moorage.explain.asking import Asked, BoolArray, ask_again
 from moorage.explain.devices import claims_of, given_back, of_others
+from moorage.explain.staying import staying_pods, stays
 from moorage.framework.capabilities import Reads
 from moorage.framework.forms import FilterForms
 from moorage.framework.status import Code, FilterAnswer
 from moorage.framework.subjects import Subject
 from moorage.snapshot.shape import RESOURCES
 from moorage.snapshot.shifted import ShiftedSums
+
+IntArray = NDArray[np.int64]
 
 _TRIED_LEAST: Final = 8
 """Nodes that are emptied even where the first of them takes the pod. A guess."""
@@ -52,6 +57,11 @@ class Emptied(msgspec.Struct, frozen=True):
         for rejected_n in self.rejects.values():
             never_n |= rejected_n
         return never_n
+
+    def rejected_empty(self, plugin: str, rows: IntArray) -> bool:
+        """Whether a plugin rejects all of some rows even when they are empty."""
+        rejected_n = self.rejects.get(plugin)
+        return rejected_n is not None and bool(rejected_n[rows].all())
 
 
 def empty_nodes(asked: Asked, *, rows_most: int) -> Emptied:
@@ -88,13 +98,31 @@ def empty_nodes(asked: Asked, *, rows_most: int) -> Emptied:
 
 def _without_sums(asked: Asked, forms: FilterForms) -> BoolArray:
     """Return bool, (nodes,): the rows that a Filter of sums rejects when they are empty."""
-    snapshot, view = asked.snapshot, asked.snapshot.all()
     resources = sorted(asked.attempt.pod.part(RESOURCES).value.filter)
-    with ShiftedSums(snapshot.table, view, frozenset(resources)) as sums:
-        amounts = {name: -snapshot.requested(name) for name in resources}
-        sums.shift(amounts, -snapshot.pod_count)
-        answer = ask_filter(asked.attempt, forms, view)
-        return _failed(answer, len(view))
+    snapshot = asked.snapshot
+    amounts = {name: -snapshot.requested(name) for name in resources}
+    count_n = -snapshot.pod_count
+    failed_n = _with_sums(asked, forms, amounts, count_n)
+    # Pods of DaemonSets are looked up only where they decide.
+    staying = staying_pods(asked, np.flatnonzero(asked.rejects[forms.name] & ~failed_n))
+    if not staying:
+        return failed_n
+    for row, pod in staying:
+        count_n[row] += 1
+        for name, amount in pod.part(RESOURCES).value.balanced.items():
+            if name in amounts:
+                amounts[name][row] += amount
+    return failed_n | _with_sums(asked, forms, amounts, count_n)
+
+
+def _with_sums(
+    asked: Asked, forms: FilterForms, amounts: dict[str, IntArray], count_n: IntArray
+) -> BoolArray:
+    """Return bool, (nodes,): the rows that a Filter rejects with other sums."""
+    view = asked.snapshot.all()
+    with ShiftedSums(asked.snapshot.table, view, frozenset(amounts)) as sums:
+        sums.shift(amounts, count_n)
+        return _failed(ask_filter(asked.attempt, forms, view), len(view))
 
 
 def _without_allocations(asked: Asked, plugin: str) -> BoolArray:
@@ -162,7 +190,8 @@ def _rejecting_empty(asked: Asked, others: list[FilterForms], row: int) -> list[
     found = []
     with snapshot.trial() as trial:
         for pod in list(snapshot.pods(row)):
-            take_off_row(attempt, trial, pod, row)
+            if not stays(pod, next_to=attempt.pod.pod):
+                take_off_row(attempt, trial, pod, row)
         for each in others:
             if asked.rejects[each.name][row]:
                 answer = ask_filter(attempt, each, view)

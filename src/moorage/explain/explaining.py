@@ -12,7 +12,7 @@ from moorage.base.errors import NotFoundError
 from moorage.engine.attempt import CycleError
 from moorage.explain.answer import Cause, Explanation, WayOut, Where
 from moorage.explain.asking import Asked, Rejection, ask
-from moorage.explain.causes import Causes, causes_told, find_causes
+from moorage.explain.causes import Causes, Reach, causes_told, find_causes
 from moorage.explain.chosen import chosen_notes, chosen_sentence
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.facts import fact_about
@@ -205,7 +205,7 @@ def _rejected(
     ways: tuple[WayOut, ...] = find_ways(trying, preempts=now is not None) if effort.ways else ()
     if asked.pre_filter.status.rejected:
         told = (_at_pre_filter(asked),)
-    where = Where.NEVER if causes.never else Where.REJECTED
+    where = Where.NEVER if causes.reach is Reach.NEVER else Where.REJECTED
     sentence = _sentence(asked, causes, told)
     notes = _notes(causes, now)
     leaving = _leaving(core, pod)
@@ -239,12 +239,15 @@ def _at_pre_filter(asked: Asked) -> Cause:
 def _sentence(asked: Asked, causes: Causes, told: tuple[Cause, ...]) -> str:
     n = asked.snapshot.num_nodes
     if not n:
-        return "never fits here: there are no nodes"
+        return "fits on no node now: there are no nodes"
     if asked.pre_filter.status.rejected:
         return f"is not tried on any node, because of {told[0].fact}"
     first = told[0]
     others = [each for each in told[1:] if not {*first.plugins} <= {*each.plugins}][:_OTHERS_MOST]
-    if causes.never:
+    if causes.reach is Reach.WAIT:
+        rest = "".join(f"; on {each.nodes} more {each.fact}" for each in others)
+        return f"fits on no node now: {first.fact}{rest}"
+    if causes.reach is Reach.NEVER:
         start = f": on {_nodes(first.nodes)}" if others else ","
         rest = "".join(f"; on {each.nodes} more because of {each.fact}" for each in others)
         return f"never fits here, not even on an empty node{start} because of {first.fact}{rest}"

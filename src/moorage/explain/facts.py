@@ -1,4 +1,4 @@
-"""The subject of a rejection in words: amounts, taints, selectors, ports, constraints.
+"""The subject of a rejection in words; resources here, the rest in modules by subject.
 
 Only words: which plugin rejects which node comes from the plugins. A plugin without words of its
 own is quoted with its reasons.
@@ -7,39 +7,38 @@ own is quoted with its reasons.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.api.meta import NodeSelector
-from moorage.api.node import Node, Taint
-from moorage.api.pod import Pod, PodAffinityTerm, TopologySpreadConstraint
-from moorage.api.selectors import compile_node_selector
-from moorage.api.taints import SCHEDULING_EFFECTS, tolerated
-from moorage.explain.asking import Asked, Rejection
+from moorage.api.pod import Container
+from moorage.api.quantity import parse_quantity
+from moorage.api.requests import to_units
+from moorage.explain.asking import NEXT_TO_NOMINATED, Rejection, nominated_at
 from moorage.explain.devices import devices_told
-from moorage.explain.volumes import volume_use_told, volumes_told
-from moorage.explain.words import (
-    amount_text,
-    listed,
-    pod_term_text,
-    request_text,
-    taint_text,
-    terms_text,
+from moorage.explain.node_facts import (
+    cordon_fact,
+    features_fact,
+    node_affinity_fact,
+    node_name_fact,
+    taints_fact,
 )
+from moorage.explain.pod_facts import pod_affinity_fact, ports_fact, spread_fact
+from moorage.explain.staying import owner_words, staying_pods
+from moorage.explain.volumes import volume_use_told, volumes_told
+from moorage.explain.words import amount_text, joined, on_some, request_text
 from moorage.framework.subjects import Subject
-from moorage.snapshot.shape import FEATURES, PORTS, RESOURCES
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
 
-Rows = NDArray[np.int64]
+IntArray = NDArray[np.int64]
 
 _INSUFFICIENT: Final = "Insufficient "
 _TOO_MANY: Final = "Too many pods"
 _AT_PRE_FILTER: Final = frozenset({Subject.VOLUMES, Subject.VOLUME_USE, Subject.DEVICES})
 """The subjects whose words need no nodes."""
-_LOOKED_AT_MOST: Final = 64
-"""Nodes whose labels are compared with a selector, to leave out the parts that they match."""
 
 
 def fact_about(rejection: Rejection) -> str:
@@ -56,173 +55,107 @@ def fact_about(rejection: Rejection) -> str:
 
 
 def _resources(rejection: Rejection) -> str:
-    short = [each for each in rejection.reasons if each.startswith(_INSUFFICIENT)]
-    parts = [_resource(rejection, each.removeprefix(_INSUFFICIENT)) for each in short]
-    if _TOO_MANY in rejection.reasons:
+    reasons = [each.removesuffix(NEXT_TO_NOMINATED) for each in rejection.reasons]
+    names = dict.fromkeys(
+        each.removeprefix(_INSUFFICIENT) for each in reasons if each.startswith(_INSUFFICIENT)
+    )
+    parts = [_resource(rejection, name) for name in names]
+    if _TOO_MANY in reasons:
         parts.append(_pod_count(rejection))
-    return " and ".join(part for part in parts if part)
+    return joined([part for part in parts if part])
 
 
 def _resource(rejection: Rejection, name: str) -> str:
-    rows, never, snapshot = rejection.rows, rejection.never, rejection.asked.snapshot
-    pod = rejection.asked.attempt.pod
-    wanted = pod.part(RESOURCES).value.filter.get(name, 0)
-    asks = f"it requests {request_text(name, wanted, pod.pod.spec)}"
-    have_n = snapshot.allocatable(name)[rows]
-    if not never:
-        have_n = have_n - snapshot.requested(name)[rows]
-    most = max(0, int(have_n.max()))
-    if never and wanted <= most:  # other nodes of the group lack it
+    """Return a resource of which some of these rows have too little; "" where none has."""
+    rows, snapshot = rejection.rows, rejection.asked.snapshot
+    wanted = rejection.asked.attempt.pod.part(RESOURCES).value.filter.get(name, 0)
+    others_n, others = _next_to(rejection, name)
+    have_n = snapshot.allocatable(name)[rows] - others_n
+    lacking_n = have_n < wanted
+    if not lacking_n.any():
         return ""
-    what = "the largest of these nodes has" if never else "the most that is free on one of them is"
-    if never and most == 0:
-        return f"{name} ({asks}, none of these nodes has any)"
-    return f"{name} ({asks}, {what} {amount_text(name, most)})"
+    most = max(0, int(have_n[lacking_n].max()))
+    asks = f"it requests {request_text(name, wanted, rejection.pod.spec)}"
+    asks += _for_container(rejection, name, wanted)
+    what = "the most that is free on one of them is"
+    if rejection.never:
+        what = "the largest of these nodes has"
+    has = f"{what} {amount_text(name, most)}"
+    if rejection.never and not snapshot.allocatable(name)[rows].any():
+        has = "none of these nodes has any"
+    return on_some(f"{name} ({asks}, {has}{others})", int(lacking_n.sum()), len(rows))
+
+
+def _next_to(rejection: Rejection, name: str) -> tuple[IntArray, str]:
+    """Return what other pods take of a resource on each row, and words about them.
+
+    Of empty rows these are the pods that stay, such as those of DaemonSets; of rows as they are,
+    the words are about the pods that are nominated first.
+    """
+    asked, rows = rejection.asked, rejection.rows
+    if rejection.never:
+        taken_n, others = np.zeros(len(rows), np.int64), staying_pods(asked, rows)
+    else:
+        taken_n = asked.snapshot.requested(name)[rows].copy()
+        others = nominated_at(asked, rows)
+    place = {row: index for index, row in enumerate(rows.tolist())}
+    takers: list[tuple[str, PodInfo, int]] = []
+    for row, pod in others:
+        amount = pod.part(RESOURCES).value.balanced.get(name, 0)
+        if amount:
+            taken_n[place[row]] += amount
+            takers.append((pod.key, pod, amount))
+    if not takers:
+        return taken_n, ""
+    key, pod, amount = min(takers, key=lambda each: each[0])
+    of = owner_words(pod) if rejection.never else "nominated "
+    more = f", and {len(takers) - 1} more" if len(takers) > 1 else ""
+    return taken_n, f" next to {of}pod {key}, which takes {amount_text(name, amount)}{more}"
+
+
+def _for_container(rejection: Rejection, name: str, wanted: int) -> str:
+    """Return the init container for which the pod requests so much; "" where it is none."""
+    spec = rejection.pod.spec
+
+    def own(container: Container) -> int:
+        return to_units(name, parse_quantity(container.resources.requests.get(name, 0)))
+
+    if spec.resources is not None and name in spec.resources.requests:
+        return ""
+    sidecars = [each for each in spec.init_containers if each.is_restartable_init]
+    running = sum(own(each) for each in (*spec.containers, *sidecars))
+    over = to_units(name, parse_quantity(spec.overhead.get(name, 0)))
+    inits = [each for each in spec.init_containers if not each.is_restartable_init]
+    if running + over >= wanted or not inits:
+        return ""
+    largest = max(inits, key=own)
+    return f" for its init container {largest.name}"
 
 
 def _pod_count(rejection: Rejection) -> str:
-    most = int(rejection.asked.snapshot.allowed_pods[rejection.rows].max())
-    if rejection.never:
-        return f"the number of pods (these nodes take {most})"
-    return f"the number of pods (each node has as many as it takes, at most {most})"
-
-
-# --- nodes that are closed, and nodes that the pod chooses ----------------------------------------
-
-
-def untolerated(asked: Asked, rows: Rows) -> list[Taint]:
-    """Return the taints of some rows that the pod does not tolerate, the most frequent first."""
-    column, tolerations = asked.snapshot.taint_sets, asked.attempt.pod.pod.spec.tolerations
-    ids, numbers = np.unique(column.ids[rows], return_counts=True)
-    by_text: dict[str, Taint] = {}
-    counts: Counter[str] = Counter()
-    for set_id, number in zip(ids.tolist(), numbers.tolist(), strict=True):
-        for taint in column.item(set_id):
-            if taint.effect in SCHEDULING_EFFECTS and not tolerated(taint, tolerations):
-                by_text.setdefault(taint_text(taint), taint)
-                counts[taint_text(taint)] += number
-    order = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
-    return [by_text[text] for text, _ in order]
-
-
-def _taints(rejection: Rejection) -> str:
-    found = untolerated(rejection.asked, rejection.rows)
-    if not found:
+    asked, rows = rejection.asked, rejection.rows
+    allowed_n = asked.snapshot.allowed_pods[rows]
+    if not rejection.never:
+        most = int(allowed_n.max())
+        return f"the number of pods (each node has as many as it takes, at most {most})"
+    staying = Counter(row for row, _ in staying_pods(asked, rows))
+    left = [allowed - staying[row] for row, allowed in zip(rows.tolist(), allowed_n, strict=True)]
+    if min(left) > 0:  # an empty node takes it: the number is no cause
         return ""
-    plural = "s" if len(found) > 1 else ""
-    return f"the taint{plural} {listed(map(taint_text, found))}, which it does not tolerate"
-
-
-def _unschedulable(rejection: Rejection) -> str:
-    names = sorted(rejection.asked.snapshot.names[row] for row in rejection.rows.tolist())
-    return f"cordoned nodes ({listed(names)})"
-
-
-def _node_affinity(rejection: Rejection) -> str:
-    """Return the nodeSelector and the required terms, without parts that all these rows match."""
-    if any("enforced" in reason for reason in rejection.reasons):
-        return "the node affinity that its profile adds"
-    snapshot, spec = rejection.asked.snapshot, rejection.asked.attempt.pod.pod.spec
-    nodes = [snapshot.node(row) for row in rejection.rows[:_LOOKED_AT_MOST].tolist()]
-    parts = []
-    unmatched = [
-        f"{key}={value}"
-        for key, value in (spec.node_selector or {}).items()
-        if any(node.metadata.labels.get(key) != value for node in nodes)
-    ]
-    if unmatched:
-        parts.append(f"its nodeSelector {listed(unmatched)}")
-    node = spec.affinity.node_affinity if spec.affinity else None
-    required = node.required_during_scheduling_ignored_during_execution if node else None
-    if required is not None and not all(_matched(required, nodes)):
-        parts.append(f"its required node affinity {terms_text(required)}")
-    return " and ".join(parts)
-
-
-def _matched(selector: NodeSelector, nodes: Iterable[Node]) -> Iterator[bool]:
-    matcher = compile_node_selector(selector)
-    for node in nodes:
-        yield matcher.error is None and matcher.matches(node.metadata.labels, node.name)
-
-
-def _node_name(rejection: Rejection) -> str:
-    return f"the node that it names, {rejection.asked.attempt.pod.pod.spec.node_name}"
-
-
-def _features(rejection: Rejection) -> str:
-    """Return the features of the kubelet that some of these rows do not declare."""
-    column = rejection.asked.snapshot.feature_sets
-    declared = [column.item(set_id) for set_id in np.unique(column.ids[rejection.rows]).tolist()]
-    wanted = sorted(rejection.asked.attempt.pod.part(FEATURES).value)
-    lacking = [name for name in wanted if any(name not in each for each in declared)]
-    plural = "s" if len(lacking) > 1 else ""
-    return f"the feature{plural} {listed(lacking)}, which these nodes do not declare"
-
-
-# --- other pods -----------------------------------------------------------------------------------
-
-
-def _ports(rejection: Rejection) -> str:
-    ports = rejection.asked.attempt.pod.part(PORTS).value
-    wanted = [f"{port}/{protocol}" for _, protocol, port in ports]
-    plural = "s" if len(wanted) > 1 else ""
-    return f"the host port{plural} {listed(wanted)}, which other pods have"
-
-
-def _spread(rejection: Rejection) -> str:
-    spec = rejection.asked.attempt.pod.pod.spec
-    hard = [
-        f"{each.topology_key} (maxSkew {each.max_skew}{_min_domains(each)})"
-        for each in spec.topology_spread_constraints
-        if each.when_unsatisfiable != "ScheduleAnyway"
-    ]
-    plural = "s" if len(hard) > 1 else ""
-    missing = any("missing required label" in reason for reason in rejection.reasons)
-    lacks = ", whose label these nodes lack" if missing else ""
-    return f"its topology spread constraint{plural} over {listed(hard)}{lacks}" if hard else ""
-
-
-def _min_domains(constraint: TopologySpreadConstraint) -> str:
-    return f", minDomains {constraint.min_domains}" if constraint.min_domains else ""
-
-
-def _pod_affinity(rejection: Rejection) -> str:
-    pod, reasons, parts = rejection.asked.attempt.pod.pod, rejection.reasons, []
-    if any("pod affinity rules" in reason for reason in reasons):
-        parts.append(f"its required pod affinity {_terms(affinity_terms(pod))}")
-    if any("existing pods anti-affinity" in reason for reason in reasons):
-        parts.append("the required anti-affinity of pods that are there")
-    if any("pod anti-affinity rules" in reason and "existing" not in reason for reason in reasons):
-        parts.append(f"its required pod anti-affinity {_terms(anti_affinity_terms(pod))}")
-    return " and ".join(parts)
-
-
-def affinity_terms(pod: Pod) -> list[PodAffinityTerm]:
-    """Return the required pod affinity terms of a pod."""
-    found = pod.spec.affinity.pod_affinity if pod.spec.affinity else None
-    return [] if found is None else found.required_during_scheduling_ignored_during_execution
-
-
-def anti_affinity_terms(pod: Pod) -> list[PodAffinityTerm]:
-    """Return the required pod anti-affinity terms of a pod."""
-    found = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity else None
-    return [] if found is None else found.required_during_scheduling_ignored_during_execution
-
-
-def _terms(terms: Iterable[PodAffinityTerm]) -> str:
-    return listed(f"({pod_term_text(term)})" for term in terms)
+    next_to = ", next to those of DaemonSets" if staying else ""
+    return f"the number of pods (these nodes take at most {int(allowed_n.max())}{next_to})"
 
 
 _WORDED: Final[dict[Subject, Callable[[Rejection], str]]] = {
     Subject.RESOURCES: _resources,
-    Subject.TAINTS: _taints,
-    Subject.CORDON: _unschedulable,
-    Subject.NODE_AFFINITY: _node_affinity,
-    Subject.NODE_NAME: _node_name,
-    Subject.PORTS: _ports,
-    Subject.SPREAD: _spread,
-    Subject.POD_AFFINITY: _pod_affinity,
-    Subject.FEATURES: _features,
+    Subject.TAINTS: taints_fact,
+    Subject.CORDON: cordon_fact,
+    Subject.NODE_AFFINITY: node_affinity_fact,
+    Subject.NODE_NAME: node_name_fact,
+    Subject.PORTS: ports_fact,
+    Subject.SPREAD: spread_fact,
+    Subject.POD_AFFINITY: pod_affinity_fact,
+    Subject.FEATURES: features_fact,
     Subject.VOLUMES: volumes_told,
     Subject.VOLUME_USE: volume_use_told,
     Subject.DEVICES: devices_told,

@@ -12,7 +12,7 @@ import msgspec
 
 from moorage.api.pod import Pod
 from moorage.api.volume import PersistentVolume, PersistentVolumeClaim
-from moorage.explain.asking import Rejection
+from moorage.explain.asking import Asked, Rejection
 from moorage.explain.words import listed, terms_text
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -38,6 +38,22 @@ def volumes_told(rejection: Rejection) -> str:
     return " and ".join(fact for fact in facts if fact)
 
 
+def volumes_may_come(asked: Asked, reasons: Iterable[str]) -> bool:
+    """Whether all reasons are about volumes or storage that may still come to a node."""
+    text = list(reasons)
+    if not text or not all("to bind" in each or "free storage" in each for each in text):
+        return False
+    listers, pod = asked.snapshot.listers, asked.attempt.pod
+    for each in volumes_of(pod).claims:
+        claim = listers.persistent_volume_claims.get(each.name_for(pod.name), pod.namespace)
+        if claim is None or claim.spec.volume_name:
+            continue
+        found = listers.storage_classes.get(claim.spec.storage_class_name or "")
+        if found is not None and found.allowed_topologies:
+            return False  # the class makes volumes elsewhere only
+    return True
+
+
 def _gone(rejection: Rejection) -> Iterator[str]:
     """Yield what PreFilter did not find: claims of the pod, or their volumes."""
     if len(rejection.rows):
@@ -47,7 +63,9 @@ def _gone(rejection: Rejection) -> Iterator[str]:
     for each in volumes_of(pod).claims:
         name = each.name_for(pod.name)
         claim = listers.persistent_volume_claims.get(name, pod.namespace)
-        if claim is None:
+        if claim is not None and "is being deleted" in text and f'"{name}"' in text:
+            yield f"its claim {name}, which is being deleted"
+        elif claim is None:
             if f'"{name}" not found' in text:
                 yield f"its claim {name}, which does not exist in namespace {pod.namespace}"
         elif claim.spec.volume_name and f'"{claim.spec.volume_name}" not found' in text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from moorage.api.meta import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -67,15 +67,19 @@ def terms_text(selector: NodeSelector) -> str:
 
 def pod_term_text(term: PodAffinityTerm) -> str:
     """Return a pod affinity term in words: ``app=web over zone``."""
+    return f"{pod_selector_text(term)} over {term.topology_key}"
+
+
+def pod_selector_text(term: PodAffinityTerm) -> str:
+    """Return the selector of a pod affinity term in words: ``app=web, tier Exists``."""
     selector = term.label_selector
-    parts = []
-    if selector is not None:
-        parts += [f"{key}={value}" for key, value in (selector.match_labels or {}).items()]
-        parts += [
-            f"{part.key} {part.operator} [{', '.join(part.values or ())}]"
-            for part in selector.match_expressions or ()
-        ]
-    return f"{', '.join(parts) or 'any pod'} over {term.topology_key}"
+    if selector is None:
+        return "no pod"  # as in Kubernetes: an absent selector matches nothing
+    parts = [f"{key}={value}" for key, value in (selector.match_labels or {}).items()]
+    for part in selector.match_expressions or ():
+        values = f" [{', '.join(part.values)}]" if part.values else ""
+        parts.append(f"{part.key} {part.operator}{values}")
+    return ", ".join(parts) or "any pod"
 
 
 def listed(items: Iterable[str]) -> str:
@@ -84,3 +88,13 @@ def listed(items: Iterable[str]) -> str:
     if len(every) <= _NAMED_MOST:
         return ", ".join(every)
     return f"{', '.join(every[:_NAMED_MOST])} and {len(every) - _NAMED_MOST} more"
+
+
+def on_some(text: str, count: int, of: int) -> str:
+    """Return a text that holds for some nodes of several, with their number where it is less."""
+    return text if count >= of else f"{text} on {count} of them"
+
+
+def joined(facts: Sequence[str]) -> str:
+    """Return facts joined by "and", after a comma where a fact has one itself."""
+    return (", and " if any("," in fact for fact in facts) else " and ").join(facts)

@@ -13,6 +13,7 @@ from typing import Final
 
 from moorage.api.devices import ResourceClaim
 from moorage.explain.answer import WayOut
+from moorage.explain.causes import Reach
 from moorage.explain.devices import given_back, rows_near
 from moorage.explain.trying import Trying
 from moorage.explain.volumes import users_of_claims
@@ -33,7 +34,10 @@ def users_of_data(trying: Trying) -> Iterator[Found]:
 
 def users_of_devices(trying: Trying) -> Iterator[Found]:
     """Yield the least important pod without whose devices the pod gets its own."""
-    if not trying.asked.rejects_about(Subject.DEVICES).any() or trying.causes.never:
+    if (
+        not trying.asked.rejects_about(Subject.DEVICES).any()
+        or trying.causes.reach is not Reach.PODS
+    ):
         return
     users = nsmallest(
         _TRIALS_MOST, _alone(trying), key=lambda each: (each[0].priority, each[0].key)

@@ -11,7 +11,8 @@ from moorage.api.codec import to_dict
 from moorage.api.patch_operations import Operation, escaped, put, remove
 from moorage.api.pod import Pod
 from moorage.explain.answer import WayOut
-from moorage.explain.facts import affinity_terms, anti_affinity_terms, untolerated
+from moorage.explain.node_facts import untolerated
+from moorage.explain.pod_facts import affinity_terms, anti_affinity_terms
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import PART, TOLERATION, Found
 from moorage.explain.words import expression_text, pod_term_text, taint_text, terms_text
@@ -34,7 +35,8 @@ def tolerations(trying: Trying) -> Iterator[Found]:
     asked = trying.asked
     found = untolerated(asked, np.flatnonzero(asked.rejects_about(Subject.TAINTS)))
     present = [to_dict(each) for each in trying.pod.spec.tolerations]
-    for taint in [each for each in found if not each.key.startswith(_LIFECYCLE)][:_TAINTS_MOST]:
+    own = [taint for taint, _ in found if not taint.key.startswith(_LIFECYCLE)]
+    for taint in own[:_TAINTS_MOST]:
         added = {"key": taint.key, "operator": "Equal", "effect": taint.effect}
         if taint.value:
             added["value"] = taint.value

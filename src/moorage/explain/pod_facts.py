@@ -1,0 +1,295 @@
+"""Rejections that are about other pods, in words: host ports, spreading, affinity.
+
+The plugin says which part of the pod is at fault. Pods are looked up only to name them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from moorage.api.meta import ObjectMeta
+from moorage.api.pod import Affinity, Container, Pod, PodAffinityTerm, TopologySpreadConstraint
+from moorage.explain.asking import BoolArray, Rejection, nominated_at
+from moorage.explain.parts import parts_at_fault, with_spec
+from moorage.explain.words import joined, listed, on_some, pod_selector_text, pod_term_text
+from moorage.snapshot.pod_affinity import POD_AFFINITY, compile_term
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import HostPort, host_ports
+
+_PODS_MOST: Final = 50_000
+"""Pods that are looked at to name those in the way, at most; a guess."""
+_ANY_ADDRESS: Final = "0.0.0.0"
+_AFFINITY: Final = "pod affinity rules"
+_ANTI_AFFINITY: Final = "pod anti-affinity rules"
+_EXISTING: Final = "existing pods anti-affinity"
+
+Placed = tuple[int, PodInfo]
+"""A pod and its row."""
+
+
+# --- host ports -----------------------------------------------------------------------------------
+
+
+def ports_fact(rejection: Rejection) -> str:
+    """Return the host ports that other pods have, with these pods."""
+    wanted = list(dict.fromkeys(host_ports(rejection.pod)))
+    found = parts_at_fault(rejection, wanted, lambda ports: _with_ports(rejection.pod, ports))
+    return joined([_port(rejection, port, failed_n) for port, failed_n in found])
+
+
+def _with_ports(pod: Pod, ports: Sequence[HostPort]) -> Pod:
+    """Return a pod that takes some host ports only."""
+
+    def kept(container: Container) -> Container:
+        own = [
+            each
+            for each in container.ports
+            if (each.host_ip or _ANY_ADDRESS, each.protocol or "TCP", each.host_port) in ports
+        ]
+        return msgspec.structs.replace(container, ports=own)
+
+    return with_spec(
+        pod,
+        containers=[kept(each) for each in pod.spec.containers],
+        init_containers=[kept(each) for each in pod.spec.init_containers],
+    )
+
+
+def _port(rejection: Rejection, port: HostPort, failed_n: BoolArray) -> str:
+    address, protocol, number = port
+    at = "" if address == _ANY_ADDRESS else f" of {address}"
+    text = on_some(
+        f"the host port {number}/{protocol}{at}", int(failed_n.sum()), len(rejection.rows)
+    )
+    having = [each for each in _pods_on(rejection, failed_n) if _takes(each[1], port)]
+    have = "has" if len(having) == 1 else "have"
+    return f"{text}, which {_named(having)} {have}" if having else text
+
+
+def _takes(pod: PodInfo, port: HostPort) -> bool:
+    address, protocol, number = port
+    return any(
+        (protocol, number) == (other_protocol, other_number)
+        and (address == other or _ANY_ADDRESS in (address, other))
+        for other, other_protocol, other_number in host_ports(pod.pod)
+    )
+
+
+# --- spreading ------------------------------------------------------------------------------------
+
+
+def spread_fact(rejection: Rejection) -> str:
+    """Return the hard spread constraints that are violated."""
+    pod = rejection.pod
+    hard = [
+        each
+        for each in pod.spec.topology_spread_constraints
+        if each.when_unsatisfiable != "ScheduleAnyway"
+    ]
+    if not hard:  # the constraints of the profile
+        return ""
+    found = parts_at_fault(
+        rejection,
+        hard,
+        lambda kept: with_spec(pod, topology_spread_constraints=list(kept)),
+    )
+    plural = "s" if len(found) > 1 else ""
+    texts = [_constraint(rejection, each, failed_n) for each, failed_n in found]
+    return f"its topology spread constraint{plural} over {joined(texts)}" if texts else ""
+
+
+def _constraint(
+    rejection: Rejection, constraint: TopologySpreadConstraint, failed_n: BoolArray
+) -> str:
+    domains = f", minDomains {constraint.min_domains}" if constraint.min_domains else ""
+    text = f"{constraint.topology_key} (maxSkew {constraint.max_skew}{domains})"
+    text = on_some(text, int(failed_n.sum()), len(rejection.rows))
+    return f"{text}{_without_label(rejection, constraint.topology_key, failed_n)}"
+
+
+def _without_label(rejection: Rejection, key: str, failed_n: BoolArray) -> str:
+    """Return that some rows have no such label; "" where one of them has it."""
+    snapshot = rejection.asked.snapshot
+    if any(key in each.labels for each in _nodes(rejection, failed_n)):
+        return ""
+    if any(key in each.metadata.labels for each in snapshot.table.nodes):
+        return ", whose label these nodes lack"
+    return ", a label that no node has"
+
+
+# --- affinity -------------------------------------------------------------------------------------
+
+
+def pod_affinity_fact(rejection: Rejection) -> str:
+    """Return the terms that are violated, of the pod or of other pods."""
+    pod = rejection.pod
+    parts = []
+    near = parts_at_fault(
+        rejection,
+        affinity_terms(pod),
+        lambda terms: with_spec(pod, affinity=_requiring(pod, terms, ())),
+        because=_AFFINITY,
+    )
+    parts += [_near(rejection, term, failed_n) for term, failed_n in near]
+    existing_n = rejection.failed(with_spec(pod, affinity=None), because=_EXISTING)
+    if existing_n.any():
+        parts.append(_existing(rejection, existing_n))
+    away = parts_at_fault(
+        rejection,
+        anti_affinity_terms(pod),
+        lambda terms: with_spec(pod, affinity=_requiring(pod, (), terms)),
+        because=_ANTI_AFFINITY,
+    )
+    parts += [_away(rejection, term, failed_n) for term, failed_n in away]
+    return joined(parts)
+
+
+def affinity_terms(pod: Pod) -> list[PodAffinityTerm]:
+    """Return the required pod affinity terms of a pod."""
+    found = pod.spec.affinity.pod_affinity if pod.spec.affinity else None
+    return [] if found is None else found.required_during_scheduling_ignored_during_execution
+
+
+def anti_affinity_terms(pod: Pod) -> list[PodAffinityTerm]:
+    """Return the required pod anti-affinity terms of a pod."""
+    found = pod.spec.affinity.pod_anti_affinity if pod.spec.affinity else None
+    return [] if found is None else found.required_during_scheduling_ignored_during_execution
+
+
+def _requiring(
+    pod: Pod, near: Sequence[PodAffinityTerm], away: Sequence[PodAffinityTerm]
+) -> Affinity | None:
+    """Return a pod's affinity with these required terms about pods alone."""
+    affinity = pod.spec.affinity
+    if affinity is None:
+        return None
+    required = "required_during_scheduling_ignored_during_execution"
+    kept = {"pod_affinity": near, "pod_anti_affinity": away}
+    return msgspec.structs.replace(
+        affinity,
+        **{
+            field: None if own is None else msgspec.structs.replace(own, **{required: list(terms)})
+            for field, terms in kept.items()
+            for own in (getattr(affinity, field),)
+        },
+    )
+
+
+def _near(rejection: Rejection, term: PodAffinityTerm, failed_n: BoolArray) -> str:
+    text = f"its required pod affinity ({pod_term_text(term)})"
+    text = on_some(text, int(failed_n.sum()), len(rejection.rows))
+    lacking = _without_label(rejection, term.topology_key, failed_n)
+    return f"{text}{lacking or _partners(rejection, term)}"
+
+
+def _partners(rejection: Rejection, term: PodAffinityTerm) -> str:
+    """Return that no pod matches a term, or in which domains the pods are that do."""
+    own = compile_term(rejection.pod.metadata.namespace, term)
+    snapshot, domains, elsewhere = rejection.asked.snapshot, set[str](), dict[str, int]()
+    for row, pod in _every_pod(rejection):
+        if own.matches(pod.namespace, pod.labels, _namespace_labels(rejection, pod.namespace)):
+            domain = snapshot.node(row).metadata.labels.get(term.topology_key)
+            if domain is not None:
+                domains.add(domain)
+        elif own.selector.matches(pod.labels):
+            elsewhere[pod.namespace] = elsewhere.get(pod.namespace, 0) + 1
+    if domains:
+        return f", whose pods are in {term.topology_key} {listed(sorted(domains))}"
+    where = f" in namespace {listed(sorted(own.namespaces))}" if own.namespaces else ""
+    others = [f"{count} in namespace {name}" for name, count in sorted(elsewhere.items())]
+    text = f", as no pod on a node{where} matches {pod_selector_text(term)}"
+    return f"{text} ({listed(others)} would)" if others else text
+
+
+def _away(rejection: Rejection, term: PodAffinityTerm, failed_n: BoolArray) -> str:
+    own = compile_term(rejection.pod.metadata.namespace, term)
+
+    def matches(pod: PodInfo) -> bool:
+        labels = _namespace_labels(rejection, pod.namespace)
+        return own.matches(pod.namespace, pod.labels, labels)
+
+    having = _in_domains(rejection, term.topology_key, failed_n, matches)
+    text = f"its required pod anti-affinity ({pod_term_text(term)})"
+    text = on_some(text, int(failed_n.sum()), len(rejection.rows))
+    return f"{text} to {_named(having)}" if having else text
+
+
+def _existing(rejection: Rejection, failed_n: BoolArray) -> str:
+    """Return the pods whose required anti-affinity keeps the pod off, with their terms."""
+    pod, snapshot = rejection.pod, rejection.asked.snapshot
+    own_labels = _namespace_labels(rejection, pod.metadata.namespace)
+    domains: dict[str, frozenset[str]] = {}
+    by_term: dict[str, list[Placed]] = {}
+    for row, other in _every_pod(rejection):
+        compiled = other.part(POD_AFFINITY).value.required_anti
+        for term, written in zip(compiled, anti_affinity_terms(other.pod), strict=False):
+            if not term.matches(pod.metadata.namespace, pod.metadata.labels, own_labels):
+                continue
+            key = term.topology_key
+            if key not in domains:
+                domains[key] = _domains(rejection, key, failed_n)
+            if snapshot.node(row).metadata.labels.get(key) in domains[key]:
+                by_term.setdefault(pod_term_text(written), []).append((row, other))
+    first = sorted(by_term.items(), key=lambda each: (-len(each[1]), each[0]))
+    texts = [f"{_named(having)} ({text})" for text, having in first]
+    found = f"the required anti-affinity of {listed(texts) or 'pods that are there'}"
+    return on_some(found, int(failed_n.sum()), len(rejection.rows))
+
+
+# --- pods in the way ------------------------------------------------------------------------------
+
+
+def _named(placed: Sequence[Placed]) -> str:
+    """Return the first of some pods by name, and how many more there are."""
+    keys = sorted({pod.key for _, pod in placed})
+    more = len(keys) - 1
+    return f"pod {keys[0]} and {more} more" if more else f"pod {keys[0]}"
+
+
+def _in_domains(
+    rejection: Rejection, key: str, failed_n: BoolArray, wanted: Callable[[PodInfo], bool]
+) -> list[Placed]:
+    """Return the wanted pods in the topology domains of some rows."""
+    domains, snapshot = _domains(rejection, key, failed_n), rejection.asked.snapshot
+    return [
+        (row, pod)
+        for row, pod in _every_pod(rejection)
+        if wanted(pod) and snapshot.node(row).metadata.labels.get(key) in domains
+    ]
+
+
+def _domains(rejection: Rejection, key: str, failed_n: BoolArray) -> frozenset[str]:
+    labels = [each.labels for each in _nodes(rejection, failed_n)]
+    return frozenset(each[key] for each in labels if key in each)
+
+
+def _nodes(rejection: Rejection, failed_n: BoolArray) -> list[ObjectMeta]:
+    snapshot = rejection.asked.snapshot
+    return [snapshot.node(row).metadata for row in rejection.rows[failed_n].tolist()]
+
+
+def _pods_on(rejection: Rejection, failed_n: BoolArray) -> Iterator[Placed]:
+    """Yield the pods of some rows, and the pods that are nominated first there."""
+    rows = rejection.rows[failed_n]
+    snapshot = rejection.asked.snapshot
+    yield from ((row, pod) for row in rows.tolist() for pod in snapshot.pods(row))
+    yield from nominated_at(rejection.asked, rows)
+
+
+def _every_pod(rejection: Rejection) -> Iterator[Placed]:
+    """Yield the pods of the cluster that are on nodes or nominated first, as far as is bounded."""
+    snapshot = rejection.asked.snapshot
+    rows = np.arange(snapshot.num_nodes)
+    placed = ((row, pod) for row in rows.tolist() for pod in snapshot.pods(row))
+    yield from islice(placed, _PODS_MOST)
+    yield from nominated_at(rejection.asked, rows)
+
+
+def _namespace_labels(rejection: Rejection, namespace: str) -> Mapping[str, str]:
+    found = rejection.asked.snapshot.listers.namespaces.get(namespace)
+    return {} if found is None else found.metadata.labels
