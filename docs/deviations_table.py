@@ -520,6 +520,15 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="the pods that controllers make in place of the victims took it: evictions without end",
     ),
     Deviation(
+        subject="A member of a pod group on whose nominated node pods still stop",
+        upstream="has no place, so the group is rejected, and all members give up their places",
+        here=(
+            "keeps its place if it fits there without these pods; the group waits until they have "
+            "left, whoever evicted them"
+        ),
+        why="the room of the other members went to other pods, and the group evicted again",
+    ),
+    Deviation(
         subject="Nominations of a pod group that preempts as a whole",
         upstream="v1.36 nominates no member (kubernetes#138967, in 1.37)",
         here="each member is nominated to its place after the evictions",

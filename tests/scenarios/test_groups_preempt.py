@@ -188,6 +188,36 @@ def test_members_that_need_no_victim_keep_their_places_meanwhile(form: Form) -> 
     play(scenario, nodes=[node()], config=form.config())
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_group_waits_for_the_victims_of_others_on_the_nodes_of_its_members(form: Form) -> None:
+    """A single pod shares a node with a member, and its victim stops later than the group's."""
+
+    async def scenario(company: Company) -> None:
+        pinned = {"nodeSelector": {"node": "n2"}}
+        await company.create(made("late", stops=8, cpu="1", **pinned))
+        await company.sleep(3)  # of equal pods the youngest is evicted first
+        await company.create(made("t1", stops=2, cpu="1", nodeSelector={"node": "n1"}))
+        await company.create(made("t2", stops=2, cpu="1", **pinned))
+        await company.run("", 3)
+        await form.create(company, 2)
+        await company.cluster.until(lambda: company.evicted == ["t1", "t2"])
+        await company.create(made("single", high=True, cpu="1", **pinned))
+        await company.nominate("single", "n2")
+        for index in range(4):
+            await company.create(made(f"w{index}", cpu="1"))
+        await company.run("g", 2, seconds=20)
+        await company.run("single", 1)
+        await company.sleep(20)
+        assert company.evicted == ["late", "t1", "t2"]
+        assert company.placed("w") == [""] * 4
+
+    nodes = [
+        node_manifest(name, cpu=cpu, memory="64Gi", labels={"node": name})
+        for name, cpu in (("n1", "1"), ("n2", "2"))
+    ]
+    play(scenario, nodes=nodes, config=form.config())
+
+
 async def node_goes(company: Company) -> None:
     await company.cluster.delete_node("n1")
 

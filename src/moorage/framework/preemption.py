@@ -106,6 +106,13 @@ class EvictionsUnderWay(Protocol):
         """Whether a victim of preemption still has its node, and gives it up soon."""
         ...
 
+    def will_leave(self, pod: Pod) -> bool:
+        """Whether a pod still has its node, and is about to leave it, for whatever reason.
+
+        A pod that stays long after its grace does not count: a finalizer may hold it for ever.
+        """
+        ...
+
     @property
     def groups_wait(self) -> bool:
         """Whether `awaited_by` may be true of any group."""
@@ -129,6 +136,10 @@ class NoEvictions:
     def is_leaving(self, victim: Pod) -> bool:
         """Answer as the pod itself says."""
         return is_preempted(victim)
+
+    def will_leave(self, pod: Pod) -> bool:
+        """Answer as the pod itself says."""
+        return bool(pod.metadata.deletion_timestamp)
 
     def awaited_by(self, group: GroupKey) -> bool:
         """Answer no."""

@@ -246,6 +246,19 @@ class EvictionLedger:
             victim.uid in self._requested and self._on_its_node(victim) is not None
         )
 
+    def will_leave(self, pod: Pod) -> bool:
+        """Whether a pod still has its node, and is about to leave it, for whatever reason.
+
+        A pod that stays long after its grace does not count: a finalizer may hold it for ever.
+        """
+        current = self._on_its_node(pod)
+        if current is None:
+            return False
+        deleted = current.metadata.deletion_timestamp
+        if not deleted:
+            return pod.uid in self._requested
+        return self._clock.now_ns() < parse_rfc3339(deleted) + _OVERDUE_NS
+
     @property
     def groups_wait(self) -> bool:
         """Whether `awaited_by` may be true of any group."""
@@ -263,7 +276,7 @@ class EvictionLedger:
         preemptors, victims = awaited.preemptors, awaited.victims
         while preemptors and not self.running_for(preemptors[-1]):
             preemptors.pop()
-        while victims and not self._is_expected_to_leave(victims[-1]):
+        while victims and not self.will_leave(victims[-1]):
             victims.pop()
         if preemptors or victims:
             return True
@@ -283,15 +296,6 @@ class EvictionLedger:
             elif not self.awaited_by(group):
                 released.append(group)
         return released
-
-    def _is_expected_to_leave(self, victim: Pod) -> bool:
-        current = self._on_its_node(victim)
-        if current is None:
-            return False
-        deleted = current.metadata.deletion_timestamp
-        if not deleted:
-            return victim.uid in self._requested
-        return self._clock.now_ns() < parse_rfc3339(deleted) + _OVERDUE_NS
 
     def _on_its_node(self, victim: Pod) -> Pod | None:
         """Return a victim as the API last showed it; None where it is gone or has left its node."""

@@ -118,7 +118,7 @@ class AskingGroupCycle:
                     decision = self._cycle.decide(pod, scope)
                 else:
                     decision = await Apart(asking, tried)
-                if not tried.add(decision):
+                if not tried.add(self._groups.after_leaving(decision, scope)):
                     break
             return tried.found()
 

@@ -23,7 +23,7 @@ from moorage.api.pod import Pod
 from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Scope
 from moorage.engine.cycle import Cycle
-from moorage.engine.decision import Nomination
+from moorage.engine.decision import Decision, Nomination, Outcome
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
 from moorage.engine.groups.orders import ORDERS, OtherOrders
 from moorage.engine.groups.placements import Placements
@@ -162,10 +162,48 @@ class GroupCycle:
         """Place the pods one after another, and undo every placement."""
         with MembersOnTrial(self._profile, self._snapshot) as tried:
             for pod in pods:
-                if not tried.add(self.cycle.decide(pod, scope)):
+                decision = self.cycle.decide(pod, scope)
+                if not tried.add(self.after_leaving(decision, scope)):
                     break
                 yield tried
             return tried.found()
+
+    def after_leaving(self, decision: Decision, scope: Scope) -> Decision:
+        """Let a member keep its nominated node if it fits there once pods there have left.
+
+        Such a member may not preempt: pods are leaving its node already. Without its place the
+        group would be rejected, the other members would give up theirs, and the group would evict
+        again once other pods have taken that room.
+
+        Parameters
+        ----------
+        decision
+            The decision about a member, next to the earlier members.
+        scope
+            The bounds of the attempt.
+        """
+        if decision.outcome is not Outcome.REJECT or decision.nomination is not None:
+            return decision
+        snapshot = self._snapshot
+        row = snapshot.nominated_level(decision.pod)[1] if snapshot.nominated_everywhere else None
+        leaving = [] if row is None else list(filter(self._will_leave, snapshot.pods(row)))
+        if row is None or not leaving:
+            return decision
+        within = self._shared(scope.within, snapshot.rows([row]))
+        with snapshot.trial() as trial:
+            for pod in leaving:
+                trial.remove_pod(pod.uid)
+            found = self.cycle.decide(decision.pod, Scope(within=within, post_filter=False))
+        if found.outcome is not Outcome.BIND:
+            return decision
+        return msgspec.structs.replace(
+            decision,
+            nomination=Nomination(found.node_name),
+            victims=tuple([pod.pod for pod in leaving]),
+        )
+
+    def _will_leave(self, pod: PodInfo) -> bool:
+        return self._profile.handle.evictions.will_leave(pod.pod)
 
     def _shared(self, one: NodeView | None, other: NodeView | None) -> NodeView | None:
         """Return the rows of both views; None stands for every row."""
