@@ -193,7 +193,7 @@ def test_a_group_waits_for_the_victims_of_others_on_the_nodes_of_its_members(for
     """A single pod shares a node with a member, and its victim stops later than the group's."""
 
     async def scenario(company: Company) -> None:
-        pinned = {"nodeSelector": {"node": "n2"}}
+        pinned: dict[str, Any] = {"nodeSelector": {"node": "n2"}}
         await company.create(made("late", stops=8, cpu="1", **pinned))
         await company.sleep(3)  # of equal pods the youngest is evicted first
         await company.create(made("t1", stops=2, cpu="1", nodeSelector={"node": "n1"}))
