@@ -67,6 +67,30 @@ class NotedCalls:
         await self._inner.close()
 
 
+class SlowWrites:
+    """A transport whose writes take random times, so that they arrive in another order."""
+
+    def __init__(self, inner: Transport, rng: Random, slowest_seconds: float) -> None:
+        self._inner = inner
+        self._rng = rng
+        self._slowest_seconds = slowest_seconds
+
+    async def request(self, call: Call) -> Answer:
+        """Send a call; a write waits first."""
+        if call.method != "GET" and self._slowest_seconds:
+            # Most are quick, a few are slow.
+            await aio.sleep(self._rng.random() ** 3 * self._slowest_seconds)
+        return await self._inner.request(call)
+
+    def stream(self, call: Call) -> AbstractAsyncContextManager[LineStream]:
+        """Open a stream."""
+        return self._inner.stream(call)
+
+    async def close(self) -> None:
+        """Close the transport inside."""
+        await self._inner.close()
+
+
 def config_of(text: str) -> LoadedConfiguration:
     """Return a configuration from its text."""
     return parse_config(dedent(text), source="test")
@@ -80,6 +104,7 @@ def shadowed(
     registry: Registry | None = None,
     real: LoadedConfiguration | None = None,
     seed: int = 1,
+    slowest_write: float = 0.0,
 ) -> Seen:
     """Play acts in a cluster while a configuration is compared with its scheduler.
 
@@ -91,13 +116,19 @@ def shadowed(
         The configuration that is compared, and the plugins that it knows.
     real
         The configuration of the cluster's scheduler.
+    slowest_write
+        The longest time of a write of the cluster's scheduler, in seconds; each takes a random time
+        of its own.
     """
     clock = ManualClock()
+
+    def around(inner: Transport) -> Transport:
+        return SlowWrites(inner, Streams(seed).stream("slow writes"), slowest_write)
 
     async def main() -> Seen:
         found: list[Comparison] = []
         async with VirtualCluster(
-            clock, nodes=nodes, seed=seed, config=real, renew_seconds=10_000
+            clock, nodes=nodes, seed=seed, config=real, renew_seconds=10_000, around=around
         ) as cluster:
             world = World(
                 objects=Objects(),
@@ -123,6 +154,24 @@ def shadowed(
             return Seen(report, found, frozenset(transport.methods))
 
     return run_virtual(main(), clock)
+
+
+def at_once(pods: Sequence[Manifest], *, delete: Sequence[str] = ()) -> Acts:
+    """Return acts that create all pods at once, and delete some while the others are bound."""
+
+    async def acts(cluster: VirtualCluster) -> None:
+        for name, value in CLASSES.items():
+            await cluster.create(priority_class(name, value))
+        tasks = TaskOwner()
+        created = [tasks.spawn(cluster.create(pod), name="create") for pod in pods]
+        for task in created:
+            await task
+        for name in delete:
+            await cluster.client.delete(PODS, name, namespace="default")
+            await aio.sleep(0.01)
+        await aio.sleep(20.0)
+
+    return acts
 
 
 def random_nodes(seed: int) -> list[Manifest]:

@@ -1,8 +1,9 @@
-"""The configuration beside the real scheduler: each binding is decided about on the state before.
+"""The configuration next to the real scheduler: each binding is decided about on the state before.
 
 All pods are where they really are. Nothing is assumed: after a comparison the real binding counts.
-A difference is kept open for a moment, since a binding that is seen later may have been decided
-about first (`moments`).
+Bindings come in the order of the decisions (`replay`). Where that order is not known, a difference
+is no difference: it is counted as not comparable. A difference is kept open for a moment, since a
+binding that is seen later may have been decided about first.
 """
 
 from __future__ import annotations
@@ -15,45 +16,33 @@ from typing import Final
 import msgspec
 
 from moorage.api.pod import Pod, volume_claims
-from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
+from moorage.base.clock import rfc3339_micro
 from moorage.engine.decision import Decision
 from moorage.engine.decision import Outcome as Decided
 from moorage.framework.runner import run_pre_enqueue
 from moorage.shadow.comparison import Comparison, Outcome
 from moorage.shadow.deciding import Decider, Preference, Why
-from moorage.shadow.moments import MOMENT_SECONDS, Moments, Turn
+from moorage.shadow.moments import MOMENT_NS, Agreement, Binding, Moments
+from moorage.shadow.queue_order import QueueOrder, SortKey
 from moorage.snapshot.pod_info import PodInfo
 from moorage.state.lifecycle import PodState
 from moorage.what_if.world import Filled, World
 
 OnComparison = Callable[[Comparison], None]
 
-_OPEN_NS: Final = round(MOMENT_SECONDS * NS_PER_SECOND)
-# Tries for one open difference: a guess; most differences have no later binding that matters.
-_TRIES: Final = 8
-_OVERTAKEN: Final = "a pod that was bound a moment later may have been decided about first"
+_OVERTOOK: Final = "a pod before it in the queue may have a node that was not seen yet"
+_OTHER_ORDER: Final = "the order of its decision and that of another pod is not known"
+_NODE_CHANGED: Final = "a node changed at about the same time"
+_TOO_MUCH: Final = "too much changed between its decision and its binding"
+_MOMENT_BEFORE: Final = "both agree on the state of a moment before"
 
 
 class _Open(msgspec.Struct):
-    """A difference that may still be explained.
+    """A difference that may still be explained; `at_ns` is when it was found."""
 
-    Parameters
-    ----------
-    found
-        The comparison as it stands.
-    pod, turn
-        The pod as it was before its binding, and when it was popped.
-    at_ns
-        When its binding was seen.
-    tries
-        How often it was tried again.
-    """
-
-    found: Comparison
-    pod: PodInfo
-    turn: Turn
+    comparison: Comparison
+    binding: Binding
     at_ns: int
-    tries: int = 0
 
 
 class Beside:
@@ -74,6 +63,8 @@ class Beside:
         Decides about one pod.
     moments
         The changes of the last moment.
+    order
+        The pods without a node.
     """
 
     def __init__(self, world: World, report: OnComparison) -> None:
@@ -82,14 +73,13 @@ class Beside:
         core = self.filled.core
         self.decider = Decider(core.cycles, core.snapshot, preference)
         self.moments = Moments(core.snapshot)
+        self.order = QueueOrder()
         self._report = report
         self._open: deque[_Open] = deque()
-        # Claims -> when they changed; pods without a node -> when they appeared, wall-clock ns, and
-        # their rank.
+        # Claims -> when they changed, wall-clock ns.
         self._claims: dict[tuple[str, str, str], int] = {}
-        self._since: dict[str, int] = {}
-        self._order: dict[str, int] = {}
-        self._appeared = 0
+        # What makes decisions uncertain for a moment -> when it was seen last, wall-clock ns.
+        self._uncertain: dict[str, int] = {}
 
     @property
     def now_ns(self) -> int:
@@ -106,17 +96,22 @@ class Beside:
         """Begin anew: what the first lists showed is no change."""
         self.moments = Moments(self.filled.core.snapshot)
         self._claims.clear()
+        self._uncertain.clear()
 
     def appeared(self, pod: Pod) -> None:
-        """Note that a pod without a node appeared."""
-        self._since[pod.uid] = self.now_ns
-        self._appeared += 1
-        self._order[pod.uid] = self._appeared
+        """Note that a pod without a node appeared; the ingest has it."""
+        self.order.appear(pod, at_ns=self.now_ns, sort_key=self._sort_key(pod))
 
-    def gone(self, pod: Pod) -> None:
-        """Forget a pod without a node."""
-        self._since.pop(pod.uid, None)
-        self._order.pop(pod.uid, None)
+    def _sort_key(self, pod: Pod) -> SortKey | None:
+        """Return the order in which a pod is popped; None where it is not known."""
+        core = self.filled.core
+        if not self.serves(pod) or was_rejected(pod) or pod.spec.scheduling_gates:
+            return None
+        gated = core.queue.lifecycle.state(pod.uid) is PodState.GATED
+        if gated or core.snapshot.groups.key_of(pod) is not None:
+            return None
+        # All profiles of a scheduler have the same QueueSort plugin.
+        return core.profiles[pod.spec.scheduler_name].queue_sort.sort_key
 
     def claim_changed(self, kind: str, namespace: str, name: str) -> None:
         """Note that a volume claim or a device claim changed."""
@@ -126,33 +121,39 @@ class Beside:
         """Forget a claim."""
         self._claims.pop((kind, namespace, name), None)
 
-    def node_changed(self, name: str) -> None:
-        """Note that a node was added, or changed in what decisions depend on."""
-        self.moments.node_changed(name, self.now_ns)
-        for case in self._open:
-            if name in {case.found.real_node, case.found.shadow_node}:
-                self._excuse(case, "a node in question changed a moment later")
+    def node_changed(self) -> None:
+        """Note that a node came, left, or changed in what decisions depend on."""
+        self.uncertain(_NODE_CHANGED)
 
-    def bound(self, pod: PodInfo, node: str) -> None:
+    def uncertain(self, why: str) -> None:
+        """Note that decisions of about now may rest on another state than the one that is seen."""
+        self._uncertain[why] = self.now_ns
+        for case in self._open:
+            self._excuse(case, why)
+
+    def seen(self, binding: Binding) -> None:
+        """Note a binding in the moment when the watch shows it."""
+        for case in self._open:
+            if binding.turn.rank < case.binding.rank and not case.binding.turn.surely_before(
+                binding.turn
+            ):
+                self._excuse(case, _OTHER_ORDER)
+
+    def bound(self, binding: Binding, *, overtook: bool = False) -> None:
         """Compare the binding of a pod, before the binding is taken in.
 
         Parameters
         ----------
-        pod
-            The pod as it was without a node.
-        node
-            The node that it was bound to.
+        overtook
+            Whether a pod that was popped before may have a node that was not seen yet.
         """
-        turn = self._turn(pod.pod)
-        self._try_open(pod, node, turn)
-        if self.serves(pod.pod):
-            found = self._compared(pod, node, turn)
-            if found.differs:
-                self._open.append(_Open(found, pod, turn, self.now_ns))
+        if self.serves(binding.pod.pod):
+            comparison = self._compared(binding, overtook)
+            if comparison.differs:
+                self._open.append(_Open(comparison, binding, self.now_ns))
             else:
-                self._report(found)
-        self.gone(pod.pod)
-        self.moments.pod_came(pod, node, turn, self.now_ns)
+                self._report(comparison)
+        self.moments.bound(binding, self.now_ns)
 
     def unseen(self, pod: Pod) -> None:
         """Count a pod that had a node when it was first seen."""
@@ -161,7 +162,8 @@ class Beside:
 
     def since_ns(self, pod: Pod) -> int:
         """Return when a pod without a node was first seen, wall-clock nanoseconds."""
-        return self._since.get(pod.uid, self.now_ns)
+        turn = self.order.turn_of(pod.uid)
+        return self.now_ns if turn is None else turn.since_ns
 
     def close(self, *, every: bool = False) -> None:
         """Report the differences that nothing has explained within a moment.
@@ -171,13 +173,24 @@ class Beside:
         every
             Whether younger differences are reported as well, since nothing more is watched.
         """
-        while self._open and (every or self.now_ns - self._open[0].at_ns >= _OPEN_NS):
-            self._report(self._open.popleft().found)
+        while self._open and (every or self.now_ns - self._open[0].at_ns >= MOMENT_NS):
+            case = self._open.popleft()
+            if self.now_ns - case.at_ns < MOMENT_NS and self._may_be_overtaken(case.binding):
+                self._excuse(case, _OTHER_ORDER)
+            self._report(case.comparison)
+
+    def _may_be_overtaken(self, binding: Binding) -> bool:
+        """Whether a pod without a node may have been decided about before a binding."""
+        return any(
+            turn.rank < binding.rank and not binding.turn.surely_before(turn)
+            for turn in self.order.turns()
+        )
 
     # --- how they compare -----------------------------------------------------------------------
 
-    def _compared(self, pod: PodInfo, node: str, turn: Turn) -> Comparison:
-        obstacle = self._obstacle(pod.pod, node)
+    def _compared(self, binding: Binding, overtook: bool) -> Comparison:
+        pod, node = binding.pod, binding.node
+        obstacle = self._obstacle(binding)
         if obstacle:
             return self._not_comparable(pod.pod, node, obstacle)
         held = self.held(pod.pod)
@@ -191,27 +204,33 @@ class Beside:
             return self._comparison(pod.pod, outcome, node, shadow=node)
         if self.decider.takes_from_elsewhere(pod, node):
             return self._comparison(pod.pod, Outcome.EQUAL, node, shadow=decision.node_name)
-        return self._different(pod, node, decision, turn)
+        return self._different(binding, decision, overtook)
 
-    def _different(self, pod: PodInfo, node: str, decision: Decision, turn: Turn) -> Comparison:
-        shadow, now_ns = decision.node_name, self.now_ns
-        changed = self.moments.changed_node({node, shadow}, now_ns)
-        if changed:
-            return self._not_comparable(pod.pod, node, "a node in question changed a moment before")
-        core = self.filled.core
-        if core.snapshot.groups.key_of(pod.pod) is not None:
-            why = "it is a member of a group, which is decided about as a whole"
+    def _different(self, binding: Binding, decision: Decision, overtook: bool) -> Comparison:
+        pod, node, shadow = binding.pod, binding.node, decision.node_name
+        doubt = _OVERTOOK if overtook else self._doubt(binding, {node, shadow})
+        if doubt:
+            return self._not_comparable(pod.pod, node, doubt)
+        agreement = self.moments.agreement(partial(self.decider.may_take, pod, node), binding)
+        if agreement is Agreement.NOW:
+            return self._comparison(pod.pod, Outcome.EQUAL, node, shadow=shadow)
+        if agreement is not Agreement.NEVER:
+            why = _MOMENT_BEFORE if agreement is Agreement.MAYBE else _TOO_MUCH
             return self._not_comparable(pod.pod, node, why)
-        if self._nominated_there(pod, {node, shadow}):
-            why = "another pod is nominated for a node in question, and nominations are seen late"
-            return self._not_comparable(pod.pod, node, why)
-        agrees = partial(self.decider.takes, pod, node)
-        since_ns = self._since.get(pod.uid, 0)
-        if self.moments.earlier(agrees, turn, since_ns=since_ns, now_ns=now_ns):
-            return self._not_comparable(pod.pod, node, "both agree on the state of a moment before")
         outcome = Outcome.OTHER_NODE if decision.outcome is Decided.BIND else Outcome.NOT_PLACED
         told = self.decider.why_not(pod, node, decision)
         return self._comparison(pod.pod, outcome, node, shadow=shadow, why=told)
+
+    def _doubt(self, binding: Binding, nodes: set[str]) -> str:
+        """Return why the state of the real decision is not known; "" if nothing speaks for it."""
+        for why, at_ns in self._uncertain.items():
+            if at_ns >= binding.at_ns - MOMENT_NS:
+                return why
+        if self.filled.core.snapshot.groups.key_of(binding.pod.pod) is not None:
+            return "it is a member of a group, which is decided about as a whole"
+        if self._nominated_there(binding.pod, nodes):
+            return "another pod is nominated for a node in question, and nominations are seen late"
+        return _OTHER_ORDER if self.moments.other_order(binding) else ""
 
     def _nominated_there(self, pod: PodInfo, nodes: set[str]) -> bool:
         """Whether another pod is nominated for one of the nodes."""
@@ -220,12 +239,12 @@ class Beside:
             each.uid != pod.uid for name in nodes if name for each in nominator.for_node(name)
         )
 
-    def _obstacle(self, pod: Pod, node: str) -> str:
+    def _obstacle(self, binding: Binding) -> str:
         """Return why the state that the real scheduler decided on is not known; "" if it is."""
-        if self.filled.core.snapshot.row_of(node) is None:
+        if self.filled.core.snapshot.row_of(binding.node) is None:
             return "its node was not known yet"
-        for claim in _claims_of(pod):
-            if self._claims.get(claim, 0) > self._since.get(pod.uid, 0):
+        for claim in _claims_of(binding.pod.pod):
+            if self._claims.get(claim, 0) > binding.turn.since_ns:
                 return f"a {claim[0]} of it was changed before the binding, maybe for its node"
         return ""
 
@@ -240,35 +259,15 @@ class Beside:
         told = f"{status.plugin} keeps it out of the queue: {status.message}"
         return Why(reason=told, plugin=status.plugin, rejections={status.plugin: status.reasons})
 
-    # --- open differences -----------------------------------------------------------------------
-
-    def _try_open(self, pod: PodInfo, node: str, turn: Turn) -> None:
-        """Try whether the pod that is bound now explains an open difference."""
-        known_ns = self._since.get(pod.uid)
-        for case in self._open:
-            found = case.found
-            matters = node in {found.real_node, found.shadow_node}
-            if known_ns is None or known_ns > case.at_ns or not matters or case.tries >= _TRIES:
-                continue
-            if case.turn.surely_before(turn):
-                continue
-            case.tries += 1
-            agrees = partial(self.decider.takes, case.pod, found.real_node)
-            if self.moments.with_pod(agrees, without=case.pod.uid, pod=pod, node=node):
-                self._excuse(case, _OVERTAKEN)
-
     def _excuse(self, case: _Open, why: str) -> None:
-        case.found = msgspec.structs.replace(
-            case.found, outcome=Outcome.NOT_COMPARABLE, plugin="", reason=why, scores=()
+        case.comparison = msgspec.structs.replace(
+            case.comparison,
+            outcome=Outcome.NOT_COMPARABLE,
+            plugin="",
+            reason=why,
+            scores=(),
+            rejections={},
         )
-        case.tries = _TRIES
-
-    def _turn(self, pod: Pod) -> Turn:
-        """Return when a pod without a node was popped, as far as it is known."""
-        tried = any(
-            each.type == "PodScheduled" and each.status == "False" for each in pod.status.conditions
-        )
-        return Turn(self._order.get(pod.uid, 0), pod.priority, pod.spec.scheduler_name, tried)
 
     # --- comparisons ----------------------------------------------------------------------------
 
@@ -291,6 +290,13 @@ class Beside:
             scores=why.scores,
             rejections=why.rejections,
         )
+
+
+def was_rejected(pod: Pod) -> bool:
+    """Whether a pod was rejected before: it is then queued anew at an unknown time."""
+    return any(
+        each.type == "PodScheduled" and each.status == "False" for each in pod.status.conditions
+    )
 
 
 def _claims_of(pod: Pod) -> Iterator[tuple[str, str, str]]:

@@ -94,6 +94,10 @@ class Decider:
         found = self.decide(pod, node)
         return not isinstance(found, str) and found.node_name == node
 
+    def may_take(self, pod: PodInfo, node: str) -> bool:
+        """Whether the configuration takes a node, wherever the search begins."""
+        return self.takes(pod, node) or self.takes_from_elsewhere(pod, node)
+
     def takes_from_elsewhere(self, pod: PodInfo, node: str) -> bool:
         """Whether a node is taken where the search for a part of the nodes starts elsewhere.
 

@@ -18,8 +18,12 @@ from moorage.shadow.beside import Beside
 from moorage.shadow.comparison import Comparison
 from moorage.shadow.fullness import Fullness, fullness_of
 from moorage.shadow.left_pending import LeftPending
+from moorage.shadow.moments import Binding
 from moorage.shadow.own_course import OwnCourse
+from moorage.shadow.queue_order import BEFORE_THE_FIRST_LIST
+from moorage.shadow.replay import Replay
 from moorage.shadow.report import Courses, Report, Tally
+from moorage.snapshot.pod_info import PodInfo
 from moorage.what_if.lists import Objects, checked_node
 from moorage.what_if.world import World
 
@@ -27,6 +31,11 @@ _CLAIMS: Final = {
     "persistent_volume_claims": "PersistentVolumeClaim",
     "resource_claims": "ResourceClaim",
 }
+_TRIED: Final = "PodScheduled"
+_REJECTIONS: Final = frozenset({"Unschedulable", "SchedulingGated"})
+_NOMINATED: Final = "a nomination changed at about the same time"
+_DELETED: Final = "a pod without a node was deleted at about the same time"
+_FAILED: Final = "an attempt about another pod failed at about the same time"
 
 
 class Feed:
@@ -78,6 +87,7 @@ class Feed:
         self.course: OwnCourse | None = None
         self.begun = False
         self.pods = PodFeed(self)
+        self.replay = Replay(self.beside.order, self.pods.take_binding)
         self.nodes = NodeFeed(self)
         self.others = {name: OtherFeed(self, name) for name in self.beside.filled.others}
 
@@ -104,6 +114,7 @@ class Feed:
     def tick(self) -> None:
         """Let what is due happen: differences that stay are reported, the own course goes on."""
         self.pass_time()
+        self.replay.release(self.beside.now_ns)
         self.beside.close()
         if self.begun:
             self._left_pending.look()
@@ -113,6 +124,7 @@ class Feed:
     def report(self) -> Report:
         """Return the report; differences that are still open count as differences."""
         self.tick()
+        self.replay.release(self.beside.now_ns, every=True)
         self.beside.close(every=True)
         self._left_pending.close()
         return self.tally.report(
@@ -197,40 +209,106 @@ class PodFeed(_Handler):
 
     def on_add(self, pod: Pod) -> None:
         """Take in a pod that appeared."""
-        self._feed.pass_time()
+        rank = self._next_event()
         beside = self._feed.beside
+        self._ingest.on_add(pod)
         if not pod.spec.node_name:
             beside.appeared(pod)
-        elif self._feed.begun and beside.serves(pod):
-            beside.unseen(pod)
-        self._ingest.on_add(pod)
+        elif self._feed.begun:
+            if beside.serves(pod):
+                beside.unseen(pod)
+            self._changed(None, self._info(pod), rank)
         self._appear(pod)
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        """Take in a changed pod."""
-        self._feed.pass_time()
-        before = self._store.info(new.metadata.namespace, new.metadata.name)
-        bound = bool(new.spec.node_name) and before is not None and not before.pod.spec.node_name
-        if bound and self._feed.begun:
-            assert before is not None, "it was pending"
-            self._feed.beside.bound(before, new.spec.node_name)
-        self._ingest.on_update(old, new)
-        if before is None:
-            self._appear(new)
-        elif self._course is not None and self._readable(new):
-            self._course.change(before.pod, new)
+        """Take in a changed pod; a binding is taken in when its turn has come."""
+        rank = self._next_event()
+        replay, beside = self._feed.replay, self._feed.beside
+        if replay.newest(new.uid) is not None:
+            replay.change(new)
+            return
+        before = self._info(new)
+        if before is None or before.pod.spec.node_name or not new.spec.node_name:
+            self._update(before, old, new, rank)
+            return
+        turn = beside.order.turn_of(new.uid)
+        if turn is None or not self._feed.begun:
+            self._update(before, old, new, rank)
+            return
+        binding = Binding(before, new.spec.node_name, turn, rank, beside.now_ns)
+        beside.seen(binding)
+        if beside.serves(before.pod):
+            replay.add(binding, new)
+        else:
+            self.take_binding(binding, new)
+        replay.release(beside.now_ns)
+
+    def take_binding(self, binding: Binding, newest: Pod, *, overtook: bool = False) -> None:
+        """Compare a binding, then take it in with the newest version of its pod."""
+        before = binding.pod.pod
+        self._feed.beside.bound(binding, overtook=overtook)
+        self._feed.beside.order.forget(before.uid)
+        self._ingest.on_update(before, newest)
+        if self._course is not None and self._readable(newest):
+            self._course.change(before, newest)
 
     def on_delete(self, pod: Pod, *, missed: bool) -> None:
         """Take in that a pod is gone, or finished."""
-        self._feed.pass_time()
-        beside = self._feed.beside
-        before = self._store.info(pod.metadata.namespace, pod.metadata.name)
-        beside.gone(pod)
+        rank = self._next_event()
+        replay, beside = self._feed.replay, self._feed.beside
+        replay.gone(pod.uid)
+        before = self._info(pod)
         if before is not None and before.pod.spec.node_name:
-            beside.moments.pod_left(before, before.pod.spec.node_name, beside.now_ns)
+            self._changed(before, None, rank)
+        elif before is not None:
+            beside.uncertain(_DELETED)  # the real scheduler may have had a node for it
         self._ingest.on_delete(pod, missed=missed)
         if self._course is not None:
             self._course.end(pod)
+        replay.release(beside.now_ns)
+
+    def _update(self, before: PodInfo | None, old: Pod, new: Pod, rank: int) -> None:
+        """Take in a change that is no binding to compare."""
+        replay, beside = self._feed.replay, self._feed.beside
+        self._ingest.on_update(old, new)
+        if before is None:
+            if not new.spec.node_name:
+                beside.appeared(new)
+            self._appear(new)
+            return
+        if new.spec.node_name:
+            beside.order.forget(new.uid)
+            if _weight(before.pod) != _weight(new):
+                self._changed(before, self._info(new), rank)
+        else:
+            self._rejected(before.pod, new)
+        if self._course is not None and self._readable(new):
+            self._course.change(before.pod, new)
+        replay.release(beside.now_ns)
+
+    def _rejected(self, before: Pod, new: Pod) -> None:
+        """Note what a change of a pod without a node says about the real decisions."""
+        if before.status.nominated_node_name != new.status.nominated_node_name:
+            self._feed.beside.uncertain(_NOMINATED)
+        condition = next((each for each in new.status.conditions if each.type == _TRIED), None)
+        if condition is None or condition.status != "False":
+            return
+        self._feed.replay.rejected(new.uid)
+        if condition.reason not in _REJECTIONS and condition not in before.status.conditions:
+            self._feed.beside.uncertain(_FAILED)
+
+    def _next_event(self) -> int:
+        """Take over the time, and return the rank of this watch event."""
+        self._feed.pass_time()
+        return self._feed.beside.order.step() if self._feed.begun else BEFORE_THE_FIRST_LIST
+
+    def _info(self, pod: Pod) -> PodInfo | None:
+        return self._store.info(pod.metadata.namespace, pod.metadata.name)
+
+    def _changed(self, before: PodInfo | None, after: PodInfo | None, rank: int) -> None:
+        if before is not None or after is not None:
+            beside = self._feed.beside
+            beside.moments.pod_changed(before, after, rank=rank, at_ns=beside.now_ns)
 
     def _appear(self, pod: Pod) -> None:
         if self._course is not None and self._readable(pod):
@@ -250,7 +328,7 @@ class NodeFeed(_Handler):
     def on_add(self, node: Node) -> None:
         """Take in a node that appeared."""
         self._feed.pass_time()
-        self._feed.beside.node_changed(node.name)
+        self._feed.beside.node_changed()
         self._ingest.on_add(node)
         self._put(node)
 
@@ -259,7 +337,7 @@ class NodeFeed(_Handler):
         self._feed.pass_time()
         changed = _decisive(old) != _decisive(new)
         if changed:
-            self._feed.beside.node_changed(new.name)
+            self._feed.beside.node_changed()
         self._ingest.on_update(old, new)
         if changed or old.status.images != new.status.images:
             self._put(new)
@@ -267,7 +345,7 @@ class NodeFeed(_Handler):
     def on_delete(self, node: Node, *, missed: bool) -> None:
         """Take in that a node is gone."""
         self._feed.pass_time()
-        self._feed.beside.node_changed(node.name)
+        self._feed.beside.node_changed()
         self._ingest.on_delete(node, missed=missed)
         if self._course is not None and node.name in self._course.objects.nodes:
             self._course.remove_node(node.name)
@@ -313,6 +391,11 @@ class OtherFeed(_Handler):
         self._ingest.on_delete(obj, missed=missed)
         if self._course is not None:
             self._course.remove(self._lister, (obj.namespace, obj.name))
+
+
+def _weight(pod: Pod) -> tuple[object, ...]:
+    """Return what decisions about other pods depend on."""
+    return pod.metadata.labels, pod.metadata.deletion_timestamp, pod.spec
 
 
 def _decisive(node: Node) -> tuple[object, ...]:

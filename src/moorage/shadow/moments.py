@@ -1,78 +1,80 @@
 """Says whether the real scheduler may have decided about a pod on another state than the one seen.
 
-A scheduler decides, then binds; both take a moment, and other bindings, deletions and changes of
-nodes lie in between. Whether one of the states nearby explains a difference is tried: pods that
-were bound a moment before are taken away again, pods that were bound a moment after are added.
-
-A scheduler sees its own decisions at once. So two of its bindings matter only where the order of
-its queue allows that the later one was decided about first.
+A scheduler decides, then binds; both take a moment, and deletions and changes of pods lie in
+between. A scheduler sees these in the order in which the watch shows them. So only the states
+between two of them are possible, and each is tried. Bindings have another order: a scheduler
+knows its own at once (`moorage.shadow.replay`).
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from enum import Enum
 from typing import Final
 
 import msgspec
 
 from moorage.base.clock import NS_PER_SECOND
+from moorage.shadow.queue_order import Turn
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
+from moorage.snapshot.trial import Trial
 
-MOMENT_SECONDS: Final = 1.0
-"""Longest time between a decision and its binding: a guess, ten times what a loaded
+MOMENT_SECONDS: Final = 2.0
+"""Longest time between a decision and its binding: a guess, twenty times what a loaded
 API server takes for a binding."""
-_MOMENT_NS: Final = round(MOMENT_SECONDS * NS_PER_SECOND)
-# The states that are tried, by the number of changes taken back: every one of the last few, then
-# fewer and fewer. A guess: bindings rarely overtake more than a few others.
-_LOOKS: Final = frozenset({1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64})
-_CHANGES_MOST: Final = 64
+MOMENT_NS: Final = round(MOMENT_SECONDS * NS_PER_SECOND)
+# As long as a binding waits for those before it, and the moment before that.
+_KEPT_NS: Final = 5 * MOMENT_NS
+# Each state is one more decision about the pod.
+_STATES_MOST: Final = 64
 
 
-class Turn(msgspec.Struct, frozen=True):
-    """When a pod was popped, as far as it is known from outside.
+class Agreement(Enum):
+    """Whether the configuration takes the real node in one of the possible states."""
+
+    NOW = "in the state that is known"
+    MAYBE = "in a state of a moment before"
+    NEVER = "in none"
+    UNKNOWN = "there were too many states"
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """The binding of a pod, as a watch showed it.
 
     Parameters
     ----------
-    order
-        The rank of its appearance among all pods.
-    priority, scheduler
-        Its priority and schedulerName.
-    tried
-        Whether it had been rejected before: then it was queued anew at an unknown time.
+    pod
+        The pod as it was without a node.
+    node
+        The node that it was bound to.
+    turn
+        When it was popped.
+    rank, at_ns
+        The watch event, and its time.
     """
 
-    order: int
-    priority: int
-    scheduler: str
-    tried: bool
-
-    def surely_before(self, other: Turn) -> bool:
-        """Whether this pod was surely decided about before another, by the same scheduler.
-
-        Both appeared before either was bound. A queue gives pods by priority and then by age, as
-        PrioritySort does.
-        """
-        return (
-            self.scheduler == other.scheduler
-            and not self.tried
-            and self.priority >= other.priority
-            and self.order < other.order
-        )
-
-
-class PodChange(msgspec.Struct, frozen=True):
-    """A pod that came to a node, or left it; `turn` is that of a pod that came."""
-
-    at_ns: int
     pod: PodInfo
     node: str
-    turn: Turn | None
+    turn: Turn
+    rank: int
+    at_ns: int
+
+
+class _Change(msgspec.Struct, frozen=True):
+    """A change of a pod on a node; None for a pod that was not there, or is gone."""
+
+    rank: int
+    at_ns: int
+    uid: str
+    node: str
+    before: PodInfo | None
+    after: PodInfo | None
 
 
 class Moments:
-    """The changes of the last moment.
+    """The changes of the last moments.
 
     Parameters
     ----------
@@ -82,87 +84,81 @@ class Moments:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._pods: deque[PodChange] = deque(maxlen=_CHANGES_MOST)
-        self._nodes: dict[str, int] = {}
+        self._changes: deque[_Change] = deque()
+        self._bindings: deque[Binding] = deque()
 
-    def pod_came(self, pod: PodInfo, node: str, turn: Turn, now_ns: int) -> None:
-        """Note that a pod was bound."""
-        self._pods.append(PodChange(now_ns, pod, node, turn))
+    def pod_changed(
+        self, before: PodInfo | None, after: PodInfo | None, *, rank: int, at_ns: int
+    ) -> None:
+        """Note that a pod came to a node otherwise than by a binding, changed there, or left it."""
+        pod = before or after
+        assert pod is not None, "a change is about a pod"
+        change = _Change(rank, at_ns, pod.uid, pod.pod.spec.node_name, before, after)
+        self._changes.append(change)
+        while at_ns - self._changes[0].at_ns > _KEPT_NS:
+            self._changes.popleft()
 
-    def pod_left(self, pod: PodInfo, node: str, now_ns: int) -> None:
-        """Note that a bound pod is gone."""
-        self._pods.append(PodChange(now_ns, pod, node, None))
+    def bound(self, binding: Binding, now_ns: int) -> None:
+        """Note a binding that is taken in."""
+        self._bindings.append(binding)
+        while now_ns - self._bindings[0].at_ns > _KEPT_NS:
+            self._bindings.popleft()
 
-    def node_changed(self, name: str, now_ns: int) -> None:
-        """Note that a node was added, or changed in what decisions depend on."""
-        self._nodes[name] = now_ns
-        if len(self._nodes) > _CHANGES_MOST:
-            self._nodes = {
-                each: at_ns for each, at_ns in self._nodes.items() if now_ns - at_ns <= _MOMENT_NS
-            }
+    def other_order(self, binding: Binding) -> bool:
+        """Whether a binding that was taken in may have been decided about later than another."""
+        first_ns = binding.at_ns - MOMENT_NS
+        return any(
+            each.at_ns >= first_ns
+            and each.rank > binding.turn.rank
+            and not each.turn.surely_before(binding.turn)
+            and not self._came_and_went(each, binding)
+            for each in self._bindings
+        )
 
-    def changed_node(self, names: set[str], now_ns: int) -> bool:
-        """Whether one of the nodes changed a moment ago."""
-        return any(now_ns - self._nodes.get(name, 0) <= _MOMENT_NS for name in names)
+    def _came_and_went(self, later: Binding, binding: Binding) -> bool:
+        """Whether a pod was surely decided about later than another, and is gone already."""
+        gone = self._snapshot.table.node_of_pod(later.pod.uid) is None
+        return gone and binding.turn.surely_before(later.turn)
 
-    def earlier(
-        self, agrees: Callable[[], bool], turn: Turn, *, since_ns: int, now_ns: int
-    ) -> bool:
-        """Whether the two agreed in one of the states of this moment.
+    def agreement(self, agrees: Callable[[], bool], binding: Binding) -> Agreement:
+        """Return whether both agree in a state that the real scheduler may have decided on.
 
         Parameters
         ----------
         agrees
             Whether the configuration takes the real node in the state of the snapshot.
-        turn
-            The turn of the pod.
-        since_ns
-            When the pod appeared; no earlier state counts.
-        now_ns
-            Now.
+        binding
+            The binding. All that was seen later is taken back.
         """
-        first_ns, number = max(since_ns, now_ns - _MOMENT_NS), 0
+        first_ns, states = binding.at_ns - MOMENT_NS, 0
+        later = {each.pod.uid for each in self._bindings if self._came_and_went(each, binding)}
+        known = False  # whether the state at the binding was tried
         with self._snapshot.trial() as trial:
-            for change in reversed(self._pods):
-                row = self._snapshot.row_of(change.node)
-                if change.at_ns < first_ns or row is None:
+            for change in reversed(self._changes):
+                if change.rank < binding.turn.rank or change.at_ns < first_ns:
                     break
-                there = self._snapshot.table.node_of_pod(change.pod.uid)
-                if change.turn is None and there is None:
-                    trial.add_pod(change.pod, row)
-                elif change.turn is not None and there == change.node:
-                    if change.turn.surely_before(turn):
-                        continue
-                    trial.remove_pod(change.pod.uid)
-                else:
+                if change.uid in later:
                     continue
-                number += 1
-                if number in _LOOKS and agrees():
-                    return True
-        return False
+                if change.rank < binding.rank:
+                    if agrees():
+                        return Agreement.MAYBE if known else Agreement.NOW
+                    known, states = True, states + 1
+                if states == _STATES_MOST or not self._take_back(change, trial):
+                    return Agreement.UNKNOWN
+            if agrees():
+                return Agreement.MAYBE if known else Agreement.NOW
+        return Agreement.NEVER
 
-    def with_pod(
-        self, agrees: Callable[[], bool], *, without: str, pod: PodInfo, node: str
-    ) -> bool:
-        """Whether the two agree in the state of now, without one pod and with another.
-
-        Parameters
-        ----------
-        agrees
-            Whether the configuration takes the real node in the state of the snapshot.
-        without
-            Uid of the pod that was decided about, which is bound by now.
-        pod, node
-            The pod that may have been decided about first, and its node.
-        """
-        row = self._snapshot.row_of(node)
-        if row is None:
+    def _take_back(self, change: _Change, trial: Trial) -> bool:
+        """Take a change back; False where the pod or its node is not as the change left it."""
+        row = self._snapshot.row_of(change.node)
+        there = self._snapshot.table.node_of_pod(change.uid)
+        if row is None or (there is None) != (change.after is None):
             return False
-        with self._snapshot.trial() as trial:
-            own = self._snapshot.table.node_of_pod(without)
-            if own is None or self._snapshot.row_of(own) is None:
+        if change.after is not None:
+            if there != change.node:
                 return False
-            trial.remove_pod(without)
-            if self._snapshot.table.node_of_pod(pod.uid) is None:
-                trial.add_pod(pod, row)
-            return agrees()
+            trial.remove_pod(change.uid)
+        if change.before is not None:
+            trial.add_pod(change.before, row)
+        return True
