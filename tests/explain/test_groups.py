@@ -41,6 +41,7 @@ def test_a_whole_group_without_room_is_told_how_many_fit() -> None:
     found = _explained(*(_member(name, cpu="3") for name in "pqr"))
     assert found.sentence == (
         "would fit on 2 nodes alone, but its group default/g needs 3 pods with a place, and only 2 "
-        "fit together"
+        "fit together: the next, pod default/r, would fit on 2 nodes of 2 but for cpu (it requests "
+        "3, the most that is free on one of them is 1)"
     )
     assert found.ways_out == ()

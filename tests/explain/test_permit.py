@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import pytest
+
 from moorage.base.clock import ManualClock
 from moorage.explain.answer import Where
 from moorage.explain.explaining import explain
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
-from tests.scenarios.gangs import coscheduling, nodes, of_labels
+from tests.scenarios.gangs import (
+    Cluster,
+    coscheduling,
+    nodes,
+    of_labels,
+    of_object,
+    pod_group,
+)
 
 
 def test_a_member_at_permit_is_told_how_many_have_a_place() -> None:
@@ -60,3 +69,45 @@ def test_a_pod_that_is_being_bound_is_told_its_node() -> None:
             return answer.where, answer.sentence
 
     assert run_virtual(main(), clock) == (Where.BINDING, "being bound to n")
+
+
+@pytest.mark.parametrize(
+    "members",
+    [
+        pytest.param([of_labels(name, least=3) for name in "abc"], id="a group of labels"),
+        pytest.param(
+            [pod_group(least=3), *(of_object(name) for name in "abc")], id="a group of an object"
+        ),
+    ],
+)
+@pytest.mark.parametrize("backoff_seconds", [0, 20])
+def test_the_cause_behind_a_recent_failure_is_reported(
+    members: list[Manifest], backoff_seconds: int
+) -> None:
+    """Two nodes take two of three members; between attempts the group is not tried."""
+    clock = ManualClock()
+
+    async def main() -> set[str]:
+        config = coscheduling("permit", args=f"{{podGroupBackoffSeconds: {backoff_seconds}}}")
+        async with Cluster(clock, nodes=nodes(2), config=config) as cluster:
+            core = cluster.scheduler.core
+            await cluster.create(*members)
+            end = cluster.seconds + 3
+            found = set()
+            while cluster.seconds < end:
+                await _later(cluster, cluster.seconds + 0.4)
+                for name in "abc":
+                    pod = core.store.get("default", name)
+                    if pod is not None and not core.waiting.find(pod.uid):
+                        found.add(explain(core, pod).sentence)
+            return found
+
+    assert run_virtual(main(), clock) == {
+        "would fit on 2 nodes alone, but its group default/g needs 3 pods with a place, and only 2 "
+        "fit together: the next, pod default/c, would fit on 2 nodes of 2 but for cpu (it requests "
+        "1, the most that is free on one of them is 0)"
+    }
+
+
+async def _later(cluster: Cluster, seconds: float) -> None:
+    await cluster.until(lambda: cluster.seconds >= seconds)

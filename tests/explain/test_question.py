@@ -185,5 +185,6 @@ def test_a_group_that_does_not_fit_together_is_told_so() -> None:
 
     assert run_virtual(main(), clock) == (
         "would fit on 1 node alone, but its group default/g needs 3 pods with a place, and only 2 "
-        "fit together"
+        "fit together: the next, pod default/c, would fit on 1 node of 1 but for cpu (it requests "
+        "1, the most that is free on one of them is 0)"
     )

@@ -7,7 +7,7 @@ without sampling and without the answers that a cycle has cached.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Final, TypeAlias
 
 import msgspec
@@ -261,6 +261,17 @@ def nominated_at(asked: Asked, rows: NDArray[np.int64]) -> list[tuple[int, PodIn
         if (row := snapshot.row_of(name)) is not None and row in among
         for other in nominated_first(snapshot, asked.attempt.pod, nominated)
     ]
+
+
+@contextmanager
+def in_question(profile: Profile, pod: Pod) -> Iterator[None]:
+    """Open a question about a pod: no plugin acts, remembers or draws numbers until it ends."""
+    with ExitStack() as opened:
+        opened.enter_context(profile.handle.streams.undrawn())
+        for declared in profile.capabilities.values():
+            if declared.question is not None:
+                opened.enter_context(declared.question(PodInfo(pod)))
+        yield
 
 
 def ask(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Asked:

@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.base.errors import NotFoundError
 from moorage.engine.attempt import CycleError
-from moorage.explain.answer import Cause, Explanation, WayOut, Where
-from moorage.explain.asking import Asked, Rejection, ask
-from moorage.explain.causes import Causes, Reach, causes_told, find_causes
+from moorage.explain.answer import Explanation, WayOut, Where
+from moorage.explain.asking import Asked, ask, in_question
+from moorage.explain.causes import Causes, Reach, find_causes
 from moorage.explain.chosen import chosen_notes, chosen_sentence
 from moorage.explain.emptied import empty_nodes
-from moorage.explain.facts import fact_about
-from moorage.explain.groups import Together, together
+from moorage.explain.groups import MEMBERS_MOST, Together, together
 from moorage.explain.nodes import best_nodes, without
+from moorage.explain.sentences import cause_sentence, group_sentence, incomplete, told_causes
 from moorage.explain.standing import standing
 from moorage.explain.trying import Trying
 from moorage.explain.turns import NOT_COUNTED, fitting
@@ -38,7 +37,6 @@ NOT_ASKED: Final = (
     "The configuration has extenders; computed afresh, they are not asked. Ask the running "
     "scheduler."
 )
-_OTHERS_MOST: Final = 2
 _WITH_NODES: Final = frozenset({Where.HELD, Where.PERMIT, Where.BINDING})
 """The places for which no node is sought any more, or not yet, and whose nodes are told."""
 
@@ -96,7 +94,7 @@ def explain(core: Core, pod: Pod, effort: Effort = QUICK) -> Explanation:
     if profile is None:
         return _told(core, pod, Where.BOUND, f"bound to {pod.spec.node_name}")
     try:
-        with profile.handle.streams.undrawn():
+        with in_question(profile, pod):
             return _bound(core, pod, effort) if found is not None else _pending(core, pod, effort)
     except CycleError as broken:
         return _told(core, pod, Where.BROKEN, f"cannot be decided: {broken.status.message}")
@@ -108,7 +106,7 @@ def _with_nodes(
     """Add the answers about nodes, as if the pod were tried now, and what a group lacks."""
     own = core.cache.get_pod(pod.uid).spec.node_name if told.where is not Where.HELD else ""
     try:
-        with profile.handle.streams.undrawn(), without(core.snapshot, pod) as free:
+        with in_question(profile, pod), without(core.snapshot, pod) as free:
             asked = ask(profile, core.snapshot, PodInfo(free))
             nodes = best_nodes(asked, most=effort.nodes, named=(own, effort.node))
     except CycleError:
@@ -124,7 +122,7 @@ def _completing(core: Core, profile: Profile, pod: Pod) -> tuple[WayOut, ...]:
     group = together(profile, core.snapshot, pod)
     if group is None:
         return ()
-    with profile.handle.streams.undrawn():
+    with in_question(profile, pod):
         return tuple(each.way for each in missing_members(group))
 
 
@@ -160,34 +158,24 @@ def _pending(core: Core, pod: Pod, effort: Effort) -> Explanation:
     feasible = int(asked.fits_n.sum())
     nodes = best_nodes(asked, most=effort.nodes, named=(effort.node,))
     group = together(core.profiles[pod.spec.scheduler_name], core.snapshot, pod)
-    if feasible and group is not None and not group.fits():
-        told = _told(core, pod, Where.REJECTED, _apart(group, feasible))
+    small = group is not None and group.terms.minimum <= MEMBERS_MOST
+    if feasible and group is not None and (group.lacking or (small and not group.fits())):
+        text = group_sentence(group, feasible, rows_most=effort.emptied)
+        told = _told(core, pod, Where.REJECTED, text)
         ways = tuple(each.way for each in missing_members(group)) if effort.ways else ()
         return msgspec.structs.replace(told, feasible=feasible, nodes=nodes, ways_out=ways)
     if feasible:
         found, notes = fitting(core, pod, feasible)
         told = _told(core, pod, found.where, found.sentence)
+        if group is not None and not small:
+            of = f"Its group {group.terms.key.full_name} of {group.terms.minimum} pods"
+            notes = (*notes, f"{of} was not tried as a whole: it has more than {MEMBERS_MOST}.")
         return msgspec.structs.replace(told, feasible=feasible, nodes=nodes, notes=notes)
     told = _rejected(core, pod, asked, effort, group=group)
+    if group is not None and group.lacking and asked.pre_filter.status.rejected:
+        ways = tuple(each.way for each in missing_members(group)) if effort.ways else ()
+        told = msgspec.structs.replace(told, sentence=incomplete(group), ways_out=ways)
     return msgspec.structs.replace(told, nodes=nodes)
-
-
-def _apart(group: Together, feasible: int) -> str:
-    """Return that a pod fits alone and its group does not."""
-    minimum, known = group.terms.minimum, group.snapshot.groups.members(group.terms.key)
-    if group.lacking:
-        return (
-            f"would fit on {_nodes(feasible)} alone, but its group {group.terms.key.full_name} has "
-            f"{len(known.pods)} of the {minimum} pods it needs"
-        )
-    found = group.decide()
-    placed = sum(bool(each.node_name) for each in found.members)
-    key = group.terms.key.full_name
-    there = len(known.placed_uids())
-    return (
-        f"would fit on {_nodes(feasible)} alone, but its group {key} needs {minimum} pods with a "
-        f"place, and only {placed + there} fit together"
-    )
 
 
 def _rejected(
@@ -196,17 +184,15 @@ def _rejected(
     """Explain a pod that no node takes."""
     emptied = empty_nodes(asked, rows_most=effort.emptied)
     causes = find_causes(asked, emptied)
-    told = causes_told(asked, causes)
+    told = told_causes(asked, causes)
     tries = effort.tries
     if any(each.row_by_row for each in asked.attempt.profile.filter_forms):
         tries = min(tries, effort.tries_by_row)
     trying = Trying(asked, emptied, causes, tries=tries, group=group)
     now = preempt(trying, pod)
     ways: tuple[WayOut, ...] = find_ways(trying, preempts=now is not None) if effort.ways else ()
-    if asked.pre_filter.status.rejected:
-        told = (_at_pre_filter(asked),)
     where = Where.NEVER if causes.reach is Reach.NEVER else Where.REJECTED
-    sentence = _sentence(asked, causes, told)
+    sentence = cause_sentence(asked, causes, told)
     notes = _notes(causes, now)
     leaving = _leaving(core, pod)
     if leaving:
@@ -215,44 +201,6 @@ def _rejected(
     return msgspec.structs.replace(
         _told(core, pod, where, sentence), causes=told, ways_out=ways, notes=notes
     )
-
-
-def _at_pre_filter(asked: Asked) -> Cause:
-    """Return the cause where PreFilter rejects the pod before any node is looked at."""
-    status, outcome = asked.pre_filter.status, asked.pre_filter
-    plugins = (status.plugin,) if status.plugin else tuple(sorted(outcome.plugins))
-    told = f"{' and '.join(plugins)} ({status.message})"
-    if status.plugin:
-        rows, reasons = np.empty(0, np.int64), status.reasons
-        fact = fact_about(
-            Rejection(asked=asked, plugin=status.plugin, rows=rows, reasons=reasons, never=True)
-        )
-        told = fact if fact == told else f"{fact} ({status.plugin}: {status.message})"
-    return Cause(
-        plugins=plugins,
-        reasons=status.reasons,
-        fact=told,
-        nodes=asked.snapshot.num_nodes,
-    )
-
-
-def _sentence(asked: Asked, causes: Causes, told: tuple[Cause, ...]) -> str:
-    n = asked.snapshot.num_nodes
-    if not n:
-        return "fits on no node now: there are no nodes"
-    if asked.pre_filter.status.rejected:
-        return f"is not tried on any node, because of {told[0].fact}"
-    first = told[0]
-    others = [each for each in told[1:] if not {*first.plugins} <= {*each.plugins}][:_OTHERS_MOST]
-    if causes.reach is Reach.WAIT:
-        rest = "".join(f"; on {each.nodes} more {each.fact}" for each in others)
-        return f"fits on no node now: {first.fact}{rest}"
-    if causes.reach is Reach.NEVER:
-        start = f": on {_nodes(first.nodes)}" if others else ","
-        rest = "".join(f"; on {each.nodes} more because of {each.fact}" for each in others)
-        return f"never fits here, not even on an empty node{start} because of {first.fact}{rest}"
-    text = f"would fit on {_nodes(first.nodes)} of {n} but for {first.fact}"
-    return text + "".join(f"; on {each.nodes} more but for {each.fact}" for each in others)
 
 
 def _notes(causes: Causes, now: Preempted | None) -> tuple[str, ...]:
@@ -280,10 +228,6 @@ def _leaving(core: Core, pod: Pod) -> str:
     if not names:
         return ""
     return f"is nominated to {node_name} and waits for {', '.join(names)} to leave"
-
-
-def _nodes(count: int) -> str:
-    return "1 node" if count == 1 else f"{count} nodes"
 
 
 def asked_for(*, node: str, every: bool, thorough: bool) -> Effort:

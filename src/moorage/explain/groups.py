@@ -48,7 +48,9 @@ class Together(msgspec.Struct, frozen=True):
         members = self.snapshot.groups.members(self.terms.key)
         return max(0, self.terms.minimum - len(members.pods))
 
-    def decide(self, *, changed: Pod | None = None, more: Sequence[Pod] = ()) -> GroupDecision:
+    def decide(
+        self, *, changed: Pod | None = None, more: Sequence[Pod] = (), evicting: bool = True
+    ) -> GroupDecision:
         """Decide about the members without a place.
 
         Parameters
@@ -57,6 +59,8 @@ class Together(msgspec.Struct, frozen=True):
             Taken for the pod; None takes the pod as it is.
         more
             Further members.
+        evicting
+            Whether the members may preempt.
         """
         groups = self.snapshot.groups
         for each in more:
@@ -66,7 +70,8 @@ class Together(msgspec.Struct, frozen=True):
             pods = [changed if changed and each.uid == changed.uid else each for each in waiting]
             infos = sorted(map(PodInfo, pods), key=lambda info: (-info.priority, info.key))
             cycle = Cycle(self.profile, self.snapshot, smallest_name, reuse=False)
-            return GroupCycle(cycle).decide(self.terms.key, infos)
+            within = None if evicting else self.snapshot.all()
+            return GroupCycle(cycle).decide(self.terms.key, infos, within=within)
         finally:
             for each in more:
                 groups.remove(each.uid)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from enum import IntFlag
 from functools import cache
 from typing import Annotated, Any, Final, get_type_hints
@@ -304,6 +305,15 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
             "Changes of the pod that ask less of the plugin. Explanations try them, and tell the "
             "smallest with which a node takes the pod.",
             methods=_FILTER,
+            given=("pod",),
+            from_outside=False,
+        ),
+    ] = None
+    question: Annotated[
+        Callable[[PodInfo], AbstractContextManager[None]] | None,
+        Trait(
+            "Opens a question about a pod. Until it is closed, the plugin answers without what it "
+            "remembers of earlier attempts, and neither acts nor remembers anything.",
             given=("pod",),
             from_outside=False,
         ),

@@ -17,6 +17,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError
 from moorage.base.rng import Streams
 from moorage.config.plugin_args_optional import CoschedulingArgs
+from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.status import ReasonTable
 from moorage.plugins.gangs.coscheduling import Coscheduling
@@ -29,6 +30,7 @@ from moorage.snapshot.group_labels import (
     minimum_of,
 )
 from moorage.snapshot.pod_groups import GroupSource
+from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.builders import node, pod
 
@@ -217,3 +219,23 @@ def test_in_mode_permit_room_wakes_the_members_of_complete_groups(old, new, expe
     hint = registration.hint
     assert hint is not None
     assert [each.name for each in waiting if hint(each, old, new)] == []
+
+
+def test_in_a_question_post_filter_rejects_no_waiting_member():
+    """Outside of a question the group fails, because no other member has a node."""
+    waiting = of("a", "g")
+    asked = plugin(world(group("g"), pods=[waiting, of("b", "g")]), "permit")
+    assert [_post_filter(asked, waiting), _in_question(asked, waiting)] == [
+        "PodGroup default/g gets rejected due to Pod a is unschedulable even after PostFilter",
+        "",
+    ]
+
+
+def _post_filter(asked: Coscheduling, waiting: Pod) -> str:
+    _, status = asked.post_filter(CycleState(), PodInfo(waiting), {})
+    return status.message
+
+
+def _in_question(asked: Coscheduling, waiting: Pod) -> str:
+    with asked.question(PodInfo(waiting)):
+        return _post_filter(asked, waiting)

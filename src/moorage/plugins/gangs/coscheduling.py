@@ -13,7 +13,8 @@ of their priority.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
@@ -82,6 +83,7 @@ class Coscheduling:
         self._backoff = Until(handle.clock, args.pod_group_backoff_seconds)
         self._rules = GroupRules(handle.snapshot, permitted)
         self._domains = TopologyDomains(handle.snapshot, lambda key: bool(key.source))
+        self._in_question = False
 
     def capabilities(self) -> Capabilities:
         """Declare the order of the queue, and how gangs are rejected and evicted."""
@@ -89,7 +91,18 @@ class Coscheduling:
             sorts_by_first_attempt=True,
             rejects_by_shape=not self._waits,
             evicts_whole_gangs=True,
+            question=self.question,
         )
+
+    @contextmanager
+    def question(self, pod: PodInfo) -> Iterator[None]:
+        """Answer without the backoff of groups, and reject no waiting member, for a while."""
+        del pod
+        before, self._in_question = self._in_question, True
+        try:
+            yield
+        finally:
+            self._in_question = before
 
     # -- the order of the queue ----------------------------------------------------------------
 
@@ -131,14 +144,14 @@ class Coscheduling:
         """
         del state, snapshot
         labels = pod.labels
-        if labels.get(NAME_LABEL) and minimum_of(pod.pod) is None:
+        if labels.get(NAME_LABEL) and minimum_of(pod.pod) is None and not self._in_question:
             self._tell_of_bad_label(pod.pod, labels.get(MIN_AVAILABLE_LABEL, ""))
         found = self._group_of(pod.pod) if self._waits else None
         if found is None:
             return None, SUCCESS
         key, _, terms = found
         text = f"podGroup {key.full_name} {FAILED_RECENTLY}"  # upstream's words
-        if self._backoff.holds(key):
+        if self._backoff.holds(key) and not self._in_question:
             return None, unresolvable(text)
         topology = self._rules.topology_in_permit(key, terms, pod.pod)
         if not topology.ok:
@@ -147,7 +160,7 @@ class Coscheduling:
             status = self._rules.label_rejection(key, terms, pod.pod)
         else:
             status = self._rules.shortage(key, terms, pod.pod)
-        if status.ok and self._backing_off.holds(key):
+        if status.ok and self._backing_off.holds(key) and not self._in_question:
             # The first placed member activates the others, whatever their backoff. Otherwise two
             # groups that need the same room would take the room from each other repeatedly.
             # A group with too little room wakes itself, as upstream: NodeResourcesFit wakes the
@@ -210,7 +223,7 @@ class Coscheduling:
         while other groups that would have fit waited for that room.
         """
         del state, node_to_status
-        if not self._waits:
+        if not self._waits or self._in_question:
             return None, unschedulable()
         found = self._group_of(pod.pod)
         if found is None:

@@ -1,0 +1,141 @@
+"""The sentence about a pod that no node takes, and about a group that does not fit together."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from moorage.engine.attempt import CycleError
+from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
+from moorage.explain.answer import Cause
+from moorage.explain.asking import Asked, Rejection, ask
+from moorage.explain.causes import Causes, Reach, causes_told, find_causes
+from moorage.explain.emptied import empty_nodes
+from moorage.explain.facts import fact_about
+from moorage.explain.groups import Together
+from moorage.explain.words import listed
+
+_OTHERS_MOST: Final = 2
+
+
+def _at_pre_filter(asked: Asked) -> Cause:
+    """Return the cause where PreFilter rejects the pod before any node is looked at."""
+    status, outcome = asked.pre_filter.status, asked.pre_filter
+    plugins = (status.plugin,) if status.plugin else tuple(sorted(outcome.plugins))
+    told = f"{' and '.join(plugins)} ({status.message})"
+    if status.plugin:
+        rows, reasons = np.empty(0, np.int64), status.reasons
+        fact = fact_about(
+            Rejection(asked=asked, plugin=status.plugin, rows=rows, reasons=reasons, never=True)
+        )
+        told = fact if fact == told else f"{fact} ({status.plugin}: {status.message})"
+    return Cause(
+        plugins=plugins,
+        reasons=status.reasons,
+        fact=told,
+        nodes=asked.snapshot.num_nodes,
+    )
+
+
+def told_causes(asked: Asked, causes: Causes) -> tuple[Cause, ...]:
+    """Return the causes in words; of a rejection at PreFilter the only one."""
+    if asked.pre_filter.status.rejected:
+        return (_at_pre_filter(asked),)
+    return causes_told(asked, causes)
+
+
+def cause_sentence(asked: Asked, causes: Causes, told: tuple[Cause, ...]) -> str:
+    """Return why no node takes a pod, from its causes."""
+    n = asked.snapshot.num_nodes
+    if not n:
+        return "fits on no node now: there are no nodes"
+    if asked.pre_filter.status.rejected:
+        return f"is not tried on any node, because of {told[0].fact}"
+    first = told[0]
+    others = [each for each in told[1:] if not {*first.plugins} <= {*each.plugins}][:_OTHERS_MOST]
+    if causes.reach is Reach.WAIT:
+        rest = "".join(f"; on {each.nodes} more {each.fact}" for each in others)
+        return f"fits on no node now: {first.fact}{rest}"
+    if causes.reach is Reach.NEVER:
+        start = f": on {nodes_text(first.nodes)}" if others else ","
+        rest = "".join(f"; on {each.nodes} more because of {each.fact}" for each in others)
+        return f"never fits here, not even on an empty node{start} because of {first.fact}{rest}"
+    text = f"would fit on {nodes_text(first.nodes)} of {n} but for {first.fact}"
+    return text + "".join(f"; on {each.nodes} more but for {each.fact}" for each in others)
+
+
+# --- groups ---------------------------------------------------------------------------------------
+
+
+def group_sentence(group: Together, feasible: int, *, rows_most: int) -> str:
+    """Return that a pod fits alone and its group does not, and what the group lacks.
+
+    Parameters
+    ----------
+    group, feasible
+        The pod's group, and the number of nodes that take the pod alone.
+    rows_most
+        How many nodes are emptied one after another, at most, to explain the next member.
+    """
+    minimum, known = group.terms.minimum, group.snapshot.groups.members(group.terms.key)
+    alone = f"would fit on {nodes_text(feasible)} alone, but its group {group.terms.key.full_name}"
+    if group.lacking:
+        return f"{alone} {_has(group)}"
+    found = group.decide()
+    if found.outcome is GroupOutcome.PREEMPTING:
+        return f"{alone} gets a place only after evictions: {_victims(found)}"
+    found = group.decide(evicting=False)
+    count = sum(bool(each.node_name) for each in found.members) + len(known.placed_uids())
+    text = f"{alone} needs {minimum} pods with a place, and only {count} fit together"
+    why = _next_member(group, found, rows_most)
+    return f"{text}: {why}" if why else text
+
+
+def incomplete(group: Together) -> str:
+    """Return that a pod is not tried on any node, because its group lacks pods."""
+    return f"is not tried on any node: its group {group.terms.key.full_name} {_has(group)}"
+
+
+def _has(group: Together) -> str:
+    there = len(group.snapshot.groups.members(group.terms.key).pods)
+    return f"has {there} of the {group.terms.minimum} pods it needs"
+
+
+def _victims(found: GroupDecision) -> str:
+    """Return which pods the next attempt of a group evicts."""
+    victims = {each.full_name for each in found.victims}
+    for member in found.members:
+        victims |= {each.full_name for each in member.decision.victims}
+    return f"its next attempt evicts {listed(sorted(victims))}" if victims else "they are under way"
+
+
+def _next_member(group: Together, found: GroupDecision, rows_most: int) -> str:
+    """Return what the first member without a place lacks, next to the members with one."""
+    lacking = next((each for each in found.members if not each.node_name), None)
+    if lacking is None:
+        return found.detail
+    pod, snapshot = lacking.decision.pod, group.snapshot
+    with snapshot.trial() as trial:
+        for member in found.members:
+            row = snapshot.row_of(member.node_name) if member.node_name else None
+            if row is not None:
+                trial.add_pod(member.decision.pod, row)
+        text = _why(group, lacking, rows_most)
+    return f"the next, pod {pod.key}, {text}" if text else found.detail
+
+
+def _why(group: Together, member: Member, rows_most: int) -> str:
+    try:
+        asked = ask(group.profile, group.snapshot, member.decision.pod)
+        if asked.fits_n.any():  # the place of the group is at fault, or what Reserve says
+            return f"gets no node: {member.message}" if member.message else ""
+        causes = find_causes(asked, empty_nodes(asked, rows_most=rows_most))
+        return cause_sentence(asked, causes, told_causes(asked, causes))
+    except CycleError:
+        return ""
+
+
+def nodes_text(count: int) -> str:
+    """Return a number of nodes: ``1 node``, ``2 nodes``."""
+    return "1 node" if count == 1 else f"{count} nodes"
