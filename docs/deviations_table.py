@@ -438,6 +438,23 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="a group that is mended by new pods need not wait for anything",
     ),
     Deviation(
+        subject="Counters and constraints of a device that is rejected, or given back",
+        upstream=(
+            "v1.36.2 keeps them for the rest of the search: a pod that fits is not placed "
+            "(kubernetes#140436); v1.36.3 gives them back"
+        ),
+        here="given back, as in v1.36.3",
+        why="a pod that fits should start",
+    ),
+    Deviation(
+        subject="Counters of a shared device with a share that consumes no capacity",
+        upstream=(
+            "taken again for the next share, in another attempt (kubernetes#140433, fixed in 1.37)"
+        ),
+        here="taken once, by the first share",
+        why="a pod that fits should start",
+    ),
+    Deviation(
         subject="Counters of partitionable devices, two drivers with a pool of one name",
         upstream=(
             "kept by the name of the pool alone: only those of the driver asked first are "

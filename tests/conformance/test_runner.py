@@ -275,6 +275,7 @@ def test_json_is_counts_by_family_and_nothing_else(tmp_path):
             "nodename": {
                 "cases": 3,
                 "equal": 1,
+                "faulty": 0,
                 "different": 1,
                 "unsupported": 1,
             }
@@ -290,10 +291,10 @@ def test_the_table_and_the_first_differences_read_well(tmp_path):
     report = check_recordings([path])
     winners = json.dumps(scored(case("nodename"))["winners"])
     assert report.as_text().splitlines() == [
-        "family    cases  equal  different  unsupported  by field",
-        "--------  -----  -----  ---------  -----------  --------------------",
-        "nodename      2      0          1            1  message 1, winners 1",
-        "all           2      0          1            1",
+        "family    cases  equal  faulty  different  unsupported  by field",
+        "--------  -----  -----  ------  ---------  -----------  --------------------",
+        "nodename      2      0       0          1            1  message 1, winners 1",
+        "all           2      0       0          1            1",
         "",
         "Not supported, number of cases by need:",
         "       1 mode rehearse",

@@ -10,6 +10,7 @@ reporting differences. This package starts no server and waits for nothing.
 - `groups`, `hints`, `sampling`, `extender`: pod groups, queueing hints, sampled nodes, extenders.
 - `world`: the recorded cluster as columns, profiles and cycles.
 - `devices`: the resource claims of a recorded case.
+- `faults`: places where a recording holds a fault of kube-scheduler that moorage does not have.
 - `compare`: two decisions compared field by field.
 - `report`: tallies by family.
 """

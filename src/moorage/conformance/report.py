@@ -23,20 +23,25 @@ class Tally(msgspec.Struct):
 
     Parameters
     ----------
-    cases, equal, different, unsupported
-        Numbers of cases; the last three sum to the first.
+    cases, equal, faulty, different, unsupported
+        Numbers of cases; the last four sum to the first. A faulty case is equal but for places
+        where the recording holds a known fault of kube-scheduler.
     by_field
         How many pods differ, by field.
     needs
         Number of unsupported cases, by need.
+    faults
+        Number of faulty cases, by fault.
     """
 
     cases: int = 0
     equal: int = 0
+    faulty: int = 0
     different: int = 0
     unsupported: int = 0
     by_field: Counter[str] = msgspec.field(default_factory=Counter)
     needs: Counter[str] = msgspec.field(default_factory=Counter)
+    faults: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 class Report:
@@ -61,11 +66,15 @@ class Report:
         tally.unsupported += 1
         tally.needs.update(needs)
 
-    def add_compared(self, family: str, differences: Sequence[Difference]) -> None:
-        """Count a case that was run, with its differences."""
+    def add_compared(
+        self, family: str, differences: Sequence[Difference], faults: Sequence[str] = ()
+    ) -> None:
+        """Count a case that was run, with its differences and the faults it holds."""
         tally = self._tally(family)
+        tally.faults.update(faults)
         if not differences:
-            tally.equal += 1
+            tally.equal += not faults
+            tally.faulty += bool(faults)
             return
         shown = self._keep - sum(tally.by_field.values())
         tally.different += 1
@@ -89,6 +98,7 @@ class Report:
                 name: {
                     "cases": tally.cases,
                     "equal": tally.equal,
+                    "faulty": tally.faulty,
                     "different": tally.different,
                     "unsupported": tally.unsupported,
                 }
@@ -97,24 +107,28 @@ class Report:
         }
 
     def as_text(self) -> str:
-        """Return the table, the unsupported needs and the first differences, for people."""
+        """Return the table, faults, unsupported needs and first differences, for people."""
         parts = ["\n".join(_table(self.families))]
-        parts += _section("Not supported, number of cases by need", self._needs())
+        faults = (tally.faults for tally in self.families.values())
+        needs = (tally.needs for tally in self.families.values())
+        parts += _section("Recorded faults of kube-scheduler, number of cases", _summed(faults))
+        parts += _section("Not supported, number of cases by need", _summed(needs))
         if self.first_differences:
             lines = [_shown(difference) for difference in self.first_differences]
             differ = "1 case differs" if self.different == 1 else f"{self.different} cases differ"
             parts += _section(f"First differences ({differ})", lines)
         return "\n\n".join(parts) + "\n"
 
-    def _needs(self) -> list[str]:
-        total: Counter[str] = Counter()
-        for tally in self.families.values():
-            total.update(tally.needs)
-        return [f"{count:6} {need}" for need, count in sorted(total.items())]
+
+def _summed(counters: Iterable[Counter[str]]) -> list[str]:
+    total: Counter[str] = Counter()
+    for counter in counters:
+        total.update(counter)
+    return [f"{count:6} {subject}" for subject, count in sorted(total.items())]
 
 
 def _table(families: dict[str, Tally]) -> list[str]:
-    header = ["family", "cases", "equal", "different", "unsupported", "by field"]
+    header = ["family", "cases", "equal", "faulty", "different", "unsupported", "by field"]
     rows = [[name, *map(str, _counts(tally)), _by_field(tally)] for name, tally in families.items()]
     sums = [sum(column) for column in zip(*map(_counts, families.values()), strict=True)]
     rows.append(["all", *map(str, sums), ""])
@@ -129,8 +143,8 @@ def _line(cells: list[str], widths: list[int]) -> str:
     return "  ".join([*text, cells[-1]]).rstrip()
 
 
-def _counts(tally: Tally) -> tuple[int, int, int, int]:
-    return tally.cases, tally.equal, tally.different, tally.unsupported
+def _counts(tally: Tally) -> tuple[int, int, int, int, int]:
+    return tally.cases, tally.equal, tally.faulty, tally.different, tally.unsupported
 
 
 def _by_field(tally: Tally) -> str:

@@ -1,8 +1,8 @@
 """The conformance runner: kube-scheduler's recorded decisions against moorage's own.
 
 Flow: `recordings` (files to cases) -> `needs` and `case` (case to
-answer, or what is missing) -> `compare` (field by field) -> `report`.
-The command line calls `check_recordings`.
+answer, or what is missing) -> `faults` (known faults of kube-scheduler) -> `compare` (field by
+field) -> `report`. The command line calls `check_recordings`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from moorage.base.errors import MoorageError
 from moorage.conformance import extender
 from moorage.conformance.case import Unsupported, run_case
 from moorage.conformance.compare import Difference, compare
+from moorage.conformance.faults import without_faults
 from moorage.conformance.recordings import Case, count_cases, read_cases, recording_files
 from moorage.conformance.report import Report
 from moorage.framework.registry import Registry
@@ -76,7 +77,8 @@ def check_case(case: Case, registry: Registry, report: Report) -> None:
             extender.comparable(expected),
             extender.comparable(answer),
         )
-    report.add_compared(scenario.family, compare(scenario.name, expected, answer))
+    expected, faults = without_faults(scenario.name, expected, answer)
+    report.add_compared(scenario.family, compare(scenario.name, expected, answer), faults)
 
 
 def _without_empty_points(expected: dict[str, object]) -> dict[str, object]:

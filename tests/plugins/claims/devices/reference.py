@@ -1,13 +1,14 @@
 """A naive allocator, straight from section 4 of the spec: try everything in order, check it whole.
 
-Knows a count of devices, all devices, alternatives, taints, matchAttribute, devices in use and
-shared capacity; not counters, policies, distinctAttribute and admin access.
+Knows a count of devices, all devices, alternatives, taints, constraints, counters, devices in use
+and shared capacity; not policies and admin access, and of distinctAttribute only what it says of
+requests for one device.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from itertools import combinations, count
 from typing import Any, NamedTuple
 
 from moorage.api.devices import AllocationResult, Device, ResourceClaim, ResourceSlice
@@ -15,8 +16,15 @@ from moorage.api.quantity import parse_quantity
 from moorage.plugins.claims.devices.contract import NodeFacts
 from tests.plugins.claims.devices.worlds import SELECTORS
 
+TRIES_MAX = 3000
+"""Combinations that are looked at before a world counts as too large."""
+
 Taken = tuple[int, str, Any, "Offer"]
 """Claim, name in the result, what was asked, device."""
+
+
+class TooLargeError(Exception):
+    """The world has too many combinations to try them all."""
 
 
 class Offer(NamedTuple):
@@ -28,6 +36,21 @@ class Offer(NamedTuple):
         found = self.device.attributes.get("x")
         return None if found is None else found.int_
 
+    @property
+    def slots(self) -> int:
+        """What the device consumes of the one counter of its pool."""
+        consumed = self.device.consumes_counters
+        return sum(parse_quantity(each.counters["slots"].value) for each in consumed)
+
+
+class Before(NamedTuple):
+    """What other claims leave."""
+
+    used: Sequence[Any]
+    spare: dict[str, int]
+    """Slots that are left of each pool."""
+    tries: Iterator[int]
+
 
 def allocate_naively(
     slices: Sequence[ResourceSlice],
@@ -35,7 +58,13 @@ def allocate_naively(
     node: NodeFacts,
     claims: Sequence[ResourceClaim],
 ) -> list[list[str]] | None:
-    """Return for each claim ``request=pool/device``, or None."""
+    """Return for each claim ``request=pool/device``, or None.
+
+    Raises
+    ------
+    TooLargeError
+        Nothing was found among the first combinations.
+    """
     offers = [
         Offer(part.spec.pool.name, each)
         for part in sorted(slices, key=lambda part: (part.spec.pool.name, part.name))
@@ -43,8 +72,9 @@ def allocate_naively(
         for each in part.spec.devices
     ]
     used = [result for one in held for result in one.devices.results]
+    spare = _counters_left(slices, used)
     wanted = [(i, request) for i, one in enumerate(claims) for request in one.spec.devices.requests]
-    for taken in _assignments(wanted, offers, [], used, claims):
+    for taken in _assignments(wanted, offers, [], Before(used, spare, count()), claims):
         return [
             [f"{name}={o.pool}/{o.device.name}" for index, name, _, o in taken if index == i]
             for i in range(len(claims))
@@ -58,17 +88,32 @@ def _sees(node: NodeFacts, part: ResourceSlice) -> bool:
     return spec.node_name == node.name or spec.all_nodes or in_zone
 
 
-def _assignments(wanted, offers, taken, used, claims) -> Iterator[list[Taken]]:
+def _counters_left(slices: Sequence[ResourceSlice], used) -> dict[str, int]:
+    """Return the slots of each pool that no allocated device consumes."""
+    left: dict[str, int] = {}
+    for part in slices:
+        pool = part.spec.pool.name
+        for counters in part.spec.shared_counters:
+            left[pool] = left.get(pool, 0) + parse_quantity(counters.counters["slots"].value)
+        for device in part.spec.devices:
+            if any(_is(Offer(pool, device), result) for result in used):
+                left[pool] = left.get(pool, 0) - Offer(pool, device).slots
+    return left
+
+
+def _assignments(wanted, offers, taken, before, claims) -> Iterator[list[Taken]]:
     if not wanted:
         yield taken
         return
     (index, request), *rest = wanted
     forms = [(f"{request.name}/{sub.name}", sub) for sub in request.first_available]
     for name, asked in forms or [(request.name, request.exactly)]:
-        for chosen in _choices(asked, offers, used):
+        for chosen in _choices(asked, offers, before.used):
+            if next(before.tries) > TRIES_MAX:
+                raise TooLargeError
             more = [*taken, *((index, name, asked, offer) for offer in chosen)]
-            if _holds(more, used, claims):
-                yield from _assignments(rest, offers, more, used, claims)
+            if _holds(more, before, claims):
+                yield from _assignments(rest, offers, more, before, claims)
 
 
 def _choices(asked, offers: list[Offer], used) -> Iterator[Sequence[Offer]]:
@@ -81,7 +126,10 @@ def _choices(asked, offers: list[Offer], used) -> Iterator[Sequence[Offer]]:
         yield from combinations(matching, asked.count)
 
 
-def _holds(taken: list[Taken], used, claims) -> bool:
+def _holds(taken: list[Taken], before: Before, claims) -> bool:
+    used = before.used
+    if not _counters_suffice(taken, before):
+        return False
     for index, _, asked, offer in taken:
         if offer.device.taints and not asked.tolerations:
             return False
@@ -91,11 +139,24 @@ def _holds(taken: list[Taken], used, claims) -> bool:
             return False
         if not _fits(asked, others, offer, used):
             return False
-        if claims[index].spec.devices.constraints:
+        for constraint in claims[index].spec.devices.constraints:
             values = [each.x for number, _, _, each in taken if number == index]
-            if None in values or len(set(values)) > 1:
+            distinct = len(values) if constraint.distinct_attribute else 1
+            if None in values or len(set(values)) != distinct:
                 return False
     return True
+
+
+def _counters_suffice(taken: list[Taken], before: Before) -> bool:
+    """Whether the pools have enough slots; a shared device consumes its slots once."""
+    needed: dict[str, int] = {}
+    counted: list[Offer] = []
+    for *_, offer in taken:
+        if offer.slots and offer not in counted:
+            counted.append(offer)
+            in_use = any(_is(offer, result) for result in before.used)
+            needed[offer.pool] = needed.get(offer.pool, 0) + (0 if in_use else offer.slots)
+    return all(slots == 0 or slots <= before.spare[pool] for pool, slots in needed.items())
 
 
 def _is(offer: Offer, result) -> bool:

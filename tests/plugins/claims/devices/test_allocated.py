@@ -33,6 +33,7 @@ def test_shares_add_up_and_leave_the_device_to_others():
 def test_a_share_of_nothing_uses_the_device():
     books = AllocatedState([allocation({"device": "a", "shareID": "1"})])
     assert (books.is_taken(A), books.is_used(A), books.consumed(A)) == (False, True, None)
+    assert books.is_shared(A)
 
 
 def test_admin_access_is_not_counted():

@@ -38,16 +38,6 @@ def test_consumed_capacity_is_checked_after_constraints_in_a_request_for_all_dev
     )
 
 
-def test_a_constraint_counts_a_device_without_room_in_a_request_for_all_devices():
-    shared = device("a", attributes={"x": 1}, capacity={"m": "3Gi"}, allowMultipleAllocations=True)
-    devices = slice_("s1", shared, device("b", attributes={"x": 2}))
-    same = [{"matchAttribute": "gpu.example.com/x"}]
-    first = 'device.attributes["gpu.example.com"].x == 1'
-    every = exactly("r1", 1, first, mode="All", capacity={"m": "2Gi"})
-    # r0 takes all of a; b, which x=1 of all devices would make an error of, is refused before.
-    assert found(allocator([devices]), claim(exactly("r0"), every, constraints=same)) is None
-
-
 def _tainted(effect: str = "NoSchedule") -> ResourceSlice:
     return slice_("s1", device("a", taints=[{"key": "k", "value": "v", "effect": effect}]))
 

@@ -169,26 +169,6 @@ def test_later_shares_of_a_device_consume_no_counters():
     assert found(allocator(pool(shared), held=held), claim(*asked)) == [["r0=a", "r1=a"]]
 
 
-@pytest.mark.parametrize(
-    ("refused", "constraints"),
-    [
-        pytest.param(part("b", "6Gi", taints=[FEW]), [], id="a taint rejects the device"),
-        pytest.param(
-            part("b", "6Gi", attributes={"x": 2}),
-            [{"matchAttribute": "gpu.example.com/x"}],
-            id="a constraint rejects the device",
-        ),
-    ],
-)
-def test_counters_of_a_device_that_is_refused_stay_taken(refused, constraints):
-    """As recorded from the reference, where c would fit if the counters of b were given back."""
-    first = device("a", attributes={"x": 1})
-    last = part("c", "6Gi", attributes={"x": 1})
-    wanted = claim(exactly(count=2), constraints=constraints)
-    assert found(allocator(pool(first, refused, last)), wanted) is None
-    assert found(allocator(pool(first, last)), wanted) == [["r=a", "r=c"]]
-
-
 def test_without_the_feature_devices_that_need_counters_are_not_used():
     off = allocator(pool(part("a"), device("b")), features=Features(partitionable_devices=False))
     assert found(off, claim(exactly())) == [["r=b"]]

@@ -41,8 +41,8 @@ class World:
     seed
         Everything follows from it.
     is_plain
-        Leaves out what the naive reference does not know: counters, distinctAttribute, pools that
-        cannot be used, and all devices under a constraint.
+        Leaves out what the naive reference does not know: pools that cannot be used, all devices
+        under a constraint, and several devices of one request under distinctAttribute.
     """
 
     def __init__(self, seed: int, *, is_plain: bool = False) -> None:
@@ -92,7 +92,7 @@ class World:
             fields["allowMultipleAllocations"] = self._one_in(2)
         if self._one_in(6):
             fields["taints"] = [TAINT]
-        if self._odd(3):
+        if self._one_in(3):
             counters = {"slots": {"value": str(self._rng.randint(1, 2))}}
             fields["consumesCounters"] = [{"counterSet": "whole", "counters": counters}]
         return device(name, **fields)
@@ -114,17 +114,20 @@ class World:
     def _claim(self, name: str) -> ResourceClaim:
         constraints = []
         if self._one_in(4):
-            kind = "distinctAttribute" if self._odd(2) else "matchAttribute"
+            kind = "distinctAttribute" if self._one_in(2) else "matchAttribute"
             constraints.append({kind: "gpu.example.com/x"})
         may_be_all = not (self._is_plain and constraints)
-        wanted = [self._request(f"r{i}", may_be_all) for i in range(self._rng.choice([1, 1, 2]))]
+        one_by_one = self._is_plain and any("distinctAttribute" in each for each in constraints)
+        counts = [1] if one_by_one else [1, 1, 1, 2, 3]
+        wanted = [
+            self._request(f"r{i}", counts, may_be_all) for i in range(self._rng.choice([1, 1, 2]))
+        ]
         if self._one_in(3):
-            wanted.append(
-                first_of("f", self._request("s0", may_be_all), self._request("s1", may_be_all))
-            )
+            subs = [self._request(f"s{i}", counts, may_be_all) for i in range(2)]
+            wanted.append(first_of("f", *subs))
         return claim(*wanted, name=name, constraints=constraints)
 
-    def _request(self, name: str, may_be_all: bool) -> dict[str, Any]:
+    def _request(self, name: str, counts: list[int], may_be_all: bool) -> dict[str, Any]:
         fields: dict[str, Any] = {}
         if self._one_in(6):
             fields["capacity"] = {"memory": self._rng.choice(["1Gi", "2Gi"])}
@@ -133,4 +136,4 @@ class World:
         if may_be_all and self._one_in(8):
             fields["mode"] = "All"
         expression = self._rng.choice(list(SELECTORS))
-        return exactly(name, self._rng.choice([1, 1, 1, 2, 3]), expression, **fields)
+        return exactly(name, self._rng.choice(counts), expression, **fields)

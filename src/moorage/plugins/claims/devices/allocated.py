@@ -64,6 +64,10 @@ class AllocatedState:
         whole, shares, _ = self._use(device)
         return whole > 0 or shares > 0
 
+    def is_shared(self, device: DeviceID) -> bool:
+        """Whether a share of the device is allocated, even one that consumes no capacity."""
+        return self._use(device)[1] > 0
+
     def consumed(self, device: DeviceID) -> Mapping[str, int] | None:
         """Return consumed nano units of each capacity; None where no share consumes any."""
         return self._use(device)[2]

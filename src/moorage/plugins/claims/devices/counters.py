@@ -74,8 +74,7 @@ class CounterLedger:
 
     def give_back(self, pool: VisiblePool, device: OfferedDevice) -> None:
         """Undo `take`."""
-        if device.consumes:
-            _book(self._left[pool.id], device, 1)
+        _book(self._left[pool.id], device, 1)
 
 
 def _book(amounts: Amounts, device: OfferedDevice, times: int) -> None:

@@ -4,12 +4,10 @@ The search is depth first. A step takes a device, or all devices of a request, a
 step. If the next step fails, the step gives its devices back. Steps are generators on an explicit
 stack, so a claim of many devices needs no deep recursion.
 
-Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/allocator_incubating.go``, with
-traits that look like oversights but decide which devices are found. If a taint or a constraint
-rejects a device whose counters were taken, the counters stay taken for the rest of the search. So
-do the counters of a share that is given back. In a request for all devices, the capacity that the
-claim's other requests consume is checked last. If too little is left, the constraints go on
-counting the device.
+Rules mirrored: kubernetes v1.36.3 ``structured/internal/incubating/allocator_incubating.go``. A
+rejected device leaves no trace: its counters and its place in the constraints are free again.
+v1.36.2 kept them for the rest of the search. In a request for all devices, the capacity that the
+claim's other requests consume is checked last, because a constraint that fails first is an error.
 """
 
 from __future__ import annotations
@@ -73,11 +71,8 @@ class _Usable(NamedTuple):
 
     devices: list[tuple[int, Judgement]]
     """Positions with selector answers; a missing answer matters when the device is tried."""
-    leave_no_trace: bool
-    """Whether failing to take these devices has no side effect.
-
-    Side effects: counters of rejected devices stay taken; a selector error ends the cycle.
-    """
+    have_faults: bool
+    """Whether trying one of these devices may end the cycle by an error of its selector."""
 
 
 class NodeSearch:
@@ -231,7 +226,7 @@ class NodeSearch:
         """Take one more device, after the position of the last device."""
         usable = self._usable(key, alternative)
         end = len(usable.devices)
-        if usable.leave_no_trace:
+        if not usable.have_faults:
             end -= wanted - 1  # with too few devices left, a try is useless
         for at in range(start, end):
             index, answer = usable.devices[at]
@@ -252,11 +247,8 @@ class NodeSearch:
         found = self._candidates.get(key)
         if found is None:
             devices = list(self._find_usable(alternative))
-            leave_trace = any(
-                isinstance(answer, FaultAt) or self._devices[index].offered.consumes
-                for index, answer in devices
-            )
-            found = self._candidates[key] = _Usable(devices, leave_no_trace=not leave_trace)
+            have_faults = any(isinstance(answer, FaultAt) for _, answer in devices)
+            found = self._candidates[key] = _Usable(devices, have_faults=have_faults)
         return found
 
     def _find_usable(self, alternative: Alternative) -> Iterator[tuple[int, Judgement]]:
@@ -312,39 +304,45 @@ class NodeSearch:
         has_room = self._has_room(alternative, index, self._shares.get(index, ()))
         if not has_room and not alternative.is_all:
             return None
-        if not self._take_counters(index):
+        if offered.consumes and not self._around.features.partitionable_devices:
             return None
-        if self._keeps_off(alternative, offered):
+        needs_counters = self._needs_counters(index)
+        if needs_counters and not self._counters.take(visible.pool, offered):
             return None
-        bound = self._bind(claim, alternative, offered)
+        bound = (
+            None
+            if self._keeps_off(alternative, offered)
+            else self._bind(claim, alternative, offered)
+        )
+
+        def release() -> None:
+            for state in bound or ():
+                state.remove_last(alternative.request)
+            if needs_counters:
+                self._counters.give_back(visible.pool, offered)
+
         if bound is None or not has_room:
+            release()
             return None
         self._enter(claim, alternative, index)
 
         def give_back() -> None:
             self._picks[claim].pop()
-            for state in bound:
-                state.remove_last(alternative.request)
             if offered.shareable:
                 self._shares[index].pop()
             else:
                 self._users[index].remove(claim)
-                self._counters.give_back(visible.pool, offered)
+            release()
 
         return give_back
 
-    def _take_counters(self, index: int) -> bool:
-        """Take the device's counters of its pool; only the first share takes counters."""
-        pool, offered = self._devices[index].pool, self._devices[index].offered
+    def _needs_counters(self, index: int) -> bool:
+        """Whether the device takes counters of its pool; of shares, only the first one does."""
+        offered = self._devices[index].offered
         if not offered.consumes:
-            return True
-        if not self._around.features.partitionable_devices:
             return False
-        if offered.shareable and (
-            self._shares.get(index) or self._around.allocated.consumed(offered.id) is not None
-        ):
-            return True
-        return self._counters.take(pool, offered)
+        is_shared = self._shares.get(index) or self._around.allocated.is_shared(offered.id)
+        return not (offered.shareable and is_shared)
 
     def _bind(
         self, claim: int, alternative: Alternative, offered: OfferedDevice
