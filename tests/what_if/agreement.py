@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.codec import encode
+from moorage.api.codec import decode_untyped, encode
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, RESOURCES, by_kind
 from moorage.base import aio
@@ -52,6 +52,8 @@ _ZONES = ("a", "b", "c")
 CLASSES = {"low": -10, "high": 100, "top": 1000}
 # Longer than every backoff, and than the stop of a pod.
 _REST_SECONDS = 25.0
+# Longer than the longest backoff of a controller whose pods are refused.
+_BACKOFF_SECONDS = 1050.0
 _DRAIN_RETRY_SECONDS = 5.0
 # For longer than a rehearsal waits for progress.
 _DRAIN_TRIES = 40
@@ -73,6 +75,8 @@ class Outcome(msgspec.Struct, frozen=True):
         The places that the rehearsal said, in either order of the pods that leave at one moment.
     happened
         The places after the changes were made.
+    is_race
+        Whether more owners waited for room in a quota than two orders can say anything about.
     """
 
     steps: tuple[Change, ...]
@@ -80,6 +84,7 @@ class Outcome(msgspec.Struct, frozen=True):
     said: Places
     said_backwards: Places
     happened: Places
+    is_race: bool
 
     @property
     def agrees(self) -> bool:
@@ -137,10 +142,23 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     )
     steps, said = _rehearsed(rng, world)
     backwards = _played(world, steps, backwards=True)
+    most_waiting = _refused_owners(objects)
     for number, step in enumerate(steps, start=1):
         await _happen(cluster, step)
-        await aio.sleep(_seconds_after(step, steps[number] if number < len(steps) else None))
-    return Outcome(steps, _places(objects), said, backwards, _places(await _listed(cluster)))
+        following = steps[number] if number < len(steps) else None
+        await aio.sleep(_seconds_after(step, following))
+        if not _together(step, following):
+            waiting = _refused_owners(await _listed(cluster))
+            await aio.sleep(_BACKOFF_SECONDS if waiting else 0.0)
+            most_waiting = max(most_waiting, waiting)
+    return Outcome(
+        steps=steps,
+        before=_places(objects),
+        said=said,
+        said_backwards=backwards,
+        happened=_places(await _listed(cluster)),
+        is_race=most_waiting > 2,
+    )
 
 
 async def _create(cluster: VirtualCluster, obj: Manifest) -> None:
@@ -177,10 +195,35 @@ def _played(world: World, steps: Sequence[Change], *, backwards: bool) -> Places
 
 def _seconds_after(step: Change, following: Change | None) -> float:
     """Return the time between two changes, as a rehearsal takes it."""
-    if isinstance(step, Apply) and isinstance(following, Apply):
+    if _together(step, following):
         return BETWEEN_SECONDS
     # The pods of a deleted node are collected after 40 seconds.
     return _REST_SECONDS * (3 if isinstance(step, RemoveNode) else 1)
+
+
+def _together(step: Change, following: Change | None) -> bool:
+    return isinstance(step, Apply) and isinstance(following, Apply)
+
+
+def _refused_owners(objects: Objects) -> int:
+    """Return the number of owners that have fewer pods than they want, maybe for a quota."""
+    found = objects.manifests
+    if not found.get(("", "ResourceQuota")):
+        return 0
+    owners = [
+        decode_untyped(text)
+        for kind in ("ReplicaSet", "StatefulSet", "DaemonSet")
+        for text in found.get(("apps", kind), {}).values()
+    ]
+    return sum(_lacks(each) for each in owners)
+
+
+def _lacks(owner: Manifest) -> bool:
+    status = owner.get("status") or {}
+    if owner["kind"] == "DaemonSet":
+        wanted, there = "desiredNumberScheduled", "currentNumberScheduled"
+        return int(status.get(there) or 0) < int(status.get(wanted) or 0)
+    return int(status.get("replicas") or 0) < int(owner["spec"]["replicas"])
 
 
 def _known_order(cluster: VirtualCluster) -> list[str]:

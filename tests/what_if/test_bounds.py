@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,6 +53,32 @@ _TWO = (
     pod_of("web", 0, "n1", cpu="1"),
     pod_of("web", 1, "n2", cpu="1"),
 )
+_ONE_CPU = {"requests": {"cpu": "1"}, "limits": {"cpu": "1"}}
+
+
+def _with_resources(items: Sequence[Manifest], resources: dict[str, Any]) -> list[Manifest]:
+    """Return copies of owners and pods whose containers have these resources."""
+    found = copy.deepcopy(list(items))
+    for each in found:
+        spec = each["spec"].get("template", each)["spec"]
+        spec["containers"][0]["resources"] = resources
+    return found
+
+
+_LIMITED = _with_resources(_TWO, _ONE_CPU)
+_BEST_EFFORT = _with_resources(_TWO, {})
+for _pod in _BEST_EFFORT[1:]:
+    _pod["status"] = {"phase": "Running", "qosClass": "BestEffort"}
+
+
+def _deployment(name: str) -> Apply:
+    spec = replica_set(name, 1, "1")["spec"]
+    metadata = {"name": name, "namespace": "default"}
+    return Apply(
+        {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+    )
+
+
 _FOUR = Scale("ReplicaSet", "default", "web", 6)
 _PRIORITY = {
     "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]
@@ -86,6 +114,9 @@ _PRIORITY = {
         ),
         pytest.param(
             [*_TWO, _quota({"limits.cpu": "9"})], [_FOUR], 0, 4, id="a limit that no container has"
+        ),
+        pytest.param(
+            [*_LIMITED, _quota({"limits.cpu": "3"})], [_FOUR], 1, 3, id="the sum of limits"
         ),
         pytest.param(
             [*_TWO, _quota({"pods": "3"})],
@@ -149,16 +180,117 @@ def test_a_pod_that_a_drain_evicts_waits_for_the_old_one() -> None:
 
 
 @pytest.mark.parametrize(
-    "bounds",
+    ("items", "bounds", "moves", "waits"),
     [
-        pytest.param(_limits(max={"cpu": "4"}), id="a limit range"),
-        pytest.param(_quota({"limits.cpu": "9"}), id="a quota of limits"),
+        pytest.param(_TWO, _limits(max={"cpu": "4"}), ["default/web-0"], [], id="a default limit"),
+        pytest.param(
+            _TWO,
+            _limits(max={"cpu": "500m"}),
+            [],
+            ["default/web-0 on n1"],
+            id="a maximum that is younger than the pod",
+        ),
+        pytest.param(
+            _TWO[1:],
+            _limits(max={"cpu": "500m"}),
+            [],
+            ["default/web-0 on n1"],
+            id="a maximum, without the owner's template",
+        ),
+        pytest.param(
+            _TWO,
+            _limits(default={"cpu": "500m"}),
+            [],
+            ["default/web-0 on n1"],
+            id="a default limit below the request",
+        ),
+        pytest.param(
+            _TWO,
+            _quota({"limits.cpu": "9"}),
+            [],
+            ["default/web-0 on n1"],
+            id="a quota of limits, and no limits",
+        ),
+        pytest.param(
+            _LIMITED, _quota({"limits.cpu": "3"}), ["default/web-0"], [], id="a quota of limits"
+        ),
+        pytest.param(
+            _BEST_EFFORT,
+            _quota({"pods": "2"}, scopes=["BestEffort"]),
+            ["default/web-0"],
+            [],
+            id="a quota of pods without requests, full until the old pod is gone",
+        ),
     ],
 )
-def test_a_pod_with_limits_is_made_again(bounds: Manifest) -> None:
-    """The limits of a pod are not known here, and must not count as missing."""
-    course = try_steps(world_of(*_TWO, bounds), [Drain("n1")])
-    assert [each.pod for each in course.moves] == ["default/web-0"]
+def test_a_pod_that_is_made_again_is_admitted_anew(
+    items: Sequence[Manifest], bounds: Manifest, moves: list[str], waits: list[str]
+) -> None:
+    course = try_steps(world_of(*items, bounds), [Drain("n1")])
+    assert [each.pod for each in course.moves] == moves
+    assert [each.was for each in course.newly_pending] == waits
+    assert not course.lost
+
+
+def _turns(world_items: Sequence[Manifest], *changes: Change) -> dict[str, int]:
+    """Return the numbers of pods that start or move, by owner."""
+    course = try_steps(world_of(*world_items), changes)
+    new = [each.pod for each in course.starts] + [each.successor for each in course.moves]
+    return dict(Counter(name.split("/")[1].split("-")[0] for name in new))
+
+
+def test_room_in_a_quota_goes_to_the_owner_of_the_pod_that_is_gone_first() -> None:
+    """Its controller hears of the pod; the other one tries again after its backoff."""
+    eager = replica_set("api", 2, "1")
+    assert _turns([eager, *_TWO, _quota({"pods": "2"})], Drain("n1")) == {"web": 1}
+
+
+def test_room_in_a_quota_goes_to_an_owner_that_tries_again_later() -> None:
+    eager = replica_set("api", 2, "1")
+    change = Scale("ReplicaSet", "default", "web", 0)
+    assert _turns([eager, *_TWO, _quota({"pods": "2"})], change) == {"api": 2}
+
+
+def test_owners_share_the_room_of_pods_that_leave_at_one_moment() -> None:
+    """Each makes one pod, and then two: four pods leave, and there is room for three."""
+    api = [replica_set("api", 3, "1"), *(pod_of("api", n, "n1", cpu="1") for n in range(3))]
+    web = [replica_set("web", 1, "1"), pod_of("web", 0, "n1", cpu="1")]
+    quota = {**_quota({"pods": "4"}), "status": {"hard": {"pods": "4"}, "used": {"pods": "5"}}}
+    assert _turns([*api, *web, quota], Drain("n1")) == {"api": 2, "web": 1}
+
+
+def test_several_owners_that_wait_for_room_are_tried_in_two_orders() -> None:
+    waiting = [replica_set("api", 1, "1"), replica_set("db", 1, "1"), *_TWO]
+    change = Scale("ReplicaSet", "default", "web", 1)
+    course = try_steps(world_of(*waiting, _quota({"pods": "2"})), [change])
+    assert course.order_matters
+    assert len(course.starts) == 1
+
+
+@pytest.mark.parametrize(
+    ("hard", "changes"),
+    [
+        pytest.param("count/deployments.apps", [_deployment("b")], id="Deployments"),
+        pytest.param("count/replicasets.apps", [_deployment("b")], id="their ReplicaSets"),
+        pytest.param(
+            "count/configmaps",
+            [Apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}})],
+            id="ConfigMaps",
+        ),
+    ],
+)
+def test_a_quota_counts_objects(hard: str, changes: list[Change]) -> None:
+    with pytest.raises(UsageError, match="exceeded quota: q"):
+        try_steps(world_of(_quota({hard: "0"})), changes)
+    try_steps(world_of(_quota({hard: "1"})), changes)
+
+
+def test_an_object_that_is_deleted_makes_room_in_a_quota() -> None:
+    world = world_of(_quota({"count/deployments.apps": "1", "count/replicasets.apps": "1"}))
+    delete = Delete("Deployment", "default", "a")
+    assert len(try_steps(world, [_deployment("a"), delete, _deployment("b")]).starts) == 1
+    with pytest.raises(UsageError, match="exceeded quota: q"):
+        try_steps(world, [_deployment("a"), _deployment("b")])
 
 
 def test_a_pod_that_would_be_refused_cannot_be_applied() -> None:

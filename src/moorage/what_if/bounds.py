@@ -1,32 +1,39 @@
 """The bounds of namespaces in a rehearsal: ResourceQuotas and LimitRanges, and pods they refuse.
 
-The rules are those of the embedded API server. A quota's use begins with its status, because a
-scheduler does not know every object that counts; from there on it follows the pods. A pod that is
-refused is made later, when a pod of its namespace is gone: its controller tries again.
+A pod that is refused is made later, as its controller would: at once when a pod of the same owner
+has changed, otherwise when the controller tries again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from moorage.api.codec import decode_untyped, from_dict, to_dict
 from moorage.api.pod import Pod
-from moorage.api.quantity import parse_quantity
-from moorage.api.resources import RESOURCES
-from moorage.apiserver.kinds.limit_range import limit_faults
-from moorage.apiserver.kinds.quota_rules import quota_fault
-from moorage.apiserver.kinds.usage import matches_scopes, usage
+from moorage.apiserver.kinds.limit_range import default_from_limit_ranges, limit_faults
+from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
 from moorage.what_if.admission import Admission
-from moorage.what_if.lists import Key, checked_pod
+from moorage.what_if.carrying import CALL_SECONDS
+from moorage.what_if.lists import Key, checked_pod, is_finished
+from moorage.what_if.quotas import Quotas
 from moorage.what_if.rehearsal import Rehearsal
+from moorage.what_if.remaking import DAEMON_SET, kind_of
 
-_QUOTAS: Final = ("", "ResourceQuota")
 _RANGES: Final = ("", "LimitRange")
-_PLURALS: Final = {(each.group, each.kind): each.qualified for each in RESOURCES}
+# kubernetes v1.36 client-go util/workqueue: the first backoff of a controller after a failure;
+# each further one is twice as long.
+_FIRST_BACKOFF_SECONDS: Final = 0.005
+# A controller backs off for up to 1000 s. Here a shorter time stands for it, because a rehearsal
+# would end before.
+_BACKOFF_SECONDS_MAX: Final = 100.0
+# Longer than a pod takes to be placed: a guess.
+_APART_SECONDS: Final = 1.0
 
 
 class Refused(msgspec.Struct, frozen=True):
@@ -61,19 +68,29 @@ class Bounds:
     ----------
     refused
         The pods that owners want to make, in order.
+    is_contended
+        Whether several owners waited for the same room of a namespace, so that the order of their
+        next tries may matter.
     """
 
     def __init__(self, rehearsal: Rehearsal, admission: Admission) -> None:
         self._rehearsal = rehearsal
         self._objects = rehearsal.objects
         self._admission = admission
-        # Quota -> its hard bounds when it was counted, and the use of each, nano units.
-        self._used: dict[Key, tuple[dict[str, Any], dict[str, int]]] = {}
+        self._quotas = Quotas(rehearsal.objects)
         self.refused: dict[Key, Refused] = {}
-        self._retries: set[str] = set()
-        self.refresh()
+        self.is_contended = False
+        # Uid of an owner -> when its first pod was refused, and when it tries again.
+        self._failing_ns: dict[str, int] = {}
+        self._tries_ns: dict[str, int] = {}
         rehearsal.changes.append(self._pod_changed)
-        rehearsal.create = self.create
+        rehearsal.remake = self.remake
+
+    def continue_from(self, earlier: Bounds) -> None:
+        """Take over the pods that wait, and since when, under another configuration."""
+        self.refused.update(earlier.refused)
+        self._failing_ns.update(earlier._failing_ns)
+        self.is_contended = earlier.is_contended
 
     # --- asking ---------------------------------------------------------------------------------
 
@@ -85,73 +102,91 @@ class Bounds:
         shelf
             Resource with its group, ``deployments.apps``.
         """
-        namespace = obj["metadata"].get("namespace") or ""
-        if self._objects.manifests.get(_RANGES) and shelf in ("pods", "persistentvolumeclaims"):
-            faults = limit_faults(shelf, dict(obj), self._admission)
-            if faults:
-                return faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
-        for key in self._quotas():
-            if key[0] == namespace:
-                quota = self._quota(key)
-                why = quota_fault(quota, self._use_of(key, quota), shelf, new=dict(obj), old=None)
-                if why:
-                    return why
-        return ""
+        return self._range_fault(shelf, dict(obj)) or self._quotas.fault(shelf, dict(obj))
 
     def pod_fault(self, pod: Pod) -> str:
-        """Return why a quota would refuse another pod like this one, "" if none would.
-
-        `Pod` leaves limits out. So limit ranges, and quotas that bound limits, are asked only about
-        pods that are made from a template.
-        """
-        obj = to_dict(pod)
-        for key in self._quotas():
-            if key[0] == pod.namespace:
-                quota = self._quota(key)
-                used = self._use_of(key, quota)
-                hard = (quota.get("spec") or {}).get("hard") or {}
-                known = {
-                    name: most for name, most in hard.items() if not name.startswith("limits.")
-                }
-                quota["spec"]["hard"] = known
-                why = quota_fault(quota, used, "pods", new=obj, old=None)
-                if why:
-                    return why
-        return ""
+        """Return why its namespace would refuse another pod like this one, "" if it would not."""
+        if not (self._has_ranges(pod.namespace) or self._quotas.bounds(pod.namespace)):
+            return ""
+        return self.fault("pods", to_dict(pod))
 
     def count(self, shelf: str, obj: Mapping[str, Any], sign: int = 1) -> None:
         """Count an object that came, or that is gone."""
-        namespace = obj["metadata"].get("namespace") or ""
-        for key in self._quotas():
-            if key[0] != namespace:
-                continue
-            quota = self._quota(key)
-            used = self._use_of(key, quota)
-            if matches_scopes(quota.get("spec") or {}, shelf, dict(obj)):
-                for name, nano in usage(shelf, dict(obj)).items():
-                    if name in used:
-                        used[name] += sign * nano
+        self._quotas.count(shelf, dict(obj), sign)
+
+    def _range_fault(self, shelf: str, obj: dict[str, Any]) -> str:
+        if not self._has_ranges(obj["metadata"].get("namespace") or ""):
+            return ""
+        if shelf not in ("pods", "persistentvolumeclaims"):
+            return ""
+        faults = limit_faults(shelf, obj, self._admission)
+        return faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]" if faults else ""
+
+    def _has_ranges(self, namespace: str) -> bool:
+        return any(key[0] == namespace for key in self._objects.manifests.get(_RANGES, {}))
 
     # --- making pods ----------------------------------------------------------------------------
 
     def make(self, body: dict[str, Any]) -> None:
         """Put a pod as its owner sends it, or keep it as refused."""
         try:
-            stored = self._admission.stored(body)
-            pod = checked_pod(from_dict(Pod, stored))
+            pod = checked_pod(from_dict(Pod, self._admission.stored(body)))
         except UsageError as error:
-            name = body["metadata"].get("name") or body["metadata"]["generateName"]
             pod = from_dict(Pod, body)
-            metadata = msgspec.structs.replace(pod.metadata, name=f"{name}{len(self.refused)}")
-            pod = msgspec.structs.replace(pod, metadata=metadata)
-            self.refused[pod.key] = Refused(pod, str(error), invalid=True)
+            if not pod.name:
+                name = f"{body['metadata']['generateName']}{len(self.refused)}"
+                metadata = msgspec.structs.replace(pod.metadata, name=name)
+                pod = msgspec.structs.replace(pod, metadata=metadata)
+            self._refuse(pod, str(error), invalid=True)
         else:
-            why = self.fault("pods", stored)
-            if why:
-                # Only what the pod alone shows can be looked at again.
-                self.refused[pod.key] = Refused(pod, why, invalid=not self.pod_fault(pod))
-            else:
-                self.create(pod)
+            self._put(pod)
+
+    def remake(self, pod: Pod) -> None:
+        """Put the pod that an owner makes for a pod that leaves; limit ranges see it anew."""
+        if not self._has_ranges(pod.namespace):
+            self._put(pod)
+            return
+        body = self._body_of(pod)
+        if body is not None:
+            self.make(body)
+            return
+        # Without the template there is only the old pod, in which limits may be missing.
+        obj = to_dict(pod)
+        default_from_limit_ranges(obj, self._admission)
+        self._put(from_dict(Pod, obj))
+
+    def _body_of(self, pod: Pod) -> dict[str, Any] | None:
+        """Return a pod as its owner would send it; None without the owner's template."""
+        owner = pod.metadata.controller
+        if owner is None:
+            return None
+        text = self._objects.manifests.get(kind_of(owner), {}).get((pod.namespace, owner.name))
+        spec = {} if text is None else decode_untyped(text).get("spec") or {}
+        template = (spec.get("template") or {}).get("spec")
+        if template is None:
+            return None
+        old = to_dict(pod)
+        if kind_of(owner) == DAEMON_SET:
+            # These say which node the pod is for.
+            pinned = ("affinity", "tolerations")
+            template |= {name: old["spec"][name] for name in pinned if name in old["spec"]}
+        names = ("name", "namespace", "labels", "annotations", "ownerReferences")
+        metadata = {name: old["metadata"][name] for name in names if name in old["metadata"]}
+        return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template}
+
+    def _put(self, pod: Pod) -> None:
+        why = self.pod_fault(pod)
+        if why:
+            self._refuse(pod, why, invalid=bool(self._range_fault("pods", to_dict(pod))))
+        elif pod.key not in self._objects.pods:
+            self.refused.pop(pod.key, None)
+            self._rehearsal.add_pod(pod)
+
+    def _refuse(self, pod: Pod, why: str, *, invalid: bool = False) -> None:
+        self.refused[pod.key] = Refused(pod, why, invalid)
+        owner = pod.metadata.controller
+        if owner is not None and not invalid:
+            self._failing_ns.setdefault(owner.uid, self._rehearsal.now_ns)
 
     def stored_claim(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return a volume claim as it would be stored, and count it.
@@ -169,15 +204,6 @@ class Bounds:
         self.count("persistentvolumeclaims", claim)
         return claim
 
-    def create(self, pod: Pod) -> None:
-        """Put a pod that its owner makes, or keep it until its namespace takes it."""
-        why = self.pod_fault(pod)
-        if why:
-            self.refused[pod.key] = Refused(pod, why)
-        elif pod.key not in self._objects.pods:
-            self.refused.pop(pod.key, None)
-            self._rehearsal.add_pod(pod)
-
     def refused_of(self, owner_uid: str) -> list[Key]:
         """Return the refused pods of an owner, the oldest first."""
         return [
@@ -186,76 +212,104 @@ class Bounds:
             if (owner := each.pod.metadata.controller) is not None and owner.uid == owner_uid
         ]
 
-    def retry(self, namespace: str) -> None:
-        """Try the refused pods of a namespace again, a call later."""
-        if namespace not in self._retries and any(key[0] == namespace for key in self.refused):
-            self._retries.add(namespace)
-            self._rehearsal.soon(lambda: self._retry(namespace))
+    def forget_refused(self, owner_uid: str, *, most: int = 0) -> None:
+        """Forget pods that an owner does not want any more, all but the oldest few."""
+        for key in self.refused_of(owner_uid)[most:]:
+            del self.refused[key]
 
-    def _retry(self, namespace: str) -> None:
-        self._retries.discard(namespace)
-        for key, each in list(self.refused.items()):
-            if key[0] == namespace and not each.invalid:
-                self.create(self.refused.pop(key).pod)
+    def bounds_changed(self, namespace: str) -> None:
+        """Take in that the bounds of a namespace have changed; its owners try again.
 
-    def forget_invalid(self, namespace: str) -> None:
-        """Forget invalid pods, after the bounds of their namespace have changed."""
+        Invalid pods are forgotten: their owners have to make them anew.
+        """
+        self._quotas.refresh()
         for key, each in list(self.refused.items()):
             if key[0] == namespace and each.invalid:
                 del self.refused[key]
+        self._room_came(namespace)
 
-    def refresh(self) -> None:
-        """Count for quotas that are new or have changed, before anything else comes or goes."""
-        for key in self._quotas():
-            self._use_of(key, self._quota(key))
+    # --- trying again ---------------------------------------------------------------------------
 
-    # --- counting -------------------------------------------------------------------------------
+    def _room_came(self, namespace: str, owner_uid: str = "") -> None:
+        """Let the owners of refused pods try again; the owner of a pod that is gone comes first."""
+        waiting = {
+            owner.uid: None
+            for key, each in self.refused.items()
+            if key[0] == namespace and (owner := each.pod.metadata.controller) is not None
+        }
+        owners = [uid for uid in self._failing_ns if uid in waiting]
+        if owner_uid in owners:
+            self._try_at(owner_uid, self._a_call_later)
+            owners.remove(owner_uid)
+        self.is_contended |= len(owners) > 1
+        order = owners[::-1] if self._rehearsal.backwards else owners
+        dues = self._next_tries_ns(owners)
+        for uid, due_ns in zip(order, dues, strict=True):
+            self._try_at(uid, due_ns)
 
-    def _quotas(self) -> list[Key]:
-        return sorted(self._objects.manifests.get(_QUOTAS, {}))
+    def _next_tries_ns(self, owners: Sequence[str]) -> list[int]:
+        """Return when the controllers of owners try again by themselves, the first of them first.
 
-    def _quota(self, key: Key) -> dict[str, Any]:
-        found: dict[str, Any] = decode_untyped(self._objects.manifests[_QUOTAS][key])
+        What they have tried before the rehearsal is not known. So two long backoffs do not end
+        together, though both count from its begin.
+        """
+        now_ns, found = self._rehearsal.now_ns, list[int]()
+        for backoff in sorted(self._backoff_seconds(uid) for uid in owners):
+            due_ns = now_ns + round(backoff * NS_PER_SECOND)
+            if found and backoff > _APART_SECONDS:
+                due_ns = max(due_ns, found[-1] + round(_APART_SECONDS * NS_PER_SECOND))
+            found.append(due_ns)
         return found
 
-    def _use_of(self, key: Key, quota: dict[str, Any]) -> dict[str, int]:
-        """Return the use of a quota; a quota that is new or has changed is counted."""
-        hard = (quota.get("spec") or {}).get("hard") or {}
-        known = self._used.get(key)
-        if known is not None and set(known[0]) == set(hard):
-            return known[1]
-        status = quota.get("status") or {}
-        if known is None and set(status.get("used") or ()) >= set(hard):
-            used = {name: parse_quantity(status["used"][name]) for name in hard}
-        else:
-            used = self._counted(key[0], quota, hard)
-        self._used[key] = hard, used
-        return used
+    def _backoff_seconds(self, owner_uid: str) -> float:
+        """Return the time until the controller of an owner tries again, seconds."""
+        passed = (self._rehearsal.now_ns - self._failing_ns[owner_uid]) / NS_PER_SECOND
+        tries = math.floor(math.log2(passed / _FIRST_BACKOFF_SECONDS + 1)) + 1
+        left: float = _FIRST_BACKOFF_SECONDS * (2**tries - 1) - passed
+        return min(left, _BACKOFF_SECONDS_MAX)
 
-    def _counted(self, namespace: str, quota: dict[str, Any], hard: Any) -> dict[str, int]:
-        """Add up the use of all known objects of a namespace."""
-        total = dict.fromkeys(hard, 0)
-        found = [("pods", to_dict(p)) for k, p in self._objects.pods.items() if k[0] == namespace]
-        for kind, manifests in self._objects.manifests.items():
-            shelf = _PLURALS.get(kind)
-            texts = (text for key, text in manifests.items() if key[0] == namespace)
-            found += [(shelf, decode_untyped(text)) for text in texts if shelf is not None]
-        for shelf, obj in found:
-            if matches_scopes(quota.get("spec") or {}, shelf, obj):
-                for name, nano in usage(shelf, obj).items():
-                    if name in total:
-                        total[name] += nano
-        return total
+    def _try_at(self, owner_uid: str, due_ns: int, *, batch: int = 1) -> None:
+        known = self._tries_ns.get(owner_uid)
+        if known is None or due_ns < known:
+            self._tries_ns[owner_uid] = due_ns
+            self._rehearsal.at(due_ns, partial(self._try_again, owner_uid, due_ns, batch))
+
+    def _try_again(self, owner_uid: str, due_ns: int, batch: int) -> None:
+        """Make a batch of the refused pods of an owner, and soon twice as many, if all is well.
+
+        kubernetes v1.36 pkg/controller/replicaset, slowStartBatch: one pod, then two, then four.
+        """
+        if self._tries_ns.get(owner_uid) != due_ns:
+            return  # it has tried already
+        del self._tries_ns[owner_uid]
+        keys = [key for key in self.refused_of(owner_uid) if not self.refused[key].invalid]
+        for key in keys[:batch]:
+            self._put(self.refused[key].pod)
+        if any(key in self.refused for key in keys[:batch]):
+            return
+        if keys[batch:]:
+            self._try_at(owner_uid, self._a_call_later, batch=2 * batch)
+        else:
+            self._failing_ns.pop(owner_uid, None)
+
+    @property
+    def _a_call_later(self) -> int:
+        return self._rehearsal.now_ns + round(CALL_SECONDS * NS_PER_SECOND)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
         assert pod is not None, "a change is about something"
-        if any(key[0] == pod.namespace for key in self._quotas()) and _counts_otherwise(old, new):
+        if self._quotas.bounds(pod.namespace) and _counts_otherwise(old, new):
             for each, sign in ((old, -1), (new, 1)):
                 if each is not None:
                     self.count("pods", to_dict(each), sign)
-        if new is None:
-            self.retry(pod.namespace)
+        if self.refused:
+            owner = pod.metadata.controller
+            uid = "" if owner is None else owner.uid
+            if new is None or is_finished(new):
+                self._room_came(pod.namespace, uid)
+            elif uid in self._tries_ns:
+                self._try_at(uid, self._a_call_later)
 
 
 def _counts_otherwise(old: Pod | None, new: Pod | None) -> bool:

@@ -22,6 +22,7 @@ from moorage.controllers.node_steps import UNSCHEDULABLE, eviction_in
 from moorage.what_if.admission import Admission, kind_of, readable
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.budgets import Budgets
+from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.change import (
     AddNode,
     AddTaint,
@@ -134,10 +135,12 @@ def _drain(change: Drain, on: Scene) -> None:
     """Do what `kubectl drain --ignore-daemonsets --delete-emptydir-data --force` does.
 
     kubectl v1.36 pkg/drain: the filters say which pods are evicted and which flags that needs. All
-    evictions are sent at once; a refused one is sent again every five seconds.
+    evictions are sent at once, and a server takes one after another; a refused one is sent again
+    every five seconds.
     """
     _cordon(Cordon(change.name), on)
     on.rehearsal.settle()
+    due_ns = on.rehearsal.now_ns
     for pod in on.rehearsal.leaving_order(on.rehearsal.pods_on(change.name)):
         if MIRROR in pod.metadata.annotations:
             continue
@@ -150,7 +153,8 @@ def _drain(change: Drain, on: Scene) -> None:
         if pod.key in on.rehearsal.objects.with_local_data:
             on.flags.setdefault("--delete-emptydir-data", []).append(pod.full_name)
         if not is_of_one_node(pod):
-            _evict(pod, on)
+            on.rehearsal.at(due_ns, partial(_evict, pod, on))
+            due_ns += round(CALL_SECONDS * NS_PER_SECOND)
 
 
 def _evict(pod: Pod, on: Scene) -> None:

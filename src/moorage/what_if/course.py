@@ -77,7 +77,8 @@ class Tried(msgspec.Struct, frozen=True):
     fates
         Numbers of pods by owner (or pod, without one) and fate.
     leaves_together
-        Whether pods of several owners leave at one moment, so that their order may matter.
+        Whether pods of several owners leave at one moment, or several owners wait for the same
+        room in a quota, so that their order may matter.
     """
 
     course: Course
@@ -134,7 +135,8 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, backwards: bool = Fals
             FlagNeed(flag, tuple(sorted(pods))) for flag, pods in sorted(scene.flags.items())
         ),
     )
-    return Tried(course, dict(found.fates), len(found.leavers) > 1)
+    together = len(found.leavers) > 1 or scene.bounds.is_contended
+    return Tried(course, dict(found.fates), together)
 
 
 def play(scene: Scene, steps: Sequence[Step]) -> Scene:
@@ -151,11 +153,10 @@ def play(scene: Scene, steps: Sequence[Step]) -> Scene:
             world = msgspec.structs.replace(
                 rehearsal.world_now(), config=step.config, registry=step.registry
             )
-            not_evicted, flags, refused = scene.not_evicted, scene.flags, scene.bounds.refused
-            scene = scene_of(Rehearsal(world, earlier=rehearsal))
-            scene.not_evicted.update(not_evicted)
-            scene.flags.update(flags)
-            scene.bounds.refused.update(refused)
+            before, scene = scene, scene_of(Rehearsal(world, earlier=rehearsal))
+            scene.not_evicted.update(before.not_evicted)
+            scene.flags.update(before.flags)
+            scene.bounds.continue_from(before.bounds)
             rehearsal = scene.rehearsal
         else:
             apply_change(step, scene)

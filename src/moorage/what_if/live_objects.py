@@ -192,5 +192,5 @@ def fresh(pod: Pod, *, name: str) -> Pod:
         pod.metadata, name=name, uid="", deletion_timestamp=None, deletion_grace_period_seconds=None
     )
     spec = msgspec.structs.replace(pod.spec, node_name="")
-    status = msgspec.structs.replace(type(pod.status)(), phase="Pending")
+    status = type(pod.status)(phase="Pending", qos_class=pod.status.qos_class)
     return msgspec.structs.replace(pod, metadata=metadata, spec=spec, status=status)

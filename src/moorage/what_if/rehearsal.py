@@ -93,8 +93,8 @@ class Rehearsal(LiveObjects):
         Whether the last `settle` came to an end by itself.
     names
         Random streams of uids and names.
-    create
-        Puts a new pod that an owner makes; where bounds of namespaces count, it may be refused.
+    remake
+        Puts the pod that an owner makes for one that leaves; bounds of namespaces may refuse it.
     backwards
         Whether pods that leave at one moment leave in the reverse of their order.
     """
@@ -110,7 +110,7 @@ class Rehearsal(LiveObjects):
         self.evictions: dict[str, Eviction] = {} if earlier is None else dict(earlier.evictions)
         self.bound: dict[str, str] = {} if earlier is None else dict(earlier.bound)
         self.is_quiet = True
-        self.create: Callable[[Pod], object] = self.add_pod
+        self.remake: Callable[[Pod], object] = self.add_pod
         self.backwards = False
         # Name of a pod that a StatefulSet will make again -> uid of the pod that left.
         self._awaited: dict[Key, str] = {}
@@ -410,7 +410,7 @@ class Rehearsal(LiveObjects):
         if owner.kind != "StatefulSet":
             name = f"{owner.name}-{name_suffix(self._suffixes)}"
             self._awaited[pod.namespace, name] = pod.uid
-        self.create(fresh(pod, name=name))
+        self.remake(fresh(pod, name=name))
 
     def remove_node(self, name: str) -> None:
         """Remove a node; its pods go after a while, one after another, as no kubelet runs them."""

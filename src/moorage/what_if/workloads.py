@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from moorage.api.codec import decode, encode, from_dict
 from moorage.api.pod import Pod
-from moorage.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceType
+from moorage.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceType, by_kind
 from moorage.base.errors import UsageError
 from moorage.controllers.controller import owner_reference
 from moorage.controllers.daemon_steps import place
@@ -112,7 +112,12 @@ class Workloads:
         if kind == "Deployment":
             step = revision_steps(owner, Sets(None, []), create=True)[0]
             assert isinstance(step, CreateSet), "a new deployment has no set yet"
-            self.put(self._admission.stored(step.body))
+            made = self._admission.stored(step.body)
+            why = self._bounds.fault(REPLICA_SETS.qualified, made)
+            if why:
+                raise UsageError(f"Deployment {owner.name} gets no ReplicaSet and no pods: {why}")
+            self._bounds.count(REPLICA_SETS.qualified, made)
+            self.put(made)
         elif kind == "DaemonSet":
             self._daemon_pods(owner)
         elif kind == "StatefulSet":
@@ -160,8 +165,7 @@ class Workloads:
             self._sets.sync_soon(key)
             return
         there = self.pods_of(owner)
-        for refused in self._bounds.refused_of(owner.metadata.uid)[max(0, replicas - len(there)) :]:
-            del self._bounds.refused[refused]
+        self._bounds.forget_refused(owner.metadata.uid, most=max(0, replicas - len(there)))
         if len(there) < replicas:
             self._make(kind, owner, replicas)
             return
@@ -172,8 +176,7 @@ class Workloads:
         """Delete an owner and everything it owns."""
         owner = self.find(kind, key)
         self.forget(group_of(kind), kind, key)
-        for refused in self._bounds.refused_of(owner.metadata.uid):
-            del self._bounds.refused[refused]
+        self._bounds.forget_refused(owner.metadata.uid)
         for each in self._sets_of(owner) if kind == "Deployment" else ():
             self.delete("ReplicaSet", (each.namespace, each.name))
         for pod in self._surplus(self.pods_of(owner), 0):
@@ -181,6 +184,10 @@ class Workloads:
 
     def forget(self, group: str, kind: str, key: Key) -> None:
         """Remove an object that is neither a node nor a pod."""
+        old = self._objects.manifest(group, kind, key)
+        resource = None if old is None else by_kind(kind, old["apiVersion"])
+        if old is not None and resource is not None:
+            self._bounds.count(resource.qualified, old, -1)
         self._objects.manifests.get((group, kind), {}).pop(key, None)
         known = KINDS.get((group, kind))
         if known is not None:
@@ -207,9 +214,7 @@ class Workloads:
 
     def _fill_up(self, namespace: str) -> None:
         """Make the pods that owners lack, after the bounds of their namespace have changed."""
-        self._bounds.refresh()
-        self._bounds.forget_invalid(namespace)
-        self._bounds.retry(namespace)
+        self._bounds.bounds_changed(namespace)
         for kind in ("ReplicaSet", "ReplicationController"):
             for key in sorted(self._objects.manifests.get((group_of(kind), kind), {})):
                 if key[0] == namespace:
@@ -218,6 +223,9 @@ class Workloads:
         for key in sorted(self._objects.manifests.get(("apps", "StatefulSet"), {})):
             if key[0] == namespace:
                 self._sets.sync_soon(key)
+        for key in sorted(self._objects.manifests.get(("apps", "DaemonSet"), {})):
+            if key[0] == namespace:
+                self._daemon_pods(self.find("DaemonSet", key))
 
     # --- leaves ---------------------------------------------------------------------------------
 
@@ -309,8 +317,7 @@ class Workloads:
             {"controller-revision-hash": owner.name},
         )
         revision = labels.get("controller-revision-hash", owner.name)
-        for refused in self._bounds.refused_of(owner.metadata.uid):
-            del self._bounds.refused[refused]
+        self._bounds.forget_refused(owner.metadata.uid)
         for pod in plan.delete:
             self._rehearsal.leave(pod, returns=False)
         for name in plan.create:
