@@ -552,6 +552,13 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="the room is kept for the group, as for a pod",
     ),
     Deviation(
+        subject="A member of a pod group that is tried after a member with victims",
+        upstream="is tried while these victims are still on their nodes",
+        here="is tried as if these victims were gone",
+        why="several members were nominated to what a node has once, such as a host port, and "
+        "evicted without end; members that need GPUs of their victims never got any",
+    ),
+    Deviation(
         subject="A preemptor whose nominated node has a victim that is not terminating yet",
         upstream="evicts again where the watch has not shown the deletion yet",
         here="waits for a victim as soon as its eviction is decided, also for another preemptor's",

@@ -16,6 +16,7 @@ import pytest
 from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.resources import NODES, POD_GROUPS, PODS
 from moorage.config.feature_gates import feature_gates
+from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from tests.scenarios.company import HIGH, Company, made, play, replicas
@@ -42,17 +43,24 @@ class Form(msgspec.Struct, frozen=True):
     mode: str = "trial"
     whole: bool = False
 
-    def config(self) -> LoadedConfiguration:
-        """Return the configuration of the scheduler."""
+    def config(self, *, extra: str = "") -> LoadedConfiguration:
+        """Return the configuration of the scheduler, with one more plugin if named."""
         if self.source != "kubernetes":
-            return coscheduling(self.mode)
+            return coscheduling(self.mode, extra=extra)
         gates = {"GenericWorkload": True, "GangScheduling": True}
         if self.whole:
             gates["WorkloadAwarePreemption"] = True
-        return msgspec.structs.replace(LoadedConfiguration(), gates=feature_gates(gates))
+        return msgspec.structs.replace(with_plugin(extra), gates=feature_gates(gates))
 
-    async def create(self, company: Company, count: int, **fields: Any) -> None:
-        """Create a group of so many pods, which all have to run."""
+    async def create(
+        self,
+        company: Company,
+        count: int,
+        *,
+        change: Callable[[Manifest], None] = lambda _: None,
+        **fields: Any,
+    ) -> None:
+        """Create a group of so many pods, which all have to run; `change` changes each pod."""
         if self.source == "object":
             await company.cluster.client.create(
                 COSCHEDULING_POD_GROUPS, pod_group(least=count), namespace="default"
@@ -69,7 +77,9 @@ class Form(msgspec.Struct, frozen=True):
             }
             await company.create(group)
         for index in range(count):
-            await company.create(self.member(f"g{index}", count, **fields))
+            pod = self.member(f"g{index}", count, **fields)
+            change(pod)
+            await company.create(pod)
 
     def member(self, name: str, least: int, **fields: Any) -> Manifest:
         """Return a pod of the group."""
@@ -84,6 +94,15 @@ class Form(msgspec.Struct, frozen=True):
         return pod_manifest(
             name, labels=labels, **{"cpu": "1", "priorityClassName": "high", **fields}
         )
+
+
+def with_plugin(name: str) -> LoadedConfiguration:
+    """Return the default configuration with one more plugin; "" for none."""
+    enabled = f"[{{name: {name}}}]" if name else "[]"
+    return parse_config(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nprofiles:\n"
+        f"- plugins: {{multiPoint: {{enabled: {enabled}}}}}\n"
+    )
 
 
 FORMS = [

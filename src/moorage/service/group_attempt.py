@@ -328,7 +328,6 @@ class GroupAttempts:
         ]
         for decision in preempting:
             self._evictor.start(decision)
-        victims = [*found.victims, *(pod for each in preempting for pod in each.victims)]
         terms = self._groups.source.terms_of(key)
         preemptors = [each.pod.uid for each in preempting]
         if found.victims and terms is not None:
@@ -337,7 +336,7 @@ class GroupAttempts:
                 terms.uid, [entry.pod for entry in entries], found.victims
             )
         places = [each.nominated_to for each in found.members if each.nominated_to]
-        self._core.evictions.wait_together(key, preemptors, victims, places=places)
+        self._core.evictions.wait_together(key, preemptors, found.all_victims, places=places)
 
     def _record(self, entries: Sequence[QueuedPod], found: GroupDecision, *, took_ns: int) -> None:
         """Record the attempt of each member; a member of a rejected group is requeued."""

@@ -61,8 +61,9 @@ class Snapshot(ResourceColumns):
         Pod groups, and which of their members have a place; without a source when not given.
     nominated_everywhere
         Whether a nominated pod counts for every node that it concerns, by affinity, spread or a
-        claim; and whether a group that preempts as a whole nominates its members. False is
-        kube-scheduler's way, for its recordings: a nominated pod counts on its own node only.
+        claim; whether a group that preempts as a whole nominates its members; and whether the
+        victims of a member count as gone for the next member. False is kube-scheduler's way, for
+        its recordings: a nominated pod counts on its own node only.
 
     Attributes
     ----------

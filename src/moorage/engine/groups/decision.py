@@ -125,6 +125,12 @@ class GroupDecision(msgspec.Struct, frozen=True):
     detail: str = ""
     generator: str = ""
 
+    @property
+    def all_victims(self) -> tuple[Pod, ...]:
+        """The pods that are evicted for the group, and for members with a place; each once."""
+        own = [pod for each in self.members if each.preempts for pod in each.decision.victims]
+        return tuple({pod.uid: pod for pod in (*self.victims, *own)}.values())
+
     def outcomes(self, pods: Sequence[PodInfo]) -> Iterator[MemberOutcome]:
         """Yield the outcome for each pod of the attempt, in order."""
         members = {each.decision.pod.uid: each for each in self.members}
@@ -168,7 +174,7 @@ class GroupDecision(msgspec.Struct, frozen=True):
                 pod=pod,
                 status=self.status,
                 message=self.status.message,
-                nomination=Nomination(member.node_name, uids_of(self.victims)),
+                nomination=self._nomination(member),
             )
         status = unschedulable(GROUP_UNSCHEDULABLE, *member.permit.reasons)
         return MemberOutcome(pod=pod, status=status, message=status.message)
@@ -181,8 +187,14 @@ class GroupDecision(msgspec.Struct, frozen=True):
             status=decision.status,
             diagnosis=None if diagnosis is None else self._restricted(diagnosis),
             message=decision.message,
-            nomination=decision.nomination,
+            nomination=self._nomination(member),
         )
+
+    def _nomination(self, member: Member) -> Nomination | None:
+        """Return the nomination of a member; its place may become free by others' victims."""
+        if self.outcome is GroupOutcome.PREEMPTING and member.nominated_to:
+            return Nomination(member.nominated_to, uids_of(self.all_victims))
+        return member.decision.nomination
 
     def _restricted(self, diagnosis: Diagnosis) -> Diagnosis:
         """Count the plugin that restricted the nodes among the plugins that rejected a member."""

@@ -10,7 +10,7 @@ Rules: scheduling spec, cycle section 9 (kubernetes v1.36
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Generator, Iterator
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -30,6 +30,7 @@ from moorage.framework.group import GROUP_PHASE, ON_TRIAL
 from moorage.framework.profile import Profile
 from moorage.framework.runner import run_permit, run_reserve, run_unreserve
 from moorage.framework.status import SUCCESS, Code, error, unschedulable
+from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.trial import Trial
 
@@ -87,7 +88,7 @@ class MembersOnTrial:
     def add(self, decision: Decision) -> bool:
         """Put a member on the node that was decided for it; False if the attempt is broken.
 
-        A member that must wait until victims have left is put on its node too.
+        A member that must wait until victims have left is put on its node too, without the victims.
         """
         member = self._placed(decision)
         self._members.append(member)
@@ -153,7 +154,7 @@ class MembersOnTrial:
         row = self._snapshot.row_of(node_name) if node_name else None
         if row is None:
             return Member(decision)
-        self._hold(decision, node_name, row)
+        gone = self._hold(decision, node_name, row)
         status = run_reserve(self._profile, state, pod, node_name)
         if status.ok:
             permit = run_permit(self._profile, state, pod, node_name).status
@@ -163,6 +164,8 @@ class MembersOnTrial:
         self._held.pop()
         self._unreserve(decision, node_name)
         self._open_trial.remove_pod(pod.uid)
+        for victim, its_row in gone:
+            self._open_trial.add_pod(victim, its_row)
         diagnosis = of_one_node(node_name, status) if status.rejected else None
         return Member(
             msgspec.structs.replace(
@@ -180,11 +183,30 @@ class MembersOnTrial:
         assert self._trial is not None, "a member was tried while the trial was suspended"
         return self._trial
 
-    def _hold(self, decision: Decision, node_name: str, row: int) -> None:
+    def _hold(self, decision: Decision, node_name: str, row: int) -> list[tuple[PodInfo, int]]:
+        """Put a member on its node in place of its victims; return the victims and their rows.
+
+        A member that comes later then finds the room that is left. It can neither count on what
+        this member uses, nor evict further pods where the victims make enough room for both.
+        """
+        gone = list(self._victims_of(decision))
+        for victim, _ in gone:
+            self._open_trial.remove_pod(victim.uid)
         self._held.append((decision, node_name))
         self._open_trial.add_pod(decision.pod, row)
         self._groups.assume(decision.pod.uid)
         decision.state.write(GROUP_PHASE, ON_TRIAL)
+        return gone
+
+    def _victims_of(self, decision: Decision) -> Iterator[tuple[PodInfo, int]]:
+        """Yield the victims of a member that are on nodes, each with its row."""
+        if not self._snapshot.nominated_everywhere:
+            return  # kube-scheduler leaves them on their nodes, and so do its recordings
+        table = self._snapshot.table
+        for victim in decision.victims:
+            info, row = table.pod(victim.uid), table.row_of(table.node_of_pod(victim.uid) or "")
+            if info is not None and row is not None:
+                yield info, row
 
     def _unreserve(self, decision: Decision, node_name: str) -> None:
         run_unreserve(self._profile, decision.state, decision.pod, node_name)
