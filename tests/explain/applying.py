@@ -23,10 +23,17 @@ def applied(way: WayOut, manifests: list[Manifest]) -> list[Manifest]:
             manifest = changed(before, way)
         if manifest["kind"] == "ResourceClaim" and _has_devices_of(manifest, way.delete):
             del manifest["status"]  # as the controller of claims does
-        if way.kind == "uncordon" and key == f"None/{way.node}":
-            manifest["spec"]["unschedulable"] = False
+        if way.uncordon and key == f"None/{way.uncordon}":
+            manifest["spec"] |= uncordoned(manifest)
         found.append(manifest)
     return [*(_identified(each) for each in way.create), *found]
+
+
+def uncordoned(node: Manifest) -> dict[str, Any]:
+    """Return what changes in the spec of a node: its controller takes the taint off."""
+    taints = node["spec"].get("taints", [])
+    kept = [each for each in taints if each["key"] != "node.kubernetes.io/unschedulable"]
+    return {"unschedulable": False, "taints": kept}
 
 
 def _has_devices_of(claim: Manifest, gone: str) -> bool:

@@ -107,4 +107,4 @@ def test_a_pod_that_asks_by_resource_is_offered_a_smaller_request() -> None:
     found = explained(*cluster(), pod, config=config())
     assert told(found) == []
     texts = [each.text for each in found.ways_out]
-    assert f"request 1 {GPU} instead of 2 (1 less)" in texts
+    assert f"request at most 1 {GPU} instead of 2" in texts

@@ -10,33 +10,24 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
 
-from moorage.api.resources import ELASTIC_QUOTAS, NODES, PODS, RESOURCE_CLAIMS
-from moorage.base.clock import Clock, ManualClock
-from moorage.client.requests import MERGE_PATCH, patch_body
+from moorage.base.clock import Clock
 from moorage.config.own import LoadedConfiguration
-from moorage.explain.answer import Explanation, WayOut
-from moorage.explain.explaining import explain
+from moorage.explain.answer import WayOut
 from moorage.snapshot.pod_info import PodInfo
 from moorage.testing.builders import Manifest
-from moorage.testing.virtual_cluster import NotReachedError, VirtualCluster
-from moorage.testing.virtual_loop import run_virtual
 from moorage.what_if.rehearsal import Rehearsal
-from tests.explain.applying import applied, changed
+from tests.explain.applying import applied
 from tests.explain.clusters import explained, pod_of, world_of
 from tests.explain.plan import Case
 from tests.explain.planted import PLANTED, names_first, planted
-from tests.scenarios.gangs import controllers
+from tests.explain.running import Started, apply, binds, live
 from tests.scenarios.over_https import OverHttps, run_scenario
 
 MANY = int(os.environ.get("PLANTED", str(20 * len(PLANTED))))
 ENOUGH = 0.99
-# Some hints of kube-scheduler pass over a new node; the pod is tried again after five minutes.
-_SECONDS = 400.0
 _DEFAULT = "default-scheduler"
 OVER_HTTPS = (
     "too_large",
@@ -103,13 +94,13 @@ def test_through_the_api_the_cause_is_named_and_each_way_out_binds_the_pod() -> 
     ways: Counter[str] = Counter()
     for seed in range(MANY):
         case = planted(seed)
-        found = _live(case)
+        found = live(case)
         named += names_first(case, found)
         if not names_first(case, found):
             misses.append((seed, case.kind, found.sentence))
         for way in found.ways_out:
             ways[way.kind] += 1
-            if not _binds(case, way):
+            if not binds(case, way):
                 failed.append((seed, case.kind, way.text))
     told = f"{named} of {MANY} named first; ways out applied: {dict(sorted(ways.items()))}"
     sys.stdout.write(f"\n{told}\n")
@@ -134,135 +125,9 @@ def _binds_over_https(case: Case, way: WayOut) -> bool:
     """Whether the pod is bound after a way out was applied over HTTPS."""
 
     async def main(clock: Clock) -> bool:
-        async with _Started(case, clock, OverHttps) as cluster:
-            await _apply(cluster, case, way)
+        async with Started(case, clock, OverHttps) as cluster:
+            await apply(cluster, case, way)
             await cluster.until(lambda: bool(cluster.node_of("p")))
             return True
 
     return run_scenario(main, https=True)
-
-
-def _live(case: Case) -> Explanation:
-    """Explain the pod from the state of a running scheduler."""
-    clock = ManualClock()
-
-    async def main() -> Explanation:
-        async with _Started(case, clock) as cluster:
-            core = cluster.scheduler.core
-            pod = core.store.get("default", "p")
-            assert pod is not None
-            return explain(core, pod)
-
-    return run_virtual(main(), clock)
-
-
-def _binds(case: Case, way: WayOut) -> bool:
-    """Whether the pod is bound after a way out was applied through the API."""
-    clock = ManualClock()
-
-    async def main() -> bool:
-        async with _Started(case, clock) as cluster, _controllers(cluster, case):
-            await _apply(cluster, case, way)
-            try:
-                await cluster.until(lambda: bool(cluster.node_of("p")), seconds=_SECONDS)
-            except NotReachedError:
-                return False
-            return True
-
-    return run_virtual(main(), clock)
-
-
-@asynccontextmanager
-async def _controllers(cluster: VirtualCluster, case: Case) -> AsyncIterator[None]:
-    """Run the controllers where claims have devices: they give those of deleted pods back."""
-    if not any(each["kind"] == "ResourceClaim" for each in case.manifests):
-        yield
-        return
-    async with controllers(cluster):
-        yield
-
-
-class _Started:
-    """A cluster with the objects of a case, whose pod the scheduler has looked at."""
-
-    def __init__(
-        self, case: Case, clock: Clock, made_by: type[VirtualCluster] = VirtualCluster
-    ) -> None:
-        nodes = [each for each in case.manifests if each["kind"] == "Node"]
-        self._others = [each for each in case.manifests if each["kind"] != "Node"]
-        self._cluster = made_by(clock, nodes=nodes, config=case.config, renew_seconds=3600)
-
-    async def __aenter__(self) -> VirtualCluster:
-        cluster = await self._cluster.__aenter__()
-        *others, pod = self._others
-        for each in others:
-            await _create(cluster, each)
-        for each in others:
-            if each["kind"] == "ResourceClaim" and "status" in each:
-                await _give_devices(cluster, each)
-        await _create(cluster, pod)
-        await cluster.until(lambda: cluster.scheduler.core.store.get("default", "p") is not None)
-        queue = cluster.scheduler.core.queue
-        await cluster.until(lambda: not queue.counts().active and not queue.counts().in_flight)
-        return cluster
-
-    async def __aexit__(self, *raised: object) -> None:
-        await self._cluster.__aexit__(None, None, None)
-
-
-async def _create(cluster: VirtualCluster, manifest: Manifest) -> None:
-    """Create an object; the server takes no status."""
-    if manifest["kind"] == "ElasticQuota":  # a custom resource
-        namespace = manifest["metadata"]["namespace"]
-        await cluster.client.create(ELASTIC_QUOTAS, manifest, namespace=namespace)
-        return
-    await cluster.create(manifest)
-
-
-async def _give_devices(cluster: VirtualCluster, claim: Manifest) -> None:
-    """Write the status of a claim, with the uids that the server gave to its pods."""
-    users = []
-    for user in claim["status"].get("reservedFor", ()):
-        pod = cluster.pod(user["name"])
-        users.append({**user, "uid": pod["metadata"]["uid"]} if pod else user)
-    await cluster.client.patch(
-        RESOURCE_CLAIMS,
-        claim["metadata"]["name"],
-        patch_body({"status": {**claim["status"], "reservedFor": users}}),
-        namespace=claim["metadata"]["namespace"],
-        content_type=MERGE_PATCH,
-        subresource="status",
-    )
-
-
-async def _apply(cluster: VirtualCluster, case: Case, way: WayOut) -> None:
-    """Do what a way out says."""
-    if way.delete:
-        namespace, name = way.delete.split("/")
-        await cluster.client.delete(PODS, name, namespace=namespace)
-    if way.kind == "uncordon":
-        await cluster.patch(NODES, way.node, {"spec": {"unschedulable": False}})
-    if way.kind == "node":
-        await cluster.play(way.create)
-    if way.kind == "member":
-        await cluster.create(*way.create)
-    if way.patch:
-        pod = next(each for each in case.manifests if each["metadata"]["name"] == "p")
-        await cluster.client.delete(PODS, "p", namespace="default")
-        await cluster.until(lambda: cluster.pod("p") is None)
-        await cluster.create(*_with_class(changed(pod, way)))
-
-
-def _with_class(pod: Manifest) -> list[Manifest]:
-    """Return a pod with a PriorityClass of its priority: the API takes no bare number."""
-    priority = pod["spec"].pop("priority", None)
-    if priority is None:
-        return [pod]
-    made = {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": "higher"},
-        "value": priority,
-    }
-    pod["spec"]["priorityClassName"] = "higher"
-    return [made, pod]

@@ -102,6 +102,8 @@ class WayOut(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Objects to create: a node, further pods.
     evicted
         ``namespace/name`` of the pods that preemption would evict.
+    uncordon
+        The node to uncordon; "" for none.
     """
 
     kind: str
@@ -112,6 +114,7 @@ class WayOut(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     delete: str = ""
     create: tuple[dict[str, Any], ...] = ()
     evicted: tuple[str, ...] = ()
+    uncordon: str = ""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -20,7 +20,7 @@ from moorage.explain.sentences import cause_sentence, group_sentence, incomplete
 from moorage.explain.standing import standing
 from moorage.explain.trying import Trying
 from moorage.explain.turns import NOT_COUNTED, fitting
-from moorage.explain.ways.finding import find_ways
+from moorage.explain.ways.finding import Ways, find_ways
 from moorage.explain.ways.members import missing_members
 from moorage.explain.ways.priorities import Preempted, preempt
 from moorage.framework.extender import take_part
@@ -58,6 +58,8 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
         The only node of the table; "" for the best nodes.
     ways
         Whether ways out are sought.
+    pair_nodes
+        Number of nodes that are asked about for pairs of changes: first changes times nodes.
     """
 
     tries: int = 24
@@ -66,10 +68,11 @@ class Effort(msgspec.Struct, frozen=True, kw_only=True):
     nodes: int | None = 10
     node: str = ""
     ways: bool = True
+    pair_nodes: int = 4000
 
 
 QUICK: Final = Effort()
-THOROUGH: Final = Effort(tries=400, tries_by_row=400, emptied=100_000)
+THOROUGH: Final = Effort(tries=400, tries_by_row=400, emptied=100_000, pair_nodes=400_000)
 
 
 def explain(core: Core, pod: Pod, effort: Effort = QUICK) -> Explanation:
@@ -190,16 +193,18 @@ def _rejected(
         tries = min(tries, effort.tries_by_row)
     trying = Trying(asked, emptied, causes, tries=tries, group=group)
     now = preempt(trying, pod)
-    ways: tuple[WayOut, ...] = find_ways(trying, preempts=now is not None) if effort.ways else ()
+    ways = Ways(())
+    if effort.ways:
+        ways = find_ways(trying, preempts=now is not None, pair_nodes_most=effort.pair_nodes)
     where = Where.NEVER if causes.reach is Reach.NEVER else Where.REJECTED
     sentence = cause_sentence(asked, causes, told)
-    notes = _notes(causes, now)
+    notes = (*_notes(causes, now), *ways.notes)
     leaving = _leaving(core, pod)
     if leaving:
         where, notes = Where.NOMINATED, (f"{sentence}.", *notes)
         sentence = leaving
     return msgspec.structs.replace(
-        _told(core, pod, where, sentence), causes=told, ways_out=ways, notes=notes
+        _told(core, pod, where, sentence), causes=told, ways_out=ways.ways, notes=notes
     )
 
 

@@ -104,6 +104,8 @@ def _closed(rejection: Rejection, conditions: Iterable[str]) -> str:
         share = f"{count} of {of} nodes"
         if count == of > 1 and condition == _CONDITIONS[CORDON_TAINT]:
             share = f"all {of} nodes"
+        elif of == 1:
+            share = "the only node"
         parts.append(f"{share} {verb} {condition} ({_nodes(asked, rows)})")
     return " and ".join(parts)
 

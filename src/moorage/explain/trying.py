@@ -57,6 +57,8 @@ class Trying:
         self.emptied = emptied
         self.causes = causes
         self.tries_left = tries
+        self.left_out = 0
+        """The number of changed pods that were not tried, because no tries were left."""
         self.group = group
 
     @property
@@ -77,6 +79,7 @@ class Trying:
         at = self.asked.attempt
         if view is None:
             if self.tries_left <= 0:
+                self.left_out += 1
                 return None
             self.tries_left -= 1
             view = self._open_view(pod)

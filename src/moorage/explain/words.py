@@ -11,6 +11,8 @@ from moorage.api.node import Taint
 from moorage.api.pod import PodAffinityTerm, PodSpec
 from moorage.api.quantity import NANO, from_nano, parse_quantity
 
+_KIBI: Final = 1024
+_BINARY: Final = ("Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _MILLI_NANO: Final = NANO // 1000
 _NAMED_MOST: Final = 3
 UNITS_MOST: Final = 2**63 - 1
@@ -22,6 +24,22 @@ def amount_text(resource: str, units: int) -> str:
     nano = units * (_MILLI_NANO if resource == CPU else NANO)
     binary = resource == "memory" or "storage" in resource or resource.startswith("hugepages-")
     return from_nano(nano, binary=binary)
+
+
+def rounded_text(resource: str, units: int) -> str:
+    """Return an amount for people, rounded down: ``7.8Gi`` for 8064Mi."""
+    text = amount_text(resource, units)
+    if not text.endswith(_BINARY):
+        binary = resource == "memory" or "storage" in resource
+        if not binary or units < _KIBI:
+            return text
+    size, suffix = _KIBI, _BINARY[0]
+    for suffix in _BINARY:  # noqa: B007 - the last one that fits
+        if units < size * _KIBI:
+            break
+        size *= _KIBI
+    whole, tenths = divmod(units * 10 // size, 10)
+    return f"{whole}.{tenths}{suffix}" if tenths else f"{whole}{suffix}"
 
 
 def request_text(resource: str, units: int, spec: PodSpec) -> str:

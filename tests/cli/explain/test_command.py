@@ -31,9 +31,10 @@ pod default/p: would fit on 1 node of 2 but for cpu (it requests 2500m, the most
 on one of them is 1)
 
 Ways out, each tried by itself:
-  1. request 2 cpu instead of 2500m (500m less): n1 takes it
+  1. request at most 2 cpu instead of 2500m: n1 takes it
   2. evict pod default/w (priority 0) from n0
-  3. a priority of 1 or more, which no PriorityClass has: it would evict default/w from n0
+  3. a new PriorityClass priority-1 of value 1 as priorityClassName: it would \
+evict default/w from n0
   4. one more node like n0 (4 cpu, 8Gi memory; there is 1 of this shape)
 
 NODE   SCORE   PLUGINS

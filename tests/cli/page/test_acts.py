@@ -85,6 +85,14 @@ async def test_a_way_out_replaces_the_pod_and_does_what_else_it_needs(cluster: C
     assert "new" in await cluster.names("/api/v1/namespaces/default/configmaps")
 
 
+async def test_a_way_out_uncordons_a_node(cluster: Cluster) -> None:
+    (name,) = (await perform(cluster, "add-nodes", count=1))["added"]
+    await perform(cluster, "cordon", node=name)
+    way = {"namespace": "default", "name": "big", "text": "uncordon it", "uncordon": name}
+    assert await perform(cluster, "apply-way-out", **way) == {"done": "uncordon it"}
+    assert "unschedulable" not in (await cluster.ok("GET", f"{NODES}/{name}"))["spec"]
+
+
 async def test_time_is_stopped_stepped_and_told(
     cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

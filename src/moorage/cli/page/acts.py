@@ -94,6 +94,8 @@ class WayOut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
         ``namespace/name`` of the pod that has to go; "" for none.
     create
         Objects to create.
+    uncordon
+        The node to uncordon; "" for none.
     """
 
     namespace: str
@@ -102,6 +104,7 @@ class WayOut(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     patch: list[dict[str, Any]] = []
     delete: str = ""
     create: list[dict[str, Any]] = []
+    uncordon: str = ""
 
 
 class TimeChange(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -168,11 +171,12 @@ class SandboxActs:
 
     async def _cordon(self, body: bytes) -> Answered:
         wanted = _read(body, Cordon)
-        change = {"spec": {"unschedulable": wanted.on or None}}
-        await self._client.patch(
-            NODES, wanted.node, msgspec.json.encode(change), content_type=MERGE_PATCH
-        )
+        await self._set_cordon(wanted.node, on=wanted.on)
         return _told({"node": wanted.node, "cordoned": wanted.on})
+
+    async def _set_cordon(self, node: str, *, on: bool) -> None:
+        change = msgspec.json.encode({"spec": {"unschedulable": on or None}})
+        await self._client.patch(NODES, node, change, content_type=MERGE_PATCH)
 
     async def _add_nodes(self, body: bytes) -> Answered:
         wanted = _read(body, NewNodes)
@@ -190,6 +194,8 @@ class SandboxActs:
         if wanted.delete:
             namespace, _, name = wanted.delete.partition("/")
             await self._client.delete(PODS, name, namespace=namespace, grace_seconds=0)
+        if wanted.uncordon:
+            await self._set_cordon(wanted.uncordon, on=False)
         for obj in wanted.create:
             resource = by_kind(str(obj.get("kind")), str(obj.get("apiVersion")))
             if resource is None:

@@ -7,6 +7,8 @@
 - `leaving`: wait for a pod that is leaving, or evict one.
 - `holders`: wait for or evict the pod that has the claim or the devices.
 - `nodes`: one more node of a shape that is there; uncordon a node.
-- `priorities`: a priority with which preemption finds victims.
+- `priorities`: a PriorityClass with which preemption finds victims; `budgets`: the disruption
+  budgets of pods to evict.
+- `pairs`: two of these changes, where no single one helps.
 - `members`: the members that a group lacks.
 """

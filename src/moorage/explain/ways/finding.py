@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from moorage.api.pod import Pod
 from moorage.explain.answer import WayOut
@@ -16,6 +16,7 @@ from moorage.explain.ways.holders import users_of_data, users_of_devices
 from moorage.explain.ways.leaving import leaving_pods
 from moorage.explain.ways.nodes import more_nodes, uncordoned
 from moorage.explain.ways.offered import offered
+from moorage.explain.ways.pairs import Pairs, find_pairs
 from moorage.explain.ways.parts import relaxations, tolerations
 from moorage.explain.ways.priorities import priorities
 from moorage.explain.ways.requests import smaller_requests
@@ -37,8 +38,17 @@ _KINDS: Final[tuple[Callable[[Trying], Iterator[Found]], ...]] = (
 )
 
 
-def find_ways(trying: Trying, *, preempts: bool) -> tuple[WayOut, ...]:
+class Ways(NamedTuple):
+    """The ways out, and notes about what was not tried."""
+
+    ways: tuple[WayOut, ...]
+    notes: tuple[str, ...] = ()
+
+
+def find_ways(trying: Trying, *, preempts: bool, pair_nodes_most: int) -> Ways:
     """Return at most five single changes that let the pod fit, at most two of a kind.
+
+    Where there is none, pairs of changes.
 
     Parameters
     ----------
@@ -46,11 +56,41 @@ def find_ways(trying: Trying, *, preempts: bool) -> tuple[WayOut, ...]:
         The pod and the cluster.
     preempts
         Whether the pod preempts at its own priority, so that no other priority is sought.
+    pair_nodes_most
+        How many nodes are asked about for pairs, at most.
     """
     kinds = [kind for kind in _KINDS if not (preempts and kind is priorities)]
     found = [each for kind in kinds for each in kind(trying)]
     if trying.group is not None:
         found = [each for each in found if _group_fits(trying.group, trying.pod, each)]
+    if found:
+        return Ways(_chosen(found), _untried(trying))
+    if preempts:
+        return Ways((), _untried(trying))
+    pairs = find_pairs(trying, kinds, nodes_most=pair_nodes_most)
+    return Ways(_chosen(pairs.found), (*_untried(trying), *_about(pairs)))
+
+
+def _untried(trying: Trying) -> tuple[str, ...]:
+    """Return a note where the bound of tries left changes untried."""
+    if not trying.left_out:
+        return ()
+    return (f"{trying.left_out} changes were not tried; --thorough tries more.",)
+
+
+def _about(pairs: Pairs) -> tuple[str, ...]:
+    """Return a note about pairs: whether some help, and how many were not tried."""
+    if not pairs.of:
+        return ()
+    helps = "No single change helps" if pairs.found else "No change helps, single or in a pair"
+    if pairs.tried == pairs.of:
+        return (f"{helps}; each first change was tried with others.",)
+    tried = f"{pairs.tried} of {pairs.of} first changes were tried with others"
+    return (f"{helps}, as far as was tried: {tried}; --thorough tries more.",)
+
+
+def _chosen(found: list[Found]) -> tuple[WayOut, ...]:
+    """Return the smallest of some ways out, a few of each kind."""
     found.sort(key=lambda each: (each.size, -each.way.nodes, each.way.text))
     chosen: list[WayOut] = []
     numbers: Counter[str] = Counter()

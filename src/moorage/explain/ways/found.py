@@ -19,6 +19,8 @@ UNCORDON: Final = 5.0
 EVICT: Final = 6.0
 PRIORITY: Final = 7.0
 """Plus a tenth for each victim, to 8 at most."""
+AGAINST_BUDGET: Final = 8.5
+"""Of an eviction that a disruption budget does not allow now."""
 NODE: Final = 9.0
 
 

@@ -17,7 +17,8 @@ from moorage.explain.causes import Reach
 from moorage.explain.devices import given_back, rows_near
 from moorage.explain.trying import Trying
 from moorage.explain.volumes import users_of_claims
-from moorage.explain.ways.found import EVICT, WAIT, Found
+from moorage.explain.ways.budgets import budgets_against, eviction_text
+from moorage.explain.ways.found import AGAINST_BUDGET, EVICT, WAIT, Found
 from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo
 
@@ -39,8 +40,15 @@ def users_of_devices(trying: Trying) -> Iterator[Found]:
         or trying.causes.reach is not Reach.PODS
     ):
         return
+    snapshot = trying.asked.snapshot
     users = nsmallest(
-        _TRIALS_MOST, _alone(trying), key=lambda each: (each[0].priority, each[0].key)
+        _TRIALS_MOST,
+        _alone(trying),
+        key=lambda each: (
+            bool(budgets_against(snapshot, [each[0].pod])),
+            each[0].priority,
+            each[0].key,
+        ),
     )
     for user, claims in users:
         found = list(_tried(trying, user, claims, has="such devices"))
@@ -79,8 +87,8 @@ def _tried(
         if not len(rows):
             return
         name = trying.first_name(rows)
-    kind, size = "evict", EVICT
-    text = f"evict pod {user.key} (priority {user.priority}) from {node_name}, which has {has}"
+    text, allowed = eviction_text(snapshot, user.pod, f"from {node_name}, which has {has}")
+    kind, size = "evict", EVICT if allowed else AGAINST_BUDGET
     if user.pod.metadata.deletion_timestamp:
         kind, size = "wait", WAIT
         text = f"wait for pod {user.key}, which has {has}, to leave {node_name}: it is terminating"

@@ -13,7 +13,8 @@ from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
 from moorage.explain.answer import WayOut
 from moorage.explain.asking import Asked
 from moorage.explain.trying import Trying
-from moorage.explain.ways.found import EVICT, WAIT, Found
+from moorage.explain.ways.budgets import budgets_against, eviction_text
+from moorage.explain.ways.found import AGAINST_BUDGET, EVICT, WAIT, Found
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
 
@@ -22,6 +23,8 @@ Rows = NDArray[np.int64]
 _ROWS_MOST: Final = 256
 _SEARCHED_MOST: Final = 32
 _TRIALS_MOST: Final = 32
+_LOOKED_AT_MOST: Final = 128
+"""Pods of which the first are tried, those whose budgets allow it first; a guess."""
 _REPLACING: Final = frozenset({"ReplicaSet", "ReplicationController", "StatefulSet", "Job"})
 
 
@@ -43,11 +46,10 @@ def leaving_pods(trying: Trying) -> Iterator[Found]:
         owner = _owner(pod)
         makes = owner in _REPLACING
         again = f"; its {owner} makes another, which needs a place of its own" if makes else ""
-        text = (
-            f"evict pod {pod.key} (priority {pod.priority}) from "
-            f"{trying.asked.snapshot.names[row]}{again}"
-        )
-        yield Found(EVICT, _way(trying, "evict", text, row, pod))
+        snapshot = trying.asked.snapshot
+        text, allowed = eviction_text(snapshot, pod.pod, f"from {snapshot.names[row]}{again}")
+        size = EVICT if allowed else AGAINST_BUDGET
+        yield Found(size, _way(trying, "evict", text, row, pod))
 
 
 def _way(trying: Trying, kind: str, text: str, row: int, pod: PodInfo) -> WayOut:
@@ -97,10 +99,18 @@ def _staying(asked: Asked, rows: Rows) -> list[Placed]:
         found += [
             (row, pod) for pod in here if _may_be_evicted(pod) and _frees_enough(asked, row, pod)
         ]
-        if len(found) >= _TRIALS_MOST:
+        if len(found) >= _LOOKED_AT_MOST:
             break
-    # The least important first; of these a pod without an owner, whose place stays free.
-    return sorted(found, key=lambda placed: (placed[1].priority, bool(_owner(placed[1]))))
+    # Those first whose budgets allow it, then the least important; of these a pod without an
+    # owner, whose place stays free.
+    return sorted(
+        found,
+        key=lambda placed: (
+            bool(budgets_against(asked.snapshot, [placed[1].pod])),
+            placed[1].priority,
+            bool(_owner(placed[1])),
+        ),
+    )
 
 
 def _may_be_evicted(pod: PodInfo) -> bool:

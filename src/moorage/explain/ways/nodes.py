@@ -13,6 +13,7 @@ from moorage.api.codec import to_dict
 from moorage.api.node import Node
 from moorage.api.quantity import canonical
 from moorage.explain.answer import WayOut
+from moorage.explain.asking import Asked
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import NODE, UNCORDON, Found
 from moorage.framework.subjects import Subject
@@ -47,20 +48,25 @@ def more_nodes(trying: Trying) -> Iterator[Found]:
 
 def uncordoned(trying: Trying) -> Iterator[Found]:
     """Yield a cordoned node that takes the pod when it is uncordoned."""
-    rejected_n = trying.asked.rejects_about(Subject.CORDON)
     snapshot = trying.asked.snapshot
-    others_n = np.zeros(snapshot.num_nodes, np.int64)
-    for each_n in trying.asked.rejects.values():
-        others_n += each_n
-    rows = np.flatnonzero(rejected_n)
-    rows = rows[np.argsort(others_n[rows], kind="stable")][:_CORDONED_MOST]
-    for name in [snapshot.names[row] for row in rows.tolist()]:
-        with _opened(snapshot, name) as row:
+    for name in cordoned(trying.asked):
+        with opened(snapshot, name) as row:
             takes = len(trying.rows_of(trying.pod, snapshot.rows([row]))) > 0
         if takes:
             text = f"uncordon node {name}"
-            yield Found(UNCORDON, WayOut(kind="uncordon", text=text, nodes=1, node=name))
+            way = WayOut(kind="uncordon", text=text, nodes=1, node=name, uncordon=name)
+            yield Found(UNCORDON, way)
             return
+
+
+def cordoned(asked: Asked) -> list[str]:
+    """Return a few cordoned nodes, those first that the fewest plugins reject."""
+    others_n = np.zeros(asked.snapshot.num_nodes, np.int64)
+    for each_n in asked.rejects.values():
+        others_n += each_n
+    rows = np.flatnonzero(asked.rejects_about(Subject.CORDON))
+    rows = rows[np.argsort(others_n[rows], kind="stable")][:_CORDONED_MOST]
+    return [asked.snapshot.names[row] for row in rows.tolist()]
 
 
 def _shapes(snapshot: Snapshot) -> list[tuple[int, int]]:
@@ -143,7 +149,7 @@ def _is_daemon(pod: PodInfo) -> bool:
 
 
 @contextmanager
-def _opened(snapshot: Snapshot, name: str) -> Iterator[int]:
+def opened(snapshot: Snapshot, name: str) -> Iterator[int]:
     """Uncordon a node on trial."""
     row = snapshot.row_of(name)
     assert row is not None, "a node of the snapshot"

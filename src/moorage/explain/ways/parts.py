@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from moorage.api.codec import to_dict
 from moorage.api.patch_operations import Operation, escaped, put, remove
 from moorage.api.pod import Pod
 from moorage.explain.answer import WayOut
-from moorage.explain.node_facts import untolerated
+from moorage.explain.node_facts import condition_of, untolerated
 from moorage.explain.pod_facts import affinity_terms, anti_affinity_terms
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import PART, TOLERATION, Found
@@ -19,15 +19,37 @@ from moorage.explain.words import expression_text, pod_term_text, taint_text, te
 from moorage.framework.subjects import Subject
 
 _TAINTS_MOST: Final = 4
-_LIFECYCLE: Final = "node.kubernetes.io/"
+_SOFT: Final = "ScheduleAnyway"
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
-Change = tuple[str, str, Operation]
-"""Kind, text, patch."""
+
+class Change(NamedTuple):
+    """A change of one part of a pod.
+
+    Attributes
+    ----------
+    kind, text
+        As a `WayOut` has them.
+    patch
+        The operations.
+    size
+        As `Found` has it.
+    """
+
+    kind: str
+    text: str
+    patch: tuple[Operation, ...]
+    size: float = PART
 
 
 def tolerations(trying: Trying) -> Iterator[Found]:
-    """Yield the taints that the pod could tolerate, one at a time.
+    """Yield the taints that the pod could tolerate, one at a time."""
+    for change in taint_changes(trying):
+        yield from _tried(trying, change)
+
+
+def taint_changes(trying: Trying) -> Iterator[Change]:
+    """Yield a toleration of each taint that stands in the way, tried or not.
 
     Taints that tell the condition of a node, such as not ready, are left out: tolerating them gets
     the pod a node on which it does not run.
@@ -35,49 +57,58 @@ def tolerations(trying: Trying) -> Iterator[Found]:
     asked = trying.asked
     found = untolerated(asked, np.flatnonzero(asked.rejects_about(Subject.TAINTS)))
     present = [to_dict(each) for each in trying.pod.spec.tolerations]
-    own = [taint for taint, _ in found if not taint.key.startswith(_LIFECYCLE)]
+    own = [taint for taint, _ in found if not condition_of(taint)]
     for taint in own[:_TAINTS_MOST]:
         added = {"key": taint.key, "operator": "Equal", "effect": taint.effect}
         if taint.value:
             added["value"] = taint.value
-        text = f"tolerate the taint {taint_text(taint)}"
-        change = ("toleration", text, put("/spec/tolerations", [*present, added]))
-        yield from _tried(trying, change, TOLERATION)
+        patch = (put("/spec/tolerations", [*present, added]),)
+        yield Change("toleration", f"tolerate the taint {taint_text(taint)}", patch, TOLERATION)
 
 
 def relaxations(trying: Trying) -> Iterator[Found]:
     """Yield the rules of the pod that could be dropped, one at a time."""
     pod = trying.pod
-    found = [each for change in _selector(pod) for each in _tried(trying, change, PART)]
+    found = [each for change in _selector(pod) for each in _tried(trying, change)]
     if not found and len(pod.spec.node_selector or {}) > 1:
-        whole = ("selector", "drop its whole nodeSelector", remove("/spec/nodeSelector"))
-        found = list(_tried(trying, whole, PART))
+        patch = (remove("/spec/nodeSelector"),)
+        found = list(_tried(trying, Change("selector", "drop its whole nodeSelector", patch)))
     yield from found
-    for change in (*_node_affinity(pod), *_pod_terms(pod), *_spread(pod)):
-        yield from _tried(trying, change, PART)
-    for change in _ports(pod):
-        yield from _tried(trying, change, PART)
+    for change in (*_node_affinity(pod), *_pod_terms(pod), *_spread(pod), *_ports(pod)):
+        yield from _tried(trying, change)
 
 
-def _tried(trying: Trying, change: Change, size: float) -> Iterator[Found]:
-    kind, text, operation = change
-    rows = trying.with_patch([operation])
+def part_changes(trying: Trying) -> Iterator[Change]:
+    """Yield the changes that drop a part of the pod which a rejecting plugin compares."""
+    pod, asked = trying.pod, trying.asked
+    for subject, changes in (
+        (Subject.NODE_AFFINITY, (*_selector(pod), *_node_affinity(pod))),
+        (Subject.POD_AFFINITY, tuple(_pod_terms(pod))),
+        (Subject.SPREAD, tuple(_spread(pod))),
+        (Subject.PORTS, tuple(_ports(pod))),
+    ):
+        if asked.rejects_about(subject).any():
+            yield from changes
+
+
+def _tried(trying: Trying, change: Change) -> Iterator[Found]:
+    rows = trying.with_patch(change.patch)
     if len(rows):
         way = WayOut(
-            kind=kind,
-            text=text,
+            kind=change.kind,
+            text=change.text,
             nodes=len(rows),
             node=trying.first_name(rows),
-            patch=(operation,),
+            patch=change.patch,
         )
-        yield Found(size, way)
+        yield Found(change.size, way)
 
 
 def _selector(pod: Pod) -> Iterator[Change]:
     selector = pod.spec.node_selector or {}
     for key, value in selector.items():
         path = f"/spec/nodeSelector/{escaped(key)}"
-        yield "selector", f"drop {key}={value} from its nodeSelector", remove(path)
+        yield Change("selector", f"drop {key}={value} from its nodeSelector", (remove(path),))
 
 
 def _node_affinity(pod: Pod) -> Iterator[Change]:
@@ -91,9 +122,9 @@ def _node_affinity(pod: Pod) -> Iterator[Change]:
         for index, part in enumerate(terms[0].match_expressions):
             text = f"drop {expression_text(part)} from its node affinity"
             here = f"{path}/nodeSelectorTerms/0/matchExpressions/{index}"
-            yield "affinity term", text, remove(here)
+            yield Change("affinity term", text, (remove(here),))
     text = f"drop its required node affinity {terms_text(required)}"
-    yield "affinity term", text, remove(path)
+    yield Change("affinity term", text, (remove(path),))
 
 
 def _pod_terms(pod: Pod) -> Iterator[Change]:
@@ -104,23 +135,45 @@ def _pod_terms(pod: Pod) -> Iterator[Change]:
         for index, term in enumerate(terms):
             path = f"/spec/affinity/{field}/{_REQUIRED}/{index}"
             text = f"drop its required {name} ({pod_term_text(term)})"
-            yield "affinity term", text, remove(path)
+            yield Change("affinity term", text, (remove(path),))
 
 
 def _spread(pod: Pod) -> Iterator[Change]:
-    for index, each in enumerate(pod.spec.topology_spread_constraints):
-        if each.when_unsatisfiable == "ScheduleAnyway":
+    """Yield each hard constraint as a soft one, or without it where there is such a soft one.
+
+    ``minDomains`` is valid with DoNotSchedule only, and two constraints must differ in key or
+    ``whenUnsatisfiable``.
+    """
+    constraints = pod.spec.topology_spread_constraints
+    soft = {each.topology_key for each in constraints if each.when_unsatisfiable == _SOFT}
+    for index, each in enumerate(constraints):
+        if each.when_unsatisfiable == _SOFT:
             continue
-        path = f"/spec/topologySpreadConstraints/{index}/whenUnsatisfiable"
-        text = f"let its spread constraint over {each.topology_key} be ScheduleAnyway"
-        yield "constraint", text, put(path, "ScheduleAnyway")
+        path = f"/spec/topologySpreadConstraints/{index}"
+        over = f"its spread constraint over {each.topology_key}"
+        if each.topology_key in soft:
+            yield Change("constraint", f"drop {over} that is DoNotSchedule", (remove(path),))
+            continue
+        patch = [put(f"{path}/whenUnsatisfiable", _SOFT)]
+        without = ""
+        if each.min_domains is not None:
+            patch.append(remove(f"{path}/minDomains"))
+            without = f", without minDomains {each.min_domains}"
+        yield Change("constraint", f"let {over} be {_SOFT}{without}", tuple(patch))
 
 
 def _ports(pod: Pod) -> Iterator[Change]:
     if pod.spec.host_network:  # each port is a host port then, and cannot be taken off
         return
-    for at, container in enumerate(pod.spec.containers):
-        for index, port in enumerate(container.ports):
-            if port.host_port:
-                path = f"/spec/containers/{at}/ports/{index}/hostPort"
-                yield "host port", f"do without the host port {port.host_port}", remove(path)
+    for field, containers in (
+        ("containers", pod.spec.containers),
+        ("initContainers", pod.spec.init_containers),
+    ):
+        for at, container in enumerate(containers):
+            if field == "initContainers" and not container.is_restartable_init:
+                continue
+            for index, port in enumerate(container.ports):
+                if port.host_port:
+                    path = f"/spec/{field}/{at}/ports/{index}/hostPort"
+                    text = f"do without the host port {port.host_port}"
+                    yield Change("host port", text, (remove(path),))

@@ -7,20 +7,23 @@ they see every node, so they may choose another one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import numpy as np
 
-from moorage.api.patch_operations import put
+from moorage.api.meta import ObjectMeta
+from moorage.api.patch_operations import Operation, put
 from moorage.api.pod import Pod
+from moorage.api.policy import PriorityClass
 from moorage.engine.cycle import Cycle
 from moorage.engine.search import Search
 from moorage.engine.select_node import smallest_name
 from moorage.explain.answer import WayOut
 from moorage.explain.patches import patched
 from moorage.explain.trying import Trying
-from moorage.explain.ways.found import PRIORITY, Found
+from moorage.explain.ways.budgets import against_text
+from moorage.explain.ways.found import AGAINST_BUDGET, PRIORITY, Found
 from moorage.explain.ways.leaving import lacking_least
 
 HIGHEST: Final = 1_000_000_000
@@ -69,40 +72,79 @@ def priorities(trying: Trying) -> Iterator[Found]:
     pod = trying.pod
     if pod.spec.preemption_policy == "Never":
         return
-    highest = preempt(trying, _with(pod, HIGHEST))
+    highest = preempt(trying, with_class(pod, _new_class(HIGHEST)))
     if highest is None:
         return
     needed = max(victim.priority for victim in highest.victims) + 1
     if not pod.priority < needed < HIGHEST:
         return
-    found = preempt(trying, _with(pod, needed))
+    known = _class_of(trying, needed)
+    chosen = known or _new_class(needed, _class_names(trying))
+    found = preempt(trying, with_class(pod, chosen))
     if found is not None:
-        yield _told(trying, needed, found)
+        yield _told(trying, chosen, found, create=known is None)
 
 
-def _with(pod: Pod, priority: int) -> Pod:
-    return patched(pod, [put("/spec/priority", priority)])
+def _class_of(trying: Trying, needed: int) -> PriorityClass | None:
+    """Return the lowest PriorityClass of a priority or more with which the pod preempts."""
+    known = trying.asked.snapshot.listers.priority_classes.all()
+    classes = [
+        each
+        for each in known
+        if needed <= each.value <= HIGHEST  # above are those of the system
+        if each.preemption_policy != "Never"
+    ]
+    return min(classes, key=lambda each: (each.value, each.name), default=None)
 
 
-def _told(trying: Trying, needed: int, found: Preempted) -> Found:
+def _class_names(trying: Trying) -> frozenset[str]:
+    return frozenset(each.name for each in trying.asked.snapshot.listers.priority_classes.all())
+
+
+def _new_class(value: int, taken: frozenset[str] = frozenset()) -> PriorityClass:
+    """Return a PriorityClass to create, whose name is not taken."""
+    name = f"priority-{value}" if value >= 0 else f"priority-minus-{-value}"
+    while name in taken:
+        name += "-preempting"
+    return PriorityClass(metadata=ObjectMeta(name=name), value=value)
+
+
+def with_class(pod: Pod, chosen: PriorityClass) -> Pod:
+    """Return a pod with a PriorityClass."""
+    return patched(pod, _patch(chosen))
+
+
+def _patch(chosen: PriorityClass) -> tuple[Operation, ...]:
+    # The API refuses a priority that is not the class's; a pod that was read has one.
+    return put("/spec/priorityClassName", chosen.name), put("/spec/priority", chosen.value)
+
+
+def _told(trying: Trying, chosen: PriorityClass, found: Preempted, *, create: bool) -> Found:
+    snapshot = trying.asked.snapshot
     victims = [victim.full_name for victim in found.victims]
     named = ", ".join(victims[:_VICTIMS_NAMED])
     more = f" and {len(victims) - _VICTIMS_NAMED} more" if len(victims) > _VICTIMS_NAMED else ""
-    classes = sorted(
-        (each.value, each.name)
-        for each in trying.asked.snapshot.listers.priority_classes.all()
-        if needed <= each.value <= HIGHEST  # above are those of the system
-    )
-    has = ", which no PriorityClass has"
-    if classes:
-        has = f", as PriorityClass {classes[0][1]} has ({classes[0][0]})"
-    text = f"a priority of {needed} or more{has}: it would evict {named}{more} from {found.node}"
+    against = against_text(snapshot, found.victims)
+    text = f"priorityClassName {chosen.name} (priority {chosen.value})"
+    if create:
+        text = f"a new PriorityClass {chosen.name} of value {chosen.value} as priorityClassName"
     way = WayOut(
         kind="priority",
-        text=text,
+        text=f"{text}: it would evict {named}{more} from {found.node}{against}",
         nodes=1,
         node=found.node,
-        patch=(put("/spec/priority", needed),),
+        patch=_patch(chosen),
+        create=(_manifest(chosen),) if create else (),
         evicted=tuple(victims),
     )
-    return Found(PRIORITY + min(1.0, _PER_VICTIM * len(victims)), way)
+    size = PRIORITY + min(1.0, _PER_VICTIM * len(victims))
+    return Found(AGAINST_BUDGET if against else size, way)
+
+
+def _manifest(chosen: PriorityClass) -> dict[str, Any]:
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": chosen.name},
+        "value": chosen.value,
+    }

@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.api.names import CPU
 from moorage.api.patch_operations import Operation, escaped, put
 from moorage.api.pod import Container, Pod
 from moorage.api.quantity import parse_quantity
@@ -18,13 +17,13 @@ from moorage.explain.asking import Asked
 from moorage.explain.patches import patched
 from moorage.explain.trying import Trying
 from moorage.explain.ways.found import REQUEST, REQUEST_SHARE, Found
-from moorage.explain.words import UNITS_MOST, amount_text, request_text
+from moorage.explain.words import amount_text, request_text, rounded_text
 from moorage.framework.subjects import Subject
 from moorage.snapshot.shape import RESOURCES
 
 Rows = NDArray[np.int64]
 
-_NANO: Final = {CPU: 1_000_000}
+_HUGE_PAGES: Final = "hugepages-"
 _ROUNDS_MOST: Final = 64
 
 
@@ -82,6 +81,7 @@ def _with_all(pod: Pod, wanted: Mapping[str, int], units: int) -> Pod:
 
 def _told(trying: Trying, most: Mapping[str, int], wanted: Mapping[str, int]) -> Iterator[Found]:
     pod, operations = trying.pod, list[Operation]()
+    most = {resource: _divisible(resource, units) for resource, units in most.items()}
     for resource, units in most.items():
         found = with_request(pod, resource, units) if units > 0 else None
         if found is None:
@@ -93,10 +93,7 @@ def _told(trying: Trying, most: Mapping[str, int], wanted: Mapping[str, int]) ->
         return
     spec = trying.pod.spec
     parts = [
-        f"{amount_text(name, units)} {name} instead of {request_text(name, wanted[name], spec)} "
-        f"({amount_text(name, wanted[name] - units)} less)"
-        if wanted[name] < UNITS_MOST
-        else f"{amount_text(name, units)} {name} instead of "
+        f"at most {rounded_text(name, units)} {name} instead of "
         f"{request_text(name, wanted[name], spec)}"
         for name, units in most.items()
     ]
@@ -109,6 +106,14 @@ def _told(trying: Trying, most: Mapping[str, int], wanted: Mapping[str, int]) ->
     )
     given_up = max((wanted[name] - units) / wanted[name] for name, units in most.items())
     yield Found(REQUEST + REQUEST_SHARE * given_up, way)
+
+
+def _divisible(resource: str, units: int) -> int:
+    """Return an amount that the API takes: hugepages are multiples of their size."""
+    if not resource.startswith(_HUGE_PAGES):
+        return units
+    size = to_units(resource, parse_quantity(resource.removeprefix(_HUGE_PAGES)))
+    return units // size * size
 
 
 def _most(trying: Trying, resource: str, rows: Rows, wanted: int) -> int | None:
@@ -161,7 +166,12 @@ def with_request(pod: Pod, resource: str, units: int) -> list[Operation] | None:
         if units <= over:
             return None
         path = f"/spec/resources/requests/{escaped(resource)}"
-        return _checked(pod, [put(path, amount_text(resource, units - over))], resource, units)
+        changes = [put(path, amount_text(resource, units - over))]
+        # The API refuses containers that request more in all than their pod.
+        running = sum(_own(each, resource) for each in pod.spec.containers)
+        changes += _lowered(pod.spec.containers, "containers", resource, running - units + over)
+        changes += _capped(pod.spec.init_containers, resource, units - over)
+        return _checked(pod, changes, resource, units)
     operations = _lowered(
         pod.spec.containers, "containers", resource, _total(pod, resource) - units
     )
@@ -218,7 +228,7 @@ def _capped(inits: Sequence[Container], resource: str, most: int) -> list[Operat
 def _set(container: Container, path: str, resource: str, units: int) -> list[Operation]:
     key, amount = escaped(resource), amount_text(resource, units)
     operations = [put(f"{path}/resources/requests/{key}", amount)]
-    follows = "/" in resource or resource.startswith("hugepages-")
+    follows = "/" in resource or resource.startswith(_HUGE_PAGES)
     if follows and resource in container.resources.limits:
         operations.append(put(f"{path}/resources/limits/{key}", amount))
     return operations

@@ -101,6 +101,7 @@ function wayOut(told, way, path) {
                 patch: way.patch,
                 delete: way.delete,
                 create: way.create,
+                uncordon: way.uncordon,
               });
               askAgain(path);
             }}

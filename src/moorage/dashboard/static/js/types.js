@@ -26,7 +26,7 @@
  *   decisions?: Decision[], trouble?: string}} Shown
  * @typedef {{plugins: string[], reasons: string[], fact: string, nodes: number}} Cause
  * @typedef {{kind: string, text: string, nodes: number, node: string, patch: object[],
- *   delete: string, create: object[], evicted: string[]}} WayOut
+ *   delete: string, create: object[], evicted: string[], uncordon: string}} WayOut
  * @typedef {{node: string, rejections: Record<string, string[]>, score: number | null,
  *   scores: Record<string, number>}} NodeAnswer
  * @typedef {{namespace: string, name: string, where: string, sentence: string, causes: Cause[],

@@ -1,0 +1,74 @@
+"""The disruption budgets of pods to evict: whether they allow it, in words.
+
+The budgets' statuses are taken as the API shows them, as preemption and evictions do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from moorage.api.pod import Pod
+from moorage.api.policy import PodDisruptionBudget
+from moorage.api.selectors import compile_label_selector
+from moorage.explain.words import listed
+from moorage.snapshot.snapshot import Snapshot
+
+
+def budgets_against(snapshot: Snapshot, pods: Iterable[Pod]) -> list[str]:
+    """Return the names of the budgets that do not allow the evictions of all these pods now."""
+    spent: Counter[str] = Counter()
+    known: dict[str, PodDisruptionBudget] = {}
+    for pod in pods:
+        for budget in _budgets_of(snapshot, pod):
+            spent[budget.name] += 1
+            known[budget.name] = budget
+    return sorted(
+        name for name, count in spent.items() if count > known[name].status.disruptions_allowed
+    )
+
+
+def eviction_text(snapshot: Snapshot, pod: Pod, rest: str) -> tuple[str, bool]:
+    """Return an eviction in words, and whether the pod's budgets allow it.
+
+    Parameters
+    ----------
+    snapshot, pod
+        The cluster, and the pod to evict.
+    rest
+        The words after the pod: its node, and more.
+    """
+    named = f"pod {pod.full_name} (priority {pod.priority}) {rest}"
+    against = budgets_against(snapshot, [pod])
+    if against:
+        plural, allow = ("s", "allow") if len(against) > 1 else ("", "allows")
+        budgets = f"PodDisruptionBudget{plural} {listed(against)}"
+        return f"delete {named}; {budgets} {allow} no eviction of it now", False
+    allowing = _budgets_of(snapshot, pod)
+    if not allowing:
+        return f"evict {named}", True
+    left = min(each.status.disruptions_allowed for each in allowing)
+    evictions = "1 eviction" if left == 1 else f"{left} evictions"
+    names = listed(sorted(each.name for each in allowing))
+    return f"evict {named}; PodDisruptionBudget {names} allows {evictions} now", True
+
+
+def against_text(snapshot: Snapshot, pods: Iterable[Pod]) -> str:
+    """Return which budgets the evictions of some pods would violate; "" for none."""
+    against = budgets_against(snapshot, pods)
+    return f", against PodDisruptionBudget {listed(against)}" if against else ""
+
+
+def _budgets_of(snapshot: Snapshot, pod: Pod) -> list[PodDisruptionBudget]:
+    """Return the budgets that protect a pod; a pod that has not started has none."""
+    if pod.status.phase in {"Pending", "Succeeded", "Failed"}:
+        return []
+    found = []
+    for each in snapshot.listers.pod_disruption_budgets.in_namespace(pod.metadata.namespace):
+        try:
+            selector = compile_label_selector(each.spec.selector)
+        except ValueError:
+            continue
+        if pod.name not in each.status.disrupted_pods and selector.matches(pod.metadata.labels):
+            found.append(each)
+    return found

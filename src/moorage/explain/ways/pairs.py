@@ -1,0 +1,130 @@
+"""Pairs of changes, for a pod that no single change helps.
+
+The first change is one of a part of the pod, or an uncordoned node; with it made on trial, every
+kind of change is tried as the second. Two evictions or two requests are no pairs: preemption and
+the kind ``request`` look for several at once. The number of first changes is bounded by their work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Final, NamedTuple
+
+import msgspec
+
+from moorage.api.patch_operations import Operation
+from moorage.engine.attempt import CycleError
+from moorage.explain.answer import WayOut
+from moorage.explain.asking import ask
+from moorage.explain.causes import find_causes
+from moorage.explain.emptied import empty_nodes
+from moorage.explain.patches import patched
+from moorage.explain.trying import Trying
+from moorage.explain.ways.found import UNCORDON, Found
+from moorage.explain.ways.nodes import cordoned, opened
+from moorage.explain.ways.parts import part_changes, taint_changes
+from moorage.snapshot.pod_info import PodInfo
+
+Kind = Callable[[Trying], Iterator[Found]]
+
+_TRIES: Final = 8
+"""Second changes that are tried against every node, for each first change."""
+_EMPTIED_MOST: Final = 8
+
+
+class Pairs(NamedTuple):
+    """The pairs that were found, and how many first changes were tried of how many."""
+
+    found: list[Found]
+    tried: int
+    of: int
+
+
+class _First(NamedTuple):
+    text: str
+    size: float
+    patch: tuple[Operation, ...] = ()
+    uncordon: str = ""
+
+
+def find_pairs(trying: Trying, kinds: Sequence[Kind], *, nodes_most: int) -> Pairs:
+    """Return the smallest pair with each first change that helps.
+
+    Parameters
+    ----------
+    trying
+        The pod, which no single change helps.
+    kinds
+        The kinds of second changes.
+    nodes_most
+        How many nodes are asked about for all first changes, at most.
+    """
+    firsts = list(_firsts(trying))
+    count = min(len(firsts), nodes_most // max(1, trying.asked.snapshot.num_nodes))
+    found: list[Found] = []
+    seen: set[frozenset[str]] = set()
+    for first in firsts[:count]:
+        second = min(_seconds(trying, first, kinds), key=lambda each: each.size, default=None)
+        if second is None:
+            continue
+        key = frozenset({first.text, second.way.text})
+        if key not in seen:
+            seen.add(key)
+            found.append(_pair(first, second))
+    return Pairs(found, count, len(firsts))
+
+
+def _firsts(trying: Trying) -> Iterator[_First]:
+    for change in (*taint_changes(trying), *part_changes(trying)):
+        yield _First(change.text, change.size, change.patch)
+    if trying.group is None:
+        for name in cordoned(trying.asked):
+            yield _First(f"uncordon node {name}", UNCORDON, uncordon=name)
+
+
+def _seconds(trying: Trying, first: _First, kinds: Sequence[Kind]) -> Iterator[Found]:
+    """Yield the second changes that help after a first one."""
+    at, before = trying.asked.attempt, trying.pod
+    made: AbstractContextManager[object] = nullcontext()
+    if first.uncordon:
+        made = opened(at.snapshot, first.uncordon)
+    with made:
+        try:
+            pod = patched(before, first.patch)
+            asked = ask(at.profile, at.snapshot, PodInfo(pod))
+            if asked.fits_n.any():
+                return
+            emptied = empty_nodes(asked, rows_most=_EMPTIED_MOST)
+            causes = find_causes(asked, emptied)
+            after = Trying(asked, emptied, causes, tries=_TRIES, group=trying.group)
+            for kind in kinds:
+                for each in kind(after):
+                    if after.group is None or _group_fits(after, each):
+                        yield each
+        except CycleError:
+            return
+
+
+def _group_fits(after: Trying, second: Found) -> bool:
+    """Whether the pod's group is placed too; a group is told changes of the pod alone."""
+    group, patch = after.group, second.way.patch
+    if group is None or not patch or second.way.evicted:
+        return False
+    return group.fits(changed=patched(after.pod, patch))
+
+
+def _pair(first: _First, second: Found) -> Found:
+    way = second.way
+    pair = WayOut(
+        kind="pair",
+        text=f"{first.text}, and {way.text}",
+        nodes=way.nodes,
+        node=way.node,
+        patch=(*first.patch, *way.patch),
+        delete=way.delete,
+        create=way.create,
+        evicted=way.evicted,
+        uncordon=first.uncordon or way.uncordon,
+    )
+    return msgspec.structs.replace(second, size=first.size + second.size, way=pair)
