@@ -79,11 +79,12 @@ def stored(past: Past, kind: str, *objects: Manifest) -> Past:
     return past
 
 
-def promised(pod: Manifest) -> Past:
-    """Return a history in which a node was promised to a pod long ago."""
+def promised(pod: Manifest, *, by: str = "scheduler-1.1") -> Past:
+    """Return a history in which a scheduler promised a node to a pod long ago."""
     pod["status"] = {"nominatedNodeName": "n1"}
     past = history(pod)
     past.nominated_ns[pod["metadata"]["uid"]] = 0
+    past.nominated_by[pod["metadata"]["uid"]] = by
     return past
 
 

@@ -52,6 +52,8 @@ from tests.sim.pasts import (
     with_volumes,
 )
 
+TEAM = {GROUP_LABEL: "g"}
+
 BROKEN = {
     "bound-once": binding(a_pod("p", "n1"), history(), before=a_pod("p", "n2")),
     "node-exists": binding(a_pod("p", "n9"), history()),
@@ -274,6 +276,28 @@ ALLOWED = {
         a_pod("v", "n1", namespace="red"),
         with_quotas(a_pod("p", namespace="blue"), red=("500m", "2"), blue=("1", "2")),
     ),
+    "the rest of a victim's gang, on a node that the preemptor cannot have": eviction(
+        a_pod("v", "n1", labels=TEAM),
+        history(
+            a_pod("p", priority=5, cpu="2"),
+            a_pod("q", "n1", priority=5),
+            a_pod("w", "n2", labels=TEAM),
+        ),
+    ),
+    "room that the rest of a victim's gang makes beside it": msgspec.structs.replace(
+        eviction(
+            a_pod("v", "n1", labels=TEAM),
+            history(a_pod("p", priority=5), ending(a_pod("w", "n1", labels=TEAM))),
+        ),
+        undisturbed=True,
+    ),
+    "a promise to a member of a group, of the scheduler before": binding(
+        a_pod("p", "n1"),
+        promised(
+            a_pod("q", priority=5, cpu="1500m", schedulingGroup={"podGroupName": "g"}),
+            by="scheduler-0.1",
+        ),
+    ),
     "a lower victim": eviction(a_pod("v", "n1"), history(a_pod("p", priority=5))),
     "a node that was claimed just now": report(
         a_pod("p"), claimed_by=a_pod("q", priority=5), claimed_ns=LATER - NS_PER_SECOND
@@ -297,6 +321,12 @@ ALLOWED = {
 @pytest.mark.parametrize("seen", ALLOWED.values(), ids=ALLOWED)
 def test_what_is_allowed_breaks_nothing(seen: Seen) -> None:
     assert list(broken_by(seen)) == []
+
+
+def test_a_scheduler_knows_what_it_promised_to_a_member_of_a_group() -> None:
+    member = a_pod("q", priority=5, cpu="1500m", schedulingGroup={"podGroupName": "g"})
+    seen = binding(a_pod("p", "n1"), promised(member, by="scheduler-1.1"))
+    assert [name for name, _ in broken_by(seen)] == ["promised-room"]
 
 
 def test_a_scheduler_is_not_blamed_for_what_it_could_not_know() -> None:

@@ -109,15 +109,26 @@ def test_events_tell_of_bindings_and_evictions(
 
 
 @pytest.mark.parametrize(
-    ("told", "kept", "broken"), [("n1", "n1", 0), ("", None, 0), ("n1", None, 1), ("", "n1", 1)]
+    ("told", "kept", "gated", "broken"),
+    [
+        pytest.param("n1", "n1", False, 0, id="the status promises what is kept"),
+        pytest.param("", None, False, 0, id="neither promises anything"),
+        pytest.param("n1", None, False, 1, id="a promise is not kept"),
+        pytest.param("n1", None, True, 0, id="a later leader found the pod held back"),
+        pytest.param("", "n1", False, 1, id="a node is kept that the status does not promise"),
+        pytest.param("", "n1", True, 1, id="a node is kept for a pod that is held back"),
+    ],
 )
 def test_a_leader_keeps_the_nodes_that_statuses_promise(
-    told: str, kept: str | None, broken: int
+    told: str, kept: str | None, gated: bool, broken: int
 ) -> None:
     waits = a_pod("p")
     waits["status"] = {"nominatedNodeName": told}
     nominator = SimpleNamespace(node_of={"p": kept}.get)
-    core = SimpleNamespace(queue=SimpleNamespace(nominator=nominator))
+    held_back = SimpleNamespace(pod=SimpleNamespace(uid="p"), gating_reasons=("gang",))
+    pending = SimpleNamespace(gated=[held_back] if gated else [])
+    queue = SimpleNamespace(nominator=nominator, pending=lambda: pending)
+    core = SimpleNamespace(queue=queue)
     leader = SimpleNamespace(leading=True, scheduler=SimpleNamespace(core=core))
     cluster: Any = SimpleNamespace(history=history(waits), replicas={"scheduler-0": leader})
     (rule,) = [each for each in WAITING if each.name == "promises"]

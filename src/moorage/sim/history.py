@@ -114,6 +114,8 @@ class History:
         The pod that its scheduler took out of the queue right before each pod, "" for none, by uid.
     nominated_ns
         When each pod was last nominated to another node than before, by uid, nanoseconds.
+    nominated_by
+        The process that nominated each pod last, by uid.
     promised_before
         The node that was promised to each pod before the one of now, "" for none, by uid.
     left_ns
@@ -151,6 +153,7 @@ class History:
         self.popped_at: dict[str, int] = {}
         self.tried_after: dict[str, str] = {}
         self.nominated_ns: dict[str, int] = {}
+        self.nominated_by: dict[str, str] = {}
         self.promised_before: dict[str, str] = {}
         self.left_ns: dict[str, int] = {}
         self.tried_binding: dict[str, set[str]] = {}
@@ -269,6 +272,7 @@ class History:
             self.left_ns[uid] = write.at_ns
         if nominated_of(write.now or {}) not in ("", nominated_of(write.before or {})):
             self.nominated_ns[uid] = write.at_ns
+            self.nominated_by[uid] = write.by
             self.promised_before[uid] = nominated_of(write.before or {})
         if write.before is None:
             self.created_ns[uid] = write.at_ns

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterable, Iterator
 
+from moorage.api.coscheduling import GROUP_LABEL
 from moorage.sim.history import Obj, name_of, node_of, nominated_of, priority_of
 from moorage.sim.invariants.attached import ATTACHED
 from moorage.sim.invariants.invariant import Invariant
@@ -55,7 +56,10 @@ def _placed_victim(seen: Seen) -> Iterable[str]:
 
 
 def _needed(seen: Seen) -> Iterable[str]:
-    """Look for a waiting pod that fits on the victim's node once lesser pods are gone."""
+    """Look for a waiting pod that fits on the victim's node once lesser pods are gone.
+
+    Or on the node of another member of the victim's gang: Coscheduling evicts whole gangs.
+    """
     victim = seen.write.before or {}
     if quotas_of(seen):
         return  # who may take whose room depends on the quotas, see `victim-quota`
@@ -68,9 +72,28 @@ def _needed(seen: Seen) -> Iterable[str]:
     higher = [pod for pod in _waiting(seen) if priority_of(pod) > priority_of(victim)]
     if any(pod["spec"].get("schedulingGroup") for pod in higher):
         return  # a group hopes for the cluster as a whole
-    if higher and not any(_makes_room_for(pod, victim, node, seen) for pod in higher):
+    nodes = [
+        each for name in _nodes_of_gang(seen, victim) if (each := seen.history.nodes.get(name))
+    ]
+    helped = any(_makes_room_for(pod, victim, each, seen) for pod in higher for each in nodes)
+    if higher and not helped:
         names = ", ".join(map(name_of, higher))
         yield f"{name_of(victim)} was evicted from {node_of(victim)}, which helps none of {names}"
+
+
+def _nodes_of_gang(seen: Seen, victim: Obj) -> list[str]:
+    """Return the nodes of a victim and of its gang; Coscheduling evicts whole gangs."""
+    rest = [pod for pod in seen.history.pods.values() if _of_one_gang(pod, victim)]
+    return sorted({node_of(victim), *map(node_of, rest)})
+
+
+def _gang_of(pod: Obj) -> tuple[str, str] | None:
+    name = pod["metadata"].get("labels", {}).get(GROUP_LABEL)
+    return (pod["metadata"]["namespace"], name) if name else None
+
+
+def _of_one_gang(pod: Obj, victim: Obj) -> bool:
+    return _gang_of(victim) is not None and _gang_of(pod) == _gang_of(victim)
 
 
 def _makes_room_for(pod: Obj, victim: Obj, node: Obj, seen: Seen) -> bool:
@@ -102,7 +125,7 @@ def _spared(seen: Seen) -> Iterable[str]:
     ending = [
         uid
         for uid, pod in history.pods.items()
-        if is_leaving(pod) and uid != victim["metadata"]["uid"]
+        if is_leaving(pod) and uid != victim["metadata"]["uid"] and not _of_one_gang(pod, victim)
     ]
     uid = higher[0]["metadata"]["uid"]
     promised = {nominated_of(higher[0])}
@@ -136,6 +159,8 @@ def _budget(seen: Seen) -> Iterable[str]:
         return
     if not all(seen.known(pod) for pod in seen.history.pods.values()):
         return
+    if len(_nodes_of_gang(seen, victim)) > 1:
+        return  # the rest of a gang is evicted with it, whatever its budget says
     if not seen.settled(seen.history.leaving_before_ns):
         return  # the budget may have been spent by an eviction of the same attempt
     for pod in _waiting(seen):

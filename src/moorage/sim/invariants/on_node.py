@@ -20,6 +20,8 @@ from moorage.sim.history import (
 from moorage.sim.invariants.invariant import Invariant
 from moorage.sim.invariants.seen import LONG_AGO_NS, Seen, is_leaving
 
+# Fields of a pod that PreEnqueue may hold back, though it has no gate of its own.
+_HELD_BACK = frozenset({"schedulingGroup", "resourceClaims"})
 _CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
 
@@ -77,10 +79,17 @@ def _promised_room(seen: Seen) -> Iterable[str]:
 
 
 def _holds_promise(pod: Obj, node: str, seen: Seen) -> bool:
+    """Return whether the writer must know that a node is promised to a pod.
+
+    The next scheduler reads promises from the statuses of pods, but not of those that PreEnqueue
+    holds back, as upstream.
+    """
     uid = pod["metadata"]["uid"]
     promised_ns = seen.history.nominated_ns.get(uid)
+    own = seen.history.nominated_by.get(uid) == seen.write.by
     return (
-        nominated_of(pod) == node
+        (own or not _HELD_BACK & pod["spec"].keys())
+        and nominated_of(pod) == node
         and not node_of(pod)
         and uid != seen.pod["metadata"]["uid"]
         and not is_leaving(pod)

@@ -232,10 +232,17 @@ def _alone(cluster: SimCluster, pod: Obj) -> bool:
 
 
 def _promises(cluster: SimCluster) -> Iterable[str]:
-    """Compare the node that a pod's status promises with the one that the leader keeps for it."""
+    """Compare the node that a pod's status promises with the one that the leader keeps for it.
+
+    A leader that began later does not read the promise of a pod that PreEnqueue holds back, as
+    upstream.
+    """
+    held_back = _held_back(cluster)
     for scheduler in leaders(cluster):
         kept = scheduler.core.queue.nominator
         for pod in waiting(cluster):
+            if pod["metadata"]["uid"] in held_back and kept.node_of(pod["metadata"]["uid"]) is None:
+                continue
             node = kept.node_of(pod["metadata"]["uid"]) or ""
             if nominated_of(pod) != node and not _unreported(cluster, pod):
                 told = nominated_of(pod) or "no node"
