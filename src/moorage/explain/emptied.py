@@ -32,6 +32,8 @@ from moorage.snapshot.shifted import ShiftedSums
 
 IntArray = NDArray[np.int64]
 
+_LOOKED_AT_FIRST: Final = 512
+"""Rows whose pods are looked at first: if none decides there, no others are. A guess."""
 _TRIED_LEAST: Final = 8
 """Nodes that are emptied even where the first of them takes the pod. A guess."""
 
@@ -103,16 +105,29 @@ def _without_sums(asked: Asked, forms: FilterForms) -> BoolArray:
     amounts = {name: -snapshot.requested(name) for name in resources}
     count_n = -snapshot.pod_count
     failed_n = _with_sums(asked, forms, amounts, count_n)
-    # Pods of DaemonSets are looked up only where they decide.
-    staying = staying_pods(asked, np.flatnonzero(asked.rejects[forms.name] & ~failed_n))
+    # Pods of DaemonSets are looked up only where they decide: on a few rows first.
+    rows = np.flatnonzero(asked.rejects[forms.name] & ~failed_n)
+    for some in (rows[:_LOOKED_AT_FIRST], rows):
+        again_n = _with_staying(asked, forms, some, (amounts, count_n))
+        if not (again_n & ~failed_n).any():
+            break
+    return failed_n | again_n
+
+
+def _with_staying(
+    asked: Asked, forms: FilterForms, rows: IntArray, empty: tuple[dict[str, IntArray], IntArray]
+) -> BoolArray:
+    """Return bool, (nodes,): what a Filter rejects where the pods that stay on some rows count."""
+    amounts, count_n = {name: each.copy() for name, each in empty[0].items()}, empty[1].copy()
+    staying = staying_pods(asked, rows)
     if not staying:
-        return failed_n
+        return np.zeros(asked.snapshot.num_nodes, np.bool_)
     for row, pod in staying:
         count_n[row] += 1
         for name, amount in pod.part(RESOURCES).value.balanced.items():
             if name in amounts:
                 amounts[name][row] += amount
-    return failed_n | _with_sums(asked, forms, amounts, count_n)
+    return _with_sums(asked, forms, amounts, count_n)
 
 
 def _with_sums(

@@ -94,7 +94,9 @@ def _next_to(rejection: Rejection, name: str) -> tuple[IntArray, str]:
     """
     asked, rows = rejection.asked, rejection.rows
     if rejection.never:
-        taken_n, others = np.zeros(len(rows), np.int64), staying_pods(asked, rows)
+        wanted = asked.attempt.pod.part(RESOURCES).value.filter.get(name, 0)
+        large_n = asked.snapshot.allocatable(name)[rows] >= wanted  # only there pods decide
+        taken_n, others = np.zeros(len(rows), np.int64), staying_pods(asked, rows[large_n])
     else:
         taken_n = asked.snapshot.requested(name)[rows].copy()
         others = nominated_at(asked, rows)

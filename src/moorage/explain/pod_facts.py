@@ -17,11 +17,13 @@ from moorage.api.pod import Affinity, Container, Pod, PodAffinityTerm, TopologyS
 from moorage.explain.asking import BoolArray, Rejection, nominated_at
 from moorage.explain.parts import parts_at_fault, with_spec
 from moorage.explain.words import joined, listed, on_some, pod_selector_text, pod_term_text
-from moorage.snapshot.pod_affinity import POD_AFFINITY, compile_term
+from moorage.snapshot.pod_affinity import POD_AFFINITY, AffinityTerm, compile_term
 from moorage.snapshot.pod_info import PodInfo
-from moorage.snapshot.shape import HostPort, host_ports
+from moorage.snapshot.shape import LABELS, PORTS, HostPort, host_ports
 
 _PODS_MOST: Final = 50_000
+"""Pods that are looked at for partners of an affinity, at most; a guess."""
+_IN_THE_WAY_MOST: Final = 5_000
 """Pods that are looked at to name those in the way, at most; a guess."""
 _ANY_ADDRESS: Final = "0.0.0.0"
 _AFFINITY: Final = "pod affinity rules"
@@ -66,9 +68,10 @@ def _port(rejection: Rejection, port: HostPort, failed_n: BoolArray) -> str:
     text = on_some(
         f"the host port {number}/{protocol}{at}", int(failed_n.sum()), len(rejection.rows)
     )
-    having = [each for each in _pods_on(rejection, failed_n) if _takes(each[1], port)]
+    some = islice(_pods_on(rejection, failed_n), _IN_THE_WAY_MOST)
+    having = [each for each in some if _takes(each[1], port)]
     have = "has" if len(having) == 1 else "have"
-    return f"{text}, which {_named(having)} {have}" if having else text
+    return f"{text}, which {_named(rejection, having)} {have}" if having else text
 
 
 def _takes(pod: PodInfo, port: HostPort) -> bool:
@@ -76,7 +79,7 @@ def _takes(pod: PodInfo, port: HostPort) -> bool:
     return any(
         (protocol, number) == (other_protocol, other_number)
         and (address == other or _ANY_ADDRESS in (address, other))
-        for other, other_protocol, other_number in host_ports(pod.pod)
+        for other, other_protocol, other_number in pod.part(PORTS).value
     )
 
 
@@ -190,13 +193,15 @@ def _near(rejection: Rejection, term: PodAffinityTerm, failed_n: BoolArray) -> s
 def _partners(rejection: Rejection, term: PodAffinityTerm) -> str:
     """Return that no pod matches a term, or in which domains the pods are that do."""
     own = compile_term(rejection.pod.metadata.namespace, term)
+    matches = _matcher(rejection, own)
     snapshot, domains, elsewhere = rejection.asked.snapshot, set[str](), dict[str, int]()
     for row, pod in _every_pod(rejection):
-        if own.matches(pod.namespace, pod.labels, _namespace_labels(rejection, pod.namespace)):
+        selected, matched = matches(pod)
+        if matched:
             domain = snapshot.node(row).metadata.labels.get(term.topology_key)
             if domain is not None:
                 domains.add(domain)
-        elif own.selector.matches(pod.labels):
+        elif selected:
             elsewhere[pod.namespace] = elsewhere.get(pod.namespace, 0) + 1
     if domains:
         return f", whose pods are in {term.topology_key} {listed(sorted(domains))}"
@@ -208,15 +213,31 @@ def _partners(rejection: Rejection, term: PodAffinityTerm) -> str:
 
 def _away(rejection: Rejection, term: PodAffinityTerm, failed_n: BoolArray) -> str:
     own = compile_term(rejection.pod.metadata.namespace, term)
-
-    def matches(pod: PodInfo) -> bool:
-        labels = _namespace_labels(rejection, pod.namespace)
-        return own.matches(pod.namespace, pod.labels, labels)
-
-    having = _in_domains(rejection, term.topology_key, failed_n, matches)
+    matches = _matcher(rejection, own)
+    having = _in_domains(rejection, term.topology_key, failed_n, lambda pod: matches(pod)[1])
     text = f"its required pod anti-affinity ({pod_term_text(term)})"
     text = on_some(text, int(failed_n.sum()), len(rejection.rows))
-    return f"{text} to {_named(having)}" if having else text
+    return f"{text} to {_named(rejection, having)}" if having else text
+
+
+def _matcher(rejection: Rejection, term: AffinityTerm) -> Callable[[PodInfo], tuple[bool, bool]]:
+    """Return a function that says whether a pod has a term's labels, and is in its namespaces.
+
+    Replicas share their labels, so each set of labels is compared once.
+    """
+    known: dict[int, tuple[bool, bool]] = {}
+
+    def matches(pod: PodInfo) -> tuple[bool, bool]:
+        part = pod.part(LABELS)
+        found = known.get(part.id)
+        if found is None:
+            selected = term.selector.matches(pod.labels)
+            labels = _namespace_labels(rejection, pod.namespace)
+            matched = selected and term.matches(pod.namespace, pod.labels, labels)
+            found = known[part.id] = selected, matched
+        return found
+
+    return matches
 
 
 def _existing(rejection: Rejection, failed_n: BoolArray) -> str:
@@ -225,7 +246,7 @@ def _existing(rejection: Rejection, failed_n: BoolArray) -> str:
     own_labels = _namespace_labels(rejection, pod.metadata.namespace)
     domains: dict[str, frozenset[str]] = {}
     by_term: dict[str, list[Placed]] = {}
-    for row, other in _every_pod(rejection):
+    for row, other in _every_pod(rejection, most=_IN_THE_WAY_MOST):
         compiled = other.part(POD_AFFINITY).value.required_anti
         for term, written in zip(compiled, anti_affinity_terms(other.pod), strict=False):
             if not term.matches(pod.metadata.namespace, pod.metadata.labels, own_labels):
@@ -236,7 +257,7 @@ def _existing(rejection: Rejection, failed_n: BoolArray) -> str:
             if snapshot.node(row).metadata.labels.get(key) in domains[key]:
                 by_term.setdefault(pod_term_text(written), []).append((row, other))
     first = sorted(by_term.items(), key=lambda each: (-len(each[1]), each[0]))
-    texts = [f"{_named(having)} ({text})" for text, having in first]
+    texts = [f"{_named(rejection, having)} ({text})" for text, having in first]
     found = f"the required anti-affinity of {listed(texts) or 'pods that are there'}"
     return on_some(found, int(failed_n.sum()), len(rejection.rows))
 
@@ -244,11 +265,13 @@ def _existing(rejection: Rejection, failed_n: BoolArray) -> str:
 # --- pods in the way ------------------------------------------------------------------------------
 
 
-def _named(placed: Sequence[Placed]) -> str:
+def _named(rejection: Rejection, placed: Sequence[Placed]) -> str:
     """Return the first of some pods by name, and how many more there are."""
     keys = sorted({pod.key for _, pod in placed})
-    more = len(keys) - 1
-    return f"pod {keys[0]} and {more} more" if more else f"pod {keys[0]}"
+    if len(keys) == 1:
+        return f"pod {keys[0]}"
+    bounded = rejection.asked.snapshot.table.pod_total > _IN_THE_WAY_MOST
+    return f"pod {keys[0]} and {'at least ' if bounded else ''}{len(keys) - 1} more"
 
 
 def _in_domains(
@@ -258,7 +281,7 @@ def _in_domains(
     domains, snapshot = _domains(rejection, key, failed_n), rejection.asked.snapshot
     return [
         (row, pod)
-        for row, pod in _every_pod(rejection)
+        for row, pod in _every_pod(rejection, most=_IN_THE_WAY_MOST)
         if wanted(pod) and snapshot.node(row).metadata.labels.get(key) in domains
     ]
 
@@ -277,17 +300,22 @@ def _pods_on(rejection: Rejection, failed_n: BoolArray) -> Iterator[Placed]:
     """Yield the pods of some rows, and the pods that are nominated first there."""
     rows = rejection.rows[failed_n]
     snapshot = rejection.asked.snapshot
-    yield from ((row, pod) for row in rows.tolist() for pod in snapshot.pods(row))
     yield from nominated_at(rejection.asked, rows)
+    yield from ((row, pod) for row in rows.tolist() for pod in snapshot.pods(row))
 
 
-def _every_pod(rejection: Rejection) -> Iterator[Placed]:
-    """Yield the pods of the cluster that are on nodes or nominated first, as far as is bounded."""
+def _every_pod(rejection: Rejection, *, most: int = _PODS_MOST) -> Iterator[Placed]:
+    """Yield the pods of the cluster that are nominated first or on nodes, as far as is bounded.
+
+    Pods on the rejected rows come before the others.
+    """
     snapshot = rejection.asked.snapshot
     rows = np.arange(snapshot.num_nodes)
-    placed = ((row, pod) for row in rows.tolist() for pod in snapshot.pods(row))
-    yield from islice(placed, _PODS_MOST)
     yield from nominated_at(rejection.asked, rows)
+    first = rejection.rows
+    order = [*first.tolist(), *np.setdiff1d(rows, first).tolist()]
+    placed = ((row, pod) for row in order for pod in snapshot.pods(row))
+    yield from islice(placed, most)
 
 
 def _namespace_labels(rejection: Rejection, namespace: str) -> Mapping[str, str]:
