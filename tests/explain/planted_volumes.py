@@ -183,7 +183,7 @@ def disk_in_use(plan: Plan) -> tuple[str, str]:
     for name in plan.open:
         plan.on(name, f"{name}-disk", cpu="10m", volumes=disk)
     plan.pod["volumes"] = disk
-    return "would fit on", "a disk that other pods use on these nodes"
+    return "would fit on", "a disk that pod"
 
 
 def too_many_volumes(plan: Plan) -> tuple[str, str]:

@@ -29,6 +29,11 @@ def test_a_group_that_lacks_a_pod_is_told_so_and_the_pod_is_a_way_out() -> None:
     assert [each["metadata"]["name"] for each in way.create] == ["p-more-1"]
 
 
+def test_a_further_member_has_a_name_that_no_member_has() -> None:
+    found = _explained(_member("p"), _member("p-more-1"))
+    assert [each["metadata"]["name"] for each in found.ways_out[0].create] == ["p-more-2"]
+
+
 def test_a_pod_that_would_not_help_the_group_is_no_way_out() -> None:
     """The third pod would find no room either."""
     found = _explained(_member("p", cpu="3"), _member("q", cpu="3"))

@@ -74,6 +74,19 @@ def _deleted_claim() -> Manifest:
     return found
 
 
+def _without_plugin(name: str, capacity: str) -> Manifest:
+    node = node_manifest(name)
+    node["status"]["capacity"]["example.com/gpu"] = capacity
+    node["status"]["allocatable"]["example.com/gpu"] = "0"
+    return node
+
+
+def _asking_for_gpus(count: str) -> dict[str, Any]:
+    amounts = {"example.com/gpu": count}
+    resources = {"requests": amounts, "limits": amounts}
+    return {"name": "main", "image": "registry.example/app:1", "resources": resources}
+
+
 CASES = [
     pytest.param(
         [
@@ -294,6 +307,28 @@ CASES = [
         "fits on no node now: its resource claim c (device class gpu), for which these nodes "
         "offer no device",
         id="a device that no driver offers yet",
+    ),
+    pytest.param(
+        [
+            *_nodes(2, taints=[{"key": "cni.example/agent-not-ready", "effect": "NoExecute"}]),
+            waiting("p"),
+        ],
+        Where.REJECTED,
+        "fits on no node now: 2 of 2 nodes are tainted cni.example/agent-not-ready (n0, n1)",
+        id="a taint of an agent that has not started",
+    ),
+    pytest.param(
+        [_without_plugin("n0", "2"), waiting("p", containers=[_asking_for_gpus("2")])],
+        Where.REJECTED,
+        "fits on no node now: example.com/gpu (it requests 2, these nodes have it, but offer none "
+        "now)",
+        id="a device plugin that has not started",
+    ),
+    pytest.param(
+        [_without_plugin("n0", "2"), waiting("p", containers=[_asking_for_gpus("4")])],
+        Where.NEVER,
+        f"{NEVER} example.com/gpu (it requests 4, none of these nodes has any)",
+        id="more of an extended resource than the node's capacity",
     ),
     pytest.param(
         [

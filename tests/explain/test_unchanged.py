@@ -79,3 +79,14 @@ def test_the_columns_are_as_before_after_a_question() -> None:
     assert asked.snapshot.pod_count.tolist() == fresh.snapshot.pod_count.tolist()
     assert asked.snapshot.search_order().tolist() == fresh.snapshot.search_order().tolist()
     asked.queue.validate()
+
+
+def test_a_node_with_the_name_of_a_suggested_one_stays() -> None:
+    """The suggestion was followed; the next question suggests another name."""
+    full = bound("w", "one-more-node", cpu="4")
+    filled = world_of(node_manifest("one-more-node"), full, waiting("p", cpu="2")).fill()
+    pod = filled.core.store.get("default", "p")
+    assert pod is not None
+    suggested = [way.node for way in explain(filled.core, pod).ways_out if way.kind == "node"]
+    assert suggested == ["one-more-node-2"]
+    assert filled.core.snapshot.names == ["one-more-node"]

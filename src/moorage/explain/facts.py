@@ -25,6 +25,7 @@ from moorage.explain.node_facts import (
     node_name_fact,
     taints_fact,
 )
+from moorage.explain.offers import offering_too_little
 from moorage.explain.pod_facts import pod_affinity_fact, ports_fact, spread_fact
 from moorage.explain.staying import owner_words, staying_pods
 from moorage.explain.volumes import volume_use_told, volumes_told
@@ -83,6 +84,8 @@ def _resource(rejection: Rejection, name: str) -> str:
     has = f"{what} {amount_text(name, most)}"
     if rejection.never and not snapshot.allocatable(name)[rows].any():
         has = "none of these nodes has any"
+        if offering_too_little(rejection.asked, name, rows).any():
+            has = "these nodes have it, but offer none now"
     return on_some(f"{name} ({asks}, {has}{others})", int(lacking_n.sum()), len(rows))
 
 

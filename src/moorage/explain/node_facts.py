@@ -37,6 +37,9 @@ _CONDITIONS: Final = {
     "node.cloudprovider.kubernetes.io/shutdown": "shut down",
 }
 """The taints that controllers set for a condition of a node, and take off when it ends."""
+_PREFIXES: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+_NOT_READY: Final = "not-ready"
+"""The end of taints that an agent takes off when it has started, as ``/agent-not-ready``."""
 _LOOKED_AT_MOST: Final = 2048
 """Nodes whose labels are compared with a selector, at most; a guess."""
 
@@ -68,7 +71,11 @@ def untolerated(asked: Asked, rows: Rows) -> list[tuple[Taint, BoolArray]]:
 
 def condition_of(taint: Taint) -> str:
     """Return the condition of the node that a taint tells: ``not ready``; "" for other taints."""
-    return _CONDITIONS.get(taint.key, "")
+    known = _CONDITIONS.get(taint.key)
+    if known is not None:
+        return known
+    of_kubernetes = taint.key.startswith(_PREFIXES)
+    return f"tainted {taint.key}" if of_kubernetes or taint.key.endswith(_NOT_READY) else ""
 
 
 def taints_fact(rejection: Rejection) -> str:

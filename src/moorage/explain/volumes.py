@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
+import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.api.volume import PersistentVolume, PersistentVolumeClaim
@@ -25,6 +26,9 @@ _ZONE_LABELS: Final = (
     "failure-domain.beta.kubernetes.io/region",
 )
 _ONE_POD: Final = "ReadWriteOncePod"
+_ROWS_MOST: Final = 8
+_USERS_MOST: Final = 16
+"""Rows, and pods of each, that are tried to name the users of a disk; guesses."""
 
 
 def volumes_told(rejection: Rejection) -> str:
@@ -167,13 +171,30 @@ def volume_use_told(rejection: Rejection) -> str:
     if _ONE_POD in text:
         return " and ".join(_held(rejection))
     if "no available disk" in text:
-        return "a disk that other pods use on these nodes"
+        return f"a disk that {_users_of_disks(rejection) or 'other pods use'} on these nodes"
     gone = list(_gone(rejection))
     if gone:
         return " and ".join(gone)
     if "max volume count" in text:
         return _limit(rejection)
     return ""
+
+
+def _users_of_disks(rejection: Rejection) -> str:
+    """Return the pods of a few rows without which the plugin takes their row, and "use"."""
+    snapshot, found = rejection.asked.snapshot, list[str]()
+    for row in rejection.rows[:_ROWS_MOST].tolist():
+        alone = msgspec.structs.replace(rejection, rows=np.array([row]))
+        users = [each for each in snapshot.pods(row) if each.pod.spec.volumes]
+        for user in users[:_USERS_MOST]:
+            with snapshot.trial() as trial:
+                trial.remove_pod(user.uid)
+                if not alone.again():
+                    found.append(user.key)
+    if not found:
+        return ""
+    plural, use = ("s", "use") if len(found) > 1 else ("", "uses")
+    return f"pod{plural} {listed(sorted(found))} {use}"
 
 
 def _held(rejection: Rejection) -> Iterator[str]:

@@ -15,6 +15,7 @@ import numpy as np
 from moorage.explain.asking import Asked, BoolArray
 from moorage.explain.devices import claims_of, rows_with_devices
 from moorage.explain.node_facts import closing_conditions
+from moorage.explain.offers import offers_may_come
 from moorage.explain.pod_facts import affinity_terms
 from moorage.explain.volumes import volumes_may_come
 from moorage.framework.status import Code
@@ -85,6 +86,11 @@ def _devices(asked: Asked, plugin: str) -> BoolArray:
     return ~rows_with_devices(asked)
 
 
+def _resources(asked: Asked, plugin: str) -> BoolArray:
+    del plugin
+    return offers_may_come(asked)
+
+
 def _volumes(asked: Asked, plugin: str) -> BoolArray:
     """Return bool, (nodes,): rows whose reasons are about volumes that may still come."""
     answer, n = asked.answers.get(plugin), asked.snapshot.num_nodes
@@ -102,5 +108,6 @@ _PASSING: Final[dict[Subject, Callable[[Asked, str], BoolArray]]] = {
     Subject.TAINTS: _taints,
     Subject.POD_AFFINITY: _affinity,
     Subject.DEVICES: _devices,
+    Subject.RESOURCES: _resources,
     Subject.VOLUMES: _volumes,
 }

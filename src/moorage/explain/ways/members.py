@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count, islice
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ def missing_members(group: Together) -> Iterator[Found]:
     lacking = group.lacking
     if not lacking:
         return
-    more = [_copy(group.pod, index) for index in range(1, lacking + 1)]
+    more = [_copy(group.pod, name) for name in islice(_free_names(group), lacking)]
     if not group.fits(more=more):
         return
     pods = "1 more pod" if lacking == 1 else f"{lacking} more pods"
@@ -28,9 +29,16 @@ def missing_members(group: Together) -> Iterator[Found]:
     yield Found(MEMBER, WayOut(kind="member", text=text, nodes=1, node="", create=create))
 
 
-def _copy(pod: Pod, index: int) -> Pod:
-    name = f"{pod.name}-more-{index}"
-    metadata = msgspec.structs.replace(pod.metadata, name=name, uid=f"{pod.uid}-{index}")
+def _free_names(group: Together) -> Iterator[str]:
+    """Yield names that no member of the group has."""
+    members = group.snapshot.groups.members(group.terms.key).pods.values()
+    taken = {each.name for each in members}
+    names = (f"{group.pod.name}-more-{index}" for index in count(1))
+    yield from (name for name in names if name not in taken)
+
+
+def _copy(pod: Pod, name: str) -> Pod:
+    metadata = msgspec.structs.replace(pod.metadata, name=name, uid=f"{pod.uid}-{name}")
     return msgspec.structs.replace(pod, metadata=metadata, status=PodStatus())
 
 

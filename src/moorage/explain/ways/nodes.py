@@ -31,7 +31,7 @@ def more_nodes(trying: Trying) -> Iterator[Found]:
     """Yield a node of an existing shape, where a further node of that shape takes the pod."""
     for row, count in _shapes(trying.asked.snapshot)[:_SHAPES_MOST]:
         example = trying.asked.snapshot.node(row)
-        new = _like(example)
+        new = _like(example, _free_name(trying.asked.snapshot))
         with _added(trying.asked.snapshot, new, row) as row_added:
             takes = len(trying.rows_of(trying.pod, trying.asked.snapshot.rows([row_added]))) > 0
         if takes:
@@ -41,7 +41,7 @@ def more_nodes(trying: Trying) -> Iterator[Found]:
             )
             there = f"there {'is' if count == 1 else 'are'} {count} of this shape"
             text = f"one more node like {example.name} ({amounts}; {there})"
-            way = WayOut(kind="node", text=text, nodes=1, node=NEW_NODE, create=(_manifest(new),))
+            way = WayOut(kind="node", text=text, nodes=1, node=new.name, create=(_manifest(new),))
             yield Found(NODE, way)
             return
 
@@ -91,11 +91,20 @@ def _shapes(snapshot: Snapshot) -> list[tuple[int, int]]:
     return sorted(found, key=lambda each: (-each[1], names[each[0]]))
 
 
-def _like(example: Node) -> Node:
+def _free_name(snapshot: Snapshot) -> str:
+    """Return a name that no node has, and that no pod names."""
+    number, name, hidden = 1, NEW_NODE, snapshot.table.hidden_nodes
+    while snapshot.row_of(name) is not None or name in hidden:
+        number += 1
+        name = f"{NEW_NODE}-{number}"
+    return name
+
+
+def _like(example: Node, name: str) -> Node:
     """Return a new node of the shape of another."""
-    labels = {**example.metadata.labels, HOST_LABEL: NEW_NODE}
+    labels = {**example.metadata.labels, HOST_LABEL: name}
     metadata = msgspec.structs.replace(
-        example.metadata, name=NEW_NODE, uid=NEW_NODE, labels=labels, resource_version=""
+        example.metadata, name=name, uid=name, labels=labels, resource_version=""
     )
     status = msgspec.structs.replace(
         example.status, volumes_attached=[], volumes_in_use=[], images=[]
@@ -126,19 +135,19 @@ def _added(snapshot: Snapshot, new: Node, example: int) -> Iterator[int]:
     added: list[str] = []
     try:
         for index, pod in enumerate(daemons):
-            uid = f"{NEW_NODE}-{index}"
+            uid = f"{new.name}-{index}"
             metadata = msgspec.structs.replace(pod.pod.metadata, uid=uid, name=uid)
-            spec = msgspec.structs.replace(pod.pod.spec, node_name=NEW_NODE)
+            spec = msgspec.structs.replace(pod.pod.spec, node_name=new.name)
             copy = msgspec.structs.replace(pod.pod, metadata=metadata, spec=spec)
-            table.add_pod(PodInfo(copy), NEW_NODE)
+            table.add_pod(PodInfo(copy), new.name)
             added.append(uid)
-        row = table.row_of(NEW_NODE)
+        row = table.row_of(new.name)
         assert row is not None, "the node was just added"
         yield row
     finally:
         for uid in added:
             table.remove_pod(uid)
-        table.remove_node(NEW_NODE)
+        table.remove_node(new.name)
 
 
 def _is_daemon(pod: PodInfo) -> bool:
