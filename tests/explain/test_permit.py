@@ -27,7 +27,7 @@ def test_a_member_at_permit_is_told_how_many_have_a_place() -> None:
     """
     clock = ManualClock()
 
-    async def main() -> list[tuple[Where, str, int, list[bool]]]:
+    async def main() -> list[tuple[Where, str, int, list[bool], tuple[str, ...]]]:
         args = "{permitWaitingTimeSeconds: 60, podGroupRejectPercentage: 100}"
         config = coscheduling("permit", args=args)
         async with VirtualCluster(clock, nodes=nodes(3), config=config) as cluster:
@@ -46,13 +46,16 @@ def test_a_member_at_permit_is_told_how_many_have_a_place() -> None:
                 answer = explain(core, pod)
                 own = answer.sentence.rpartition(" ")[2]
                 tables = [each.score is not None for each in answer.nodes if each.node == own]
-                found.append(
-                    (answer.where, answer.sentence.split("; ")[0], len(answer.nodes), tables)
-                )
+                start = answer.sentence.split("; ")[0]
+                found.append((answer.where, start, len(answer.nodes), tables, answer.notes))
             return found
 
     expected = "waits at Permit of Coscheduling with 2 of 3 of its group default/g"
-    assert run_virtual(main(), clock) == [(Where.PERMIT, expected, 3, [True])] * 2
+    note = (
+        "Its group lacks a member: the next, pod default/c, never fits here, not even on an empty "
+        "node, because of its nodeSelector late=yes (no node has the label late)."
+    )
+    assert run_virtual(main(), clock) == [(Where.PERMIT, expected, 3, [True], (note,))] * 2
 
 
 def test_a_pod_that_is_being_bound_is_told_its_node() -> None:

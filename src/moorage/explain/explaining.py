@@ -16,7 +16,13 @@ from moorage.explain.chosen import chosen_notes, chosen_sentence
 from moorage.explain.emptied import empty_nodes
 from moorage.explain.groups import MEMBERS_MOST, Together, together
 from moorage.explain.nodes import best_nodes, without
-from moorage.explain.sentences import cause_sentence, group_sentence, incomplete, told_causes
+from moorage.explain.sentences import (
+    cause_sentence,
+    group_sentence,
+    incomplete,
+    lacking_note,
+    told_causes,
+)
 from moorage.explain.standing import standing
 from moorage.explain.trying import Trying
 from moorage.explain.turns import NOT_COUNTED, fitting
@@ -112,12 +118,23 @@ def _with_nodes(
         with in_question(profile, pod), without(core.snapshot, pod) as free:
             asked = ask(profile, core.snapshot, PodInfo(free))
             nodes = best_nodes(asked, most=effort.nodes, named=(own, effort.node))
+        notes = _of_group(core, profile, pod, effort) if told.where is Where.PERMIT else ()
     except CycleError:
         return told  # what holds the pod is known, though a plugin fails about nodes
-    told = msgspec.structs.replace(told, feasible=int(asked.fits_n.sum()), nodes=nodes)
+    feasible = int(asked.fits_n.sum())
+    told = msgspec.structs.replace(told, feasible=feasible, nodes=nodes, notes=notes)
     if told.where is not Where.HELD or not effort.ways:
         return told
     return msgspec.structs.replace(told, ways_out=_completing(core, profile, pod))
+
+
+def _of_group(core: Core, profile: Profile, pod: Pod, effort: Effort) -> tuple[str, ...]:
+    """Return what a pod that waits at Permit waits for: the next member of its group."""
+    group = together(profile, core.snapshot, pod)
+    if group is None or group.lacking or group.terms.minimum > MEMBERS_MOST:
+        return ()
+    with in_question(profile, pod):
+        return lacking_note(group, rows_most=effort.emptied)
 
 
 def _completing(core: Core, profile: Profile, pod: Pod) -> tuple[WayOut, ...]:

@@ -102,6 +102,13 @@ def _has(group: Together) -> str:
     return f"has {there} of the {group.terms.minimum} pods it needs"
 
 
+def lacking_note(group: Together, *, rows_most: int) -> tuple[str, ...]:
+    """Return a note on what the next member of a group lacks whose other members have a place."""
+    found = group.decide(evicting=False)
+    why = _next_member(group, found, rows_most) if found.outcome is GroupOutcome.REJECTED else ""
+    return (f"Its group lacks a member: {why}.",) if why else ()
+
+
 def _victims(found: GroupDecision) -> str:
     """Return which pods the next attempt of a group evicts."""
     victims = {each.full_name for each in found.victims}
