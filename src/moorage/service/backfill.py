@@ -9,9 +9,7 @@ when it can no longer start.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import weakref
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -33,9 +31,6 @@ from moorage.snapshot.view import NodeView
 from moorage.state.queued_pod import QueuedPod
 
 _log = logging.getLogger(__name__)
-
-_LOOK_SECONDS: Final = 1.0
-"""Time between two looks at the room that is held: what takes it away wakes no pod. A guess."""
 
 _AGAIN_NS: Final = 10 * NS_PER_SECOND
 """Time before a new look at a group that no known end helps: the longest backoff of a pod."""
@@ -73,6 +68,8 @@ class Backfill:
         # Since when a group has been rejected, and when it may next become the head; monotonic ns.
         self._since_ns: dict[GroupKey, int] = {}
         self._not_before_ns: dict[GroupKey, int] = {}
+        # When a group will have waited for the configured time; monotonic ns.
+        self._due_ns: dict[GroupKey, int] = {}
         # Pods that were rejected while room was held: by uid.
         self._held_back: dict[str, Pod] = {}
 
@@ -82,12 +79,29 @@ class Backfill:
         held = self._room.reservation
         return None if held is None else held.head.key
 
+    @property
+    def needs_look(self) -> bool:
+        """Whether a group waits for its time, or room is held."""
+        return bool(self._due_ns) or self._room.reservation is not None
+
+    def look(self) -> None:
+        """Try groups that have waited for the configured time, and judge the head again.
+
+        It is called every second: no event says that time has passed, or that room is taken away.
+        """
+        now_ns = self._clock.monotonic_ns()
+        for key in [key for key, due_ns in self._due_ns.items() if due_ns <= now_ns]:
+            del self._due_ns[key]
+            self._queue.activate(self._groups.members(key).waiting_pods()[:1])
+        self._judge_head()
+
     # -- groups --------------------------------------------------------------------------------
 
     def attempted(self, key: GroupKey, entries: Sequence[QueuedPod], outcome: GroupOutcome) -> None:
         """Note the outcome of a group's attempt; a group that waits too long becomes the head."""
         if outcome is GroupOutcome.PLACED:
             self._since_ns.pop(key, None)
+            self._due_ns.pop(key, None)
             if self.head == key:
                 self._let_go()
             return
@@ -99,8 +113,7 @@ class Backfill:
         known = key in self._since_ns
         waited_ns = now_ns - self._since_ns.setdefault(key, now_ns)
         if not known:
-            loop = asyncio.get_running_loop()
-            loop.call_later(after_seconds, self._try_again, key)
+            self._due_ns[key] = now_ns + round(after_seconds * NS_PER_SECOND)
         if waited_ns < after_seconds * NS_PER_SECOND or now_ns < self._not_before_ns.get(key, 0):
             return
         self._consider(Head(key, tuple(each.info for each in entries), _first(entries)), entries[0])
@@ -114,8 +127,6 @@ class Backfill:
                 return
         if self._room.reserve(self._cycles[first.profile], head, now_ns=wall_ns):
             assert self._room.reservation is not None, "room was held"
-            if held is None:
-                self._look_later()
             seconds = (self._room.reservation.start_ns - wall_ns) / NS_PER_SECOND
             _log.info(
                 "room is held back for pod group %s, which can start in %.0f s",
@@ -126,11 +137,6 @@ class Backfill:
         self._not_before_ns[head.key] = self._clock.monotonic_ns() + _AGAIN_NS
         if held is None or held.head.key == head.key:
             self._let_go()
-
-    def _try_again(self, key: GroupKey) -> None:
-        """Queue a group once it has waited for the configured time, without any event."""
-        if key in self._since_ns:
-            self._queue.activate(self._groups.members(key).waiting_pods()[:1])
 
     def _forget_gone(self) -> None:
         known = self._groups.all()
@@ -187,34 +193,18 @@ class Backfill:
         self._let_go()
         return True
 
-    def _look(self) -> None:
-        """Judge the head again if its room is gone; look again later if room is still held."""
+    def _judge_head(self) -> None:
+        """Compute the head's start anew if its room is gone, or hold nothing any more."""
         held = self._room.reservation
-        if held is None or self._is_moot(held.head):
+        if held is None or self._is_moot(held.head) or self._stands(held):
             return
-        if not self._stands(held):
-            profile = held.head.pods[0].pod.spec.scheduler_name
-            held_back, self._held_back = self._held_back, {}
-            if not self._room.reserve(
-                self._cycles[profile], held.head, now_ns=self._clock.now_ns()
-            ):
-                self._not_before_ns[held.head.key] = self._clock.monotonic_ns() + _AGAIN_NS
-                self._room.release()
-            # Also where the head has other nodes now: those that it had are open.
-            self._queue.activate(held_back.values())
-        if self._room.reservation is not None:
-            self._look_later()
-
-    def _look_later(self) -> None:
-        # A rehearsal is dropped while it holds room: the timer must not keep it alive.
-        look = weakref.WeakMethod(self._look)
-
-        def look_if_alive() -> None:
-            alive = look()
-            if alive is not None:
-                alive()
-
-        asyncio.get_running_loop().call_later(_LOOK_SECONDS, look_if_alive)
+        profile = held.head.pods[0].pod.spec.scheduler_name
+        held_back, self._held_back = self._held_back, {}
+        if not self._room.reserve(self._cycles[profile], held.head, now_ns=self._clock.now_ns()):
+            self._not_before_ns[held.head.key] = self._clock.monotonic_ns() + _AGAIN_NS
+            self._room.release()
+        # Also where the head has other nodes now: those that it had are open.
+        self._queue.activate(held_back.values())
 
     def _stands(self, held: Reservation) -> bool:
         """Whether the head can still start on its nodes, by the start that was computed."""

@@ -1,7 +1,8 @@
 """Moves waiting pods without an event: when backoff ends, and when a pod waited too long.
 
-Three tasks of the scheduler, next to `pump`. The queue says which pods move, and the ledger of
-evictions which groups need not wait for victims any longer.
+Three tasks of the scheduler, next to `pump`. The queue says which pods move, the ledger of
+evictions which groups need not wait for victims any longer, and `backfill` which groups have waited
+for long.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.service.core import Core
+from moorage.service.pump import Pump
 from moorage.state.queue import SchedulingQueue
 
 _GROUPS_FLUSH_SECONDS = 1.0
@@ -37,15 +39,23 @@ async def flush_leftover(queue: SchedulingQueue) -> None:
         await aio.sleep(_LEFTOVER_FLUSH_SECONDS)
 
 
-async def flush_groups(core: Core) -> None:
-    """Try groups again that waited for victims in vain, every second, until cancelled."""
+async def flush_groups(core: Core, pump: Pump) -> None:
+    """Try groups again that wait without an event, every second, until cancelled."""
     while True:
         await aio.sleep(_GROUPS_FLUSH_SECONDS)
-        release_groups(core)
+        look_at_groups(core, pump)
 
 
-def release_groups(core: Core) -> None:
-    """Activate the members of groups that need not wait for victims any longer."""
+def groups_need_look(core: Core, pump: Pump) -> bool:
+    """Whether `look_at_groups` may have something to do in a second."""
+    backfill = pump.backfill
+    return core.evictions.groups_wait or (backfill is not None and backfill.needs_look)
+
+
+def look_at_groups(core: Core, pump: Pump) -> None:
+    """Try groups again that need not wait any longer: for victims, or for room to be held."""
+    if pump.backfill is not None:
+        pump.backfill.look()
     if not core.evictions.groups_wait:
         return
     snapshot = core.snapshot

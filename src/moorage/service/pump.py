@@ -91,7 +91,7 @@ class Pump:
         self._outcomes = outcomes
         self._facts = facts
         self._stretch = aio.Stretch(clock)
-        self._backfill = backfill
+        self.backfill = backfill
         self._running = False
         # Functions to call before the next attempt, in order.
         self._before_next: list[Callable[[], None]] = []
@@ -111,7 +111,7 @@ class Pump:
         self._groups = other._groups
         self._extended = other._extended
         self._outcomes = other._outcomes
-        self._backfill = other._backfill
+        self.backfill = other.backfill
 
     async def run(self) -> None:
         """Schedule until cancelled."""
@@ -176,10 +176,10 @@ class Pump:
             return
         attempt_begins(queued)
         try:
-            if self._backfill is None:
+            if self.backfill is None:
                 decision = cycle.decide(queued.info)
             else:
-                decision = self._backfill.decide(cycle, queued)
+                decision = self.backfill.decide(cycle, queued)
         except Exception as problem:
             self._outcomes.broke(queued, problem)
         else:

@@ -272,7 +272,7 @@ class Scheduler:
         self._keep(parts.recorder.run(), "events")
         self._keep(flush_backoff(core.queue, parts.clock), "flush backoff")
         self._keep(flush_leftover(core.queue), "flush leftover")
-        self._keep(flush_groups(core), "flush groups")
+        self._keep(flush_groups(core, parts.pump), "flush groups")
         self._pumping = self._keep(parts.pump.run(), "pump")
         if parts.incomplete_groups is not None:
             self._keep(parts.incomplete_groups.run(), "incomplete groups")

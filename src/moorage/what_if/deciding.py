@@ -39,6 +39,8 @@ class Deciding:
         Why pods have no node.
     attempted
         Number of attempts so far.
+    pump
+        Decides about one pod or group after another.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Deciding:
             agenda=agenda,
             held=held,
         )
-        self._pump = self._attempts(Evictions(self._core, cluster, agenda, now_ns=clock.now_ns))
+        self.pump = self._attempts(Evictions(self._core, cluster, agenda, now_ns=clock.now_ns))
 
     def _attempts(self, evictions: Evictions) -> Pump:
         core, facts = self._core, self._facts
@@ -126,7 +128,7 @@ class Deciding:
             self.attempted += 1
             if most is not None and self.attempted > most:
                 return False
-            asking = self._pump.attempt(queued)
+            asking = self.pump.attempt(queued)
             assert asking is None, "a world has no extenders"
             self._bindings.carry_on()
         return True

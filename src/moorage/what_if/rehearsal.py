@@ -21,7 +21,7 @@ from moorage.base.ids import name_suffix
 from moorage.base.rng import Streams
 from moorage.client.pod_status import with_condition
 from moorage.nodeagent.stopping import stopping_of
-from moorage.service.flushes import release_groups
+from moorage.service.flushes import groups_need_look, look_at_groups
 from moorage.what_if.agenda import Agenda, HeldPods
 from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.deciding import Deciding
@@ -234,7 +234,7 @@ class Rehearsal(LiveObjects):
             return
         self._clock.advance_ns(due_ns - self._clock.now_ns())
         self.filled.core.queue.flush_backoff()
-        release_groups(self.filled.core)
+        look_at_groups(self.filled.core, self._deciding.pump)
         if due_ns >= self._leftover_ns and due_ns == self._next_look_ns():
             self._flush_leftover()
 
@@ -278,7 +278,8 @@ class Rehearsal(LiveObjects):
     def _next_ns(self) -> int | None:
         """Return when something is due, wall-clock nanoseconds."""
         moments = [self._agenda.next_ns]
-        if self.filled.core.queue.counts().backoff:
+        core = self.filled.core
+        if core.queue.counts().backoff or groups_need_look(core, self._deciding.pump):
             # A scheduler looks once a second.
             moments.append((self._clock.now_ns() // NS_PER_SECOND + 1) * NS_PER_SECOND)
         return min((each for each in moments if each is not None), default=None)
