@@ -9,7 +9,9 @@ import msgspec
 import pytest
 
 from moorage.base.errors import UsageError
+from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
+from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.what_if.change import (
@@ -305,3 +307,97 @@ def test_a_gang_starts_as_a_whole_or_not_at_all(
     found = _said(try_steps(world, [_member(number, members) for number in range(members)]))
     found = {name: [line.rstrip("123") for line in lines] for name, lines in found.items()}
     assert found == said
+
+
+def _holding_back(seconds: float) -> str:
+    return f"""{COSCHEDULING}
+---
+apiVersion: moorage.dev/v1alpha1
+kind: MoorageConfiguration
+profiles: [{{schedulerName: default-scheduler, holdBackAfterSeconds: {seconds}}}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        pytest.param(
+            60,
+            "0/3 nodes are available: 3 node(s) held back for pod group default/gang.",
+            id="a group that has waited for a minute",
+        ),
+        pytest.param(3600, None, id="a group that would have to wait for an hour"),
+    ],
+)
+def test_room_is_held_back_for_a_group(seconds: float, said: str | None) -> None:
+    """The group needs the nodes of three pods that end after an hour."""
+    running = [
+        bare(f"old-{number}", f"n{number}", cpu="2", activeDeadlineSeconds=3600)
+        for number in (1, 2, 3)
+    ]
+    for each in running:
+        each["status"] = {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}
+    members = [_member(number, 3) for number in range(3)]
+    pending = [
+        {**each.manifest, "metadata": {**each.manifest["metadata"], "uid": f"uid-{number}"}}
+        for number, each in enumerate(members)
+    ]
+    world = world_of(*running, *pending)
+    world = msgspec.structs.replace(world, config=parse_config(_holding_back(seconds)))
+    course = try_steps(world, [Apply(pod_manifest("late", cpu="2"))])
+    reasons = [] if said is None else [said]
+    assert [each.reason for each in course.newly_pending] == reasons
+
+
+_GROUPS = {
+    "scheduling.x-k8s.io/v1alpha1": {"minMember": 3},
+    "scheduling.k8s.io/v1alpha2": {"schedulingPolicy": {"gang": {"minCount": 3}}},
+}
+
+
+def _group(version: str, members: int) -> list[Change]:
+    """Return changes that create a PodGroup of three and its members, the members first."""
+    group = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": "g"}}
+    fields: dict[str, Any] = {"labels": {"scheduling.x-k8s.io/pod-group": "g"}}
+    if version.startswith("scheduling.k8s.io"):
+        fields = {"schedulingGroup": {"podGroupName": "g"}}
+    pods = [pod_manifest(f"gang-{number}", cpu="3", **fields) for number in range(members)]
+    return [*map(Apply, pods), Apply({**group, "spec": _GROUPS[version]})]
+
+
+def _gang_config(version: str) -> LoadedConfiguration:
+    """Return a configuration under which the scheduler places the groups of an API."""
+    if "x-k8s" in version:
+        return parse_config(COSCHEDULING)
+    gates = feature_gates({"GenericWorkload": True, "GangScheduling": True})
+    return msgspec.structs.replace(LoadedConfiguration(), gates=gates)
+
+
+@pytest.mark.parametrize("version", _GROUPS)
+@pytest.mark.parametrize(
+    ("members", "said"),
+    [
+        pytest.param(
+            3,
+            {"starts": ["default/gang-0 n", "default/gang-1 n", "default/gang-2 n"]},
+            id="a whole group",
+        ),
+        pytest.param(2, {"newly": ["new"] * 2}, id="a group that lacks a member"),
+    ],
+)
+def test_a_pod_group_is_applied_with_its_pods(
+    version: str, members: int, said: dict[str, Any]
+) -> None:
+    world = msgspec.structs.replace(world_of(), config=_gang_config(version))
+    found = _said(try_steps(world, _group(version, members)))
+    assert {n: [line.rstrip("123") for line in lines] for n, lines in found.items()} == said
+
+
+def test_pod_groups_of_two_groups_are_deleted_by_name() -> None:
+    """Both kinds are named PodGroup; the one that is there goes."""
+    for version in _GROUPS:
+        *_pods, group = _group(version, 0)
+        gone = Delete("PodGroup", "default", "g")
+        assert not try_steps(world_of(), [group, gone]).worse
+        with pytest.raises(UsageError, match="there is no PodGroup default/g"):
+            try_steps(world_of(), [group, gone, gone])

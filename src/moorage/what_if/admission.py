@@ -13,7 +13,9 @@ from typing import Any
 
 from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
 from moorage.api.codec import decode_untyped
-from moorage.api.resources import LIMIT_RANGES, ResourceType, by_kind, by_plural
+from moorage.api.resources import LIMIT_RANGES, ResourceType, by_plural
+from moorage.apiserver.bootstrap import shipped_definitions
+from moorage.apiserver.custom.kinds import custom_kind
 from moorage.apiserver.kind import Numbers, Obj
 from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.kinds.served import ServedKind
@@ -69,7 +71,7 @@ class Admission:
         if resource == LIMIT_RANGES:
             # A file may have them as they were written; a server derives requests from limits.
             for each in objects:
-                _kinds()[LIMIT_RANGES].default(each)
+                _kinds()[LIMIT_RANGES.api_version, LIMIT_RANGES.kind].default(each)
         return objects
 
     def keys_with(self, plural: str, numbers: Numbers, number: int) -> Collection[tuple[str, str]]:
@@ -129,8 +131,7 @@ def kind_of(manifest: Mapping[str, Any]) -> ServedKind:
         There is no such kind.
     """
     version, name = str(manifest.get("apiVersion") or ""), str(manifest.get("kind") or "")
-    found = by_kind(name, version)
-    kind = None if found is None else _kinds().get(found)
+    kind = _kinds().get((version, name))
     if kind is None:
         raise UsageError(f"{version} {name} is no kind that can be tried; leave it out")
     return kind
@@ -167,6 +168,18 @@ def readable(manifest: Mapping[str, Any], kind: ServedKind | None = None) -> Obj
     return obj
 
 
+def resources_of(kind: str) -> list[ResourceType]:
+    """Return the resources of a kind; PodGroup has two, of different groups."""
+    return [each.resource for (_version, name), each in _kinds().items() if name == kind]
+
+
 @cache
-def _kinds() -> dict[ResourceType, ServedKind]:
-    return {kind.resource: kind for kind in all_kinds()}
+def _kinds() -> dict[tuple[str, str], ServedKind]:
+    """Return the rules of kinds by apiVersion and kind, those of scheduler-plugins included."""
+    custom = [
+        custom_kind(definition, version)
+        for definition in shipped_definitions()
+        for version in definition["spec"]["versions"]
+    ]
+    kinds = (*all_kinds(), *custom)
+    return {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}

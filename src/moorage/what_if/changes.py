@@ -15,11 +15,11 @@ import msgspec
 from moorage.api.codec import decode, encode, from_dict
 from moorage.api.node import Node, Taint
 from moorage.api.pod import MIRROR, Pod
-from moorage.api.resources import ResourceType, by_kind
+from moorage.api.resources import ResourceType
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
 from moorage.controllers.node_steps import UNSCHEDULABLE, eviction_in
-from moorage.what_if.admission import Admission, kind_of, readable
+from moorage.what_if.admission import Admission, kind_of, readable, resources_of
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.budgets import Budgets
 from moorage.what_if.carrying import CALL_SECONDS
@@ -260,10 +260,13 @@ def _scale(change: Scale, on: Scene) -> None:
 
 @apply_change.register
 def _delete(change: Delete, on: Scene) -> None:
-    kind = by_kind(change.kind)
-    if kind is None:
+    kinds = resources_of(change.kind)
+    if not kinds:
         raise UsageError(f"there is no kind {change.kind!r}")
-    key: Key = (change.namespace if kind.namespaced else "", change.name)
+    keys: list[Key] = [(change.namespace if each.namespaced else "", change.name) for each in kinds]
+    manifest = on.rehearsal.objects.manifest
+    there = [n for n, each in enumerate(kinds) if manifest(each.group, each.kind, keys[n])]
+    kind, key = kinds[(there or [0])[0]], keys[(there or [0])[0]]
     if (kind.group, kind.kind) == ("", "Node"):
         _remove_node(RemoveNode(change.name), on)
     elif (kind.group, kind.kind) == ("", "Pod"):
