@@ -7,32 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
-
-class Deviation(msgspec.Struct, frozen=True, kw_only=True):
-    """One difference.
-
-    Parameters
-    ----------
-    subject
-        What it is about.
-    upstream
-        What kube-scheduler v1.36 does.
-    here
-        What moorage does.
-    why
-        The reason.
-    back
-        How to have kube-scheduler's way; "" where that is not available.
-    """
-
-    subject: str
-    upstream: str
-    here: str
-    why: str
-    back: str = ""
-
+from docs.deviation import Deviation
+from docs.deviations_of_hints import FORGOTTEN_WAKE_UPS
 
 DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
@@ -437,6 +413,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         "pods is forgotten at once",
         why="a group that is mended by new pods need not wait for anything",
     ),
+    *FORGOTTEN_WAKE_UPS,
     Deviation(
         subject="Counters and constraints of a device that is rejected, or given back",
         upstream=(

@@ -17,15 +17,16 @@ import pytest
 from moorage.api.codec import from_dict
 from moorage.conformance.case import Unsupported, run_case
 from moorage.conformance.compare import compare
-from moorage.conformance.faults import FAULTS
+from moorage.conformance.faults import FORGOTTEN, WRONG_ROWS
 from moorage.conformance.recordings import Case
 from moorage.conformance.report import Report
 from moorage.conformance.runner import check_case
+from moorage.plugins.affinity.hints import AffinityHints
 from moorage.plugins.in_tree import in_tree_registry
 
 PUBLIC = Path(__file__).parent / "data" / "public"
 REGISTRY = in_tree_registry()
-LISTED = [(case, pods) for fault in FAULTS for case, pods in fault.pods.items()]
+LISTED = [(case, pods) for fault in WRONG_ROWS for case, pods in fault.pods.items()]
 
 
 @cache
@@ -54,7 +55,7 @@ def test_every_listed_row_differs(case, pods):
 
 def test_a_listed_case_counts_as_faulty_and_names_the_fault():
     report = checked(recorded("public/dra/evaluate/048"))
-    subject = FAULTS[0].subject
+    subject = WRONG_ROWS[0].subject
     assert report.as_text().splitlines() == [
         "family  cases  equal  faulty  different  unsupported  by field",
         "------  -----  -----  ------  ---------  -----------  --------",
@@ -72,3 +73,38 @@ def test_another_row_of_a_listed_case_is_still_compared():
     row["outcome"] = "gated"
     (found,) = checked(line).first_differences
     assert (found.pod, found.field) == (row["pod"], "outcome")
+
+
+def test_every_listed_hint_is_forgotten_in_some_recording():
+    found: set[str] = set()
+    for line in recordings("hints").values():
+        found |= set(checked(line).families["hints"].faults)
+    assert found == {fault.subject for fault in FORGOTTEN}
+
+
+def _first_hint(answer: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return a copy of a recording, and its first answers of this kind by InterPodAffinity."""
+    for case in recordings("hints"):
+        line = recorded(case)
+        for event in line["expected"]["events"]:
+            for hint in event["hints"]:
+                for asked in hint.get("pods", {}).values():
+                    if hint["event"] == "AssignedPod/Delete" and (
+                        asked.get("InterPodAffinity") == answer
+                    ):
+                        return line, asked
+    raise AssertionError(f"no recording has {answer}")
+
+
+def test_a_recorded_queue_has_to_be_queue():
+    line, asked = _first_hint("Skip")
+    report = checked(line)
+    assert report.different == 0
+    asked["NodeResourcesFit"] = "Queue" if asked["NodeResourcesFit"] == "Skip" else "Skip"
+    assert checked(line).different == 1
+
+
+def test_a_hint_that_skips_where_queue_is_recorded_differs(monkeypatch):
+    line, _ = _first_hint("Queue")
+    monkeypatch.setattr(AffinityHints, "pod_hint", lambda *_: False)
+    assert checked(line).different == 1

@@ -43,6 +43,8 @@ class Resource:
     """Incoming only: a pod that has a node. Plugins register `POD`."""
     UNSCHEDULABLE_POD: Final = "UnschedulablePod"
     """Incoming only: a pod without a node. Plugins register `POD`."""
+    NAMESPACE: Final = "Namespace"
+    """Moorage's own: the labels that affinity terms with a namespace selector read."""
     RESERVATION: Final = "Reservation"
     """A volume or device that an attempt holds in the scheduler's memory alone; moorage's own."""
 

@@ -78,7 +78,7 @@ SERVER_VERSIONS: Final = tuple(f"1.{minor}" for minor in range(28, 38))
 _K = WatchedKind
 
 WATCHED: Final[tuple[WatchedKind, ...]] = (
-    _K(resources.NAMESPACES, Namespace, "namespaces", "1.0"),
+    _K(resources.NAMESPACES, Namespace, "namespaces", "1.0", Resource.NAMESPACE),
     _K(resources.SERVICES, Service, "services", "1.0"),
     _K(resources.REPLICATION_CONTROLLERS, ReplicationController, "replication_controllers", "1.0"),
     _K(resources.REPLICA_SETS, ReplicaSet, "replica_sets", "1.9"),

@@ -1,4 +1,4 @@
-"""PodTopologySpread by example: edge cases of the rules, defaults, errors, and what wakes a pod.
+"""PodTopologySpread by example: edge cases of the rules, defaults and errors.
 
 What random clusters show better is in ``test_spread_against_reference.py``.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 
 from moorage.api.codec import from_dict
 from moorage.api.node import Node
-from moorage.api.pod import Pod, PodSpec, PodStatus, TopologySpreadConstraint
+from moorage.api.pod import Pod, TopologySpreadConstraint
 from moorage.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from moorage.config.plugin_args import PodTopologySpreadArgs
 from moorage.framework.cycle_state import CycleState, StateMissingError
@@ -432,8 +431,6 @@ def test_an_invalid_selector_fails_at_the_extension_point_that_needs_it():
     assert plugin.pre_filter(CycleState(), soft, snapshot)[1].ok
     text = f"calculating preScoreState: obtaining pod's soft topology spread constraints: {NEAR}"
     assert plugin.pre_score(CycleState(), soft, snapshot.all()) == error(text)
-    with pytest.raises(ValueError, match="Near"):
-        hint(hard.pod, NODES[0], NODES[0])
 
 
 def test_filter_and_score_without_pre_filter_and_pre_score_raise():
@@ -459,117 +456,3 @@ def test_statefulset_pods_share_compiled_constraints():
     )
     plugin, _ = make(NAME)
     assert plugin._constraints(first) is plugin._constraints(second)
-
-
-# -- hints -------------------------------------------------------------------------------------
-
-WAITING = a_pod("p", WEB, rule(), rule(HOSTNAME), rule("rack", soft=True))
-TAINTS = a_pod("p", WEB, rule(nodeTaintsPolicy="Honor"))
-
-
-def hint(waiting: Pod, old: Node | Pod | None, new: Node | Pod | None) -> bool:
-    plugin, _ = make(NAME)
-    pods, nodes = plugin.events_to_register()
-    ask: Any = pods.hint if isinstance(old or new, Pod) else nodes.hint
-    return bool(ask(waiting, old, new))
-
-
-def on(labels: dict[str, str], **metadata: Any) -> Pod:
-    return a_pod("other", labels, metadata=metadata, nodeName="n1")
-
-
-BOUND, OTHER = on(WEB), on({"app": "db"})
-NOMINATED = msgspec.structs.replace(
-    BOUND, spec=PodSpec(), status=PodStatus(nominated_node_name="n1")
-)
-TOLERANT = a_pod("p", WEB, rule(), tolerations=[{"key": "k"}])
-
-
-@pytest.mark.parametrize(
-    ("waiting", "old", "new", "expected"),
-    [
-        pytest.param(WAITING, None, BOUND, True, id="a new pod matches"),
-        pytest.param(WAITING, None, OTHER, False, id="a new pod does not match"),
-        pytest.param(WAITING, BOUND, None, True, id="a deleted pod matched"),
-        pytest.param(WAITING, OTHER, None, False, id="a deleted pod did not match"),
-        pytest.param(WAITING, OTHER, BOUND, True, id="a relabelled pod newly matches"),
-        pytest.param(WAITING, BOUND, OTHER, True, id="a relabelled pod no longer matches"),
-        pytest.param(
-            WAITING,
-            BOUND,
-            on(WEB | {"x": "y"}),
-            False,
-            id="another label of a matching pod changes",
-        ),
-        pytest.param(WAITING, None, a_pod("o", WEB), False, id="a new matching pod without a node"),
-        pytest.param(
-            WAITING,
-            None,
-            NOMINATED,
-            True,
-            id="a new matching pod with a nominated node",
-        ),
-        pytest.param(
-            WAITING,
-            None,
-            on(WEB, namespace="b"),
-            False,
-            id="a new matching pod of another namespace",
-        ),
-        pytest.param(
-            TAINTS,
-            TAINTS,
-            TOLERANT,
-            True,
-            id="the pod's own tolerations change, with nodeTaintsPolicy Honor",
-        ),
-        pytest.param(
-            WAITING,
-            WAITING,
-            TOLERANT,
-            False,
-            id="the pod's own tolerations change, with nodeTaintsPolicy Ignore",
-        ),
-        pytest.param(WAITING, a_pod("p"), WAITING, True, id="the pod's own labels change"),
-        pytest.param(WAITING, None, a_node("n", "z"), True, id="a new node has every key"),
-        pytest.param(WAITING, None, a_node("n", None), False, id="a new node lacks a key"),
-        pytest.param(WAITING, a_node("n", "z"), None, True, id="a deleted node had every key"),
-        pytest.param(WAITING, a_node("n", None), None, False, id="a deleted node lacked a key"),
-        pytest.param(WAITING, a_node("n", "z"), a_node("n", None), True, id="a node loses a key"),
-        pytest.param(
-            WAITING, a_node("n", "z"), a_node("n", "y"), True, id="the zone of a node changes"
-        ),
-        pytest.param(
-            WAITING,
-            a_node("n", "z"),
-            a_node("n", "z", rack="r"),
-            False,
-            id="the label of a soft constraint changes",
-        ),
-        pytest.param(
-            WAITING,
-            a_node("n", "z"),
-            a_node("n", "z", taint="NoSchedule"),
-            True,
-            id="a node gets a taint",
-        ),
-        pytest.param(
-            WAITING,
-            a_node("n", None),
-            a_node("n", None, taint="NoSchedule"),
-            False,
-            id="a node that lacks a key gets a taint",
-        ),
-    ],
-)
-def test_hints_of_topology_spread(waiting, old, new, expected):
-    assert hint(waiting, old, new) is expected
-
-
-def test_hints_use_default_constraints():
-    snapshot = cluster()
-    put(snapshot.listers, named(Service, WEB))
-    plugin, _ = make(NAME, snapshot, args=HARD_ZONE)
-    of_pods: Any = plugin.events_to_register()[0].hint
-    assert of_pods(a_pod("p", WEB), None, BOUND) is True
-    assert of_pods(a_pod("p", {"app": "db"}), None, BOUND) is False

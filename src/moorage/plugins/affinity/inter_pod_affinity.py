@@ -52,7 +52,7 @@ from moorage.plugins.affinity.domain_counts import (
     has_any,
     no_counts,
 )
-from moorage.plugins.affinity.hints import registrations
+from moorage.plugins.affinity.hints import AffinityHints
 from moorage.plugins.affinity.incoming import IncomingAffinity, Resolver
 from moorage.snapshot.affinity_terms import (
     NO_MATCH,
@@ -258,8 +258,8 @@ class InterPodAffinity:
         return share_n.astype(np.int64)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register new, deleted and relabelled pods and nodes."""
-        return registrations()
+        """Register new, deleted and relabelled pods and nodes, and labels of namespaces."""
+        return AffinityHints(self._snapshot).registrations()
 
     # -- counting ------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@ from moorage.api.selectors import (
     NodeMatcher,
     compile_node_selector,
     compile_node_selector_term,
-    equality_selector,
 )
 from moorage.base.errors import ConfigError
 from moorage.config.plugin_args import NodeAffinityArgs, validate_node_affinity_args
@@ -43,6 +42,7 @@ from moorage.plugins.nodes.terms import (
     RequiredNodes,
     SelectorQuestion,
     TermQuestion,
+    matches_node,
     term_question,
 )
 from moorage.snapshot.pod_info import PodInfo
@@ -211,17 +211,9 @@ class NodeAffinity:
         if added is not None and not added.matches(new.metadata.labels, new.name):
             return False
         spec = NODE_AFFINITY.of(waiting).value
-        if not _matches(spec, new):
+        if not matches_node(spec, new):
             return False
-        return not (isinstance(old, Node) and _matches(spec, old))
-
-
-def _matches(spec: NodeAffinitySpec, node: Node) -> bool:
-    """Whether a node fulfils the pod's required terms; the added affinity is ignored."""
-    labels = node.metadata.labels
-    if not equality_selector(spec.node_selector).matches(labels):
-        return False
-    return spec.required is None or compile_node_selector(spec.required).matches(labels, node.name)
+        return not (isinstance(old, Node) and matches_node(spec, old))
 
 
 def _names_named_by(required: NodeSelector) -> frozenset[str] | None:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.node import Node
 from moorage.api.selectors import (
     NodeMatcher,
     NodeTermMatcher,
@@ -172,3 +173,11 @@ def _field_holds(field: Requirement, snapshot: Snapshot, view: NodeView) -> Bool
     if row is not None:
         found = view.row_numbers() == row
     return found if wanted_in else ~found
+
+
+def matches_node(spec: NodeAffinitySpec, node: Node) -> bool:
+    """Whether a node fulfils a pod's node selector and required affinity; for one node only."""
+    labels = node.metadata.labels
+    if not equality_selector(spec.node_selector).matches(labels):
+        return False
+    return spec.required is None or compile_node_selector(spec.required).matches(labels, node.name)

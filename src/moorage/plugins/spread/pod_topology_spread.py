@@ -25,6 +25,7 @@ from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PreFilterResult, ScoreArray
 from moorage.framework.status import SKIP, SUCCESS, FilterAnswer, Status, error
 from moorage.framework.subjects import Subject
+from moorage.plugins.nodes.terms import matches_node
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.spread.constraints import SPREAD, SYSTEM_DEFAULTS, Constraint, Constraints
 from moorage.plugins.spread.defaults import DefaultConstraints
@@ -39,6 +40,7 @@ from moorage.plugins.spread.skew import (
     normalized,
 )
 from moorage.snapshot.pod_info import PodInfo, info_of
+from moorage.snapshot.shape import NODE_AFFINITY
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
@@ -201,14 +203,21 @@ class PodTopologySpread:
         return normalized(raw_n, state.read(_PRE_SCORE).ignored_n)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register new, deleted and changed pods and nodes."""
-        pod = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
+        """Register new, deleted and changed pods and nodes.
+
+        kube-scheduler does not hear that a counted pod begins to terminate. Of other updates than
+        of labels and tolerations, only this one is looked at.
+        """
+        pod = Action.ADD | Action.DELETE | Action.UPDATE
         node = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
         # The selector of a default constraint depends on the pod's owner, too.
         agree = not self._defaults.any_hard
         return (
             EventRegistration(
-                ClusterEvent(Resource.POD, pod), self._pod_hint, replicas_agree=agree
+                ClusterEvent(Resource.POD, pod),
+                self._pod_hint,
+                _concerned,
+                replicas_agree=agree,
             ),
             EventRegistration(
                 ClusterEvent(Resource.NODE, node), self._node_hint, replicas_agree=agree
@@ -252,6 +261,8 @@ class PodTopologySpread:
         ):
             return True
         old_labels, new_labels = before.metadata.labels, after.metadata.labels
+        if _begins_to_terminate(before, after):
+            return any(each.selector.matches(old_labels) for each in constraints)
         return old_labels != new_labels and any(
             each.selector.matches(old_labels) != each.selector.matches(new_labels)
             for each in constraints
@@ -269,6 +280,7 @@ class PodTopologySpread:
             return True
         return has and (
             before.spec.taints != after.spec.taints
+            or _is_affine(waiting, before) != _is_affine(waiting, after)
             or any(
                 before.metadata.labels.get(each.key) != after.metadata.labels.get(each.key)
                 for each in constraints
@@ -281,6 +293,25 @@ def _involved(other: Pod, waiting: Pod) -> bool:
     if other.uid == waiting.uid:
         return True
     return holds_place(other) and other.namespace == waiting.namespace
+
+
+def _begins_to_terminate(before: Pod, after: Pod) -> bool:
+    """Whether a pod is deleted but still there: it no longer counts."""
+    return bool(after.metadata.deletion_timestamp and not before.metadata.deletion_timestamp)
+
+
+def _concerned(old: object | None, new: object | None) -> Sequence[Pod] | None:
+    """Return None, for any pod, where an event can change a count or a toleration."""
+    if not (isinstance(old, Pod) and isinstance(new, Pod)):
+        return None
+    if old.metadata.labels != new.metadata.labels or _begins_to_terminate(old, new):
+        return None
+    return [new] if old.spec.tolerations != new.spec.tolerations else []
+
+
+def _is_affine(waiting: Pod, node: Node) -> bool:
+    """Whether a node fulfils the node selector and affinity of the waiting pod."""
+    return matches_node(NODE_AFFINITY.of(waiting).value, node)
 
 
 def _has_keys(labels: Mapping[str, str], constraints: Sequence[Constraint]) -> bool:

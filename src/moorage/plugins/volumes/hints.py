@@ -35,12 +35,18 @@ def csi_node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
 
 
 def csi_driver_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
-    """Queue a pod with an inline volume of a driver that no longer checks capacity."""
-    assert isinstance(new, CSIDriver)
-    drivers = {volume.csi.driver for volume in waiting.spec.volumes if volume.csi is not None}
-    if new.name not in drivers or not isinstance(old, CSIDriver):
+    """Queue a pod with claims when a driver no longer checks capacity, or is gone.
+
+    kube-scheduler asks only about inline volumes of the driver, whose capacity is never checked.
+    """
+    assert isinstance(old, CSIDriver)
+    tracks = isinstance(new, CSIDriver) and new.spec.storage_capacity
+    if tracks or not old.spec.storage_capacity:
         return False
-    return bool(old.spec.storage_capacity) and not new.spec.storage_capacity
+    return any(
+        claim_volume(volume) or (volume.csi is not None and volume.csi.driver == old.name)
+        for volume in waiting.spec.volumes
+    )
 
 
 def capacity_hint(waiting: Pod, old: object | None, new: object | None) -> bool:

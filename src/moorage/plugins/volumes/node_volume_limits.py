@@ -33,7 +33,7 @@ from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.volumes.attached import AttachedVolumes, limits_of
 from moorage.plugins.volumes.claims import VolumeError, used_claim_hint
 from moorage.plugins.volumes.resolver import ClaimMissingError, VolumeId, VolumeResolver
-from moorage.plugins.volumes.translation import DRIVER_OF, source_of
+from moorage.plugins.volumes.translation import DRIVER_OF, MIGRATED_PLUGINS, source_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
@@ -108,7 +108,7 @@ class NodeVolumeLimits:
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register higher limits, deleted pods, deleted attachments and the pod's claims."""
         csi_node = ClusterEvent(Resource.CSI_NODE, Action.ADD)
-        update = ClusterEvent(Resource.CSI_NODE, Action.UPDATE)
+        update = ClusterEvent(Resource.CSI_NODE, Action.UPDATE | Action.DELETE)
         claim = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
         return (
             EventRegistration(csi_node),
@@ -199,10 +199,18 @@ class _Failures:
 
 
 def _csi_node_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Queue for a limit that rose or is gone, and for volumes that are translated otherwise."""
     del waiting
-    assert isinstance(new, CSINode)
-    before = limits_of(old if isinstance(old, CSINode) else None)
-    return any(count > before.get(driver, 0) for driver, count in limits_of(new).items())
+    before, after = (limits_of(one if isinstance(one, CSINode) else None) for one in (old, new))
+    migrated, migrates = (
+        one.metadata.annotations.get(MIGRATED_PLUGINS, "") if isinstance(one, CSINode) else ""
+        for one in (old, new)
+    )
+    return (
+        migrated != migrates
+        or any(driver not in after for driver in before)
+        or any(count > before.get(driver, 0) for driver, count in after.items())
+    )
 
 
 def _pod_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> bool:

@@ -324,7 +324,7 @@ class VolumeBinding:
                 ClusterEvent(Resource.CSI_NODE, changed), csi_node_hint, replicas_agree=True
             ),
             EventRegistration(
-                ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE),
+                ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE | Action.DELETE),
                 csi_driver_hint,
                 replicas_agree=True,
             ),
