@@ -237,6 +237,11 @@ def test_each_suggestion_is_valid_and_binds_the_pod(
             id="a budget that allows it",
         ),
         pytest.param(
+            [_budget("one", "a", allowed=1), _budget("two", "a", allowed=1)],
+            "evict pod default/b (priority 0) from n",
+            id="a pod with two budgets cannot be evicted",
+        ),
+        pytest.param(
             [_budget("tight", "a", allowed=0), _budget("other", "b", allowed=0)],
             "delete pod default/a (priority 0) from n; PodDisruptionBudget tight allows no "
             "eviction of it now",
@@ -253,6 +258,19 @@ def test_an_eviction_says_what_budgets_allow(budgets: list[Manifest], expected: 
         waiting("p", cpu="1"),
     )
     assert [way.text for way in found.ways_out if way.kind == "evict"] == [expected]
+
+
+def test_preemption_against_a_budget_is_said() -> None:
+    found = explained(
+        _budget("tight", "a", allowed=0),
+        node_manifest("n"),
+        _running("a", "n", cpu="4", labels={"app": "a"}),
+        waiting("p", cpu="1", priority=1),
+    )
+    assert found.notes == (
+        "At its priority, its next attempt evicts default/a from n, against PodDisruptionBudget "
+        "tight.",
+    )
 
 
 def test_what_was_not_tried_is_said() -> None:

@@ -26,6 +26,7 @@ from moorage.explain.sentences import (
 from moorage.explain.standing import standing
 from moorage.explain.trying import Trying
 from moorage.explain.turns import NOT_COUNTED, fitting
+from moorage.explain.ways.budgets import against_text
 from moorage.explain.ways.finding import Ways, find_ways
 from moorage.explain.ways.members import missing_members
 from moorage.explain.ways.priorities import Preempted, preempt
@@ -33,6 +34,7 @@ from moorage.framework.extender import take_part
 from moorage.framework.profile import Profile
 from moorage.service.core import Core
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
 from moorage.what_if.world import World
 
 AFRESH: Final = (
@@ -215,7 +217,7 @@ def _rejected(
         ways = find_ways(trying, preempts=now is not None, pair_nodes_most=effort.pair_nodes)
     where = Where.NEVER if causes.reach is Reach.NEVER else Where.REJECTED
     sentence = cause_sentence(asked, causes, told)
-    notes = (*_notes(causes, now), *ways.notes)
+    notes = (*_notes(core.snapshot, causes, now), *ways.notes)
     leaving = _leaving(core, pod)
     if leaving:
         where, notes = Where.NOMINATED, (f"{sentence}.", *notes)
@@ -225,14 +227,15 @@ def _rejected(
     )
 
 
-def _notes(causes: Causes, now: Preempted | None) -> tuple[str, ...]:
+def _notes(snapshot: Snapshot, causes: Causes, now: Preempted | None) -> tuple[str, ...]:
     notes = []
     if causes.untried:
         of = f"Of these nodes {causes.untried}"
         notes.append(f"{of} were not emptied on trial, as another took it; --thorough does that.")
     if now is not None:
         names = ", ".join(sorted(victim.full_name for victim in now.victims))
-        notes.append(f"At its priority, its next attempt evicts {names} from {now.node}.")
+        text = f"At its priority, its next attempt evicts {names} from {now.node}"
+        notes.append(f"{text}{against_text(snapshot, now.victims)}.")
     return tuple(notes)
 
 

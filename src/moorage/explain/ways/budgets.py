@@ -39,18 +39,23 @@ def eviction_text(snapshot: Snapshot, pod: Pod, rest: str) -> tuple[str, bool]:
         The words after the pod: its node, and more.
     """
     named = f"pod {pod.full_name} (priority {pod.priority}) {rest}"
-    against = budgets_against(snapshot, [pod])
-    if against:
-        plural, allow = ("s", "allow") if len(against) > 1 else ("", "allows")
-        budgets = f"PodDisruptionBudget{plural} {listed(against)}"
-        return f"delete {named}; {budgets} {allow} no eviction of it now", False
-    allowing = _budgets_of(snapshot, pod)
-    if not allowing:
+    budgets = _budgets_of(snapshot, pod)
+    if not budgets:
         return f"evict {named}", True
-    left = min(each.status.disruptions_allowed for each in allowing)
+    if len(budgets) > 1:  # the API refuses it, whatever they allow
+        names = listed(sorted(each.name for each in budgets))
+        return f"delete {named}; an eviction supports one PodDisruptionBudget, not {names}", False
+    name, left = budgets[0].name, budgets[0].status.disruptions_allowed
+    if left <= 0:
+        return f"delete {named}; PodDisruptionBudget {name} allows no eviction of it now", False
     evictions = "1 eviction" if left == 1 else f"{left} evictions"
-    names = listed(sorted(each.name for each in allowing))
-    return f"evict {named}; PodDisruptionBudget {names} allows {evictions} now", True
+    return f"evict {named}; PodDisruptionBudget {name} allows {evictions} now", True
+
+
+def is_protected(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether the API refuses to evict a pod now."""
+    budgets = _budgets_of(snapshot, pod)
+    return len(budgets) > 1 or bool(budgets_against(snapshot, [pod]))
 
 
 def against_text(snapshot: Snapshot, pods: Iterable[Pod]) -> str:

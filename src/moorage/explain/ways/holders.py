@@ -17,7 +17,7 @@ from moorage.explain.causes import Reach
 from moorage.explain.devices import given_back, rows_near
 from moorage.explain.trying import Trying
 from moorage.explain.volumes import users_of_claims
-from moorage.explain.ways.budgets import budgets_against, eviction_text
+from moorage.explain.ways.budgets import eviction_text, is_protected
 from moorage.explain.ways.found import AGAINST_BUDGET, EVICT, WAIT, Found
 from moorage.framework.subjects import Subject
 from moorage.snapshot.pod_info import PodInfo
@@ -45,7 +45,7 @@ def users_of_devices(trying: Trying) -> Iterator[Found]:
         _TRIALS_MOST,
         _alone(trying),
         key=lambda each: (
-            bool(budgets_against(snapshot, [each[0].pod])),
+            is_protected(snapshot, each[0].pod),
             each[0].priority,
             each[0].key,
         ),

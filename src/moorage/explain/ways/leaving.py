@@ -13,7 +13,7 @@ from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
 from moorage.explain.answer import WayOut
 from moorage.explain.asking import Asked
 from moorage.explain.trying import Trying
-from moorage.explain.ways.budgets import budgets_against, eviction_text
+from moorage.explain.ways.budgets import eviction_text, is_protected
 from moorage.explain.ways.found import AGAINST_BUDGET, EVICT, WAIT, Found
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
@@ -106,7 +106,7 @@ def _staying(asked: Asked, rows: Rows) -> list[Placed]:
     return sorted(
         found,
         key=lambda placed: (
-            bool(budgets_against(asked.snapshot, [placed[1].pod])),
+            is_protected(asked.snapshot, placed[1].pod),
             placed[1].priority,
             bool(_owner(placed[1])),
         ),
