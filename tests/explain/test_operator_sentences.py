@@ -74,6 +74,17 @@ def _deleted_claim() -> Manifest:
     return found
 
 
+def _class_of(driver: str) -> Manifest:
+    expression = f'device.driver == "{driver}"'
+    return {**device_class(), "spec": {"selectors": [{"cel": {"expression": expression}}]}}
+
+
+def _of_driver(driver: str, node: str) -> Manifest:
+    found = offered(node)
+    found["spec"]["driver"] = driver
+    return found
+
+
 def _without_plugin(name: str, capacity: str) -> Manifest:
     node = node_manifest(name)
     node["status"]["capacity"]["example.com/gpu"] = capacity
@@ -307,6 +318,19 @@ CASES = [
         "fits on no node now: its resource claim c (device class gpu), for which these nodes "
         "offer no device",
         id="a device that no driver offers yet",
+    ),
+    pytest.param(
+        [
+            *_nodes(1),
+            _class_of("gpu.example"),
+            resource_claim(),
+            _of_driver("nic.example", "n0"),
+            waiting("p", resourceClaims=using()),
+        ],
+        Where.REJECTED,
+        "fits on no node now: its resource claim c (device class gpu), for which these nodes "
+        "offer no device",
+        id="a driver that does not offer its devices yet, next to another driver",
     ),
     pytest.param(
         [

@@ -20,11 +20,12 @@ from moorage.api.devices import (
     DeviceRequest,
     DeviceRequestAllocationResult,
     DeviceTaint,
+    DeviceToleration,
     ResourceClaim,
     ResourceSlice,
 )
 from moorage.api.pod import Pod
-from moorage.explain.asking import Asked, Rejection
+from moorage.explain.asking import Asked, Rejection, ask_again
 from moorage.explain.words import listed, terms_text
 from moorage.snapshot.listers import Lister
 from moorage.snapshot.snapshot import Snapshot
@@ -33,6 +34,8 @@ from moorage.snapshot.view import NodeView
 _KEEPING_OFF: Final = frozenset({"NoSchedule", "NoExecute"})
 _Pool = tuple[str, str]
 """Driver and name of a pool."""
+_ASKED_MOST: Final = 64
+"""Nodes of which it is asked whether they have a device of the class, at most; a guess."""
 _ROWS_MOST: Final = 32
 """Nodes that are asked about again, at most: each costs a search for devices."""
 
@@ -243,6 +246,38 @@ def _slices_of(rejection: Rejection) -> list[ResourceSlice]:
     snapshot = rejection.asked.snapshot
     names = {"", *(snapshot.names[row] for row in rejection.rows.tolist())}
     return [each for each in snapshot.listers.resource_slices.all() if each.spec.node_name in names]
+
+
+def rows_without_class(asked: Asked, plugin: str) -> NDArray[np.bool_]:
+    """Return bool, (nodes,): rows on which no driver offers a device of the claims' classes.
+
+    Where drivers offer devices, the plugin is asked about claims for one device of each class,
+    with every device free and every taint tolerated; on a bounded number of rows.
+    """
+    without_n = ~rows_with_devices(asked)
+    rows = np.flatnonzero(asked.rejects[plugin] & ~without_n)[:_ASKED_MOST]
+    if not len(rows):
+        return without_n
+    pod = asked.attempt.pod
+    lister, claims = asked.snapshot.listers.resource_claims, claims_of(pod.pod, asked.snapshot)
+    changes = [(claim, _of_classes(claim)) for claim in claims]
+    with _changed(lister, changes):
+        free = partial(of_others, pod.pod)
+        _status, answer = ask_again(asked, plugin, rows, pod.pod, given_back=free)
+    if answer is not None:
+        without_n[rows] = answer.failed_n
+    return without_n
+
+
+def _of_classes(claim: ResourceClaim) -> ResourceClaim:
+    """Return a claim for any one device of each class that it names, whatever its taints."""
+    return _asking(_asking(claim, _of_class), _same)
+
+
+def _of_class(request: DeviceRequest) -> DeviceRequest:
+    # Tolerations, as taints taken off the devices of all nodes would be counted anew.
+    tolerating = _replaced(request, tolerations=[DeviceToleration(operator="Exists")])
+    return _one_device(_without_selectors(tolerating))
 
 
 def rows_with_devices(asked: Asked) -> NDArray[np.bool_]:

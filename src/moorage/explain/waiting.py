@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from moorage.explain.asking import Asked, BoolArray
-from moorage.explain.devices import claims_of, rows_with_devices
+from moorage.explain.devices import claims_of, rows_without_class
 from moorage.explain.node_facts import closing_conditions
 from moorage.explain.offers import offers_may_come
 from moorage.explain.pod_facts import affinity_terms
@@ -79,11 +79,10 @@ def _affinity(asked: Asked, plugin: str) -> BoolArray:
 
 def _devices(asked: Asked, plugin: str) -> BoolArray:
     """Return bool, (nodes,): rows for which no driver offers any device."""
-    del plugin
     claims = claims_of(asked.attempt.pod.pod, asked.snapshot)
     if not claims or any(each.status.allocation is not None for each in claims):
         return np.zeros(asked.snapshot.num_nodes, np.bool_)
-    return ~rows_with_devices(asked)
+    return rows_without_class(asked, plugin)
 
 
 def _resources(asked: Asked, plugin: str) -> BoolArray:
