@@ -13,9 +13,10 @@ from moorage.base.errors import UsageError
 from moorage.config.feature_gates import feature_gates
 from moorage.config.load import parse_config
 from moorage.testing.builders import Manifest, node, node_manifest, pod
-from moorage.what_if.capacity import Kind, nodes_needed, room_for, shapes_of
+from moorage.what_if.capacity import Kind, nodes_needed, room_for
 from moorage.what_if.change import AddNode
 from moorage.what_if.course import try_steps
+from moorage.what_if.shapes import shapes_of
 from moorage.what_if.world import World
 from tests.what_if.cluster import COSCHEDULING, bare, world_of
 

@@ -12,6 +12,7 @@
     |   +-- GoneError          410: a resourceVersion too old to continue from
     |   +-- UnauthorizedError  401 or 403
     |   +-- TooManyRequestsError  429
+    +-- LimitReachedError      an answer was ended at a stated limit of time or memory
     +-- ExtenderError          an HTTP extender failed, refused, or answered nonsense
     |   +-- ExtenderSilentError  it gave no answer, so it may have acted
     +-- TransportError         no answer: refused, reset, timed out
@@ -69,6 +70,10 @@ class KubeconfigError(UsageError):
 
 class NotBuiltError(MoorageError):
     """A feature is known but not built yet; the message names the feature and an alternative."""
+
+
+class LimitReachedError(MoorageError):
+    """The computation of an answer was ended at a limit; the message names the limit."""
 
 
 class DecodeError(MoorageError):

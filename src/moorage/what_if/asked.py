@@ -4,43 +4,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
 from moorage.api.resources import by_name
-from moorage.base.errors import UsageError
-from moorage.what_if.capacity import Kind, need_of, room_in, shapes_of
+from moorage.base.errors import LimitReachedError, UsageError
+from moorage.what_if.capacity import Kind, need_of, room_in
 from moorage.what_if.changes import Scene, readable_node
 from moorage.what_if.consequences import Course
 from moorage.what_if.course import Tried, scene_of, tried
+from moorage.what_if.forks import forked, result_of
+from moorage.what_if.limits import Limits
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.room import Need, Room
+from moorage.what_if.shapes import Shape, shapes_to_try
 from moorage.what_if.wire import PODS_MOST, Capacity, CapacityBody, Manifest, WhatIfBody
 from moorage.what_if.workloads import OWNERS
 
 Branch: TypeAlias = Callable[[Callable[[Rehearsal], bytes]], bytes]
 """Does work with a rehearsal of its own that has just begun, and returns its bytes."""
 
+Progress: TypeAlias = Callable[[int, int, str], None]
+"""Takes the number of shapes that were tried, of all shapes, and the name of the next one."""
+# A part of an answer that does not look at its limits is ended so much later.
+_GRACE_SECONDS: Final = 5
 
-def what_if(body: WhatIfBody, branch: Branch) -> Course:
+
+def what_if(body: WhatIfBody, branch: Branch, limits: Limits) -> Course:
     """Try changes in a rehearsal that has just begun; in two orders where order may matter.
 
     Parameters
     ----------
     branch
         Gives each order a rehearsal of its own.
+    limits
+        The time and the memory for both.
 
     Raises
     ------
     UsageError
         A change cannot be made.
+    LimitReachedError
+        A limit was reached.
     """
 
     def in_order(backwards: bool) -> Tried:
         def work(rehearsal: Rehearsal) -> bytes:
+            rehearsal.check = limits.check
             return msgspec.json.encode(tried(rehearsal, body.changes, backwards=backwards))
 
         return msgspec.json.decode(branch(work), type=Tried)
@@ -49,34 +62,82 @@ def what_if(body: WhatIfBody, branch: Branch) -> Course:
     return first.or_in_order_of(in_order(True)) if first.leaves_together else first.course
 
 
-def capacity(body: CapacityBody, branch: Branch) -> Capacity:
+def capacity(
+    body: CapacityBody, branch: Branch, limits: Limits, *, progress: Progress | None = None
+) -> Capacity:
     """Count how many more pods fit, and the nodes that would place the pods that wait.
 
     Parameters
     ----------
     branch
         Gives each part of the answer a rehearsal of its own.
+    limits
+        What is not done within them is left out, and the answer says so.
+    progress
+        Is called before each shape of nodes.
 
     Raises
     ------
     UsageError
         There are no such pods, or they cannot be counted.
+    LimitReachedError
+        The time did not suffice to begin.
     """
-    room, needs = None, []
+    room, found = None, _Needs()
     if body.like or body.mix:
-        room = msgspec.json.decode(branch(lambda on: _room(body, on)), type=Room)
+        parts = limits.share(2 if body.needs else 1)
+        room = msgspec.json.decode(branch(lambda on: _room(body, on, parts)), type=Room)
     if body.needs:
-        shapes = [(each.like, _shape(each.manifest)) for each in body.shapes]
-        known = msgspec.json.decode(
-            branch(lambda on: msgspec.json.encode(shapes_of(on.objects))),
-            type=list[tuple[str, Manifest]],
-        )
-        for shape in (*shapes, *known):
-            need = msgspec.json.decode(branch(partial(_need, shape)), type=Need | None)
-            if need is None:
-                break
-            needs.append(need)
-    return Capacity(room, tuple(needs))
+        wanted = tuple((each.like, _shape(each.manifest)) for each in body.shapes)
+        work = partial(_needs, wanted, limits, progress)
+        found = msgspec.json.decode(branch(work), type=_Needs)
+    return Capacity(room, found.needs, found.left_out, found.limit)
+
+
+class _Needs(msgspec.Struct, frozen=True):
+    """The fields of `Capacity` that are about shapes of nodes."""
+
+    needs: tuple[Need, ...] = ()
+    left_out: tuple[str, ...] = ()
+    limit: str = ""
+
+
+def _needs(
+    wanted: tuple[Shape, ...], limits: Limits, progress: Progress | None, rehearsal: Rehearsal
+) -> bytes:
+    """Try each shape in a fork of the one rehearsal in which the cluster has settled."""
+    rehearsal.check = limits.check
+    scene_of(rehearsal)
+    rehearsal.settle()
+    found = shapes_to_try(rehearsal)
+    shapes = [*wanted, *found.tried]
+    limit = f"{len(found.tried)} shapes of nodes are tried, those of the most nodes"
+    limit, left_out, needs = limit * bool(found.left_out), found.left_out, list[Need]()
+    for number, shape in enumerate(shapes):
+        if progress is not None:
+            progress(number, len(shapes), shape[0])
+        share = limits.share(len(shapes) - number)
+        try:
+            limits.check()
+            need = _need_in_fork(shape, rehearsal, share)
+        except LimitReachedError as reached:
+            limit = str(reached)
+            left_out = [like for like, _ in shapes[number:]] + left_out
+            break
+        if need is None:
+            return msgspec.json.encode(_Needs())  # no pod waits
+        needs.append(need)
+    return msgspec.json.encode(_Needs(tuple(needs), tuple(left_out), limit))
+
+
+def _need_in_fork(shape: Shape, rehearsal: Rehearsal, limits: Limits) -> Need | None:
+    def work() -> bytes:
+        rehearsal.check = limits.check
+        return msgspec.json.encode(need_of(rehearsal, shape))
+
+    # The part checks its limits by itself; the alarm is for one that hangs.
+    seconds = round(limits.seconds_left) + _GRACE_SECONDS
+    return msgspec.json.decode(result_of(forked(work, seconds_most=seconds)), type=Need | None)
 
 
 def _shape(manifest: Manifest) -> Manifest:
@@ -85,11 +146,8 @@ def _shape(manifest: Manifest) -> Manifest:
     return found
 
 
-def _need(shape: tuple[str, Manifest], rehearsal: Rehearsal) -> bytes:
-    return msgspec.json.encode(need_of(rehearsal, shape))
-
-
-def _room(body: CapacityBody, rehearsal: Rehearsal) -> bytes:
+def _room(body: CapacityBody, rehearsal: Rehearsal, limits: Limits) -> bytes:
+    rehearsal.check = limits.check
     scene = scene_of(rehearsal)
     kinds = counted(body, scene)
     return msgspec.json.encode(room_in(scene, kinds, most=min(body.most, PODS_MOST)))

@@ -15,21 +15,19 @@ from moorage.api.codec import to_dict
 from moorage.api.meta import ObjectMeta
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.api.quantity import parse_quantity
-from moorage.base.errors import UsageError
+from moorage.base.errors import LimitReachedError, UsageError
 from moorage.base.ids import new_uid
 from moorage.engine.decision import Decision
 from moorage.snapshot.pod_info import PodInfo
 from moorage.what_if.changes import Scene
 from moorage.what_if.course import scene_of
 from moorage.what_if.group_filling import GroupFilling
-from moorage.what_if.lists import Objects
 from moorage.what_if.live_objects import fresh
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.room import Need, Room
+from moorage.what_if.shapes import HOSTNAME
 from moorage.what_if.world import World
 
-_HOSTNAME: Final = "kubernetes.io/hostname"
 # More nodes than a user adds at once, and few enough to try.
 _NODES_MOST: Final = 1_000
 # Nodes without effect after which no further one is tried, even for a larger group. A guess.
@@ -72,7 +70,11 @@ def room_in(scene: Scene, mix: Sequence[Kind], *, most: int) -> Room:
             while left:
                 if filling.placed >= most:
                     return filling.room(mixes, reached_most=True)
-                done = filling.place(kind, left)
+                try:
+                    scene.rehearsal.check()
+                    done = filling.place(kind, left)
+                except LimitReachedError as limit:
+                    return filling.room(mixes, reached_most=True, limit=str(limit))
                 if not done:
                     return filling.room(mixes)
                 left -= done
@@ -148,7 +150,7 @@ class _Filling:
             self._bounds.count("pods", to_dict(pod))
         return decision
 
-    def room(self, mixes: int, *, reached_most: bool = False) -> Room:
+    def room(self, mixes: int, *, reached_most: bool = False, limit: str = "") -> Room:
         """Return what was found, and why the last pod or group had no place."""
         message, counts = self._refused_because or self._why_no_group, dict[str, int]()
         diagnosis = None if self._last is None or message else self._last.diagnosis
@@ -166,6 +168,7 @@ class _Filling:
             reasons=dict(sorted(counts.items(), key=lambda each: (-each[1], each[0]))),
             by_node=dict(sorted(self._by_node.items())),
             refused=bool(self._refused_because) and not reached_most,
+            limit=limit,
         )
 
 
@@ -175,7 +178,7 @@ def nodes_needed(world: World, shapes: Sequence[tuple[str, Mapping[str, Any]]]) 
     Parameters
     ----------
     shapes
-        Name and manifest of each shape to try; see `shapes_of`.
+        Name and manifest of each shape to try; see `moorage.what_if.shapes`.
     """
     found = []
     for shape in shapes:
@@ -194,18 +197,25 @@ def need_of(rehearsal: Rehearsal, shape: tuple[str, Mapping[str, Any]]) -> Need 
     first = left = _waiting(rehearsal)
     if not first:
         return None
-    nodes = added = 0
-    while left and added < _NODES_MOST and added - nodes < _nodes_at_once(rehearsal, left):
+    nodes, added, limit = 0, 0, ""
+    at_once = _nodes_at_once(rehearsal, left)
+    while left and added < _NODES_MOST and added - nodes < at_once:
         added += 1
-        rehearsal.put_node(_node(manifest, f"added-{added}"))
-        scene.workloads.nodes_changed()
-        rehearsal.settle()
+        try:
+            rehearsal.put_node(_node(manifest, f"added-{added}"))
+            scene.workloads.nodes_changed()
+            rehearsal.settle()
+        except LimitReachedError as reached:
+            limit = str(reached)
+            break
         now = _waiting(rehearsal)
         if len(now) < len(left):
             nodes, left = added, now
+    if left and added == _NODES_MOST:
+        limit = f"no more than {_NODES_MOST} nodes are tried"
     reason = rehearsal.reasons().get(left[0].uid, "") if left else ""
     amounts = {k: str(v) for k, v in (manifest["status"].get("allocatable") or {}).items()}
-    return Need(like, amounts, nodes, len(first) - len(left), len(left), reason)
+    return Need(like, amounts, nodes, len(first) - len(left), len(left), reason, limit)
 
 
 def _nodes_at_once(rehearsal: Rehearsal, waiting: Sequence[Pod]) -> int:
@@ -219,44 +229,12 @@ def _nodes_at_once(rehearsal: Rehearsal, waiting: Sequence[Pod]) -> int:
     return min(max(minima, default=1), _NODES_AT_ONCE_MOST)
 
 
-def shapes_of(objects: Objects) -> list[tuple[str, Mapping[str, Any]]]:
-    """Return the shapes of the nodes, each named by its first node, the smallest first.
-
-    Nodes have one shape if they offer the same and have the same labels and taints, apart from
-    their names.
-    """
-    known: dict[bytes, tuple[str, Mapping[str, Any]]] = {}
-    for name in sorted(objects.nodes):
-        manifest = _manifest(objects.nodes[name])
-        known.setdefault(msgspec.json.encode(manifest, order="sorted"), (name, manifest))
-    return sorted(known.values(), key=_size)
-
-
-def _manifest(node: Node) -> dict[str, Any]:
-    labels = {k: v for k, v in node.metadata.labels.items() if k != _HOSTNAME}
-    taints = [each for each in node.spec.taints if not each.key.startswith("node.kubernetes.io/")]
-    return {
-        "metadata": {"labels": labels},
-        "spec": {"taints": [msgspec.to_builtins(each) for each in taints]},
-        "status": {
-            "allocatable": dict(node.status.allocatable),
-            "capacity": dict(node.status.allocatable),
-        },
-    }
-
-
 def _node(manifest: Mapping[str, Any], name: str) -> Node:
-    labels = {**(manifest["metadata"].get("labels") or {}), _HOSTNAME: name}
+    labels = {**(manifest["metadata"].get("labels") or {}), HOSTNAME: name}
     node = msgspec.convert(
         {"spec": manifest.get("spec") or {}, "status": manifest["status"]}, Node, strict=False
     )
     return msgspec.structs.replace(node, metadata=ObjectMeta(name=name, labels=labels))
-
-
-def _size(shape: tuple[str, Mapping[str, Any]]) -> tuple[int, int, str]:
-    offered = shape[1]["status"]["allocatable"]
-    cpu, memory = (parse_quantity(offered.get(each, 0)) for each in ("cpu", "memory"))
-    return cpu, memory, shape[0]
 
 
 def _waiting(rehearsal: Rehearsal) -> list[Pod]:

@@ -7,7 +7,7 @@ the same world, as it would in the cluster, and the world settles again. The dif
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -44,7 +44,9 @@ class Reconfigure(msgspec.Struct, frozen=True):
 Step: TypeAlias = Change | Reconfigure
 
 
-def try_steps(start: World | Rehearsal, steps: Sequence[Step]) -> Course:
+def try_steps(
+    start: World | Rehearsal, steps: Sequence[Step], *, check: Callable[[], object] | None = None
+) -> Course:
     """Let a world settle as it is, make changes, let it settle again, and compare.
 
     Parameters
@@ -53,6 +55,8 @@ def try_steps(start: World | Rehearsal, steps: Sequence[Step]) -> Course:
         The world, or a rehearsal in it that has just begun.
     steps
         The changes, in order.
+    check
+        Raises where a limit of the answer is reached.
 
     Raises
     ------
@@ -61,10 +65,16 @@ def try_steps(start: World | Rehearsal, steps: Sequence[Step]) -> Course:
     ConfigError
         A configuration cannot be used.
     """
-    first = tried(start if isinstance(start, Rehearsal) else Rehearsal(start), steps)
+
+    def from_start() -> Rehearsal:
+        rehearsal = start if isinstance(start, Rehearsal) else Rehearsal(start)
+        rehearsal.check = check or rehearsal.check
+        return rehearsal
+
+    first = tried(from_start(), steps)
     if isinstance(start, Rehearsal) or not first.leaves_together:
         return first.course
-    return first.or_in_order_of(tried(Rehearsal(start), steps, backwards=True))
+    return first.or_in_order_of(tried(from_start(), steps, backwards=True))
 
 
 class Tried(msgspec.Struct, frozen=True):

@@ -6,6 +6,8 @@ Place in the flow: `rehearsal` lets time pass and asks for attempts; effects of 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from moorage.base.clock import ManualClock
 from moorage.service.backfill import Backfill
 from moorage.service.failure import FailureHandler
@@ -113,15 +115,18 @@ class Deciding:
             backfill=backfill,
         )
 
-    def attempt_all(self, most: int | None = None) -> bool:
+    def attempt_all(self, check: Callable[[], object], most: int | None = None) -> bool:
         """Try every pod that can be tried now; False when there would be more than `most` attempts.
 
         Parameters
         ----------
+        check
+            Is called before each attempt, and raises to end the rehearsal.
         most
             Bound of all attempts so far; None for no bound.
         """
         while not self._slots.full:
+            check()
             queued = self._core.queue.pop()
             if queued is None:
                 break

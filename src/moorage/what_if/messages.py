@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.what_if.lists import Key
+
+LIMIT_REACHED: Final = 503
+"""The code of a reply without an answer, because a limit of time or memory was reached."""
 
 
 class First(msgspec.Struct, frozen=True):

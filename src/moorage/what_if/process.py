@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import gc
 import logging
-import os
 import pickle
-import signal
 from collections.abc import Callable
 from typing import BinaryIO, Final
 
 import msgspec
 
-from moorage.base.errors import DecodeError, MoorageError, UsageError
+from moorage.base.clock import SystemClock
+from moorage.base.errors import MoorageError
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.questions.answering import HEAD_BYTES
 from moorage.what_if.asked import capacity, what_if
 from moorage.what_if.change import AddNode, Apply, Drain
 from moorage.what_if.course import Step, try_steps
+from moorage.what_if.forks import forked, result_of
+from moorage.what_if.limits import Limits
 from moorage.what_if.lists import Objects
 from moorage.what_if.messages import Asked, First, Reply, Update
 from moorage.what_if.mirror import Mirror
@@ -31,7 +32,6 @@ from moorage.what_if.wire import (
     WHAT_IF,
     CapacityAnswer,
     CapacityBody,
-    Manifest,
     WhatIfAnswer,
     WhatIfBody,
 )
@@ -40,6 +40,11 @@ from moorage.what_if.world import World
 # Made here, since a fork that makes them needs 10 ms for it.
 _changes: Final = msgspec.json.Decoder(WhatIfBody).decode
 _counted: Final = msgspec.json.Decoder(CapacityBody).decode
+# Of the time of a question, so that an answer that was cut short is still sent. The alarm that
+# ends a fork comes after all of the time.
+_SHARE: Final = 0.8
+_MEMORY_BYTES: Final = 512 * 1024 * 1024
+"""Growth of a fork over the process that it was forked from: a guess, for a pod's container."""
 
 Known = Callable[[LoadedConfiguration, tuple[str, ...]], tuple[LoadedConfiguration, Registry]]
 """Adds plugins from outside to a configuration, and returns every known plugin."""
@@ -102,85 +107,31 @@ def _warm_up(config: LoadedConfiguration, registry: Registry) -> None:
 def _answer(mirror: Mirror, asked: Asked) -> Reply:
     """Answer in a fork."""
     gc.freeze()
-    return _forked(lambda: _answered(mirror, asked), seconds_most=asked.seconds_most)
+    return forked(lambda: _answered(mirror, asked), seconds_most=asked.seconds_most)
 
 
 def _answered(mirror: Mirror, asked: Asked) -> bytes:
+    limits = Limits(SystemClock(), seconds=asked.seconds_most * _SHARE, memory_bytes=_MEMORY_BYTES)
+
+    def branch(work: Callable[[Rehearsal], bytes]) -> bytes:
+        """Do a part of the question in a fork, from the scheduler's state on."""
+        reply = forked(
+            lambda: work(mirror.begin(asked.moment, body.objects)), seconds_most=asked.seconds_most
+        )
+        return result_of(reply)
+
+    body: WhatIfBody | CapacityBody
     if asked.path == WHAT_IF:
         body = _changes(asked.body)
-        course = what_if(body, lambda work: _branch(mirror, asked, body.objects, work))
+        course = what_if(body, branch, limits)
         answer: msgspec.Struct = WhatIfAnswer(
             time=asked.time, scheduling=asked.scheduling, course=course, worse=course.worse
         )
     else:
-        wanted = _counted(asked.body)
-        found = capacity(wanted, lambda work: _branch(mirror, asked, wanted.objects, work))
+        body = _counted(asked.body)
+        found = capacity(body, branch, limits)
         answer = CapacityAnswer(time=asked.time, scheduling=asked.scheduling, capacity=found)
     return msgspec.json.encode(answer)
-
-
-def _branch(
-    mirror: Mirror,
-    asked: Asked,
-    objects: tuple[Manifest, ...],
-    work: Callable[[Rehearsal], bytes],
-) -> bytes:
-    """Do a part of a question in a fork, from the scheduler's state on."""
-    reply = _forked(
-        lambda: work(mirror.begin(asked.moment, objects)), seconds_most=asked.seconds_most
-    )
-    if reply.code == 200:
-        return reply.body
-    raise _EndedError(reply)
-
-
-class _EndedError(MoorageError):
-    """A part of a question has no answer."""
-
-    def __init__(self, reply: Reply) -> None:
-        super().__init__(reply.body.decode())
-        self.reply = reply
-
-
-def _forked(work: Callable[[], bytes], *, seconds_most: int) -> Reply:
-    """Do work in a child process, which changes nothing here."""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(read)
-        _work_and_exit(work, write, seconds_most)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
-        text = pipe.read()
-    _pid, status = os.waitpid(pid, 0)
-    if status == 0 and text:
-        return msgspec.msgpack.decode(text, type=Reply)
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
-        return Reply(503, f"the answer took longer than {seconds_most} s".encode())
-    return Reply(500, f"the question ended with wait status {status}".encode())
-
-
-def _work_and_exit(work: Callable[[], bytes], write: int, seconds_most: int) -> None:
-    """Do the work, write the reply and end this process; nothing is left to the caller."""
-    status = 1
-    try:
-        gc.disable()  # a collection would touch, and so copy, every object
-        signal.alarm(seconds_most)  # ends this process
-        try:
-            reply = Reply(200, work())
-        except _EndedError as error:
-            reply = error.reply
-        except (UsageError, DecodeError, msgspec.DecodeError) as error:
-            reply = Reply(400, str(error).encode())
-        except RecursionError:
-            reply = Reply(400, b"the body is nested too deeply")
-        except Exception as error:  # the caller is told; the process that serves goes on
-            reply = Reply(500, f"{type(error).__name__}: {error}".encode())
-        with os.fdopen(write, "wb") as pipe:
-            pipe.write(msgspec.msgpack.encode(reply))
-        status = 0
-    finally:
-        os._exit(status)
 
 
 def _read(frames: BinaryIO) -> bytes | None:

@@ -11,10 +11,11 @@ from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import ApiError, UsageError
 from moorage.service.questions.question import BodyQuestion
 from moorage.service.scheduler import Scheduler
-from moorage.what_if.messages import Asked, Reply
+from moorage.what_if.messages import LIMIT_REACHED, Asked, Reply
 from moorage.what_if.mirrored_state import MirroredState
 from moorage.what_if.wire import (
     CAPACITY,
+    LIMIT_REASON,
     WHAT_IF,
     CapacityAnswer,
     CapacityBody,
@@ -24,8 +25,7 @@ from moorage.what_if.wire import (
 
 SECONDS_MOST = 30
 """Longest computation of one answer."""
-_RETRY_SECONDS = 2.0
-_REASONS = {500: "InternalError", 503: "ServiceUnavailable"}
+_REASONS = {500: "InternalError", LIMIT_REACHED: LIMIT_REASON}
 
 
 class Answering(Protocol):
@@ -92,5 +92,4 @@ def _body_of(reply: Reply) -> bytes:
     text = reply.body.decode()
     if reply.code == 400:
         raise UsageError(text)
-    after = _RETRY_SECONDS if reply.code == 503 else None
-    raise ApiError(reply.code, _REASONS[reply.code], text, retry_after_seconds=after)
+    raise ApiError(reply.code, _REASONS[reply.code], text)

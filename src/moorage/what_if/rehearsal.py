@@ -73,6 +73,10 @@ class Eviction(msgspec.Struct, frozen=True):
     ended: bool = False
 
 
+def _no_limit() -> None:
+    """Go on."""
+
+
 class Rehearsal(LiveObjects):
     """One course of a world.
 
@@ -95,6 +99,8 @@ class Rehearsal(LiveObjects):
         Random streams of uids and names.
     remake
         Puts the pod that an owner makes for one that leaves; bounds of namespaces may refuse it.
+    check
+        Raises where a limit of the answer is reached; called before each attempt about a pod.
     backwards
         Whether pods that leave at one moment leave in the reverse of their order.
     """
@@ -111,6 +117,7 @@ class Rehearsal(LiveObjects):
         self.bound: dict[str, str] = {} if earlier is None else dict(earlier.bound)
         self.is_quiet = True
         self.remake: Callable[[Pod], object] = self.add_pod
+        self.check: Callable[[], object] = _no_limit if earlier is None else earlier.check
         self.backwards = False
         # Name of a pod that a StatefulSet will make again -> uid of the pod that left.
         self._awaited: dict[Key, str] = {}
@@ -183,7 +190,7 @@ class Rehearsal(LiveObjects):
         last_ns = self._clock.now_ns() + min(within_seconds, _YEAR_SECONDS) * NS_PER_SECOND
         most = self._deciding.attempted + _ATTEMPTS_LEAST
         most += _ATTEMPTS_PER_POD * len(self.objects.pods)
-        while self._deciding.attempt_all(most):
+        while self._deciding.attempt_all(self.check, most):
             due_ns = self._next_ns()
             if due_ns is None or due_ns > self._progress_ns + _PATIENCE_NS:
                 self.is_quiet = True
@@ -211,7 +218,7 @@ class Rehearsal(LiveObjects):
         self.is_quiet = False
         last_ns = math.inf if until_ns is None else until_ns
         while True:
-            self._deciding.attempt_all(None)
+            self._deciding.attempt_all(self.check)
             due_ns = self._next_ns()
             if self.filled.core.queue.counts().unschedulable:
                 look_ns = self._next_look_ns()
@@ -230,6 +237,7 @@ class Rehearsal(LiveObjects):
         if due_ns == self._agenda.next_ns:
             # All events of one moment are seen together.
             while self._agenda.next_ns == due_ns:
+                self.check()
                 self._agenda.make_next()
             return
         self._clock.advance_ns(due_ns - self._clock.now_ns())

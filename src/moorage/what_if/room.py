@@ -24,6 +24,8 @@ class Room(msgspec.Struct, frozen=True, rename="camel"):
         How many of the pods each node takes.
     refused
         Whether a bound of the namespace refuses the next pod; `message` says which.
+    limit
+        The limit of time or memory that ended the count; "" where none did.
     """
 
     fit: int
@@ -33,6 +35,7 @@ class Room(msgspec.Struct, frozen=True, rename="camel"):
     reasons: dict[str, int]
     by_node: dict[str, int]
     refused: bool = False
+    limit: str = ""
 
 
 class Need(msgspec.Struct, frozen=True, rename="camel"):
@@ -50,6 +53,8 @@ class Need(msgspec.Struct, frozen=True, rename="camel"):
         Numbers of waiting pods that got a node, and of pods that still wait.
     reason
         Why the others wait, "" where none does.
+    limit
+        The limit at which no further node was tried, "" where none was reached.
     """
 
     like: str
@@ -58,3 +63,4 @@ class Need(msgspec.Struct, frozen=True, rename="camel"):
     placed: int
     left: int
     reason: str = ""
+    limit: str = ""

@@ -17,6 +17,8 @@ from moorage.what_if.room import Need, Room
 WHAT_IF: Final = "/what-if"
 CAPACITY: Final = "/capacity"
 """The paths of the questions."""
+LIMIT_REASON: Final = "LimitReached"
+"""The reason that comes with code 503: to ask again does not help."""
 Manifest: TypeAlias = dict[str, Any]
 
 PODS_MOST: Final = 100_000
@@ -105,7 +107,7 @@ class CapacityBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
     objects: tuple[Manifest, ...] = ()
 
 
-class Capacity(msgspec.Struct, frozen=True):
+class Capacity(msgspec.Struct, frozen=True, rename="camel"):
     """The answer about capacity.
 
     Parameters
@@ -115,10 +117,16 @@ class Capacity(msgspec.Struct, frozen=True):
     needs
         The nodes that would place the pods that wait, by shape; empty if no pod waits, or if that
         was not asked.
+    left_out
+        The first node of each shape that was not tried, the smallest first.
+    limit
+        The limit because of which shapes were left out; "" where none was.
     """
 
     room: Room | None = None
     needs: tuple[Need, ...] = ()
+    left_out: tuple[str, ...] = ()
+    limit: str = ""
 
 
 class CapacityAnswer(Answer, frozen=True, kw_only=True, rename="camel"):

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from moorage.api.resources import by_name
+from moorage.base.clock import NS_PER_SECOND, Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.cli.manifests import read_manifests
+from moorage.cli.render import show_note
 from moorage.cli.what_if.source import Source, asked_of_scheduler, load
 from moorage.nodeagent.shapes import parse_shape, shaped_nodes
 from moorage.what_if.asked import capacity
+from moorage.what_if.limits import Limits
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.wire import CAPACITY, Capacity, CapacityAnswer, CapacityBody, Shape
+
+# A quick answer needs no note; a slow one has a note in so many seconds.
+_NOTE_NS: Final = 2 * NS_PER_SECOND
 
 
 def body_of(
@@ -76,7 +82,25 @@ def found_out(source: Source, body: CapacityBody) -> tuple[Capacity, str]:
         answer, told = asked
         return answer.capacity, told
     world, told = load(source)
-    return capacity(body, lambda work: work(Rehearsal(world))), told
+    clock = SystemClock()
+    progress = _Progress(clock)
+    computed = capacity(body, lambda work: work(Rehearsal(world)), Limits(clock), progress=progress)
+    return computed, told
+
+
+class _Progress:
+    """Notes how far an answer is, where it takes long."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._noted_ns = clock.monotonic_ns()
+
+    def __call__(self, done: int, of: int, name: str) -> None:
+        """Take the number of shapes that were tried, of all shapes, and the next one's name."""
+        now_ns = self._clock.monotonic_ns()
+        if now_ns - self._noted_ns >= _NOTE_NS:
+            self._noted_ns = now_ns
+            show_note(f"{done} of {of} shapes of nodes tried; next: nodes like {name}")
 
 
 def _owners(body: CapacityBody) -> Iterator[str]:

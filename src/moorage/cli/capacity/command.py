@@ -80,6 +80,8 @@ def capacity(
         "asked": title_of(like, pod_file, mix),
         "room": answer.room,
         "needs": answer.needs,
+        "leftOut": answer.left_out,
+        "limit": answer.limit,
         "source": told,
     }
     show(output, found, text=lambda: report(found))

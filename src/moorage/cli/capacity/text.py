@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from moorage.what_if.room import Need, Room
+
+# Names of nodes in one line.
+_NAMES_MOST: Final = 5
 
 
 def report(found: Mapping[str, Any]) -> str:
@@ -15,7 +18,9 @@ def report(found: Mapping[str, Any]) -> str:
         parts += _room(found["asked"], found["room"])
     if found["needs"]:
         parts += ["", *_needs(found["needs"])] if parts else _needs(found["needs"])
-    parts = parts or ["No pod waits."]
+    parts = parts or ["No pod waits."] * (not found["leftOut"])
+    if found["leftOut"]:
+        parts += [""] * bool(parts) + _left_out(found["leftOut"], found["limit"])
     return "\n".join([*parts, "", found["source"]] if found["source"] else parts)
 
 
@@ -25,6 +30,8 @@ def _room(asked: str, room: Room) -> list[str]:
     parts = [f"{more}{room.fit} more {what} {'fits' if room.fit == 1 else 'fit'}"]
     if room.pods != room.fit:
         parts[0] += f", {room.pods} pods with those of the mix that is cut short"
+    if room.limit:
+        return [*parts, f"The count was ended there: {room.limit}."]
     if room.reached_most:
         return [*parts, "The count was ended there; --most sets how far it goes."]
     if room.refused:
@@ -52,10 +59,21 @@ def _needs(needs: Sequence[Need]) -> list[str]:
         if not need.left:
             parts.append(f"  {nodes} {shape} {placing} all of them")
         elif need.placed:
-            parts.append(
-                f"  {nodes} {shape} {placing} {need.placed}; further ones place none, "
-                f"because {need.reason}"
-            )
+            ended = need.limit or f"further ones place none, because {need.reason}"
+            parts.append(f"  {nodes} {shape} {placing} {need.placed}; {ended}")
+        elif need.limit:
+            parts.append(f"  nodes {shape} placed none; {need.limit}")
         else:
             parts.append(f"  nodes {shape} place none, because {need.reason}")
     return parts
+
+
+def _left_out(names: Sequence[str], limit: str) -> list[str]:
+    """Return which shapes were not tried, and why."""
+    shown = ", ".join(names[:_NAMES_MOST])
+    more = f" and {len(names) - _NAMES_MOST} more" if len(names) > _NAMES_MOST else ""
+    shapes = "1 shape of nodes was" if len(names) == 1 else f"{len(names)} shapes of nodes were"
+    return [
+        f"{shapes} left out, because {limit}: like {shown}{more}",
+        "`--shape` tries a shape of your own.",
+    ]

@@ -15,7 +15,7 @@ import msgspec
 from moorage.api import resources
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType
-from moorage.base.errors import MoorageError, UsageError
+from moorage.base.errors import ApiError, MoorageError, UsageError
 from moorage.cli.ask import SchedulerLink, is_sandbox, run_asking
 from moorage.cli.asked_scheduler import AskedScheduler
 from moorage.cli.explain.source import (
@@ -35,7 +35,7 @@ from moorage.cli.session import Session, run_session
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.what_if.lists import Objects
-from moorage.what_if.wire import Manifest
+from moorage.what_if.wire import LIMIT_REASON, Manifest
 from moorage.what_if.world import World
 
 A = TypeVar("A", bound=msgspec.Struct)
@@ -178,7 +178,8 @@ def asked_of_scheduler(
     except UsageError:
         raise
     except MoorageError as error:
-        if source.to.scheduler:
+        ended = isinstance(error, ApiError) and error.reason == LIMIT_REASON
+        if source.to.scheduler or ended:
             raise
         show_note(f"{error}; computed from lists instead")
         return None

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from moorage.base.clock import SystemClock
 from moorage.cli.what_if.source import Source, asked_of_scheduler, load
 from moorage.what_if.change import Apply, Change, Delete, Scale
 from moorage.what_if.consequences import Course
 from moorage.what_if.course import Reconfigure, Step, try_steps
+from moorage.what_if.limits import Limits
 from moorage.what_if.wire import WHAT_IF, WhatIfAnswer, WhatIfBody
 
 
@@ -32,7 +34,7 @@ def tried(source: Source, steps: Sequence[Step]) -> tuple[Course, str]:
         answer, told = asked
         return answer.course, told
     world, told = load(source)
-    return try_steps(world, steps), told
+    return try_steps(world, steps, check=Limits(SystemClock()).check), told
 
 
 def _owners(changes: Sequence[Change]) -> Iterator[str]:
