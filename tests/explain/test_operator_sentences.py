@@ -39,6 +39,13 @@ def _near_redis(key: str) -> Manifest:
     return waiting("p", affinity=_affinity("podAffinity", key, matchLabels={"app": "redis"}))
 
 
+def _near_both(key: str, *labels: str) -> dict[str, Any]:
+    terms = [
+        {"labelSelector": {"matchLabels": {label: "1"}}, "topologyKey": key} for label in labels
+    ]
+    return {"podAffinity": {REQUIRED: terms}}
+
+
 def _redis(node: str, **fields: Any) -> Manifest:
     return bound("redis", node, labels={"app": "redis"}, **fields)
 
@@ -140,6 +147,18 @@ CASES = [
         "fits on no node now: its required pod affinity (app=redis over zone), as no pod on a node "
         "in namespace default matches app=redis (1 in namespace other would)",
         id="the partner of an affinity is in another namespace",
+    ),
+    pytest.param(
+        [
+            *_nodes(1, labels={"zone": "a"}),
+            bound("x", "n0", labels={"a": "1"}),
+            bound("y", "n0", labels={"b": "1"}),
+            waiting("p", affinity=_near_both("zone", "a", "b")),
+        ],
+        Where.REJECTED,
+        "fits on no node now: its required pod affinity (a=1 over zone) and (b=1 over zone), as "
+        "no pod matches all of these terms",
+        id="a partner has to match all terms",
     ),
     pytest.param(
         [*_nodes(2), _redis("n0"), _near_redis("rack")],

@@ -18,10 +18,10 @@ from moorage.explain.groups import MEMBERS_MOST, Together, together
 from moorage.explain.nodes import best_nodes, without
 from moorage.explain.sentences import (
     cause_sentence,
+    causes_in_words,
     group_sentence,
     incomplete,
     lacking_note,
-    told_causes,
 )
 from moorage.explain.standing import standing
 from moorage.explain.trying import Trying
@@ -206,7 +206,7 @@ def _rejected(
     """Explain a pod that no node takes."""
     emptied = empty_nodes(asked, rows_most=effort.emptied)
     causes = find_causes(asked, emptied)
-    told = told_causes(asked, causes)
+    told = causes_in_words(asked, causes)
     tries = effort.tries
     if any(each.row_by_row for each in asked.attempt.profile.filter_forms):
         tries = min(tries, effort.tries_by_row)

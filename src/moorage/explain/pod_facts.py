@@ -138,7 +138,8 @@ def pod_affinity_fact(rejection: Rejection) -> str:
         lambda terms: with_spec(pod, affinity=_requiring(pod, terms, ())),
         because=_AFFINITY,
     )
-    parts += [_near(rejection, term, failed_n) for term, failed_n in near]
+    together = _not_together(rejection, [term for term, _ in near])
+    parts += [together] if together else [_near(rejection, *each) for each in near]
     existing_n = rejection.failed(with_spec(pod, affinity=None), because=_EXISTING)
     if existing_n.any():
         parts.append(_existing(rejection, existing_n))
@@ -188,6 +189,28 @@ def _near(rejection: Rejection, term: PodAffinityTerm, failed_n: BoolArray) -> s
     text = on_some(text, int(failed_n.sum()), len(rejection.rows))
     lacking = _without_label(rejection, term.topology_key, failed_n)
     return f"{text}{lacking or _partners(rejection, term)}"
+
+
+def _not_together(rejection: Rejection, terms: Sequence[PodAffinityTerm]) -> str:
+    """Return that pods match each of several terms and no pod matches all; "" if that is not so.
+
+    A pod counts for an affinity only if it matches all of the terms (kubernetes v1.36
+    ``interpodaffinity/filtering.go``).
+    """
+    if len(terms) < 2:
+        return ""
+    compiled = [compile_term(rejection.pod.metadata.namespace, term) for term in terms]
+    matchers = [_matcher(rejection, each) for each in compiled]
+    matched: set[int] = set()
+    for _, pod in _every_pod(rejection):
+        here = {index for index, matches in enumerate(matchers) if matches(pod)[1]}
+        if len(here) == len(terms):
+            return ""
+        matched |= here
+    if len(matched) < len(terms):
+        return ""
+    texts = [f"({pod_term_text(term)})" for term in terms]
+    return f"its required pod affinity {' and '.join(texts)}, as no pod matches all of these terms"
 
 
 def _partners(rejection: Rejection, term: PodAffinityTerm) -> str:

@@ -38,7 +38,7 @@ def _at_pre_filter(asked: Asked) -> Cause:
     )
 
 
-def told_causes(asked: Asked, causes: Causes) -> tuple[Cause, ...]:
+def causes_in_words(asked: Asked, causes: Causes) -> tuple[Cause, ...]:
     """Return the causes in words; of a rejection at PreFilter the only one."""
     if asked.pre_filter.status.rejected:
         return (_at_pre_filter(asked),)
@@ -138,7 +138,7 @@ def _why(group: Together, member: Member, rows_most: int) -> str:
         if asked.fits_n.any():  # the place of the group is at fault, or what Reserve says
             return f"gets no node: {member.message}" if member.message else ""
         causes = find_causes(asked, empty_nodes(asked, rows_most=rows_most))
-        return cause_sentence(asked, causes, told_causes(asked, causes))
+        return cause_sentence(asked, causes, causes_in_words(asked, causes))
     except CycleError:
         return ""
 

@@ -175,5 +175,6 @@ def _ports(pod: Pod) -> Iterator[Change]:
             for index, port in enumerate(container.ports):
                 if port.host_port:
                     path = f"/spec/{field}/{at}/ports/{index}/hostPort"
-                    text = f"do without the host port {port.host_port}"
+                    of = f"/{port.protocol}" if port.protocol not in {"", "TCP"} else ""
+                    text = f"do without the host port {port.host_port}{of}"
                     yield Change("host port", text, (remove(path),))
