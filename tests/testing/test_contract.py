@@ -42,6 +42,36 @@ def test_the_sample_plugins_keep_the_contract(reference: str) -> None:
     assert (report.faults, report.clusters, report.pods > 5) == ((), 5, True)
 
 
+class Skips:
+    """Says Skip of every pod, so that its Filter is never asked."""
+
+    def pre_filter(self, state: Any, pod: Any, snapshot: Any) -> Any:
+        return plugin.SKIP
+
+    def filter_node(self, state: Any, pod: Any, node: Any) -> bool:
+        return True
+
+
+class Sorts:
+    """Sorts by age."""
+
+    def sort_key(self, priority: int, timestamp_ns: int, pod: Any) -> Any:
+        return (timestamp_ns,)
+
+
+@pytest.mark.parametrize(
+    ("value", "unasked"),
+    [
+        pytest.param(Skips, ("Filter",), id="a Filter after a PreFilter that skips"),
+        pytest.param(Sorts, (), id="QueueSort, whose calls are not measured"),
+        pytest.param(f"{EXAMPLES}/warm_up.py:WarmUp", (), id="a point after the decision"),
+    ],
+)
+def test_points_that_were_never_called_are_reported(value: object, unasked: tuple[str]) -> None:
+    report = check_contract(value, clusters=3, clock=CLOCK)
+    assert (report.faults, report.unasked) == ((), unasked)
+
+
 @plugin.score
 def too_good(pod: Any, node: Any) -> float:
     return 101

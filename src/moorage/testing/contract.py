@@ -27,6 +27,7 @@ from moorage.base.rng import Random, Streams
 from moorage.engine.attempt import CycleError
 from moorage.engine.evaluation import Evaluation
 from moorage.framework.containment import Containment
+from moorage.framework.enabling import points_of
 from moorage.testing.builders import Manifest, node, node_manifest, pod, pod_manifest
 from moorage.testing.plugins import StillCluster, with_plugins
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -45,6 +46,8 @@ _NS_PER_SECOND: Final = 1_000_000_000
 _BUDGET_SECONDS: Final = 1.0
 _LIVE_SECONDS: Final = 60.0
 _LIVE_PODS: Final = 5
+# The queue sorts without the stopwatch.
+_UNMEASURED: Final = "QueueSort"
 _BROKEN_ATTEMPT: Final = "SchedulerError"
 
 
@@ -95,6 +98,8 @@ class ContractReport(msgspec.Struct, frozen=True):
         The first faults of each check.
     times
         Times by extension point, in the order of the first call.
+    unasked
+        The extension points of the plugin that were never called, so that nothing is known of them.
     """
 
     plugin: str
@@ -102,6 +107,7 @@ class ContractReport(msgspec.Struct, frozen=True):
     pods: int
     faults: tuple[Fault, ...]
     times: tuple[PointTime, ...]
+    unasked: tuple[str, ...]
 
 
 class _Stopwatch:
@@ -167,7 +173,9 @@ def check_contract(
         for each in times
         if each.longest_us > _BUDGET_SECONDS * 1e6
     )
-    return ContractReport(check.name, clusters, check.pods, tuple(check.faults), times)
+    called = {each.point for each in times}
+    unasked = tuple(point for point in check.points if point not in {*called, _UNMEASURED})
+    return ContractReport(check.name, clusters, check.pods, tuple(check.faults), times, unasked)
 
 
 class _Check:
@@ -178,7 +186,9 @@ class _Check:
         self._args = {}
         self._watch = watch
         _, registry = with_plugins([plugin])
-        self.name = next(entry.name for entry in registry if entry.origin)
+        entry = next(entry for entry in registry if entry.origin)
+        self.name = entry.name
+        self.points = [f"{point[0].upper()}{point[1:]}" for point in points_of(entry)]
         if args is not None:
             self._args = {self.name: args}
         self.faults: list[Fault] = []

@@ -73,6 +73,33 @@ def test_a_breach_is_told_with_exit_code_1(bare: Type) -> None:
     assert "invalid score 1000" in lines[2]
 
 
+_SKIPS = """
+from moorage import plugin
+
+class Skips:
+    def pre_filter(self, state, pod, snapshot):
+        return plugin.SKIP
+
+    def filter_node(self, state, pod, node):
+        return True
+"""
+
+
+def test_a_check_says_nothing_of_a_filter_that_was_never_asked(bare: Type) -> None:
+    Path("skips.py").write_text(_SKIPS)
+    result = bare("plugin", "test", "skips.py:Skips", "--clusters", "2")
+    assert result.exit_code == 0
+    assert result.stdout.splitlines()[1:8] == [
+        "  open   every answer is allowed",
+        "  open   the same question has the same answer",
+        "  open   pods and nodes are left unchanged",
+        "  open   decisions are the same with reused answers",
+        "  open   no call takes longer than it may",
+        "  ok     the points after a decision work",
+        "  Filter: never called, as no pod came to it; test it with a StillCluster",
+    ]
+
+
 def test_the_report_in_json_has_faults_and_times(bare: Type) -> None:
     Path("broken.py").write_text(BROKEN)
     result = bare("plugin", "test", "broken.py:too_good", "--clusters", "2", "-o", "json")
