@@ -12,8 +12,12 @@ streams continue where they were.
 - `asking`: the answers of every Filter about every node.
 - `emptied`: the rejections that remain when the pods of a node are taken off.
 - `causes`: the cause, from the two.
-- `facts`: what a plugin's rejection is about, in words; `volumes` and `devices`: the same where a
-  claim is in between; `words`: amounts, taints and terms as text.
+- `facts`: what a plugin's rejection is about, in words, and amounts; `node_facts`, `pod_facts`,
+  `volumes` and `devices`: the same by subject; `words`: amounts, taints and terms as text.
+- `parts`: the parts of a pod that are at fault, by asking about each alone.
+- `waiting`: the rejections that waiting may cure; `offers`: resources that are not offered now.
+- `staying`: the pods that an emptied node keeps.
+- `sentences`: the sentence about a pod that no node takes, and about a group.
 - `groups`: whether the pod's group fits together.
 - `nodes`: the table of nodes; `chosen`: why a bound pod is on its node.
 - `patches`, `trying`: a changed pod, and the nodes that would take it.

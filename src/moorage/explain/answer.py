@@ -16,7 +16,7 @@ class Where(Enum):
     HELD = "held"
     """A PreEnqueue plugin keeps the pod out of the queue."""
     NEVER = "never"
-    """No node takes the pod, not even an empty one."""
+    """No node takes the pod, not even an empty one, and waiting does not change that."""
     REJECTED = "rejected"
     """No node takes the pod as it is now."""
     FITS = "fits"
@@ -82,7 +82,7 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class WayOut(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """One change with which the pod would get a node; it was tried.
+    """One change, or a pair, with which the pod would get a node; it was tried.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     causes
         Why no node takes the pod, the first cause first; empty where a node takes it.
     ways_out
-        Single changes that would help, the smallest first; all were tried.
+        Changes that would help, the smallest first; all were tried. Pairs where no single one helps.
     notes
         Further facts, each a sentence.
     node_count
