@@ -66,3 +66,38 @@ def test_the_port_of_the_scheduler_asks_who_calls(tmp_path):
         words = [sys.executable, "-m", "moorage", "queue", "--kubeconfig", str(up.kubeconfig)]
         done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
         assert done.returncode == 0, done.stderr
+
+
+def test_an_answer_leaves_out_what_a_role_does_not_show(tmp_path):
+    """A user of one namespace reads its own pods in the queue, and how many others there are."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("there is no kubectl")
+    with Up(tmp_path, "--rbac", "--nodes", "1", "-o", "json") as up:
+        up.until('"state":"running"')
+
+        def run(*words: str) -> str:
+            command = ["kubectl", "--kubeconfig", str(up.kubeconfig), *words]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+            return done.stdout.strip()
+
+        for space in ("mine", "theirs-ns"):
+            run("create", "namespace", space)
+            run("run", f"big-{space}", "-n", space, "--image=i", "--overrides", _BIG)
+        run("create", "serviceaccount", "robot", "-n", "mine")
+        run("create", "rolebinding", "r", "-n", "mine", "--clusterrole=view", "--user=jane")
+        run("create", "rolebinding", "s", "-n", "mine", "--clusterrole=view", _ROBOT)
+        run("create", "clusterrole", "asks", "--verb=get", "--non-resource-url=/moorage/v1/*")
+        run("create", "clusterrolebinding", "asks", "--clusterrole=asks", _ROBOT)
+        token = run("create", "token", "robot", "-n", "mine")
+        record = json.loads(up.kubeconfig.with_name("kubeconfig-sandbox.json").read_text())
+        words = [sys.executable, "-m", "moorage", "queue", "--scheduler", record["health"]]
+        words += ["--token", token, "--insecure-skip-tls-verify", "-o", "json"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr
+        assert "big-mine" in done.stdout
+        assert "theirs" not in done.stdout + done.stderr
+        assert "of other namespaces" in done.stdout + done.stderr
+
+
+_BIG = '{"spec":{"containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"900"}}}]}}'
+_ROBOT = "--serviceaccount=mine:robot"

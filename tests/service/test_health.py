@@ -19,6 +19,8 @@ from moorage.base.errors import UsageError
 from moorage.observe.slis import HealthFacts
 from moorage.service import health as health_port
 from moorage.service.health import HealthServer, Listening, Page, health
+from moorage.service.questions.answering import WAITING_MOST
+from moorage.service.serving.rights import Rights
 from moorage.service.serving.tls import TlsRules
 from tests.service.serving.guards import open_access
 
@@ -159,7 +161,8 @@ async def test_results_of_checks_are_counted_when_a_check_is_called() -> None:
 
 
 async def test_a_body_that_does_not_arrive_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def echo(body: bytes) -> Page:
+    async def echo(body: bytes, rights: Rights | None = None) -> Page:
+        del rights
         return Page(body)
 
     monkeypatch.setattr(served_calls, "BODY_SECONDS", 0.05)
@@ -190,7 +193,8 @@ async def test_bodies_that_are_too_large_together_are_refused_unread(
     going_on = asyncio.Event()
     arrived: list[int] = []
 
-    async def wait(body: bytes) -> Page:
+    async def wait(body: bytes, rights: Rights | None = None) -> Page:
+        del rights
         arrived.append(len(body))
         await going_on.wait()
         return Page(b"answered")
@@ -226,6 +230,51 @@ async def test_bodies_that_are_too_large_together_are_refused_unread(
     finally:
         await running.close()
     assert arrived == [1000, 1000, 100, 1000]
+
+
+async def test_a_question_too_many_is_refused_before_its_body_is_read() -> None:
+    """The limit of waiting questions counted only after each body was read."""
+    going_on = asyncio.Event()
+    arrived: list[bytes] = []
+
+    async def wait(body: bytes, rights: Rights | None = None) -> Page:
+        del rights
+        arrived.append(body)
+        await going_on.wait()
+        return Page(b"answered")
+
+    running = HealthServer(
+        Listening(address="127.0.0.1", free_port=True),
+        open_access("/ask"),
+        checks={},
+        pages={},
+        bodies={"/ask": wait},
+    )
+    await running.start()
+    url = f"https://127.0.0.1:{running.port}/ask"
+    tasks = aio.TaskOwner()
+
+    async def ask(session: aiohttp.ClientSession) -> int:
+        async with session.post(url, data=b"small", ssl=False) as answer:
+            return answer.status
+
+    try:
+        async with aiohttp.ClientSession() as session:
+            first = [tasks.spawn(ask(session), name="ask") for _ in range(1 + WAITING_MOST)]
+            while len(arrived) < len(first):
+                await aio.sleep(0.01)
+            context = ssl.create_default_context()
+            context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+            reader, writer = await asyncio.open_connection("127.0.0.1", running.port, ssl=context)
+            writer.write(b"POST /ask HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 429 ")
+            writer.close()
+            going_on.set()
+            assert await asyncio.gather(*first) == [200] * len(first)
+            assert await ask(session) == 200
+    finally:
+        await running.close()
 
 
 async def test_connections_with_half_of_a_call_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:

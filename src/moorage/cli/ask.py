@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, urlsplit
 
+import msgspec
+
 from moorage.base.errors import (
     ApiError,
     KubeconfigError,
@@ -25,6 +27,7 @@ from moorage.base.errors import (
 from moorage.base.files import read_file
 from moorage.cli.asked_scheduler import AskedScheduler
 from moorage.cli.cluster_choice import choose_cluster
+from moorage.cli.render import show_note
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
 from moorage.client.status import error_from_answer
@@ -39,6 +42,10 @@ _PORT: Final = 10259
 _PROXY: Final = "/proxy"
 # Longer than a scheduler tries changes, questions before this one included.
 _TRY_SECONDS: Final = 120.0
+
+
+class _Hidden(msgspec.Struct):
+    hidden: tuple[str, ...] = ()
 
 
 class SchedulerLink:
@@ -58,6 +65,7 @@ class SchedulerLink:
         self._transport = transport
         self._path = path
         self._proxied = path.endswith(_PROXY)
+        self._hidden: tuple[str, ...] = ()
         self.title = title
 
     async def ask(self, question: str, parameters: Mapping[str, str] | None = None) -> bytes:
@@ -95,8 +103,19 @@ class SchedulerLink:
                 f"{self.title} does not answer: {error}{_advice_on_tls(error)}"
             ) from error
         if answer.status == 200:
+            self._note_hidden(answer.body)
             return answer.body
         raise self._refused(error_from_answer(answer))
+
+    def _note_hidden(self, body: bytes) -> None:
+        """Say what an answer hides for lack of rights; the same thing once."""
+        try:
+            found = msgspec.json.decode(body, type=_Hidden).hidden
+        except msgspec.MsgspecError:
+            return  # whoever reads the answer says so
+        if found and found != self._hidden:
+            show_note(f"you may not read {', '.join(found)}, so they are left out")
+        self._hidden = found
 
     def _refused(self, error: ApiError) -> MoorageError:
         if error.code == 400:

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Any
+from typing import ClassVar
 
 import msgspec
+
+from moorage.api.mentions import (
+    NodeName,
+    PodName,
+    Prose,
+    ProseTree,
+    SubjectNamespace,
+    SubjectPod,
+)
 
 
 class Where(Enum):
@@ -55,8 +64,8 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """
 
     plugins: tuple[str, ...]
-    reasons: tuple[str, ...]
-    fact: str
+    reasons: tuple[Prose, ...]
+    fact: Prose
     nodes: int
 
 
@@ -75,8 +84,8 @@ class NodeAnswer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Score plugin to its weighted score; empty where the node is not feasible.
     """
 
-    node: str
-    rejections: dict[str, tuple[str, ...]] = {}
+    node: NodeName
+    rejections: dict[str, tuple[Prose, ...]] = {}
     score: int | None = None
     scores: dict[str, int] = {}
 
@@ -106,15 +115,17 @@ class WayOut(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         The node to uncordon; "" for none.
     """
 
+    counted_as: ClassVar[str] = "suggestion"
+
     kind: str
-    text: str
+    text: Prose
     nodes: int
-    node: str
-    patch: tuple[dict[str, Any], ...] = ()
-    delete: str = ""
-    create: tuple[dict[str, Any], ...] = ()
-    evicted: tuple[str, ...] = ()
-    uncordon: str = ""
+    node: NodeName
+    patch: tuple[ProseTree, ...] = ()
+    delete: SubjectPod = ""
+    create: tuple[ProseTree, ...] = ()
+    evicted: tuple[PodName, ...] = ()
+    uncordon: NodeName = ""
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -144,14 +155,14 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         Where the facts are from.
     """
 
-    namespace: str
+    namespace: SubjectNamespace
     name: str
     uid: str
     where: Where
-    sentence: str
+    sentence: Prose
     causes: tuple[Cause, ...] = ()
     ways_out: tuple[WayOut, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Prose, ...] = ()
     node_count: int = 0
     feasible: int = 0
     nodes: tuple[NodeAnswer, ...] = ()

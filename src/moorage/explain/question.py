@@ -60,8 +60,17 @@ def explain_question(scheduler: Scheduler, clock: Clock) -> Question:
         answer=ExplanationAnswer,
         ask=ask,
         parameters=(
-            Parameter(name="pod", description="The pod, as NAMESPACE/NAME.", required=True),
-            Parameter(name="node", description="A node that is told besides the best ones."),
+            Parameter(
+                name="pod",
+                description="The pod, as NAMESPACE/NAME.",
+                required=True,
+                names="pod",
+            ),
+            Parameter(
+                name="node",
+                description="A node that is told besides the best ones.",
+                names="node",
+            ),
             Parameter(
                 name="all",
                 description="Whether every node is told, instead of the ten best.",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -22,9 +22,12 @@ from moorage.base.errors import UsageError
 from moorage.base.malformed_calls import log_malformed_calls_shortly
 from moorage.base.served_calls import TimedRunner, whole_body
 from moorage.observe.slis import HealthFacts
+from moorage.service.questions.answering import WAITING_MOST
 from moorage.service.serving.access import Access
 from moorage.service.serving.callers import Credentials
 from moorage.service.serving.chain import peer_certificate
+from moorage.service.serving.gate import Refused
+from moorage.service.serving.rights import Rights
 
 with read_when_used():
     from aiohttp import web
@@ -76,10 +79,24 @@ class Page(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
 
 
-QueryPage = Callable[[Mapping[str, str]], Awaitable[Page]]
-"""Makes the answer of a path, given the query; the first of several values counts."""
-BodyPage = Callable[[bytes], Awaitable[Page]]
-"""Makes the answer of a path that is asked with POST, given the body."""
+class QueryPage(Protocol):
+    """Makes the answer of a path, given the query; the first of several values counts."""
+
+    def __call__(
+        self, query: Mapping[str, str], rights: Rights | None = None, /
+    ) -> Awaitable[Page]:
+        """Answer with what somebody with these rights may read; None: with everything."""
+        ...
+
+
+class BodyPage(Protocol):
+    """Makes the answer of a path that is asked with POST, given the body."""
+
+    def __call__(self, body: bytes, rights: Rights | None = None, /) -> Awaitable[Page]:
+        """Answer with what somebody with these rights may read; None: with everything."""
+        ...
+
+
 PageMaker = Callable[[str], Awaitable[Page]]
 """Makes the answer of a path, given the media types accepted."""
 
@@ -128,6 +145,7 @@ class HealthServer:
         self._queries = {} if queries is None else queries
         self.bodies = {} if bodies is None else bodies
         self._on_close = on_close
+        self._asking = 0
         self._body_bytes = 0
         self._runner: web.AppRunner | None = None
         self.port = 0
@@ -187,10 +205,10 @@ class HealthServer:
 
     async def _judged(self, request: web.Request) -> web.Response:
         credentials = _credentials(request)
-        refused = await self._access.gate.refused(credentials, request.method, request.path)
-        if refused is not None:
-            headers = {"Content-Type": refused.content_type}
-            return web.Response(status=refused.status, body=refused.body, headers=headers)
+        rights = await self._access.gate.admitted(credentials, request.method, request.path)
+        if isinstance(rights, Refused):
+            headers = {"Content-Type": rights.content_type}
+            return web.Response(status=rights.status, body=rights.body, headers=headers)
         body = self.bodies.get(request.path)
         allowed = _READING if body is None else _ASKING
         if request.method not in allowed:
@@ -198,33 +216,35 @@ class HealthServer:
                 status=405, text="405 method not allowed\n", headers={"Allow": ", ".join(allowed)}
             )
         if body is None:
-            return await self._read(request)
-        return await self._asked(request, body)
+            return await self._read(request, rights)
+        return await self._asked(request, body, rights)
 
-    async def _asked(self, request: web.Request, body: BodyPage) -> web.Response:
-        """Answer a question with a body, unless the bodies of others fill the memory for them."""
+    async def _asked(self, request: web.Request, body: BodyPage, rights: Rights) -> web.Response:
+        """Answer a question with a body, unless others wait, or fill the memory for bodies."""
         length = request.content_length
         taken = _BODY_BYTES_MOST if length is None else min(length, _BODY_BYTES_MOST)
-        if self._body_bytes + taken > _BODIES_BYTES_MOST:
+        if self._asking > WAITING_MOST or self._body_bytes + taken > _BODIES_BYTES_MOST:
             return web.Response(
                 status=429,
-                text="429 too many large questions at once, ask again later\n",
+                text="429 too many questions at once, ask again later\n",
                 headers={"Retry-After": _RETRY_SECONDS},
             )
+        self._asking += 1
         self._body_bytes += taken
         try:
-            return _response(await body(await whole_body(request)))
+            return _response(await body(await whole_body(request), rights))
         finally:
+            self._asking -= 1
             self._body_bytes -= taken
 
-    async def _read(self, request: web.Request) -> web.Response:
+    async def _read(self, request: web.Request, rights: Rights) -> web.Response:
         path = request.path
         head, _, name = path.removeprefix("/").partition("/")
         if head in self._checks:
             return health(head, self._checked(head), name, request.query)
         page, query = self.pages.get(path), self._queries.get(path)
         if query is not None:
-            made = await query(dict(request.query))
+            made = await query(dict(request.query), rights)
         elif page is not None:
             made = await page(request.headers.get("Accept", ""))
         else:

@@ -6,14 +6,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from moorage.api.mentions import NodeName, PodName, Prose, SubjectPod
 from moorage.what_if.fullness import UseChange
 
 
 class Start(msgspec.Struct, frozen=True):
     """A pod that gets a node; `is_new` if the change made the pod."""
 
-    pod: str
-    node: str
+    pod: SubjectPod
+    node: NodeName
     is_new: bool = False
 
 
@@ -30,11 +31,11 @@ class Move(msgspec.Struct, frozen=True, rename="camel"):
         The preemptor, "" where the change itself made the pod leave.
     """
 
-    pod: str
-    from_node: str
-    successor: str
-    to_node: str
-    evicted_by: str = ""
+    pod: SubjectPod
+    from_node: NodeName
+    successor: PodName
+    to_node: NodeName
+    evicted_by: PodName = ""
 
 
 class Waiting(msgspec.Struct, frozen=True, rename="camel"):
@@ -53,10 +54,10 @@ class Waiting(msgspec.Struct, frozen=True, rename="camel"):
         The preemptor of the pod that it replaces, "" for none.
     """
 
-    pod: str
-    reason: str
-    was: str
-    evicted_by: str = ""
+    pod: SubjectPod
+    reason: Prose
+    was: Prose
+    evicted_by: PodName = ""
 
 
 class Loss(msgspec.Struct, frozen=True, rename="camel"):
@@ -73,18 +74,18 @@ class Loss(msgspec.Struct, frozen=True, rename="camel"):
         makes pods again; "" for a pod without a controller.
     """
 
-    pod: str
-    node: str
-    evicted_by: str = ""
+    pod: SubjectPod
+    node: NodeName
+    evicted_by: PodName = ""
     owner: str = ""
 
 
 class NotEvicted(msgspec.Struct, frozen=True):
     """A pod that a drain does not evict, because its disruption budget never allows it."""
 
-    pod: str
-    node: str
-    reason: str
+    pod: SubjectPod
+    node: NodeName
+    reason: Prose
 
 
 DrainFlag: TypeAlias = Literal["--ignore-daemonsets", "--force", "--delete-emptydir-data"]
@@ -94,7 +95,7 @@ class FlagNeed(msgspec.Struct, frozen=True):
     """A flag without which `kubectl drain` refuses, and the pods that need it."""
 
     flag: DrainFlag
-    pods: tuple[str, ...]
+    pods: tuple[PodName, ...]
 
 
 class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -131,7 +132,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     lost: tuple[Loss, ...]
     newly_pending: tuple[Waiting, ...]
     still_pending: tuple[Waiting, ...]
-    ended: tuple[str, ...]
+    ended: tuple[PodName, ...]
     is_quiet: bool
     nodes: tuple[UseChange, ...] = ()
     zones: tuple[UseChange, ...] = ()

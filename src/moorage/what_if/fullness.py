@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from moorage.api.mentions import NodeName
 from moorage.snapshot.shape import amount_of
 from moorage.snapshot.snapshot import Snapshot
 
@@ -47,7 +48,7 @@ class UseChange(msgspec.Struct, frozen=True):
         The use; null while there is no such node or zone.
     """
 
-    name: str
+    name: NodeName
     before: Use | None
     after: Use | None
 

@@ -78,6 +78,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     ----------
     path
         `WHAT_IF` or `CAPACITY`.
+    only_names
+        Whether only the objects that the body names are asked for, as JSON of `Readable`s.
     body
         The JSON that the caller sent.
     moment
@@ -94,6 +96,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     time: str
     scheduling: bool
     seconds_most: int
+    only_names: bool = False
 
 
 class Reply(msgspec.Struct, frozen=True):

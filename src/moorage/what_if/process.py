@@ -20,6 +20,7 @@ from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.service.questions.answering import HEAD_BYTES
 from moorage.what_if.asked import capacity, what_if
+from moorage.what_if.body_names import names_in
 from moorage.what_if.change import AddNode, Apply, Drain
 from moorage.what_if.course import Step, try_steps
 from moorage.what_if.forks import forked, result_of
@@ -111,6 +112,9 @@ def _answer(mirror: Mirror, asked: Asked) -> Reply:
 
 
 def _answered(mirror: Mirror, asked: Asked) -> bytes:
+    if asked.only_names:
+        whole = _changes(asked.body) if asked.path == WHAT_IF else _counted(asked.body)
+        return msgspec.json.encode(names_in(whole))
     limits = Limits(SystemClock(), seconds=asked.seconds_most * _SHARE, memory_bytes=_MEMORY_BYTES)
 
     def branch(work: Callable[[Rehearsal], bytes]) -> bytes:

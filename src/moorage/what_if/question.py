@@ -9,7 +9,7 @@ import msgspec
 
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import ApiError, UsageError
-from moorage.service.questions.question import BodyQuestion
+from moorage.service.questions.question import BodyQuestion, Readable
 from moorage.service.scheduler import Scheduler
 from moorage.what_if.messages import LIMIT_REACHED, Asked, Reply
 from moorage.what_if.mirrored_state import MirroredState
@@ -49,7 +49,7 @@ def tried_questions(
         Answers.
     """
 
-    def asker(path: str) -> Callable[[bytes], Awaitable[bytes]]:
+    def asker(path: str, *, only_names: bool = False) -> Callable[[bytes], Awaitable[bytes]]:
         async def ask(body: bytes) -> bytes:
             def question() -> bytes:
                 asked = Asked(
@@ -59,12 +59,21 @@ def tried_questions(
                     time=rfc3339_micro(clock.now_ns()),
                     scheduling=scheduler.schedules,
                     seconds_most=SECONDS_MOST,
+                    only_names=only_names,
                 )
                 return msgspec.msgpack.encode(asked)
 
             return _body_of(msgspec.msgpack.decode(await process.ask(question), type=Reply))
 
         return ask
+
+    def names(path: str) -> Callable[[bytes], Awaitable[list[Readable]]]:
+        ask = asker(path, only_names=True)
+
+        async def names_in_body(body: bytes) -> list[Readable]:
+            return msgspec.json.decode(await ask(body), type=list[Readable])
+
+        return names_in_body
 
     return [
         BodyQuestion(
@@ -74,6 +83,7 @@ def tried_questions(
             body=WhatIfBody,
             answer=WhatIfAnswer,
             ask=asker(WHAT_IF),
+            names=names(WHAT_IF),
         ),
         BodyQuestion(
             path=CAPACITY,
@@ -82,6 +92,7 @@ def tried_questions(
             body=CapacityBody,
             answer=CapacityAnswer,
             ask=asker(CAPACITY),
+            names=names(CAPACITY),
         ),
     ]
 

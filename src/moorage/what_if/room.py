@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from moorage.api.mentions import NodeName, Prose
+
 
 class Room(msgspec.Struct, frozen=True, rename="camel"):
     """The number of pods that still fit.
@@ -31,9 +33,9 @@ class Room(msgspec.Struct, frozen=True, rename="camel"):
     fit: int
     pods: int
     reached_most: bool
-    message: str
-    reasons: dict[str, int]
-    by_node: dict[str, int]
+    message: Prose
+    reasons: dict[Prose, int]
+    by_node: dict[NodeName, int]
     refused: bool = False
     limit: str = ""
 
@@ -57,10 +59,10 @@ class Need(msgspec.Struct, frozen=True, rename="camel"):
         The limit at which no further node was tried, "" where none was reached.
     """
 
-    like: str
+    like: Prose
     allocatable: dict[str, str]
     nodes: int
     placed: int
     left: int
-    reason: str = ""
+    reason: Prose = ""
     limit: str = ""

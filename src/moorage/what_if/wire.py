@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, TypeAlias
 
 import msgspec
 
+from moorage.api.mentions import Prose
 from moorage.service.questions.question import Answer
 from moorage.what_if.change import Change
 from moorage.what_if.consequences import Course
@@ -20,6 +21,8 @@ CAPACITY: Final = "/capacity"
 LIMIT_REASON: Final = "LimitReached"
 """The reason that comes with code 503: to ask again does not help."""
 Manifest: TypeAlias = dict[str, Any]
+
+_OTHER_OWNERS: Final = "owners in other namespaces"
 
 PODS_MOST: Final = 100_000
 """No question about capacity counts further."""
@@ -56,6 +59,24 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
     kind: str = "WhatIf"
     course: Course
     worse: tuple[str, ...]
+
+    def after_redaction(self, whole: WhatIfAnswer) -> WhatIfAnswer:
+        """Return the answer with sentences that name no owner of pods that were left out.
+
+        Parameters
+        ----------
+        whole
+            The answer with all pods.
+        """
+        seen = {each.pod for each in self.course.lost}
+        lost = tuple(
+            each
+            if each.pod in seen or not each.owner
+            else msgspec.structs.replace(each, owner=_OTHER_OWNERS)
+            for each in whole.course.lost
+        )
+        worse = msgspec.structs.replace(whole.course, lost=lost).worse
+        return msgspec.structs.replace(self, worse=worse)
 
 
 class Shape(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -125,7 +146,7 @@ class Capacity(msgspec.Struct, frozen=True, rename="camel"):
 
     room: Room | None = None
     needs: tuple[Need, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Prose, ...] = ()
     limit: str = ""
 
 

@@ -12,7 +12,7 @@ import pytest
 from moorage.base.errors import ApiError, TooManyRequestsError, UsageError
 from moorage.service.health import HealthServer, Listening
 from moorage.service.questions.pages import OPENAPI_PATH, body_pages, question_pages
-from moorage.service.questions.question import Answer, BodyQuestion
+from moorage.service.questions.question import Answer, BodyQuestion, Readable
 from tests.service.serving.guards import open_access
 
 
@@ -45,8 +45,18 @@ async def carry(body: bytes) -> bytes:
     return b'{"kind":"Carried"}'
 
 
+async def nothing(body: bytes) -> list[Readable]:
+    del body
+    return []
+
+
 QUESTION = BodyQuestion(
-    path="/carry", summary="Can it be carried?", body=Load, answer=CarriedAnswer, ask=carry
+    path="/carry",
+    summary="Can it be carried?",
+    body=Load,
+    answer=CarriedAnswer,
+    ask=carry,
+    names=nothing,
 )
 CARRY = "/moorage/v1/carry"
 

@@ -201,7 +201,7 @@ def health_server(
         pages=pages,
         told=told,
         queries=queries,
-        bodies=body_pages(tried),
+        bodies=body_pages(tried, core=scheduler.core),
         on_close=process.close,
     )
 
@@ -261,6 +261,7 @@ def answers_of(
             *configuration,
         ],
         tried,
+        core=scheduler.core,
     )
 
 

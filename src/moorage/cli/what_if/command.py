@@ -95,7 +95,11 @@ def what_if(
     reading = Reading(source.chosen_namespace, source.running)
     steps = [] if scenario is None else scenario_changes(scenario, reading)
     steps += flag_changes(given, reading)
-    course, told = tried(source, steps)
-    show(output, plain(course, told), text=lambda: report(course, told))
-    if course.worse:
+    found = tried(source, steps)
+    show(
+        output,
+        plain(found.course, found.source, worse=found.worse),
+        text=lambda: report(found.course, found.source, worse=found.worse),
+    )
+    if found.worse:
         ctx.exit(1)

@@ -21,13 +21,13 @@ _ORDER: Final = (
 )
 
 
-def plain(course: Course, source: str) -> dict[str, Any]:
+def plain(course: Course, source: str, *, worse: Sequence[str]) -> dict[str, Any]:
     """Return a course as plain values, what gets worse, and where the answer comes from."""
     found: dict[str, Any] = msgspec.to_builtins(course)
-    return {**found, "worse": list(course.worse), "source": source}
+    return {**found, "worse": list(worse), "source": source}
 
 
-def report(course: Course, source: str) -> str:
+def report(course: Course, source: str, *, worse: Sequence[str]) -> str:
     """Return a course as text; the last line says where it comes from, unless that is empty."""
     parts: list[str] = []
     if course.anyway:
@@ -75,7 +75,7 @@ def report(course: Course, source: str) -> str:
     if not course.is_quiet:
         parts += ["It does not come to rest: pods are tried again and again.", ""]
     parts += _fullness(course)
-    parts.append(f"Worse: {'; '.join(course.worse)}" if course.worse else "Nothing gets worse.")
+    parts.append(f"Worse: {'; '.join(worse)}" if worse else "Nothing gets worse.")
     return "\n".join([*parts, "", source] if source else parts)
 
 

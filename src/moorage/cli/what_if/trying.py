@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import msgspec
+
 from moorage.base.clock import SystemClock
 from moorage.cli.what_if.source import Source, asked_of_scheduler, load
 from moorage.what_if.change import Apply, Change, Delete, Scale
@@ -13,8 +15,26 @@ from moorage.what_if.limits import Limits
 from moorage.what_if.wire import WHAT_IF, WhatIfAnswer, WhatIfBody
 
 
-def tried(source: Source, steps: Sequence[Step]) -> tuple[Course, str]:
-    """Return the consequences of changes, and where they come from, in words.
+class Tried(msgspec.Struct, frozen=True):
+    """The consequences of changes.
+
+    Parameters
+    ----------
+    course
+        The pods that the user may read.
+    worse
+        A sentence for each deterioration; it counts all pods.
+    source
+        Where the answer comes from, in words.
+    """
+
+    course: Course
+    worse: tuple[str, ...]
+    source: str
+
+
+def tried(source: Source, steps: Sequence[Step]) -> Tried:
+    """Return the consequences of changes.
 
     Raises
     ------
@@ -32,9 +52,10 @@ def tried(source: Source, steps: Sequence[Step]) -> tuple[Course, str]:
     )
     if asked is not None:
         answer, told = asked
-        return answer.course, told
+        return Tried(answer.course, answer.worse, told)
     world, told = load(source)
-    return try_steps(world, steps, check=Limits(SystemClock()).check), told
+    course = try_steps(world, steps, check=Limits(SystemClock()).check)
+    return Tried(course, course.worse, told)
 
 
 def _owners(changes: Sequence[Change]) -> Iterator[str]:

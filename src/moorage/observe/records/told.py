@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
+from moorage.api.mentions import NodeName, PodName, Prose, SubjectNamespace
 from moorage.base.clock import NS_PER_SECOND, rfc3339_micro
 from moorage.engine.notes.best_nodes import Ranking
 from moorage.engine.notes.extender_answers import ExtenderAnswer
@@ -27,8 +28,8 @@ class ToldCause(msgspec.Struct, frozen=True, rename="camel"):
     """
 
     time: str
-    what: str
-    cause: str
+    what: Prose
+    cause: Prose
 
 
 class ToldRejection(msgspec.Struct, frozen=True, rename="camel"):
@@ -48,8 +49,8 @@ class ToldRejection(msgspec.Struct, frozen=True, rename="camel"):
 
     plugin: str
     code: str
-    reasons: tuple[str, ...]
-    nodes: tuple[str, ...]
+    reasons: tuple[Prose, ...]
+    nodes: tuple[NodeName, ...]
 
 
 class ToldScore(msgspec.Struct, frozen=True, rename="camel"):
@@ -87,7 +88,7 @@ class ToldNode(msgspec.Struct, frozen=True, rename="camel"):
         The score of each plugin.
     """
 
-    node: str
+    node: NodeName
     total: int
     scores: tuple[ToldScore, ...]
 
@@ -103,7 +104,7 @@ class ToldExtenderScore(msgspec.Struct, frozen=True, rename="camel"):
         The score, and its part of the total.
     """
 
-    node: str
+    node: NodeName
     score: int
     weighted: int
 
@@ -120,8 +121,8 @@ class ToldExtenderRejection(msgspec.Struct, frozen=True, rename="camel"):
     """
 
     code: str
-    reasons: tuple[str, ...]
-    nodes: tuple[str, ...]
+    reasons: tuple[Prose, ...]
+    nodes: tuple[NodeName, ...]
 
 
 class ToldExtender(msgspec.Struct, frozen=True, rename="camel"):
@@ -142,7 +143,7 @@ class ToldExtender(msgspec.Struct, frozen=True, rename="camel"):
     extender: str
     rejections: tuple[ToldExtenderRejection, ...]
     scores: tuple[ToldExtenderScore, ...]
-    errors: tuple[str, ...]
+    errors: tuple[Prose, ...]
 
 
 class ToldStep(msgspec.Struct, frozen=True, rename="camel"):
@@ -187,8 +188,10 @@ class AttemptHead(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         bind, reject or error.
     """
 
+    counted_as: ClassVar[str] = "decision"
+
     number: int
-    namespace: str
+    namespace: SubjectNamespace
     name: str
     uid: str
     scheduler_name: str
@@ -251,15 +254,15 @@ class ToldAttempt(AttemptHead, frozen=True, kw_only=True, rename="camel"):
 
     before: tuple[ToldCause, ...]
     waited_for: tuple[str, ...]
-    node: str
+    node: NodeName
     total: int | None
     feasible: int
     evaluated: int
     ties: int
     drawn: int | None = None
-    message: str
-    nominated_node: str | None
-    victims: tuple[str, ...]
+    message: Prose
+    nominated_node: NodeName | None
+    victims: tuple[PodName, ...]
     victims_chosen_by: str = ""
     pre_filter_plugins: tuple[str, ...]
     filter_results: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import msgspec
 
+from moorage.api.mentions import NodeName, Prose, SubjectNamespace
 from moorage.service.questions.question import Answer
 
 Queue = Literal["active", "in-flight", "backoff", "unschedulable", "gated", "permit", "binding"]
@@ -74,7 +75,7 @@ class QueuedPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     """
 
     queue: Queue
-    namespace: str
+    namespace: SubjectNamespace
     name: str
     uid: str
     scheduler_name: str = ""
@@ -87,9 +88,9 @@ class QueuedPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
     seconds_left: float | None = None
     may_be_early: bool = False
     plugins: tuple[str, ...] = ()
-    message: str = ""
+    message: Prose = ""
     woken_by: tuple[WakingEvents, ...] = ()
-    node: str = ""
+    node: NodeName = ""
     group: str = ""
     step: str = ""
 
@@ -118,7 +119,9 @@ class QueuedGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         What the group lacks before it can be tried; empty for nothing.
     """
 
-    namespace: str
+    counted_as: ClassVar[str] = "group"
+
+    namespace: SubjectNamespace
     name: str
     source: str
     minimum: int | None
@@ -127,7 +130,7 @@ class QueuedGroup(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     waiting: int
     gated: int
     at_permit: int
-    message: str
+    message: Prose
 
 
 class QueueSizes(msgspec.Struct, frozen=True, kw_only=True, rename={"in_flight": "in-flight"}):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import msgspec
 
+from moorage.api.mentions import NodeName, SubjectNamespace
 from moorage.service.questions.question import Answer
 
 
@@ -27,13 +29,28 @@ class FillingPod(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
         bytes, units of any other resource.
     """
 
-    namespace: str
+    namespace: SubjectNamespace
     name: str
     uid: str
     priority: int = 0
     owner: str = ""
     group: str = ""
     requests: Mapping[str, int] = {}
+
+
+class OtherPods(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The pods of a node that the caller may not read.
+
+    Parameters
+    ----------
+    pods
+        Their number.
+    requests
+        What they take together, as `FillingPod.requests`.
+    """
+
+    pods: int
+    requests: Mapping[str, int]
 
 
 class FilledNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -52,6 +69,8 @@ class FilledNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
         The node's taints, as kubectl writes them.
     pods
         The pods counted on the node, assumed ones included, in the order of their arrival.
+    others
+        The pods that the caller may not read, as a sum; absent where there are none.
     """
 
     allocatable: Mapping[str, int]
@@ -59,6 +78,25 @@ class FilledNode(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit
     unschedulable: bool = False
     taints: tuple[str, ...] = ()
     pods: tuple[FillingPod, ...] = ()
+    others: OtherPods | None = None
+
+    def after_redaction(self, whole: FilledNode) -> FilledNode:
+        """Return the node with a sum of the pods that were left out.
+
+        Parameters
+        ----------
+        whole
+            The node with all pods.
+        """
+        seen = {pod.uid for pod in self.pods}
+        hidden = [pod for pod in whole.pods if pod.uid not in seen]
+        if not hidden:
+            return self
+        total: Counter[str] = Counter()
+        for pod in hidden:
+            total.update(pod.requests)
+        others = OtherPods(pods=len(hidden), requests=dict(total))
+        return msgspec.structs.replace(self, others=others)
 
 
 class ClusterAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
@@ -77,4 +115,4 @@ class ClusterAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
     kind: str = "ClusterFill"
     version: str
     whole: bool
-    nodes: Mapping[str, FilledNode]
+    nodes: Mapping[NodeName, FilledNode]

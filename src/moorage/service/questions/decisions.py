@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import islice, takewhile
 from typing import Final
 
+from moorage.api.mentions import NodeName, Prose
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.observe.records.record import AttemptRecord
 from moorage.observe.records.recorder import Recorder
@@ -37,10 +38,10 @@ class DecisionLine(AttemptHead, frozen=True, kw_only=True, rename="camel", omit_
         bound, requeued, or gone; absent while the binding is under way.
     """
 
-    node: str = ""
+    node: NodeName = ""
     feasible: int = 0
     evaluated: int = 0
-    message: str = ""
+    message: Prose = ""
     victims: int = 0
     steps: tuple[ToldStep, ...] = ()
     end: str = ""

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
+from moorage.api.mentions import Prose
 from moorage.base.errors import ApiError, UsageError
+from moorage.service.core import Core
 from moorage.service.failure_status import failure_status
 from moorage.service.health import BodyPage, Page, QueryPage
 from moorage.service.questions.openapi import openapi
-from moorage.service.questions.question import PREFIX, BodyQuestion, Question
+from moorage.service.questions.question import PREFIX, BodyQuestion, Question, Readable
+from moorage.service.questions.redaction import Redaction
+from moorage.service.questions.written_names import PODS, WrittenNames
+from moorage.service.serving.rights import Rights
 
 _JSON: Final = "application/json"
 OPENAPI_PATH: Final = f"{PREFIX}/openapi.json"
 
 
 def question_pages(
-    questions: Sequence[Question], with_body: Sequence[BodyQuestion] = ()
+    questions: Sequence[Question],
+    with_body: Sequence[BodyQuestion] = (),
+    *,
+    core: Core | None = None,
 ) -> dict[str, QueryPage]:
     """Return the pages of questions by path, with the OpenAPI document of these and others.
 
@@ -27,24 +35,31 @@ def question_pages(
     ----------
     with_body
         Questions that the document describes besides; `body_pages` has their pages.
+    core
+        The state with the names that answers may have; None where every caller reads everything.
     """
     document = b""
 
-    async def described(query: Mapping[str, str]) -> Page:
+    async def described(query: Mapping[str, str], rights: Rights | None = None) -> Page:
         nonlocal document
-        del query
+        del query, rights
         document = document or msgspec.json.encode(openapi(questions, with_body))
         return Page(document, _JSON)
 
-    pages = {f"{PREFIX}{each.path}": _page(each) for each in questions}
+    pages = {f"{PREFIX}{each.path}": _page(each, core) for each in questions}
     return {**pages, OPENAPI_PATH: described}
 
 
-def _page(question: Question) -> QueryPage:
-    async def page(query: Mapping[str, str]) -> Page:
+def _page(question: Question, core: Core | None) -> QueryPage:
+    async def page(query: Mapping[str, str], rights: Rights | None = None) -> Page:
         try:
             _check(question, query)
-            answer = await question.ask(query)
+            if rights is None or await rights.read_everything():
+                answer = await question.ask(query)
+            else:
+                answer = await _redacted(
+                    lambda: question.ask(query), _named(question, query), rights, core
+                )
         except UsageError as error:
             return refused(400, "BadRequest", str(error))
         except ApiError as error:
@@ -54,15 +69,37 @@ def _page(question: Question) -> QueryPage:
     return page
 
 
-def body_pages(questions: Sequence[BodyQuestion]) -> dict[str, BodyPage]:
-    """Return the pages of questions that come as a body, by path."""
-    return {f"{PREFIX}{each.path}": _body_page(each) for each in questions}
+def _named(question: Question, query: Mapping[str, str]) -> list[Readable]:
+    """Return the objects that the parameters name."""
+    found = []
+    for each in question.parameters:
+        value = query.get(each.name, "")
+        namespace, slash, name = value.partition("/")
+        if each.names == "pod" and slash:
+            found.append(Readable("pods", namespace=namespace, name=name))
+        elif each.names == "node" and value:
+            found.append(Readable("nodes", name=value))
+    return found
 
 
-def _body_page(question: BodyQuestion) -> BodyPage:
-    async def page(body: bytes) -> Page:
+def body_pages(
+    questions: Sequence[BodyQuestion], *, core: Core | None = None
+) -> dict[str, BodyPage]:
+    """Return the pages of questions that come as a body, by path; `core` as in `question_pages`."""
+    return {f"{PREFIX}{each.path}": _body_page(each, core) for each in questions}
+
+
+def _body_page(question: BodyQuestion, core: Core | None) -> BodyPage:
+    async def page(body: bytes, rights: Rights | None = None) -> Page:
         try:
-            answer = await question.ask(body)
+            if rights is None or await rights.read_everything():
+                answer = await question.ask(body)
+            else:
+                answer = msgspec.json.encode(
+                    await _redacted(
+                        lambda: _decoded(question, body), await question.names(body), rights, core
+                    )
+                )
         except UsageError as error:
             return refused(400, "BadRequest", str(error))
         except ApiError as error:
@@ -74,6 +111,59 @@ def _body_page(question: BodyQuestion) -> BodyPage:
         return Page(answer, _JSON)
 
     return page
+
+
+async def _decoded(question: BodyQuestion, body: bytes) -> msgspec.Struct:
+    return msgspec.json.decode(await question.ask(body), type=question.answer)
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    """The words of an error."""
+
+    message: Prose
+
+
+async def _redacted(
+    ask: Callable[[], Awaitable[msgspec.Struct]],
+    named: Sequence[Readable],
+    rights: Rights,
+    core: Core | None,
+) -> msgspec.Struct:
+    """Return an answer without what its caller may not read.
+
+    Parameters
+    ----------
+    named
+        What the question names; if the caller may not read that, nothing is answered.
+
+    Raises
+    ------
+    ApiError, UsageError
+        As `ask` does, without such names; 403.
+    """
+    assert core is not None, "questions about a cluster, and none other, ask for rights"
+    for each in named:
+        await rights.check(each)
+    pods = [(each.namespace, each.name) for each in named if each.resource == PODS]
+    error: ApiError | UsageError | None = None
+    try:
+        answer = await ask()
+    except (ApiError, UsageError) as problem:
+        error, answer = problem, _Problem(str(problem))
+    # No await since the answer: its names are those of this moment.
+    redaction = Redaction(answer, WrittenNames(core))
+    answer = redaction.apply(await rights.sight(redaction.doubts, pods))
+    if error is None:
+        return answer
+    assert isinstance(answer, _Problem), "as it was given"
+    if isinstance(error, UsageError):
+        raise UsageError(answer.message) from error
+    raise ApiError(
+        error.code,
+        error.reason,
+        answer.message,
+        retry_after_seconds=error.retry_after_seconds,
+    ) from error
 
 
 def _check(question: Question, query: Mapping[str, str]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -15,6 +15,24 @@ API_VERSION: Final = "moorage.dev/v1"
 """The ``apiVersion`` of every answer."""
 # Characters of a wrong value that a message shows (a guess).
 _SHOWN_MAX: Final = 40
+
+
+class Readable(msgspec.Struct, frozen=True):
+    """Objects of the API that a caller may want to read.
+
+    Parameters
+    ----------
+    resource, group
+        The plural of the kind, and its API group.
+    namespace, name
+        All namespaces, or all names, where empty.
+    """
+
+    resource: str
+    group: str = ""
+    namespace: str = ""
+    name: str = ""
+
 
 Given = Mapping[str, str]
 """The parameters of a question as its caller wrote them, without unknown ones."""
@@ -33,12 +51,15 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True):
         Its OpenAPI schema.
     required
         Whether the question cannot be answered without it.
+    names
+        What the parameter names; the caller must be allowed to read that object.
     """
 
     name: str
     description: str
     schema: Mapping[str, Any] = msgspec.field(default_factory=lambda: {"type": "string"})
     required: bool = False
+    names: Literal["", "pod", "node"] = ""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +104,8 @@ class BodyQuestion(msgspec.Struct, frozen=True, kw_only=True):
         Answers, given the body as it was sent, with the JSON of an answer. Raises as
         `Question.ask` does, for a body that cannot be read as well; 429 and 503 with the time
         after which to ask again.
+    names
+        Returns the objects that a body names, in any order; raises as `ask` does.
     """
 
     path: str
@@ -90,6 +113,7 @@ class BodyQuestion(msgspec.Struct, frozen=True, kw_only=True):
     body: type[msgspec.Struct]
     answer: type[msgspec.Struct]
     ask: Callable[[bytes], Awaitable[bytes]]
+    names: Callable[[bytes], Awaitable[Sequence[Readable]]]
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -105,12 +129,16 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         When the scheduler answered, RFC 3339 with microseconds.
     scheduling
         Whether this scheduler schedules; false for a replica that waits for the lease.
+    hidden
+        What the answer does not show because the caller may not read it, such as "3 pods of other
+        namespaces"; absent where nothing is hidden.
     """
 
     api_version: str = API_VERSION
     kind: str
     time: str
     scheduling: bool
+    hidden: tuple[str, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 def whole_number(given: Given, name: str, *, default: int, least: int, most: int) -> int:

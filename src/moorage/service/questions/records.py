@@ -72,7 +72,7 @@ def records_question(scheduler: Scheduler, clock: Clock) -> Question:
         answer=RecordsAnswer,
         ask=ask,
         parameters=(
-            Parameter(name="pod", description="The pod, as NAMESPACE/NAME."),
+            Parameter(name="pod", description="The pod, as NAMESPACE/NAME.", names="pod"),
             Parameter(
                 name="attempt",
                 description="Only this attempt of the pod, counted from 1, with the nodes that "

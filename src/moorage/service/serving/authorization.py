@@ -9,7 +9,7 @@ Kubernetes v1.36 ``apiserver/pkg/server/options/authorization.go``,
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -112,6 +112,14 @@ class Authorizer:
         self._refused_ttl_ns = refused_ttl_ns
         self._known: ExpiringCache[bytes, _Status] = ExpiringCache(clock, size_max=_ANSWERS_MAX)
 
+    def asks_about(self, caller: Caller, path: str) -> bool:
+        """Whether the server decides what a caller reads of a path.
+
+        Everybody reads everything where the path is open, or where nobody can be asked.
+        """
+        known = MASTERS in caller.groups or path in self._always
+        return self._reviewer is not None and not known
+
     async def decide(self, caller: Caller, verb: str, path: str) -> Decision:
         """Decide about a call.
 
@@ -131,14 +139,36 @@ class Authorizer:
         """
         if MASTERS in caller.groups or path in self._always:
             return Decision(True)
+        return await self._decided(caller, "nonResourceAttributes", {"path": path, "verb": verb})
+
+    async def decide_resource(self, caller: Caller, attributes: Mapping[str, str]) -> Decision:
+        """Decide about a call of the API server that the caller might make.
+
+        Parameters
+        ----------
+        caller
+            Who would make it.
+        attributes
+            ``resourceAttributes`` of a SubjectAccessReview.
+
+        Raises
+        ------
+        MoorageError
+            The server gave no usable answer.
+        """
+        if MASTERS in caller.groups:
+            return Decision(True)
+        return await self._decided(caller, "resourceAttributes", dict(attributes))
+
+    async def _decided(self, caller: Caller, subject: str, attributes: dict[str, str]) -> Decision:
         if self._reviewer is None:
             return Decision(False)
-        spec = _spec(caller, verb, path)
+        spec = _spec(caller, subject, attributes)
         key = encode(spec)
         status = self._known.get(key)
         if status is None:
             status = await self._reviewed(self._reviewer, spec)
-            if len(verb) + len(path) < _CACHED_CHARACTERS_MAX:
+            if sum(map(len, attributes.values())) < _CACHED_CHARACTERS_MAX:
                 ttl_ns = self._allowed_ttl_ns if status.allowed else self._refused_ttl_ns
                 self._known.put(key, status, ttl_ns=ttl_ns)
         if status.denied and status.allowed:
@@ -153,11 +183,8 @@ class Authorizer:
             raise
 
 
-def _spec(caller: Caller, verb: str, path: str) -> dict[str, Any]:
-    spec: dict[str, Any] = {
-        "nonResourceAttributes": {"path": path, "verb": verb},
-        "user": caller.name,
-    }
+def _spec(caller: Caller, subject: str, attributes: dict[str, str]) -> dict[str, Any]:
+    spec: dict[str, Any] = {subject: attributes, "user": caller.name}
     if caller.groups:
         spec["groups"] = list(caller.groups)
     if caller.extra:

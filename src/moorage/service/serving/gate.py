@@ -21,6 +21,7 @@ from moorage.service.failure_status import failure_status
 from moorage.service.serving.authentication import Authenticator
 from moorage.service.serving.authorization import Authorizer
 from moorage.service.serving.callers import ANONYMOUS, Caller, Credentials, UnauthenticatedError
+from moorage.service.serving.rights import Rights
 
 _log = logging.getLogger(__name__)
 
@@ -61,8 +62,8 @@ class Gate:
         self._facts = facts
         self._clock = clock
 
-    async def refused(self, credentials: Credentials, method: str, path: str) -> Refused | None:
-        """Return why a call is refused; None lets it through.
+    async def admitted(self, credentials: Credentials, method: str, path: str) -> Refused | Rights:
+        """Return why a call is refused, or the rights of its caller.
 
         Parameters
         ----------
@@ -81,7 +82,7 @@ class Gate:
         self._facts.authenticated("success", self._seconds_since(began_ns))
         return await self._authorized(caller, method.lower(), path)
 
-    async def _authorized(self, caller: Caller, verb: str, path: str) -> Refused | None:
+    async def _authorized(self, caller: Caller, verb: str, path: str) -> Refused | Rights:
         began_ns = self._clock.monotonic_ns()
         try:
             decision = await self._authorizer.decide(caller, verb, path)
@@ -90,7 +91,11 @@ class Gate:
             return _internal_error(path, error)
         result = "allowed" if decision.allowed else "denied" if decision.denied else "no-opinion"
         self._facts.authorized(result, self._seconds_since(began_ns))
-        return None if decision.allowed else _forbidden(caller, verb, path, decision.reason)
+        if decision.allowed:
+            return Rights(
+                self._authorizer, caller, all_open=not self._authorizer.asks_about(caller, path)
+            )
+        return _forbidden(caller, verb, path, decision.reason)
 
     def _seconds_since(self, began_ns: int) -> float:
         return (self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND

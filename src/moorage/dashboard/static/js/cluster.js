@@ -257,6 +257,7 @@ function detail(name) {
           <span class="quiet">${amount("cpu", pod.requests?.cpu ?? 0)}, ${amount("memory", pod.requests?.memory ?? 0)}</span>
         </li>`,
       )}
+      ${node.others ? html`<li>${count(node.others.pods, "pod")} of other namespaces</li>` : nothing}
     </ul>
   </aside>`;
 }

@@ -77,8 +77,10 @@ const collator = new Intl.Collator("en", { numeric: true });
 /** What the pods of a node request. @param {Node} node @param {string} resource */
 export function requested(node, resource) {
   const pods = node.pods ?? [];
-  if (resource === "pods") return pods.length;
-  return pods.reduce((sum, pod) => sum + (pod.requests?.[resource] ?? 0), 0);
+  const others = node.others;
+  if (resource === "pods") return pods.length + (others?.pods ?? 0);
+  const seen = pods.reduce((sum, pod) => sum + (pod.requests?.[resource] ?? 0), 0);
+  return seen + (others?.requests[resource] ?? 0);
 }
 
 /**
@@ -154,6 +156,9 @@ function paintTile(tile, brush, how) {
       const colour = how.colourOf(pod);
       parts.set(colour, (parts.get(colour) ?? 0) + part);
     }
+    const seen = [...parts.values()].reduce((sum, part) => sum + part, 0);
+    const hidden = requested(node, how.resource) - seen;
+    if (hidden > 0) parts.set(brush.text, hidden);
     for (const [colour, part] of [...parts].sort()) {
       const tall = Math.min((height * part) / all, height - filled);
       pen.fillStyle = colour;

@@ -5,7 +5,8 @@
  * @typedef {{namespace: string, name: string, uid: string, priority?: number, owner?: string,
  *   group?: string, requests?: Record<string, number>}} FillingPod
  * @typedef {{allocatable: Record<string, number>, domains?: Record<string, string>,
- *   unschedulable?: boolean, taints?: string[], pods?: FillingPod[]}} Node
+ *   unschedulable?: boolean, taints?: string[], pods?: FillingPod[],
+ *   others?: {pods: number, requests: Record<string, number>} | null}} Node
  * @typedef {{plugin: string, events: string[]}} Waking
  * @typedef {{queue: string, namespace: string, name: string, uid: string, priority?: number,
  *   attempts?: number, since?: string, position?: number, until?: string, plugins?: string[],
