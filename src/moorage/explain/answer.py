@@ -142,7 +142,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     causes
         Why no node takes the pod, the first cause first; empty where a node takes it.
     ways_out
-        Changes that would help, the smallest first; all were tried. Pairs where no single one helps.
+        Changes that would help, the smallest first; all were tried. Pairs where no single one
+        helps.
     notes
         Further facts, each a sentence.
     node_count
