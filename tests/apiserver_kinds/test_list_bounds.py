@@ -59,6 +59,13 @@ def _nested(path: str, found: list[Any]) -> dict[str, Any]:
             id="search paths of pods",
         ),
         pytest.param(
+            "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+            "spec.policyTypes",
+            2,
+            "may not specify more than two policyTypes",
+            id="types of a network policy",
+        ),
+        pytest.param(
             "/apis/apps/v1/namespaces/default/deployments",
             "spec.template.spec.dnsConfig.nameservers",
             3,
@@ -99,7 +106,7 @@ async def test_a_list_longer_than_its_bound_is_one_error(
     path: str, field: str, most: int, words: str
 ):
     cluster = Cluster()
-    element: Any = "a" if field.endswith(("searches", "nameservers")) else {}
+    element: Any = "a" if field.endswith(("searches", "nameservers", "policyTypes")) else {}
     for count, refused in ((most, False), (most + 1, True)):
         _, found = await cluster.call("POST", path, _nested(field, [element] * count))
         causes = found.get("details", {}).get("causes", [])

@@ -132,7 +132,9 @@ _TABLE: Final[dict[str, list[ListBound]]] = {
         *_below("spec.jobTemplate.spec.template.spec", *_POD),
     ],
     "endpointslices.discovery.k8s.io": _ENDPOINTS,
-    "networkpolicies.networking.k8s.io": _bounds(("spec.policyTypes", 2)),
+    "networkpolicies.networking.k8s.io": [
+        _bound("spec.policyTypes", 2, _said("may not specify more than two policyTypes"))
+    ],
     "resourceclaims.resource.k8s.io": [
         *_below("spec", *_CLAIM),
         *_bounds(("status.allocation.devices.results", 32)),
