@@ -147,6 +147,21 @@ def test_another_version_of_a_nominated_pod_changes_no_sums_unless_the_pod_got_i
         assert world.kept.own(old) == (0, world.nominations["n0"][0])
 
 
+def test_a_pod_that_lost_its_node_counts_where_it_is_nominated_next() -> None:
+    """The next node changed before the last one did, so it is looked at first."""
+    world = World()
+    for index in range(NODES):
+        world.toggle(f"n{index}")
+    asked = PodInfo(pod("asked", requests={"cpu": "1", "memory": "1"}))
+    world.nominate(2, "n0")
+    world.place(2, "n0")
+    assert said(world, asked) == []
+    world.place(2, "n0")  # its binding failed
+    world.nominate(0, "n1")
+    world.nominate(2, "n1")
+    assert said(world, asked) == wanted(world, asked) == [(1, 4000, 0, 2)]
+
+
 def test_sums_of_some_rows_are_found_in_any_order() -> None:
     world = World()
     for index in range(NODES):

@@ -240,6 +240,9 @@ class NominatedRows:
                 self._repelling.add(pod.uid)
             if self._table.node_of_pod(pod.uid) is not None:
                 self._placed[pod.uid] = None
+            else:
+                # Its last node is looked at later, where this one changed before that one did.
+                self._placed.pop(pod.uid, None)
         row = self._table.row_of(name)
         if row is not None:
             for priority, level in self._levels.items():
