@@ -79,6 +79,14 @@ def stored(past: Past, kind: str, *objects: Manifest) -> Past:
     return past
 
 
+def outside_of_every_zone(pod: Manifest) -> Past:
+    """Return a history in which a pod is on a node without a zone."""
+    pod["spec"]["nodeName"] = "n0"
+    past = history(pod)
+    past.nodes["n0"] = node_manifest("n0", cpu="2")
+    return past
+
+
 def promised(pod: Manifest, *, by: str = "scheduler-1.1") -> Past:
     """Return a history in which a scheduler promised a node to a pod long ago."""
     pod["status"] = {"nominatedNodeName": "n1"}

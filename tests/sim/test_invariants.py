@@ -41,6 +41,7 @@ from tests.sim.pasts import (
     eviction,
     history,
     named,
+    outside_of_every_zone,
     promised,
     refusal,
     report,
@@ -52,6 +53,7 @@ from tests.sim.pasts import (
     with_volumes,
 )
 
+DB = {"app": "db"}
 TEAM = {GROUP_LABEL: "g"}
 
 BROKEN = {
@@ -297,6 +299,9 @@ ALLOWED = {
             a_pod("q", priority=5, cpu="1500m", schedulingGroup={"podGroupName": "g"}),
             by="scheduler-0.1",
         ),
+    ),
+    "the first pod of its kind, beside one on a node outside of every zone": binding(
+        a_pod("p", "n1", labels=DB, affinity=NEAR), outside_of_every_zone(a_pod("q", labels=DB))
     ),
     "a lower victim": eviction(a_pod("v", "n1"), history(a_pod("p", priority=5))),
     "a node that was claimed just now": report(

@@ -31,7 +31,7 @@ def test_a_gang_may_lack_a_member_whose_place_was_taken_before_it_was_bound(
         stored(past, "events", of_default("e", **told))
     (gangs,) = [each for each in WAITING if each.name == "gangs"]
     broken = [] if called_off else ["group default/g: 1 of 2 pods have a node"]
-    cluster: Any = SimpleNamespace(history=past)
+    cluster: Any = SimpleNamespace(mood=SimpleNamespace(spoiled=set()), history=past)
     assert list(gangs.broken(cluster)) == broken
 
 
@@ -155,6 +155,18 @@ def test_a_gang_that_waits_says_why(told: bool) -> None:
     cluster: Any = SimpleNamespace(history=past, undisturbed=True)
     (rule,) = [each for each in WAITING if each.name == "gang-says"]
     assert bool(list(rule.broken(cluster))) != told
+
+
+@pytest.mark.parametrize("spoiled", [False, True])
+def test_half_a_gang_is_excused_where_a_plugin_failed_a_member_in_pre_bind(spoiled: bool) -> None:
+    group = {"podGroupName": "g"}
+    past = history(a_pod("p", "n1", schedulingGroup=group), a_pod("q", schedulingGroup=group))
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    stored(past, "podgroups.scheduling.k8s.io", of_default("g", spec=spec))
+    mood = SimpleNamespace(spoiled={"q"} if spoiled else set())
+    cluster: Any = SimpleNamespace(history=past, mood=mood)
+    (rule,) = [each for each in WAITING if each.name == "gangs"]
+    assert bool(list(rule.broken(cluster))) != spoiled
 
 
 @pytest.mark.parametrize(("node", "broken"), [("", 1), ("n1", 0)])

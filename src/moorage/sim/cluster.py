@@ -27,6 +27,7 @@ from moorage.sim.extender import SimExtender
 from moorage.sim.faults import Weather
 from moorage.sim.handover import Handovers
 from moorage.sim.history import History, Obj, Write
+from moorage.sim.invariants.attempts import AttemptOracle
 from moorage.sim.licence import Licence
 from moorage.sim.loop import Process
 from moorage.sim.mischief import Mood, registry
@@ -114,6 +115,7 @@ class SimCluster:
         """Breaches seen while the schedulers ran: name of the invariant, and how."""
         self.probes: dict[str, Probe] = {}
         """The probes of the schedulers, by the name of their life."""
+        self.oracles: dict[Scheduler, AttemptOracle] = {}  # of every scheduler
         self.auditor = Auditor(self.served)
         self._auditing: asyncio.Task[None] | None = None
         self.mood = Mood()
@@ -123,8 +125,7 @@ class SimCluster:
         """Whether all connections and programs work; a plugin may hold pods."""
         self.schedulers: list[Scheduler] = []
         """Every scheduler that was ever started, killed ones included."""
-        self.identities: list[str] = []
-        """Their names."""
+        self.identities: list[str] = []  # their names
         self._dead: list[Process] = []
         self._closing = False
         self.on_crash: Callable[[], None] = lambda: None
@@ -266,6 +267,11 @@ class SimCluster:
             by_priority=self.setup not in ("coscheduling", "teams at permit"),
             history=self.history,
             on_breach=lambda name, text: self.noticed.append((name, f"{identity}: {text}")),
+        )
+        self.oracles[replica.scheduler] = AttemptOracle(
+            replica.scheduler,
+            self.history,
+            lambda name, text: self.noticed.append((name, f"{identity}: {text}")),
         )
         self.schedulers.append(replica.scheduler)
         self.identities.append(identity)

@@ -21,7 +21,7 @@ from moorage.sim.errand import SLOW
 from moorage.sim.history import Obj, Write, group_of, name_of, node_of, nominated_of, rejects
 from moorage.sim.invariants.at_rest import broken_at_rest
 from moorage.sim.invariants.at_writes import broken_by, broken_by_server
-from moorage.sim.invariants.inside import INSIDE
+from moorage.sim.invariants.inside import INSIDE, synced
 from moorage.sim.invariants.invariant import Breach
 from moorage.sim.invariants.seen import Seen, is_leaving
 from moorage.sim.invariants.waiting import PLACED
@@ -268,6 +268,8 @@ class _Course:
     def _written(self, write: Write) -> None:
         for broken, text in broken_by_server(write):
             self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
+        for scheduler in synced(self._cluster):
+            self._cluster.oracles[scheduler].look_for_sleepers()
         if "." not in write.by:
             if write.by == "nodes" and rejects(write):
                 self._striker.count("agent-rejects")

@@ -128,6 +128,10 @@ class History:
         When a scheduler first took each pod out of its queue, by uid, nanoseconds.
     evicted
         Uids of the pods that schedulers evicted.
+    versions
+        Every version of each pod and node, by its ``resourceVersion``.
+    last_nodes
+        The last version of each node, by name; those that are gone included.
     unreported_ns
         When a scheduler failed to write a condition of a pod, by ``namespace/name``, nanoseconds;
         nothing where a later one was written.
@@ -161,6 +165,8 @@ class History:
         self._pods_named: dict[str, int] = {}
         self.first_popped_ns: dict[str, int] = {}
         self.evicted: set[str] = set()
+        self.versions: dict[str, Obj] = {}
+        self.last_nodes: dict[str, Obj] = {}
         self.unreported_ns: dict[str, int] = {}
         self.member_gone_ns: dict[str, int] = {}
         self.excused_groups: set[str] = set()
@@ -262,6 +268,7 @@ class History:
 
     def _take(self, write: Write) -> None:
         obj = write.now or write.before or {}
+        self.versions[obj["metadata"]["resourceVersion"]] = obj
         if write.resource == NODES.qualified:
             self._take_node(write, obj["metadata"]["name"])
             return
@@ -315,7 +322,7 @@ class History:
         if write.now is None:
             self.nodes.pop(name, None)
         else:
-            self.nodes[name] = write.now
+            self.nodes[name] = self.last_nodes[name] = write.now
 
     def on_node(self, name: str) -> list[Obj]:
         """Return the pods that take room on a node."""

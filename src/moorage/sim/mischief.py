@@ -45,6 +45,9 @@ class Mood:
         Set once nothing misbehaves any more.
     struck
         How often each kind of mischief happened.
+    spoiled
+        Uids of the pods that failed right before their binding, when others of their group may have
+        been bound.
     """
 
     def __init__(self, *, bad: bool = True) -> None:
@@ -52,6 +55,7 @@ class Mood:
         self.rate = 1.0
         self.over = asyncio.Event()
         self.struck: dict[str, int] = {}
+        self.spoiled: set[str] = set()
 
     def acts(self, fault: str, share: float, rng: Random) -> bool:
         """Return whether a kind of mischief happens now, and count it."""
@@ -108,16 +112,20 @@ class Mischief:
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Prepare at once, late, or fail; sometimes by an exception, or never while it is bad."""
-        del state, pod, node_name
+        del state, node_name
         if self._acts("slow", _OFTEN):
             await aio.sleep(self._rng.uniform(0, 4))
         if self._acts("hangs", _SELDOM):
             await self._mood.over.wait()
+        self._mood.spoiled.add(pod.uid)
         if self._acts("raises", _SELDOM):
             raise RuntimeError("a plugin broke in PreBind")
         if self._acts("nonsense", _SELDOM):
             return _NONSENSE
-        return error("a plugin failed in PreBind") if self._acts("fails", _OFTEN) else SUCCESS
+        if self._acts("fails", _OFTEN):
+            return error("a plugin failed in PreBind")
+        self._mood.spoiled.discard(pod.uid)
+        return SUCCESS
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register new and deleted pods; the hint breaks sometimes."""

@@ -59,6 +59,21 @@ NOTICED: tuple[Invariant[SimCluster], ...] = (
         "a pod that is being deleted is scheduled, and takes room until its node refuses it",
     ),
     _rule(
+        "attempt-node",
+        "An attempt chooses among the nodes that a plain computation finds, or finds none either.",
+        "a cache, a reused answer or a filter is wrong for one attempt (kubernetes#95449)",
+    ),
+    _rule(
+        "attempt-victims",
+        "An attempt evicts the pods that a plain dry run of every node finds.",
+        "preemption evicts more than it needs, or on a worse node (kubernetes#88442)",
+    ),
+    _rule(
+        "attempt-wakeup",
+        "No pod sleeps that fits on a node by a plain computation.",
+        "lost wake-ups of QueueingHints (kubernetes#109437, #122018)",
+    ),
+    _rule(
         "lease-released",
         "A leader that ends leaves its lease to the next one.",
         "nobody schedules for fifteen seconds after each update",

@@ -42,7 +42,14 @@ def _affinity(seen: Seen) -> Iterable[str]:
     ]
     matching = [pod for pod in placed if all(selects(term, pod, of=seen.pod) for term in wanted)]
     # Bindings under way arrive in any order: a pod that arrived just now may be decided later.
-    older = [pod for pod in matching if _placed_long_ago(seen, pod)]
+    # Those outside of every domain do not count: the first pod of its kind may go anywhere.
+    keys = {term["topologyKey"] for term in wanted}
+    older = [
+        pod
+        for pod in matching
+        if _placed_long_ago(seen, pod)
+        and keys & nodes[node_of(pod)]["metadata"].get("labels", {}).keys()
+    ]
     for term in wanted:
         key = term["topologyKey"]
         if key not in seen.node["metadata"].get("labels", {}):

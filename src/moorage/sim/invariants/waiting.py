@@ -293,8 +293,9 @@ def _gang_says(cluster: SimCluster) -> Iterable[str]:
 def _gangs(cluster: SimCluster) -> Iterable[str]:
     """Look for a gang that has never been whole and has a pod on a node.
 
-    A pod of higher priority may take the place of one member before that member is bound. A member
-    that ends frees its room, also while a finalizer keeps it.
+    A pod of higher priority may take the place of one member before that member is bound. A plugin
+    may fail one member in PreBind when others are bound, and a pod takes its place. A member that
+    ends frees its room, also while a finalizer keeps it.
     """
     history = cluster.history
     called_off = {
@@ -311,7 +312,7 @@ def _gangs(cluster: SimCluster) -> Iterable[str]:
         there = [pod for pod in members if node_of(pod)]
         if any(is_leaving(pod) or is_finished(pod) for pod in there):
             continue
-        if any(pod["metadata"]["uid"] in called_off for pod in members):
+        if any(pod["metadata"]["uid"] in called_off | cluster.mood.spoiled for pod in members):
             continue
         if 0 < len(there) < least:
             yield f"group {key}: {len(there)} of {least} pods have a node"
