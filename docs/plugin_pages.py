@@ -24,7 +24,7 @@ from moorage.api.changes import Action, action_name
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config import plugin_args
-from moorage.config.args import default_args
+from moorage.config.args import example_args
 from moorage.config.defaults import DEFAULT_MULTI_POINT, default_multi_point
 from moorage.config.feature_gates import DEFAULT_GATES, GATES, FeatureGates
 from moorage.framework.handle import Handle
@@ -119,7 +119,7 @@ def points(entry: PluginEntry) -> list[str]:
 
 
 def made(entry: PluginEntry) -> Any:
-    """Return the plugin, made with its default arguments."""
+    """Return the plugin, made with its default arguments, or with those of its example."""
     handle = Handle(
         profile_name="default-scheduler",
         snapshot=Snapshot(),
@@ -128,7 +128,7 @@ def made(entry: PluginEntry) -> Any:
         streams=Streams(1),
         client=None,
     )
-    return entry.make(default_args(entry.name), handle)
+    return entry.make(example_args(entry.name), handle)
 
 
 def events(entry: PluginEntry) -> list[EventRegistration]:
@@ -216,13 +216,19 @@ def _fields(struct: type[msgspec.Struct]) -> str:
     texts = field_texts(struct)
     for field, each in itertools.product(fields, texts):  # other fields as a file spells them
         texts[each] = texts[each].replace(f"`{field.name}`", f"`{field.encode_name}`")
-    default = struct()
     rows = [
         f"| `{field.encode_name}` | {type_name(field.type)} "
-        f"| `{_json(getattr(default, field.name))}` | {texts.get(field.name, '')} |\n"
+        f"| {_default(field)} | {texts.get(field.name, '')} |\n"
         for field in fields
     ]
     return "| Field | Type | Default | Meaning |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def _default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
+    made = field.default is msgspec.NODEFAULT
+    return f"`{_json(field.default_factory() if made else field.default)}`"
 
 
 def nested(struct: type[msgspec.Struct]) -> list[type[msgspec.Struct]]:

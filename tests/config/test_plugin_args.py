@@ -7,8 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from moorage.config import args as args_module
+from moorage.config.args import default_args, example_args, read_args
 from moorage.config.plugin_args import (
     ARGS_KINDS,
+    Args,
+    ArgsKind,
     NodeResourcesFitArgs,
     ResourceSpec,
     ScoringStrategy,
@@ -274,3 +278,31 @@ def test_open_weights_and_lists_are_filled_in():
     )
     assert with_defaults(empty) == NodeResourcesFitArgs()
     assert with_defaults(NodeResourcesFitArgs(scoring_strategy=None)) == NodeResourcesFitArgs()
+
+
+class _LimitArgs(Args, frozen=True, kw_only=True):
+    limit: int
+
+
+@pytest.mark.parametrize(
+    ("example", "raw", "expected", "faults"),
+    [
+        pytest.param({"limit": 2}, {"limit": 3}, 3, 0, id="given"),
+        pytest.param({"limit": 2}, {}, None, 1, id="left out"),
+        pytest.param({"limit": 2}, None, None, 1, id="no arguments at all"),
+        pytest.param({}, {"limit": 3}, 3, 0, id="a kind without an example"),
+    ],
+)
+def test_an_argument_may_be_required(example, raw, expected, faults, monkeypatch):
+    kind = ArgsKind(_LimitArgs, lambda _args, _path: [], example)
+    monkeypatch.setattr(args_module, "_KINDS", {"Limit": kind})
+    found: list[str] = []
+    args = read_args("Limit", raw, path="args", faults=found)
+    assert (getattr(args, "limit", None), len(found)) == (expected, faults), found
+    assert all("limit" in fault for fault in found)
+    assert default_args("Limit") is None
+    if example:
+        assert example_args("Limit") == _LimitArgs(limit=2)
+    else:
+        with pytest.raises(ValueError, match="limit"):
+            example_args("Limit")

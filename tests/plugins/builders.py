@@ -14,7 +14,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
-from moorage.config.args import default_args
+from moorage.config.args import example_args
 from moorage.framework.capabilities import NONE, Capabilities, capabilities_of
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
@@ -81,7 +81,7 @@ def make(name: str, snapshot: Snapshot | None = None, *, args: Any = None, clien
     given = handle(snapshot, client)
     entry = in_tree_registry().find(name)
     assert entry is not None
-    plugin: Any = entry.make(default_args(name) if args is None else args, given)
+    plugin: Any = entry.make(example_args(name) if args is None else args, given)
     return plugin, given.reasons
 
 

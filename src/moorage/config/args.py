@@ -27,9 +27,35 @@ def args_type(plugin: str) -> type[Args] | None:
 
 
 def default_args(plugin: str) -> Args | None:
-    """Return a plugin's arguments when none are configured; None for a plugin without arguments."""
+    """Return a plugin's arguments when none are configured.
+
+    None for a plugin without arguments, and for one with an argument that has no default.
+    """
     kind = _KINDS.get(plugin)
-    return None if kind is None else _with_defaults(kind.type())
+    if kind is None or any(field.required for field in msgspec.structs.fields(kind.type)):
+        return None
+    return _with_defaults(kind.type())
+
+
+def example_args(plugin: str) -> Args | None:
+    """Return arguments with which a plugin can be made: the defaults, or its kind's example.
+
+    For pages and tests that make every plugin. None for a plugin without arguments.
+
+    Raises
+    ------
+    ValueError
+        An argument is required, and the kind's example lacks it or has a fault.
+    """
+    kind = _KINDS.get(plugin)
+    args = default_args(plugin)
+    if kind is None or args is not None:
+        return args
+    faults: list[str] = []
+    example: Args = read_args(plugin, kind.example, path=f"{plugin} example", faults=faults)
+    if faults:
+        raise ValueError("; ".join(faults))
+    return example
 
 
 def read_args(plugin: str, raw: object, *, path: str, faults: list[str]) -> Any:
@@ -49,15 +75,16 @@ def read_args(plugin: str, raw: object, *, path: str, faults: list[str]) -> Any:
     Returns
     -------
     object
-        The struct; `raw` unchanged for plugins whose kind is not part of the API; the defaults
-        where `raw` cannot be read.
+        The struct; `raw` unchanged for plugins whose kind is not part of the API; the defaults,
+        or None, where `raw` cannot be read.
     """
     kind = _KINDS.get(plugin)
     if kind is None:
         return raw
-    default = _with_defaults(kind.type())
-    if raw is None:
+    default = default_args(plugin)
+    if raw is None and default is not None:
         return default
+    raw = {} if raw is None else raw
     if not isinstance(raw, Mapping) or not _kind_matches(plugin, raw):
         faults.append(invalid(path, _named(raw), "has to match plugin args"))
         if not isinstance(raw, Mapping) or not is_past(raw.get("apiVersion")):

@@ -410,13 +410,16 @@ class ArgsKind(msgspec.Struct, frozen=True):
     Parameters
     ----------
     type
-        Subclass of `Args`; made without arguments it holds the defaults.
+        Subclass of `Args`.
     validate
         (arguments, path) to faults.
+    example
+        Arguments as in a file; needed where a field has no default.
     """
 
     type: type[Args]
     validate: Callable[[Any, str], list[str]]
+    example: Mapping[str, Any] = {}
 
 
 ARGS_KINDS: Final[Mapping[str, ArgsKind]] = {
