@@ -19,8 +19,11 @@ import pytest
 from moorage.base.clock import ManualClock, SystemClock
 from moorage.cli.run.serving import answers_of
 from moorage.config.own import LoadedConfiguration
+from moorage.dashboard.feed import Feed
+from moorage.dashboard.source import Answered
 from moorage.explain.question import ExplanationAnswer
 from moorage.plugins.in_tree import in_tree_registry
+from moorage.service.health import QueryPage
 from moorage.service.questions.answers import QueueAnswer
 from moorage.service.questions.cluster_answers import ClusterAnswer
 from moorage.service.questions.decisions import DecisionsAnswer
@@ -49,7 +52,7 @@ from moorage.what_if.wire import (
 
 PREFIX = "/moorage/v1"
 NODES = ("host-alpha", "host-beta")
-MINE = ("web-own", "big-own", "urgent-own", "second-own")
+MINE = ("web-own", "big-own", "urgent-own", "second-own", "tight-own")
 THEIRS = ("web-foreign", "other-foreign", "big-foreign", "small-foreign")
 CLAIM = "disk-foreign"
 OBJECTS: tuple[dict[str, Any], ...] = (
@@ -126,6 +129,20 @@ class Beside:
         return msgspec.msgpack.encode(Reply(200, msgspec.json.encode(answer)))
 
 
+class Asking:
+    """Asks for the page of a user, as `moorage dashboard` does with the user's credentials."""
+
+    def __init__(self, pages: Mapping[str, QueryPage], rights: Rights) -> None:
+        self._pages = pages
+        self._rights = rights
+
+    async def ask(self, path: str, query: Mapping[str, str], body: bytes = b"") -> Answered:
+        assert not body
+        page = await self._pages[f"{PREFIX}{path}"](query, self._rights)
+        return Answered(page.body, page.status)
+
+
+PAGE = "what the page shows"
 QUERIES: dict[str, tuple[str, dict[str, str]]] = {
     "the queue": ("/queue", {}),
     "what fills the nodes": ("/cluster", {}),
@@ -134,6 +151,7 @@ QUERIES: dict[str, tuple[str, dict[str, str]]] = {
     "the records of a bound pod": ("/records", {"pod": "mine/web-own", "attempt": "1"}),
     "the records of a foreign pod": ("/records", {"pod": "theirs-ns/small-foreign"}),
     "why an own pod waits": ("/explain", {"pod": "mine/big-own", "all": "true"}),
+    "what would help an own pod": ("/explain", {"pod": "mine/tight-own", "all": "true"}),
     "where an own pod is bound": ("/explain", {"pod": "mine/web-own", "all": "true"}),
     "why a foreign pod waits": ("/explain", {"pod": "theirs-ns/big-foreign"}),
     "why an own pod is not on a node": (
@@ -229,6 +247,8 @@ def answers() -> dict[tuple[str, str], tuple[int, str]]:
             await cluster.until(lambda: bool(cluster.node_of("urgent-own", "mine")))
             await cluster.create(_pod("small-foreign", "theirs-ns", cpu="1"))
             await cluster.until(lambda: bool(cluster.node_of("small-foreign", "theirs-ns")))
+            await cluster.create(_pod("tight-own", "mine", cpu="3"))
+            await cluster.until(lambda: cluster.condition_of("tight-own", "mine")[0] == "False")
             return await _all(cluster, clock)
 
     return run_virtual(main(), clock)
@@ -251,10 +271,12 @@ async def _all(cluster: VirtualCluster, clock: ManualClock) -> dict[tuple[str, s
         for name, answer in asked.items():
             page = await answer
             found[caller, name] = page.status, page.body.decode()
+        shown = await Feed(Asking(pages, rights), clock).whole()
+        found[caller, PAGE] = 200, shown.decode()
     return found
 
 
-@pytest.mark.parametrize("question", [*QUERIES, *BODIES])
+@pytest.mark.parametrize("question", [*QUERIES, *BODIES, PAGE])
 @pytest.mark.parametrize("caller", list(CALLERS))
 def test_no_answer_names_what_its_caller_may_not_read(caller: str, question: str) -> None:
     status, text = answers()[caller, question]
@@ -270,7 +292,7 @@ def test_no_answer_names_what_its_caller_may_not_read(caller: str, question: str
         pytest.param(
             "pods of one namespace",
             "the queue",
-            ['"name":"big-own"', '"hidden":["1 pod of another namespace"]', '"unschedulable":2'],
+            ['"name":"big-own"', '"hidden":["1 pod of another namespace"]', '"unschedulable":3'],
             id="own pods wait in the queue, and foreign ones are counted",
         ),
         pytest.param(
@@ -300,6 +322,22 @@ def test_no_answer_names_what_its_caller_may_not_read(caller: str, question: str
             "where an own pod is bound",
             ["bound to (hidden) because of its score"],
             id="a hidden node in a sentence",
+        ),
+        pytest.param(
+            "pods of one namespace, and nodes",
+            "what would help an own pod",
+            [
+                '"hidden":["1 suggestion about a pod of another namespace"]',
+                '"text":"priorityClassName high (priority 1000): it would evict (hidden) from ',
+                '"evicted":["1 pod of another namespace"]',
+            ],
+            id="suggestions to evict a foreign pod",
+        ),
+        pytest.param(
+            "pods of one namespace, and nodes",
+            PAGE,
+            ['"name":"big-own"', '"name":"urgent-own"', '"host-alpha":{"allocatable"'],
+            id="the page of a user with few rights",
         ),
         pytest.param(
             "pods of one namespace",
