@@ -11,7 +11,7 @@ reads no file and calls no server.
 - `remaking` says which owners make pods again, `bounds` what namespaces refuse, and `budgets` which
   evictions are allowed.
 - `change` has what can be changed, and `changes` makes it happen. `workloads` and `stateful_sets`
-  are the owners of pods, `admission` the rules of new objects.
+  are the owners of pods, `admission` the rules of new objects (of `kinds`).
 - `course` compares before and after: `consequences`, and how full nodes are (`fullness`).
 - `capacity` counts what fits; its answers are in `room`.
 - `wire` has both questions as they go over HTTP, `asked` computes their answers.

@@ -6,29 +6,21 @@ of a world instead of a store.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection, Iterable, Mapping
-from functools import cache
 from typing import Any
 
-from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
 from moorage.api.codec import decode_untyped
-from moorage.api.resources import LIMIT_RANGES, ResourceType, by_plural
-from moorage.apiserver.bootstrap import shipped_definitions
-from moorage.apiserver.custom.kinds import custom_kind
+from moorage.api.resources import LIMIT_RANGES, by_plural
 from moorage.apiserver.kind import Numbers, Obj
-from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.status import StatusError
 from moorage.apiserver.users import User
 from moorage.base.clock import Clock, rfc3339
-from moorage.base.errors import DecodeError, UsageError
+from moorage.base.errors import UsageError
 from moorage.base.ids import name_suffix, new_uid
 from moorage.base.rng import Random
+from moorage.what_if.kinds import kind_of, readable
 from moorage.what_if.lists import Objects
 
-# As for a body of a call to an API server.
-_OF_MANIFEST = Bounds(bytes_max=3 * 1024 * 1024, depth_max=DEPTH_MAX, values_max=100_000)
 _CALLER = User("kubernetes-admin", ("system:masters",))
 
 
@@ -71,7 +63,7 @@ class Admission:
         if resource == LIMIT_RANGES:
             # A file may have them as they were written; a server derives requests from limits.
             for each in objects:
-                _kinds()[LIMIT_RANGES.api_version, LIMIT_RANGES.kind].default(each)
+                kind_of(each).default(each)
         return objects
 
     def keys_with(self, plural: str, numbers: Numbers, number: int) -> Collection[tuple[str, str]]:
@@ -120,66 +112,3 @@ class Admission:
 
 # A budget or a volume without a status means nothing before its controller has seen it.
 _KEEP_STATUS = ("PersistentVolume", "PersistentVolumeClaim", "PodDisruptionBudget")
-
-
-def kind_of(manifest: Mapping[str, Any]) -> ServedKind:
-    """Return the rules of a manifest's kind.
-
-    Raises
-    ------
-    UsageError
-        There is no such kind.
-    """
-    version, name = str(manifest.get("apiVersion") or ""), str(manifest.get("kind") or "")
-    kind = _kinds().get((version, name))
-    if kind is None:
-        raise UsageError(f"{version} {name} is no kind that can be tried; leave it out")
-    return kind
-
-
-def readable(manifest: Mapping[str, Any], kind: ServedKind | None = None) -> Obj:
-    """Return a copy of a manifest whose values have the types of its kind.
-
-    Parameters
-    ----------
-    kind
-        The rules of its kind; None for any kind, of which only the names are looked at.
-
-    Raises
-    ------
-    UsageError
-        A value has another type, or the manifest is nested too deeply or too large.
-    """
-    try:
-        check_bounds(manifest, _OF_MANIFEST)
-    except DecodeError as error:
-        raise UsageError(f"an object is {error}") from error
-    obj = copy.deepcopy(dict(manifest))
-    meta = obj["metadata"] = {} if obj.get("metadata") is None else obj["metadata"]
-    called = meta.get("name") if isinstance(meta, dict) else None
-    if kind is not None:
-        name = f"{kind.resource.kind} {called or 'without a name'}"
-        if wrong := kind.shape.type_errors(obj):
-            raise UsageError(f"{name} would be refused: {wrong[0]}")
-    elif not all(
-        isinstance(each, str) for each in (obj.get("apiVersion"), obj.get("kind"), called)
-    ):
-        raise UsageError("an object lacks a readable apiVersion, kind or metadata.name")
-    return obj
-
-
-def resources_of(kind: str) -> list[ResourceType]:
-    """Return the resources of a kind; PodGroup has two, of different groups."""
-    return [each.resource for (_version, name), each in _kinds().items() if name == kind]
-
-
-@cache
-def _kinds() -> dict[tuple[str, str], ServedKind]:
-    """Return the rules of kinds by apiVersion and kind, those of scheduler-plugins included."""
-    custom = [
-        custom_kind(definition, version)
-        for definition in shipped_definitions()
-        for version in definition["spec"]["versions"]
-    ]
-    kinds = (*all_kinds(), *custom)
-    return {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}

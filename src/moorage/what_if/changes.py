@@ -19,7 +19,7 @@ from moorage.api.resources import ResourceType
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
 from moorage.controllers.node_steps import UNSCHEDULABLE, eviction_in
-from moorage.what_if.admission import Admission, kind_of, readable, resources_of
+from moorage.what_if.admission import Admission
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.budgets import Budgets
 from moorage.what_if.carrying import CALL_SECONDS
@@ -36,6 +36,7 @@ from moorage.what_if.change import (
 )
 from moorage.what_if.consequences import DrainFlag, NotEvicted
 from moorage.what_if.fullness import ZONE
+from moorage.what_if.kinds import kind_of, readable, resources_of
 from moorage.what_if.lists import Key, checked_node, checked_pod
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.remaking import DAEMON_SET, is_of_one_node
@@ -84,18 +85,19 @@ def readable_node(manifest: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     UsageError
-        A value has a wrong type.
+        A value has a wrong type, or there is no name.
     """
     whole = {**manifest, "apiVersion": "v1", "kind": "Node"}
-    return readable(whole, kind_of(whole))
+    obj = readable(whole, kind_of(whole))
+    if not obj["metadata"].get("name"):
+        raise UsageError("a node without a name cannot be added")
+    return obj
 
 
 @apply_change.register
 def _add_node(change: AddNode, on: Scene) -> None:
     obj = readable_node(change.manifest)
-    name = obj["metadata"].get("name") or ""
-    if not name:
-        raise UsageError("a node without a name cannot be added")
+    name = obj["metadata"]["name"]
     if name in on.rehearsal.objects.nodes:
         raise UsageError(f"there is a node {name} already")
     if change.zone_turn is not None:

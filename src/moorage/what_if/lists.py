@@ -23,6 +23,7 @@ from moorage.config.defaults import DEFAULT_SCHEDULER_NAME
 from moorage.service.kinds import CUSTOM, JOB, POD_GROUP, WATCHED, WatchedKind
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
+from moorage.what_if.kinds import check_manifest
 
 Key = tuple[str, str]
 """Namespace and name; the namespace of cluster-scoped objects is ""."""
@@ -183,6 +184,7 @@ class Objects:
             if has_local_data(item):
                 self.with_local_data.add(key)
             return
+        check_manifest(group, head.kind, item)
         known = KINDS.get((group, head.kind))
         if known is not None:
             if version != known.resource.version:

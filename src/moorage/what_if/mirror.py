@@ -15,11 +15,12 @@ import msgspec
 from moorage.api.codec import encode
 from moorage.api.meta import ApiObject
 from moorage.api.pod import Pod
+from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
-from moorage.what_if.admission import readable
 from moorage.what_if.fullness import Fullness
+from moorage.what_if.kinds import check_manifest, readable
 from moorage.what_if.lists import KINDS, Objects, has_local_data
 from moorage.what_if.messages import Moment, Update
 from moorage.what_if.rehearsal import Rehearsal
@@ -128,7 +129,12 @@ def _keep(objects: Objects, manifest: Mapping[str, Any]) -> None:
         if has_local_data(encode(obj)):
             objects.with_local_data.add(key)
         return
-    objects.manifests.setdefault((group, obj["kind"]), {})[key] = encode(obj)
+    text = encode(obj)
+    try:
+        check_manifest(group, obj["kind"], text)
+    except ValueError as problem:
+        raise UsageError(f"{obj['kind']} {meta['name']}: {problem}") from problem
+    objects.manifests.setdefault((group, obj["kind"]), {})[key] = text
 
 
 def _is_bound(pod: Pod) -> bool:

@@ -6,7 +6,7 @@ a scheduler does not know every object that counts; from there on it follows the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from moorage.api.codec import decode_untyped, to_dict
@@ -87,9 +87,8 @@ class Quotas:
         if known is not None and set(known[0]) == set(hard):
             return known[1]
         status = quota.get("status") or {}
-        if known is None and set(status.get("used") or ()) >= set(hard):
-            used = {name: parse_quantity(status["used"][name]) for name in hard}
-        else:
+        used = _amounts(status.get("used") or {}, hard) if known is None else None
+        if used is None:
             used = self._counted(key[0], quota, hard)
         self._used[key] = hard, used
         return used
@@ -108,3 +107,11 @@ class Quotas:
                     if name in total:
                         total[name] += nano
         return total
+
+
+def _amounts(used: Mapping[str, str], hard: Iterable[str]) -> dict[str, int] | None:
+    """Return the use that a status tells, nano units; None if it does not tell all of it."""
+    try:
+        return {name: parse_quantity(used[name]) for name in hard}
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -1,0 +1,124 @@
+"""The rules of kinds, those of the embedded API server, and manifests that keep to their types."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Final
+
+from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
+from moorage.api.codec import decode_untyped
+from moorage.api.resources import ResourceType
+from moorage.apiserver.bootstrap import shipped_definitions
+from moorage.apiserver.custom.kinds import custom_kind
+from moorage.apiserver.kind import Obj
+from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.kinds.served import ServedKind
+from moorage.base.errors import DecodeError, UsageError
+
+# As for a body of a call to an API server.
+_OF_MANIFEST = Bounds(bytes_max=3 * 1024 * 1024, depth_max=DEPTH_MAX, values_max=100_000)
+# The kinds whose plain JSON is used here, and whether the rules of their values are looked at.
+_READ_PLAIN: Final[Mapping[tuple[str, str], bool]] = {
+    ("", "LimitRange"): True,
+    ("", "ReplicationController"): False,
+    ("", "ResourceQuota"): True,
+    ("apps", "DaemonSet"): False,
+    ("apps", "Deployment"): False,
+    ("apps", "ReplicaSet"): False,
+    ("apps", "StatefulSet"): True,
+    ("batch", "Job"): False,
+    ("policy", "PodDisruptionBudget"): True,
+    ("resource.k8s.io", "ResourceClaimTemplate"): False,
+}
+
+
+def check_manifest(group: str, kind_name: str, item: bytes) -> None:
+    """Check an object of a cluster that is read from plain JSON: its types have to be right.
+
+    Most owners are not judged further, because a server of another version took them.
+
+    Raises
+    ------
+    ValueError
+        A value has a wrong type, or means nothing.
+    """
+    looks_at_values = _READ_PLAIN.get((group, kind_name))
+    if looks_at_values is None:
+        return
+    obj = decode_untyped(item)
+    kind = _kinds().get((str(obj.get("apiVersion")), kind_name))
+    if kind is None:
+        return
+    wrong = kind.shape.type_errors(obj)
+    if wrong:
+        raise ValueError(str(wrong[0]))
+    if looks_at_values:
+        kind.default(obj)
+        faults = kind.validate(obj, None, subresource=None)
+        if faults:
+            raise ValueError(faults[0].message)
+
+
+def kind_of(manifest: Mapping[str, Any]) -> ServedKind:
+    """Return the rules of a manifest's kind.
+
+    Raises
+    ------
+    UsageError
+        There is no such kind.
+    """
+    version, name = str(manifest.get("apiVersion") or ""), str(manifest.get("kind") or "")
+    kind = _kinds().get((version, name))
+    if kind is None:
+        raise UsageError(f"{version} {name} is no kind that can be tried; leave it out")
+    return kind
+
+
+def readable(manifest: Mapping[str, Any], kind: ServedKind | None = None) -> Obj:
+    """Return a copy of a manifest whose values have the types of its kind.
+
+    Parameters
+    ----------
+    kind
+        The rules of its kind; None for any kind, of which only the names are looked at.
+
+    Raises
+    ------
+    UsageError
+        A value has another type, or the manifest is nested too deeply or too large.
+    """
+    try:
+        check_bounds(manifest, _OF_MANIFEST)
+    except DecodeError as error:
+        raise UsageError(f"an object is {error}") from error
+    obj = copy.deepcopy(dict(manifest))
+    meta = obj["metadata"] = {} if obj.get("metadata") is None else obj["metadata"]
+    called = meta.get("name") if isinstance(meta, dict) else None
+    if kind is not None:
+        name = f"{kind.resource.kind} {called or 'without a name'}"
+        if wrong := kind.shape.type_errors(obj):
+            raise UsageError(f"{name} would be refused: {wrong[0]}")
+    elif not all(
+        isinstance(each, str) for each in (obj.get("apiVersion"), obj.get("kind"), called)
+    ):
+        raise UsageError("an object lacks a readable apiVersion, kind or metadata.name")
+    return obj
+
+
+def resources_of(kind: str) -> list[ResourceType]:
+    """Return the resources of a kind; PodGroup has two, of different groups."""
+    return [each.resource for (_version, name), each in _kinds().items() if name == kind]
+
+
+@cache
+def _kinds() -> dict[tuple[str, str], ServedKind]:
+    """Return the rules of kinds by apiVersion and kind, those of scheduler-plugins included."""
+    custom = [
+        custom_kind(definition, version)
+        for definition in shipped_definitions()
+        for version in definition["spec"]["versions"]
+    ]
+    kinds = (*all_kinds(), *custom)
+    return {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}
