@@ -61,6 +61,16 @@ FORGOTTEN_WAKE_UPS: Final[tuple[Deviation, ...]] = (
         why=_HEARD,
     ),
     Deviation(
+        subject="Other hints about volumes",
+        upstream=(
+            "a pod rejected for attach limits does not hear of new nodes, nor of changes of its "
+            "claims; one that shares a disk hears only of pods of its own namespace, and one with "
+            "a ReadWriteOncePod claim not of deleted nodes"
+        ),
+        here="each of them queues the pod",
+        why=_HEARD,
+    ),
+    Deviation(
         subject="Topology spread: a node leaves the pod's node selector, or a counted pod ends",
         upstream=(
             "a node's new labels queue the pod only if they are topology keys; a counted pod only "

@@ -18,7 +18,7 @@ EQUAL: Final = {
     "edges-resources": 124,
     "edges-volumes": 126,
     "extender": 60,
-    "hints": 62,  # and 58 with hints that kube-scheduler forgets
+    "hints": 60,  # and 60 with hints that kube-scheduler forgets
     "hintsgang": 15,
     "imagelocality": 55,
     "interpodaffinity": 100,

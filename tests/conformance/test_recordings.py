@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs import conformance_table
+from moorage.conformance.faults import FORGOTTEN
 from moorage.conformance.runner import check_recordings
 from tests.conformance.expected import EQUAL, WHOLE
 
@@ -30,5 +31,7 @@ def test_recorded_decisions_are_reproduced(family):
     assert tally.different == 0, report.as_text()
     assert tally.equal + tally.faulty + tally.unsupported == tally.cases
     assert conformance_table.row(family, tally) in conformance_table.PAGE.read_text(), "make docs"
+    if family == "hints":
+        assert set(tally.faults) == {fault.subject for fault in FORGOTTEN}
     if family in WHOLE:
         assert tally.equal + tally.faulty == tally.cases, report.as_text()

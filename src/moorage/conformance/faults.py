@@ -85,6 +85,16 @@ FORGOTTEN: Final[tuple[ForgottenWakeUps, ...]] = (
         ("storage.k8s.io/CSINode/Update",),
     ),
     ForgottenWakeUps(
+        "volumes: a node without a CSI limit comes, or a class or claim changes",
+        "NodeVolumeLimits",
+        ("Node/Add", "storage.k8s.io/StorageClass/Delete", "PersistentVolumeClaim/Update"),
+    ),
+    ForgottenWakeUps(
+        "volumes: a pod with the disk goes in another namespace, or a node with a claim in use",
+        "VolumeRestrictions",
+        ("AssignedPod/Delete", "Node/Delete"),
+    ),
+    ForgottenWakeUps(
         "volumes: a CSIDriver stops tracking capacity while a pod waits with a claim",
         "VolumeBinding",
         ("storage.k8s.io/CSIDriver/Update",),

@@ -1,15 +1,17 @@
-"""Hints about CSI drivers and limits, one event at a time."""
+"""Hints about CSI drivers, limits and volumes in use, one event at a time."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from moorage.api.changes import Action, ClusterEvent, Resource, matches
 from moorage.api.codec import from_dict
-from moorage.api.volume import CSIDriver, CSINode
-from tests.plugins.builders import make, pod
+from moorage.api.pod import Pod
+from moorage.api.volume import CSIDriver, CSINode, PersistentVolumeClaim, StorageClass
+from tests.plugins.builders import make, node, pod
 
 DRIVER = "csi.example"
 WITH_CLAIM = pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}])
@@ -81,3 +83,63 @@ def test_a_driver_and_its_capacity(waiting, old, new, expected):
 )
 def test_a_limit_of_a_node(old, new, expected):
     assert answers("NodeVolumeLimits", Resource.CSI_NODE, WITH_CLAIM, old, new) == [expected]
+
+
+CLASS = from_dict(StorageClass, {"metadata": {"name": "s"}, "provisioner": DRIVER})
+
+
+@pytest.mark.parametrize(
+    ("resource", "old", "new"),
+    [
+        pytest.param(Resource.NODE, None, node("n2"), id="a node comes, perhaps without limits"),
+        pytest.param(Resource.STORAGE_CLASS, CLASS, None, id="a class and its driver are gone"),
+    ],
+)
+def test_fewer_volumes_may_count(resource, old, new):
+    for waiting, expected in ((WITH_CLAIM, True), (pod(), False)):
+        assert answers("NodeVolumeLimits", resource, waiting, old, new) == [expected]
+
+
+def test_a_changed_claim_may_count_otherwise():
+    one, other = (
+        from_dict(PersistentVolumeClaim, {"metadata": {"name": name, "namespace": "default"}})
+        for name in ("c", "d")
+    )
+    kind = Resource.PERSISTENT_VOLUME_CLAIM
+    assert answers("NodeVolumeLimits", kind, WITH_CLAIM, one, one) == [True]
+    assert answers("NodeVolumeLimits", kind, WITH_CLAIM, other, other) == [False]
+
+
+def disk_user(name: str, namespace: str, disk: str) -> Pod:
+    made = pod(name, volumes=[{"name": "v", "gcePersistentDisk": {"pdName": disk}}])
+    metadata = msgspec.structs.replace(made.metadata, namespace=namespace)
+    return msgspec.structs.replace(made, metadata=metadata)
+
+
+@pytest.mark.parametrize(
+    ("resource", "waiting", "old", "expected"),
+    [
+        pytest.param(
+            Resource.ASSIGNED_POD,
+            disk_user("w", "a", "d"),
+            disk_user("o", "b", "d"),
+            True,
+            id="a pod of another namespace used the disk",
+        ),
+        pytest.param(
+            Resource.ASSIGNED_POD,
+            disk_user("w", "a", "d"),
+            disk_user("o", "b", "e"),
+            False,
+            id="a pod of another namespace used another disk",
+        ),
+        pytest.param(
+            Resource.NODE, WITH_CLAIM, node("n2"), True, id="a node, perhaps with the claim's user"
+        ),
+        pytest.param(
+            Resource.NODE, disk_user("w", "a", "d"), node("n2"), False, id="a node with a disk"
+        ),
+    ],
+)
+def test_what_is_deleted_may_have_used_a_volume(resource, waiting, old, expected):
+    assert answers("VolumeRestrictions", resource, waiting, old, None) == [expected]

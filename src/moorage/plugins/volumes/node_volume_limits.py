@@ -106,10 +106,14 @@ class NodeVolumeLimits:
         return failures.answer(view)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register higher limits, deleted pods, deleted attachments and the pod's claims."""
+        """Register higher limits, new nodes, and whatever makes fewer volumes count.
+
+        kube-scheduler does not hear of nodes here, which may have no CSINode and no limit.
+        """
         csi_node = ClusterEvent(Resource.CSI_NODE, Action.ADD)
         update = ClusterEvent(Resource.CSI_NODE, Action.UPDATE | Action.DELETE)
-        claim = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD)
+        claim = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
+        storage_class = ClusterEvent(Resource.STORAGE_CLASS, Action.DELETE)
         return (
             EventRegistration(csi_node),
             EventRegistration(update, _csi_node_hint, replicas_agree=True),
@@ -117,6 +121,10 @@ class NodeVolumeLimits:
                 ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint, replicas_agree=True
             ),
             EventRegistration(claim, used_claim_hint),
+            EventRegistration(
+                ClusterEvent(Resource.NODE, Action.ADD), _attaches_hint, replicas_agree=True
+            ),
+            EventRegistration(storage_class, _attaches_hint, replicas_agree=True),
             EventRegistration(
                 ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE),
                 _attachment_hint,
@@ -211,6 +219,12 @@ def _csi_node_hint(waiting: Pod, old: object | None, new: object | None) -> bool
         or any(driver not in after for driver in before)
         or any(count > before.get(driver, 0) for driver, count in after.items())
     )
+
+
+def _attaches_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Queue a pod with attachable volumes."""
+    del old, new
+    return bool(read_volumes(waiting).attachable)
 
 
 def _pod_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> bool:

@@ -161,12 +161,19 @@ class VolumeRestrictions:
         return FilterAnswer(np.full(len(view), Code.UNSCHEDULABLE, np.uint8), reason_n)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        """Register deleted pods with the disk or claim, new nodes and the pod's claims."""
+        """Register deleted pods with the disk or claim, new nodes and the pod's claims.
+
+        Beyond kube-scheduler: pods with the disk in another namespace, and deleted nodes, for pods
+        on them no longer count.
+        """
         return (
             EventRegistration(
                 ClusterEvent(Resource.POD, Action.DELETE), _pod_deleted_hint, replicas_agree=True
             ),
             EventRegistration(ClusterEvent(Resource.NODE, Action.ADD)),
+            EventRegistration(
+                ClusterEvent(Resource.NODE, Action.DELETE), _node_deleted_hint, replicas_agree=True
+            ),
             EventRegistration(
                 ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD),
                 named_claim_hint,
@@ -224,13 +231,19 @@ def volumes_clash(wanted: Volume, used: Volume) -> bool:
     return False
 
 
+def _node_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
+    """Queue a pod with claims: pods on the node may have used them."""
+    del old, new
+    return bool(read_volumes(waiting).claims)
+
+
 def _pod_deleted_hint(waiting: Pod, old: object | None, new: object | None) -> bool:
     del new
     assert isinstance(old, Pod)
-    if old.metadata.namespace != waiting.metadata.namespace:
-        return False
     mine, theirs = read_volumes(waiting), read_volumes(old)
     if any(volumes_clash(wanted, used) for wanted in mine.disks for used in theirs.disks):
         return True
+    if old.metadata.namespace != waiting.metadata.namespace:
+        return False
     names = {volume.claim_name for volume in theirs.claims if not volume.ephemeral}
     return any(not volume.ephemeral and volume.claim_name in names for volume in mine.claims)
