@@ -151,6 +151,19 @@ def test_a_victim_is_leaving_from_the_decision_until_it_has_left_its_node() -> N
     assert not ledger.is_leaving(VICTIM)
 
 
+def test_a_victim_that_came_back_to_its_node_is_not_waited_for() -> None:
+    """It was taken off before its binding, and is assumed on the same node anew."""
+    nodes = dict(BOTH)
+    ledger = ledger_of({VICTIM.key: VICTIM}, nodes)
+    ledger.begin("p", [VICTIM])
+    ledger.wait_together(G, ["p"], [VICTIM])
+    ledger.end("p")
+    place = nodes.pop(VICTIM.uid)
+    nodes[VICTIM.uid] = place
+    ledger.forget_victim(VICTIM.uid)
+    assert (ledger.awaited_by(G), ledger.is_leaving(VICTIM)) == (False, False)
+
+
 @pytest.mark.parametrize(
     ("open_nodes", "released"),
     [

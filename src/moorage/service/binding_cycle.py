@@ -118,6 +118,7 @@ class BindingCycles:
     ) -> None:
         self._confirmations = confirmations
         self._cache = core.cache
+        self._evictions = core.evictions
         self._queue = core.queue
         self._waiting = core.waiting
         self._pre_binding = core.pre_binding
@@ -152,6 +153,7 @@ class BindingCycles:
             self._fail(queued, status, None)
             return status
         self._queue.nominator.delete(pod)
+        self._evictions.forget_victim(pod.uid)
         permit = self._ask(profile, decision)
         status = permit.status
         if not (status.ok or status.code is Code.WAIT):

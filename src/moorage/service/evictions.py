@@ -170,6 +170,14 @@ class EvictionLedger:
         for victim in victims:
             self._requested.pop(victim.uid, None)
 
+    def forget_victim(self, uid: str) -> None:
+        """Note that a pod is assumed on a node anew: it has left since its eviction was decided.
+
+        A victim that waits at Permit, or prepares for its binding, is taken off its node without a
+        deletion. It may come back to the same node, and nobody waits for it there.
+        """
+        self._requested.pop(uid, None)
+
     def wait_together(
         self,
         group: GroupKey,
