@@ -529,6 +529,12 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="the room is kept for the group, as for a pod",
     ),
     Deviation(
+        subject="A member that preempts by itself (groupMode permit)",
+        upstream="evicts for itself, whether or not the group fits",
+        here="evicts only if enough members would have a node next to each other after evictions",
+        why="a group that cannot fit evicted without end",
+    ),
+    Deviation(
         subject="A member of a pod group that is tried after a member with victims",
         upstream="is tried while these victims are still on their nodes",
         here="is tried as if these victims were gone",

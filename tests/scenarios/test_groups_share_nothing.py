@@ -171,3 +171,20 @@ def test_each_member_gets_what_a_node_has_once(form: Form, thing: Thing, stops: 
         assert seconds < stops + LATE_SECONDS
 
     play(scenario, nodes=[thing.node(name) for name in NAMES], config=thing.config(form))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("thing", THINGS)
+def test_nobody_is_evicted_for_a_group_of_more_members_than_nodes(form: Form, thing: Thing) -> None:
+    async def scenario(company: Company) -> None:
+        await company.create(*thing.objects)
+        await company.sleep(1)
+        low = made("t", stops=2, cpu="1")
+        thing.use(low)
+        await company.create(replicas(5, low))
+        await company.run("t-", 3)
+        await form.create(company, 4, change=thing.use_as_member)
+        await company.sleep(40)
+        assert (company.placed("g"), company.evicted) == ([""] * 4, [])
+
+    play(scenario, nodes=[thing.node(name) for name in NAMES], config=thing.config(form))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from enum import Enum
 from typing import Final
 
 import msgspec
@@ -32,6 +33,17 @@ class CycleError(Exception):
         super().__init__(status.message)
 
 
+class Preemption(Enum):
+    """Which PostFilter plugins are asked when no row is feasible."""
+
+    ALLOWED = "allowed"
+    """All of them, as in kube-scheduler."""
+    ALONE = "alone"
+    """Only those that propose evictions: the others act, as if the attempt were no trial."""
+    REFUSED = "refused"
+    """All but those that propose evictions, because the pod's group would not fit all the same."""
+
+
 class Scope(msgspec.Struct, frozen=True):
     """The bounds of an attempt that is part of something larger.
 
@@ -42,12 +54,15 @@ class Scope(msgspec.Struct, frozen=True):
         Plugins still see the whole cluster before they filter.
     post_filter
         Whether PostFilter runs when no row is feasible.
+    preemption
+        Which PostFilter plugins run.
     explain
         Whether preemption writes a report.
     """
 
     within: NodeView | None = None
     post_filter: bool = True
+    preemption: Preemption = Preemption.ALLOWED
     explain: bool = False
 
 

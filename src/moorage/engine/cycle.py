@@ -8,7 +8,8 @@ Rules: scheduling spec, cycle sections 2.1 and 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 import msgspec
@@ -16,7 +17,7 @@ import numpy as np
 
 from moorage.base.no_names import NO_NAMES
 from moorage.engine.answers import Answers, Rejection, Rows, ScoreNotes
-from moorage.engine.attempt import WHOLE, Attempt, CycleError, Scope
+from moorage.engine.attempt import WHOLE, Attempt, CycleError, Preemption, Scope
 from moorage.engine.decision import Decision, Outcome, failed, rejected
 from moorage.engine.filters.filter_pass import PASSED, FilterPass
 from moorage.engine.groups.whole_gangs import with_whole_gangs
@@ -31,21 +32,31 @@ from moorage.engine.trials.what_if import NodeStatuses, SearchWhatIf
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.diagnosis import NO_NODES
 from moorage.framework.meter import FILTER, POST_FILTER, PRE_FILTER, SCORE, SILENT, Meter
-from moorage.framework.points import ScoreArray
+from moorage.framework.points import PostFilterPlugin, ScoreArray
 from moorage.framework.preemption import EXPLAIN
 from moorage.framework.profile import Profile
 from moorage.framework.runner import (
     AskPostFilter,
+    PostFilterAnswer,
     PostFilterOutcome,
     PreFilterOutcome,
+    post_filter_one,
     run_post_filter,
 )
-from moorage.framework.status import ERROR_CODE, SUCCESS, SUCCESS_CODE, unresolvable
+from moorage.framework.status import (
+    ERROR_CODE,
+    SUCCESS,
+    SUCCESS_CODE,
+    Status,
+    unresolvable,
+    unschedulable,
+)
 from moorage.framework.what_if import WHAT_IF
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
+GROUP_TOO_LARGE: Final = "the pod group does not fit, even after evictions"
 _BIND: Final = Outcome.BIND  # finding it in the enum takes longer than using it
 
 T = TypeVar("T")
@@ -212,11 +223,23 @@ class Cycle:
         """Let the PostFilter plugins look for a way after a search that found no node."""
         attempt, statuses = search.attempt, NodeStatuses(search)
         attempt.state.write(WHAT_IF, SearchWhatIf(search, statuses))
+        if attempt.scope.preemption is not Preemption.ALLOWED:
+            ask = partial(self._ask_some, attempt)
         self._meter.start()
         outcome = run_post_filter(self.profile, attempt.state, attempt.pod, statuses, ask=ask)
         self._meter.lap(POST_FILTER, outcome.status.code)
         attempt.state.delete(WHAT_IF)
         return outcome
+
+    def _ask_some(
+        self, attempt: Attempt, plugin: PostFilterPlugin, statuses: Mapping[str, Status]
+    ) -> PostFilterAnswer:
+        """Ask a PostFilter plugin if the scope of the attempt has it asked."""
+        preempts = plugin.name in self.profile.preempting
+        if preempts == (attempt.scope.preemption is Preemption.ALONE):
+            return post_filter_one(plugin, attempt.state, attempt.pod, statuses)
+        reasons = (GROUP_TOO_LARGE,) if preempts else ()
+        return None, unschedulable(*reasons).by(plugin.name)
 
     def _reject(self, search: Search) -> Decision:
         def find() -> Rejection:

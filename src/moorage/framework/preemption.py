@@ -16,6 +16,7 @@ from moorage.framework.cycle_state import StateKey
 from moorage.framework.status import Status
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.snapshot import Snapshot
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -150,6 +151,12 @@ class NoEvictions:
 def makes_room(pods: Iterable[PodInfo], priority: int, evictions: EvictionsUnderWay) -> bool:
     """Whether a pod of less priority is a victim of preemption, and about to leave its node."""
     return any(each.priority < priority and evictions.is_leaving(each.pod) for each in pods)
+
+
+def awaits_victims(snapshot: Snapshot, pod: PodInfo, evictions: EvictionsUnderWay) -> bool:
+    """Whether a pod is nominated to a node that pods of less priority are about to leave."""
+    _, row = snapshot.nominated_level(pod)
+    return row is not None and makes_room(snapshot.pods(row), pod.priority, evictions)
 
 
 def is_preempted(pod: Pod) -> bool:

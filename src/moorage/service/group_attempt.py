@@ -24,6 +24,7 @@ from moorage.engine.groups.room import all_rank_as_high, fits_at_most, judges_of
 from moorage.framework.containment import contained
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.group import CARRIED_OUT, GROUP_PHASE
+from moorage.framework.preemption import awaits_victims
 from moorage.framework.profile import Profile
 from moorage.framework.status import Status, error
 from moorage.service.attempt_log import decided, group_attempt_begins
@@ -113,6 +114,36 @@ class GroupAttempts:
         other.
         """
         return self._groups.key_of(first.pod) is not None and first.profile not in self._one_by_one
+
+    def would_complete(self, preemptor: QueuedPod) -> bool:
+        """Whether pods may be evicted for a pod that is tried by itself.
+
+        Members that let each other wait at Permit preempt one after another. Nothing is evicted for
+        a group of which too few members would have a node all the same. True for any other pod, and
+        while the victims of another member stop: the group was judged when these were chosen.
+        """
+        key = self._groups.key_of(preemptor.pod)
+        terms = None if key is None else self._groups.source.terms_of(key)
+        if key is None or terms is None or not terms.gang:
+            return True
+        members = self._groups.members(key)
+        missing = terms.minimum - members.placed
+        others = [
+            info_of(pod)
+            for pod in members.waiting_pods()
+            if pod.uid != preemptor.uid
+            and pod.uid not in members.gated
+            and not pod.metadata.deletion_timestamp
+        ]
+        snapshot, evictions = self._core.snapshot, self._core.evictions
+        if missing <= 1 or any(awaits_victims(snapshot, info, evictions) for info in others):
+            return True
+        if not self._cycles[preemptor.profile].would_fit([preemptor.info, *others], missing):
+            return False
+        # The other members may have been refused before, and the event that helps the group may
+        # have woken this member alone.
+        self._queue.activate([info.pod for info in others])
+        return True
 
     def attempt(self, first: QueuedPod) -> Awaitable[None] | None:
         """Run the attempt of a popped pod's group.

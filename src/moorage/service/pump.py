@@ -14,6 +14,7 @@ from typing import Final
 
 from moorage.base import aio
 from moorage.base.clock import Clock
+from moorage.engine.attempt import Preemption, Scope
 from moorage.engine.cycle import Cycle
 from moorage.service.attempt_log import attempt_begins
 from moorage.service.backfill import Backfill
@@ -180,6 +181,10 @@ class Pump:
                 decision = cycle.decide(queued.info)
             else:
                 decision = self.backfill.decide(cycle, queued)
+            if decision.victims and not (
+                self._groups is None or self._groups.would_complete(queued)
+            ):
+                decision = cycle.decide(queued.info, Scope(preemption=Preemption.REFUSED))
         except Exception as problem:
             self._outcomes.broke(queued, problem)
         else:

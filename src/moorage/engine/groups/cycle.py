@@ -21,7 +21,7 @@ import numpy as np
 
 from moorage.api.pod import Pod
 from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
-from moorage.engine.attempt import Scope
+from moorage.engine.attempt import Preemption, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Nomination, Outcome
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
@@ -107,6 +107,29 @@ class GroupCycle:
         if self.preempts and found.outcome is GroupOutcome.REJECTED:
             found = self._preempted(key, pods, found)
         return found
+
+    def would_fit(self, pods: Sequence[PodInfo], least: int) -> bool:
+        """Whether so many of some members find nodes next to each other, after evictions.
+
+        Parameters
+        ----------
+        pods
+            The members without a node, in the order in which they are to be tried.
+        least
+            Number of members that have to find a node.
+        """
+        scope, left = Scope(preemption=Preemption.ALONE), len(pods)
+        with MembersOnTrial(self._profile, self._snapshot) as tried:
+            for pod in pods:
+                decision = self.after_leaving(self.cycle.decide(pod, scope), scope)
+                if not tried.add(decision):
+                    return False
+                if tried.placed >= least:
+                    return True
+                left -= 1
+                if tried.placed + left < least:
+                    return False
+        return False
 
     def decide_without(
         self, key: GroupKey, pods: Sequence[PodInfo], uids: Collection[str]

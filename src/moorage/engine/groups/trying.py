@@ -102,6 +102,11 @@ class MembersOnTrial:
             self._outcome = GroupOutcome.PREEMPTING if preempting else GroupOutcome.PLACED
         return True
 
+    @property
+    def placed(self) -> int:
+        """Number of members with a place."""
+        return len(self._held)
+
     def found(self) -> GroupDecision:
         """Return the decision about the group with the members tried so far."""
         status = unschedulable(GROUP_UNSCHEDULABLE)

@@ -96,7 +96,7 @@ class RejectionCache:
         group = groups.key_of(pod.pod)
         return (
             outcome.plugins,
-            wanted,
+            wanted and attempt.scope.preemption,
             pod.priority,
             pod.pod.spec.preemption_policy,
             group and (group, groups.source.terms_of(group)),

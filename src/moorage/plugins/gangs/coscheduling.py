@@ -40,7 +40,7 @@ from moorage.framework.points import (
     PreFilterResult,
     ScoreArray,
 )
-from moorage.framework.preemption import makes_room
+from moorage.framework.preemption import awaits_victims
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.plugins.gangs.coscheduling_hints import GroupHints
 from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_ns
@@ -231,7 +231,13 @@ class Coscheduling:
         key, members, terms = found
         missing = terms.minimum - members.placed
         kept = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
-        if missing <= 0 or kept or self._awaits_victims(members):
+        # The members that have a node wait for the victims of another member: their room would be
+        # lost to the pods that controllers make in place of the victims.
+        awaits = any(
+            awaits_victims(self._snapshot, info_of(each), self._evictions)
+            for each in members.waiting_pods()
+        )
+        if missing <= 0 or kept or awaits:
             return None, unschedulable()
         if self._reject(members, "optimistic rejection in PostFilter"):
             self._backing_off.begin(key)
@@ -242,20 +248,6 @@ class Coscheduling:
             f"PodGroup {key.full_name} gets rejected due to Pod {pod.name} is unschedulable even "
             "after PostFilter"
         )
-
-    def _awaits_victims(self, members: GroupMembers) -> bool:
-        """Whether a member is nominated to a node that pods of less priority are about to leave.
-
-        The members that have a node wait for it: their room would be lost to the pods that
-        controllers make in place of the victims.
-        """
-        for waiting in members.waiting_pods():
-            _, row = self._snapshot.nominated_level(info_of(waiting))
-            if row is not None and makes_room(
-                self._snapshot.pods(row), waiting.priority, self._evictions
-            ):
-                return True
-        return False
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Do nothing: the engine counts the placed members."""
