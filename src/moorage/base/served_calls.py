@@ -7,11 +7,14 @@ reaches a port could hold all files of the process with calls that are sent by h
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from collections.abc import Coroutine
+from typing import Any, Final, TypeVar
 
 from aiohttp import web
 
-from moorage.base.aio import real_seconds
+from moorage.base.aio import TaskOwner, real_seconds
+
+T = TypeVar("T")
 
 HEADERS_SECONDS: Final = 32.0
 """For the first headers of a connection: kube-apiserver's ReadHeaderTimeout."""
@@ -19,6 +22,8 @@ BODY_SECONDS: Final = 60.0
 """For the body of a call: kube-apiserver's --request-timeout."""
 IDLE_SECONDS: Final = 75.0
 """How long a connection without a call, or with further headers by half, stays open."""
+LOOK_SECONDS: Final = 0.25
+"""How often to look whether the caller of a long answer has hung up."""
 
 
 class _Connection(web.RequestHandler):
@@ -93,3 +98,27 @@ async def whole_body(request: web.BaseRequest) -> bytes:
             return await request.read()
     except TimeoutError:
         raise web.HTTPRequestTimeout(text="the body did not arrive in time\n") from None
+
+
+async def while_connected(request: web.BaseRequest, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of work, which is cancelled when the caller hangs up.
+
+    The library could cancel every call at once. But calls share looks at credentials, and a caller
+    who hangs up must not end these for the others.
+
+    Raises
+    ------
+    aiohttp.web.HTTPBadRequest
+        The caller has hung up; nobody reads this.
+    """
+    tasks = TaskOwner(on_failure=lambda _name, _error: None)
+    task = tasks.spawn(work, name=f"answer {request.path}")
+    try:
+        while not task.done():
+            await asyncio.wait({task}, timeout=real_seconds(LOOK_SECONDS))
+            if request.transport is None and not task.done():
+                raise web.HTTPBadRequest(text="the caller has hung up\n")
+        result: T = task.result()
+        return result
+    finally:
+        await tasks.cancel_all()

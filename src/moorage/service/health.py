@@ -12,15 +12,15 @@ apiserver/pkg/server/healthz.
 from __future__ import annotations
 
 import socket
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 import msgspec
 
 from moorage.base.authorities import read_when_used
 from moorage.base.errors import UsageError
 from moorage.base.malformed_calls import log_malformed_calls_shortly
-from moorage.base.served_calls import TimedRunner, whole_body
+from moorage.base.served_calls import TimedRunner, while_connected, whole_body
 from moorage.observe.slis import HealthFacts
 from moorage.service.questions.answering import WAITING_MOST
 from moorage.service.serving.access import Access
@@ -92,7 +92,7 @@ class QueryPage(Protocol):
 class BodyPage(Protocol):
     """Makes the answer of a path that is asked with POST, given the body."""
 
-    def __call__(self, body: bytes, rights: Rights | None = None, /) -> Awaitable[Page]:
+    def __call__(self, body: bytes, rights: Rights | None = None, /) -> Coroutine[Any, Any, Page]:
         """Answer with what somebody with these rights may read; None: with everything."""
         ...
 
@@ -232,7 +232,8 @@ class HealthServer:
         self._asking += 1
         self._body_bytes += taken
         try:
-            return _response(await body(await whole_body(request), rights))
+            text = await whole_body(request)
+            return _response(await while_connected(request, body(text, rights)))
         finally:
             self._asking -= 1
             self._body_bytes -= taken

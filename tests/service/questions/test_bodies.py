@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import aiohttp
 import msgspec
@@ -61,8 +64,8 @@ QUESTION = BodyQuestion(
 CARRY = "/moorage/v1/carry"
 
 
-@pytest.fixture
-async def served() -> AsyncIterator[str]:
+@asynccontextmanager
+async def serving(question: BodyQuestion) -> AsyncIterator[str]:
     closed = []
 
     async def close() -> None:
@@ -73,14 +76,20 @@ async def served() -> AsyncIterator[str]:
         open_access("/moorage/v1/*"),
         checks={},
         pages={},
-        queries=question_pages([], [QUESTION]),
-        bodies=body_pages([QUESTION]),
+        queries=question_pages([], [question]),
+        bodies=body_pages([question]),
         on_close=close,
     )
     await running.start()
     yield f"https://127.0.0.1:{running.port}"
     await running.close()
     assert closed == [True]
+
+
+@pytest.fixture
+async def served() -> AsyncIterator[str]:
+    async with serving(QUESTION) as url:
+        yield url
 
 
 @pytest.mark.parametrize(
@@ -105,6 +114,30 @@ async def test_a_body_is_answered_or_refused(
         text = await answer.text()
         reason = json.loads(text).get("reason", "") if text[:1] == "{" else ""
         assert (answer.status, reason, answer.headers.get("Retry-After")) == expected
+
+
+async def test_an_answer_is_given_up_when_its_caller_hangs_up() -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def without_end(body: bytes) -> bytes:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return body
+
+    question = msgspec.structs.replace(QUESTION, ask=without_end)
+    async with serving(question) as url:
+        host, port = url.removeprefix("https://").split(":")
+        tls = ssl.create_default_context()
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        _reader, writer = await asyncio.open_connection(host, int(port), ssl=tls)
+        call = f"POST {CARRY} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 2\r\n\r\n{{}}"
+        writer.write(call.encode())
+        await began.wait()
+        writer.transport.abort()
+        await ended.wait()  # the test's timeout is the bound
 
 
 async def test_the_document_describes_the_body_and_each_error() -> None:
