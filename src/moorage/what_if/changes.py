@@ -232,11 +232,8 @@ def _rescale(
     kind: str, key: Key, old: Mapping[str, Any], new: Mapping[str, Any], on: Scene
 ) -> None:
     """Change the size of an owner; nothing else of it may change."""
-    changed = {
-        name
-        for name in {**old["spec"], **new["spec"]}
-        if old["spec"].get(name) != new["spec"].get(name)
-    }
+    before, after = old.get("spec") or {}, new["spec"]
+    changed = {name for name in {**before, **after} if before.get(name) != after.get(name)}
     if changed - {"replicas"} or kind not in SCALABLE:
         fields = ", ".join(f"spec.{name}" for name in sorted(changed - {"replicas"}))
         raise UsageError(

@@ -153,7 +153,7 @@ class Workloads:
         owner = self.find(kind, key)
         manifest = self._objects.manifest(group_of(kind), kind, key)
         assert manifest is not None, "it was found"
-        manifest["spec"]["replicas"] = replicas
+        manifest["spec"] = {**(manifest.get("spec") or {}), "replicas": replicas}
         if kind == "Deployment":
             self._keep(manifest)
             found = self._set_of(owner)
