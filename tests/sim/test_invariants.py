@@ -261,6 +261,16 @@ def test_a_pod_says_why_it_waits_unless_its_last_report_failed(
     assert bool(list(explained.broken(cluster))) == told
 
 
+def test_a_member_that_was_tried_with_its_group_may_lack_a_report_that_failed() -> None:
+    group = {"podGroupName": "g"}
+    past = history(a_pod("p", schedulingGroup=group), a_pod("q", schedulingGroup=group))
+    past.popped_ns["q"] = 5
+    past.unreported_ns["default/p"] = past.unreported_ns["default/q"] = 6
+    (explained,) = [each for each in WAITING if each.name == "explained"]
+    cluster: Any = SimpleNamespace(history=past, replicas={})
+    assert list(explained.broken(cluster)) == []
+
+
 ALLOWED = {
     "fits": binding(a_pod("p", "n1"), history(a_pod("q", "n1"))),
     "tolerates": binding(

@@ -74,10 +74,16 @@ def _explained(cluster: SimCluster) -> Iterable[str]:
 def _unreported(cluster: SimCluster, pod: Obj) -> bool:
     """Return whether the status that the last attempt led to could not be written.
 
-    As upstream, the next attempt writes it, and a pod that waits may have none.
+    As upstream, the next attempt writes it, and a pod that waits may have none. The members of a
+    group are tried when one of them is.
     """
-    history = cluster.history
-    tried_ns = history.popped_ns.get(pod["metadata"]["uid"])
+    history, group = cluster.history, group_of(pod)
+    tried = [
+        history.popped_ns.get(uid)
+        for uid, each in history.pods.items()
+        if uid == pod["metadata"]["uid"] or (group and group_of(each) == group)
+    ]
+    tried_ns = max((each for each in tried if each is not None), default=None)
     failed_ns = history.unreported_ns.get(name_of(pod))
     return tried_ns is not None and failed_ns is not None and failed_ns >= tried_ns
 
