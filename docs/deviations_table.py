@@ -514,6 +514,12 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="the pods that controllers make in place of the victims took it: evictions without end",
     ),
     Deviation(
+        subject="Victims that still stop, when CapacityScheduling seeks victims for another pod",
+        upstream="count as used, next to the nominated pods that they leave for",
+        here="do not count as used; the nominated pods do",
+        why="of pods that come at one moment, each evicted one pod more than the one before it",
+    ),
+    Deviation(
         subject="A member of a pod group on whose nominated node pods still stop",
         upstream="has no place, so the group is rejected, and all members give up their places",
         here=(

@@ -21,6 +21,8 @@ from moorage.config.load import load_config
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from tests.plugins.quotas.builders import quota_manifest
+from tests.scenarios.company import Company, made, replicas
+from tests.scenarios.company import play as play_company
 from tests.scenarios.gangs import Cluster, coscheduling, of_object, play, pod_group
 from tests.scenarios.gangs import nodes as nodes_of_gangs
 from tests.scenarios.over_https import OverHttps, run_scenario
@@ -71,6 +73,7 @@ def why(cluster: VirtualCluster, namespace: str, name: str) -> str:
 
 
 ABOVE_MIN = "is rejected in PreFilter because total ElasticQuota used is more than min"
+NAMES = ["p0", "p1", "p2", "p3"]
 ABOVE_MAX = "is rejected in PreFilter because ElasticQuota b is more than Max"
 
 
@@ -95,6 +98,28 @@ def test_borrowed_resources_return_to_the_namespace_with_the_guarantee(https: bo
         await cluster.until(lambda: cluster.node_of("b5", "b") != "")  # and is borrowed again
 
     tell(scenario, https=https)
+
+
+def test_pods_that_take_back_a_minimum_at_one_moment_evict_one_pod_each():
+    """The victims stop slowly, so those of earlier pods are there when the later ones come."""
+
+    async def scenario(company: Company) -> None:
+        for name, least in (("default", 0), ("owner", 6)):
+            if name != "default":
+                namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+                await company.create(namespace)
+            await give(company.cluster, name, {"cpu": least})
+        await company.create(replicas(8, made("low", stops=5, cpu="1")))
+        await company.run("low-", 6)
+        for index in range(4):
+            await company.create(made(f"p{index}", high=True, namespace="owner", cpu="1"))
+        await company.cluster.until(lambda: placed(company.cluster, "owner") == NAMES)
+        await company.sleep(20)
+        assert len(company.evicted) == len(NAMES)
+
+    config = load_config(EXAMPLES / "profiles" / "elastic-quota.yaml")
+    nodes = [node_manifest(f"n{i}", cpu="3") for i in range(2)]
+    play_company(scenario, nodes=nodes, config=config)
 
 
 def test_a_namespace_above_its_minimum_takes_nothing_from_others(https: bool):

@@ -13,6 +13,7 @@ the pods on nodes, assumed pods included. Upstream counts use at Reserve and fro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Final
 
 import msgspec
@@ -116,7 +117,7 @@ class CapacityScheduling:
             self._evaluator.around.budgets,
             pod,
             looked.claim,
-            usage=looked.usage,
+            usage=self._usage_without_leaving(looked.usage),
             now_ns=self._clock.now_ns(),
         )
         row = self._evaluator.nominated_row(state.read(WHAT_IF), pod)
@@ -129,6 +130,20 @@ class CapacityScheduling:
         gone = ClusterEvent(Resource.POD, Action.DELETE)
         quota = ClusterEvent(Resource.ELASTIC_QUOTA, Action.ALL)
         return (EventRegistration(gone), EventRegistration(quota))
+
+    def _usage_without_leaving(self, usage: Usage) -> Usage:
+        """Return the use without the pods that leave their nodes for other preemptors.
+
+        These preemptors are nominated, and count in the claim. If their victims counted as well,
+        each preemptor of a moment would evict one pod more than the one before it.
+        """
+        if not self._snapshot.nominations or not self._snapshot.nominated_everywhere:
+            return usage
+        pods = chain.from_iterable(map(self._snapshot.pods, range(self._snapshot.num_nodes)))
+        counted = (pod for pod in pods if pod.namespace in usage.quotas)
+        left = usage.copy()
+        left.leave_out([pod for pod in counted if self._evictions.is_leaving(pod.pod)])
+        return left
 
     def _tell(self, pod: PodInfo, excess: str) -> None:
         """Emit an Event with the excess; the status has upstream's message, without figures."""

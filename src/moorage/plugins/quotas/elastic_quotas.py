@@ -8,7 +8,7 @@ Rules mirrored: scheduler-plugins ``pkg/capacityscheduling`` (elasticquota.go) o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -113,6 +113,7 @@ class Usage:
     def __init__(self, quotas: Mapping[str, Quota], used: Mapping[str, Amounts]) -> None:
         self.quotas = quotas
         self._used = dict(used)
+        self._left_out: frozenset[str] = frozenset()
         self.total: Amounts = NOTHING
         self.guaranteed: Amounts = NOTHING
         for namespace, quota in quotas.items():
@@ -122,6 +123,7 @@ class Usage:
     def copy(self) -> Usage:
         """Return an independent copy."""
         twin = Usage({}, self._used)
+        twin._left_out = self._left_out
         twin.quotas, twin.total, twin.guaranteed = self.quotas, self.total, self.guaranteed
         return twin
 
@@ -130,12 +132,18 @@ class Usage:
         return self._used.get(namespace, NOTHING)
 
     def add(self, pod: PodInfo, *, times: int = 1) -> None:
-        """Add a pod, or remove a pod with ``times=-1``; ignore a pod without a quota."""
-        if pod.namespace not in self.quotas:
+        """Add a pod, or remove a pod with ``times=-1``; a pod without a quota does not count."""
+        if pod.namespace not in self.quotas or pod.uid in self._left_out:
             return
         asked = request_of(pod)
         self._used[pod.namespace] = plus(self.used(pod.namespace), asked, times=times)
         self.total = plus(self.total, asked, times=times)
+
+    def leave_out(self, pods: Collection[PodInfo]) -> None:
+        """Remove pods for good: no trial adds or removes them again."""
+        for pod in pods:
+            self.add(pod, times=-1)
+        self._left_out |= {pod.uid for pod in pods}
 
     def borrows(self, namespace: str) -> bool:
         """Whether a namespace with a quota uses more than its minimum."""
