@@ -523,8 +523,8 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         subject="A member of a pod group on whose nominated node pods still stop",
         upstream="has no place, so the group is rejected, and all members give up their places",
         here=(
-            "keeps its place if it fits there without these pods; the group waits until they have "
-            "left, whoever evicted them"
+            "keeps its place if it fits there without these pods and the group evicts no more pods "
+            "that way; the group waits until they have left, whoever evicted them"
         ),
         why="the room of the other members went to other pods, and the group evicted again",
     ),

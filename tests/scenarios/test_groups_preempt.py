@@ -237,6 +237,34 @@ def test_a_group_waits_for_the_victims_of_others_on_the_nodes_of_its_members(for
     play(scenario, nodes=nodes, config=form.config())
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_members_do_not_take_each_others_room_while_others_victims_stop(form: Form) -> None:
+    """A single pod comes to the node of the first member; the second node has no further room."""
+
+    async def scenario(company: Company) -> None:
+        for name, stops in (("late", 8), ("stays", 0)):
+            selector: dict[str, Any] = {"node": "n1" if name == "late" else "n2"}
+            await company.create(made(name, stops=stops, cpu="1", nodeSelector=selector))
+            await company.sleep(3)  # of equal pods the youngest is evicted first
+        for name in ("n1", "n2"):
+            await company.create(made(f"t-{name}", stops=2, cpu="1", nodeSelector={"node": name}))
+        await company.run("", 4)
+        await form.create(company, 2)
+        await company.cluster.until(lambda: company.evicted == ["t-n1", "t-n2"])
+        pinned: dict[str, Any] = {"nodeSelector": {"node": "n1"}}
+        await company.create(made("single", high=True, cpu="1", **pinned))
+        await company.nominate("single", "n1")
+        await company.run("g", 2, seconds=20)
+        await company.run("single", 1)
+        await company.sleep(20)
+        assert company.evicted == ["late", "t-n1", "t-n2"]
+
+    nodes = [
+        node_manifest(name, cpu="2", memory="64Gi", labels={"node": name}) for name in ("n1", "n2")
+    ]
+    play(scenario, nodes=nodes, config=form.config())
+
+
 async def node_goes(company: Company) -> None:
     await company.cluster.delete_node("n1")
 

@@ -90,7 +90,8 @@ class AskingGroupCycle:
         if isinstance(choice, GroupDecision):
             return choice
         if choice is None:
-            return self._explained(await self._try(pods, Scope()))
+            found = await self._try(pods, Scope())
+            return self._explained(self._groups.keep_places(pods, found))
         while (placement := choice.next()) is not None:
             # Rows may have moved while the placement before this one was tried.
             within = self._now(key, placement.name, preferred=placement.preferred).within
@@ -118,7 +119,7 @@ class AskingGroupCycle:
                     decision = self._cycle.decide(pod, scope)
                 else:
                     decision = await Apart(asking, tried)
-                if not tried.add(self._groups.after_leaving(decision, scope)):
+                if not tried.add(decision):
                     break
             return tried.found()
 

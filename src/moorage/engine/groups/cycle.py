@@ -24,7 +24,13 @@ from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Preemption, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Nomination, Outcome
-from moorage.engine.groups.decision import GroupDecision, GroupOutcome, Member
+from moorage.engine.groups.decision import (
+    GROUP_UNSCHEDULABLE,
+    WAITS_FOR_PREEMPTION,
+    GroupDecision,
+    GroupOutcome,
+    Member,
+)
 from moorage.engine.groups.orders import ORDERS, OtherOrders
 from moorage.engine.groups.placements import Placements
 from moorage.engine.groups.trying import MembersOnTrial, Suspendable
@@ -39,6 +45,7 @@ CONSTRAINED = (
     "workload aware preemption is not supported for pod groups with scheduling constraints"
 )
 
+_WITHOUT_PLACES = frozenset({GroupOutcome.REJECTED, GroupOutcome.PREEMPTING})
 
 Steps: TypeAlias = Generator[Suspendable | None, None, GroupDecision]
 """An attempt that stops after each member and each try; it returns the decision.
@@ -104,6 +111,7 @@ class GroupCycle:
             return (yield from self._in_other_orders(key, pods, found, within=within))
         found = yield from self._in_placements(key, pods, Scope(explain=self._explain))
         found = yield from self._in_other_orders(key, pods, found)
+        found = yield from self._keeping_places(pods, found)
         if self.preempts and found.outcome is GroupOutcome.REJECTED:
             found = self._preempted(key, pods, found)
         return found
@@ -163,6 +171,76 @@ class GroupCycle:
                 return found
         return first
 
+    # -- places of the attempt before -------------------------------------------------------------
+
+    def keep_places(self, pods: Sequence[PodInfo], found: GroupDecision) -> GroupDecision:
+        """Return a decision in which members keep their nominated nodes, if it evicts no more.
+
+        A member has no place while pods on its nominated node still stop, its own victims or those
+        of another preemptor. It may take the room of another member meanwhile. Without this, the
+        group gives up places or evicts again, though it has only to wait.
+
+        Parameters
+        ----------
+        pods
+            The members, in the order in which they were tried.
+        found
+            The decision so far.
+        """
+        return _decision(self._keeping_places(pods, found))
+
+    def _keeping_places(self, pods: Sequence[PodInfo], found: GroupDecision) -> Steps:
+        snapshot = self._snapshot
+        if found.outcome not in _WITHOUT_PLACES or not snapshot.nominated_everywhere:
+            return found
+        rows = {pod.uid: snapshot.nominated_level(pod)[1] for pod in pods}
+        if all(row is None for row in rows.values()):
+            return found
+        with MembersOnTrial(self._profile, snapshot) as tried:
+            for pod in sorted(pods, key=lambda pod: rows[pod.uid] is None):
+                row = rows[pod.uid]
+                decision = None if row is None else self._on_nominated_node(pod, row)
+                if not tried.add(decision or self.cycle.decide(pod)):
+                    break
+                yield tried
+            kept = tried.found()
+        if kept.outcome not in {GroupOutcome.PLACED, GroupOutcome.PREEMPTING}:
+            return found
+        rejected = found.outcome is GroupOutcome.REJECTED
+        return kept if rejected or self._evictions(kept) <= self._evictions(found) else found
+
+    def _on_nominated_node(self, pod: PodInfo, row: int) -> Decision | None:
+        """Decide for a member on its node, without the pods that are about to leave if need be."""
+        here = Scope(within=self._snapshot.rows([row]), post_filter=False)
+        found = self.cycle.decide(pod, here)
+        if found.outcome is Outcome.BIND:
+            return found
+        leaving = [each for each in self._snapshot.pods(row) if self._will_leave(each.pod)]
+        if not leaving:
+            return None
+        with self._snapshot.trial() as trial:
+            for each in leaving:
+                trial.remove_pod(each.uid)
+            found = self.cycle.decide(pod, here)
+        if found.outcome is not Outcome.BIND:
+            return None
+        return msgspec.structs.replace(
+            found,
+            outcome=Outcome.REJECT,
+            status=unschedulable(GROUP_UNSCHEDULABLE, WAITS_FOR_PREEMPTION),
+            node_name="",
+            nomination=Nomination(found.node_name),
+            victims=tuple([each.pod for each in leaving]),
+        )
+
+    def _evictions(self, found: GroupDecision) -> int:
+        """Return the number of pods that a decision evicts and that would stay without it."""
+        victims = {pod.uid: pod for each in found.members for pod in each.decision.victims}
+        return sum(not self._will_leave(pod) for pod in victims.values())
+
+    def _will_leave(self, pod: Pod) -> bool:
+        return self._profile.handle.evictions.will_leave(pod)
+
     # -- one try -------------------------------------------------------------------------------
 
     def _in_placements(self, key: GroupKey, pods: Sequence[PodInfo], scope: Scope) -> Steps:
@@ -185,48 +263,10 @@ class GroupCycle:
         """Place the pods one after another, and undo every placement."""
         with MembersOnTrial(self._profile, self._snapshot) as tried:
             for pod in pods:
-                decision = self.cycle.decide(pod, scope)
-                if not tried.add(self.after_leaving(decision, scope)):
+                if not tried.add(self.cycle.decide(pod, scope)):
                     break
                 yield tried
             return tried.found()
-
-    def after_leaving(self, decision: Decision, scope: Scope) -> Decision:
-        """Let a member keep its nominated node if it fits there once pods there have left.
-
-        Such a member may not preempt: pods are leaving its node already. Without its place the
-        group would be rejected, the other members would give up theirs, and the group would evict
-        again once other pods have taken that room.
-
-        Parameters
-        ----------
-        decision
-            The decision about a member, next to the earlier members.
-        scope
-            The bounds of the attempt.
-        """
-        if decision.outcome is not Outcome.REJECT or decision.nomination is not None:
-            return decision
-        snapshot = self._snapshot
-        row = snapshot.nominated_level(decision.pod)[1] if snapshot.nominated_everywhere else None
-        leaving = [] if row is None else list(filter(self._will_leave, snapshot.pods(row)))
-        if row is None or not leaving:
-            return decision
-        within = self._shared(scope.within, snapshot.rows([row]))
-        with snapshot.trial() as trial:
-            for pod in leaving:
-                trial.remove_pod(pod.uid)
-            found = self.cycle.decide(decision.pod, Scope(within=within, post_filter=False))
-        if found.outcome is not Outcome.BIND:
-            return decision
-        return msgspec.structs.replace(
-            decision,
-            nomination=Nomination(found.node_name),
-            victims=tuple([pod.pod for pod in leaving]),
-        )
-
-    def _will_leave(self, pod: PodInfo) -> bool:
-        return self._profile.handle.evictions.will_leave(pod.pod)
 
     def _shared(self, one: NodeView | None, other: NodeView | None) -> NodeView | None:
         """Return the rows of both views; None stands for every row."""
