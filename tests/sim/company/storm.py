@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.api.coscheduling import GROUP_LABEL
+from moorage.nodeagent.annotations import STOP_SECONDS
 from moorage.sim.acts import Create
 from moorage.sim.company.manifests import priority_class, template, workload
 from moorage.sim.company.world import WAVE_LABEL, AnyWorldAct, CompanyWorld, GroupSize, Wave
@@ -18,6 +19,7 @@ def gang_before_backlog(
     """Return a node of 8 cpu full of low pods, a backlog of them, and a gang of high priority."""
     labels = {"app": "gang", WAVE_LABEL: "1", GROUP_LABEL: "gang"}
     low = template("1", terminationGracePeriodSeconds=grace)
+    low["metadata"]["annotations"][STOP_SECONDS] = str(grace)
     acts: list[AnyWorldAct] = [
         Create(at=1.0, object=priority_class("high")),
         Create(at=2.0, object=workload("ReplicaSet", "low", 8 + backlog, low)),

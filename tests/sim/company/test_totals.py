@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from moorage.nodeagent.annotations import RUN_SECONDS
+from moorage.sim.acts import Create
 from moorage.sim.company import totals
 from moorage.sim.company.cluster import WriteCall
+from moorage.sim.company.manifests import template
 from moorage.sim.company.play import CompanyRun, play
-from moorage.sim.company.totals import Excess, excesses
-from moorage.sim.company.world import GroupSize
-from tests.sim.company.storm import COMES_AT, gang_before_backlog
+from moorage.sim.company.totals import RULES, Total, excesses
+from moorage.sim.company.world import AnyWorldAct, GroupSize
+from moorage.testing.builders import Manifest, node_manifest
+from tests.sim.company.storm import gang_before_backlog
 
 
 @pytest.mark.parametrize(
@@ -41,7 +45,7 @@ def test_more_evictions_than_planned_are_an_excess(
 ) -> None:
     monkeypatch.setattr(totals, "planned_evictions", lambda *_args, **_more: 4)
     text = "wave 1 evicts 6 pods, the plain plan 4"
-    assert excesses(right) == [Excess(rule="evictions", amount=6, allowed=4, text=text)]
+    assert excesses(right) == [Total(rule="evictions", amount=6, allowed=4, text=text)]
 
 
 def test_deletions_sent_again_are_an_excess(right: CompanyRun) -> None:
@@ -49,7 +53,7 @@ def test_deletions_sent_again_are_an_excess(right: CompanyRun) -> None:
     again = [replace(write, status=404) for write in again if write.program == "scheduler"]
     text = "12 deletions are sent for 6 pods, 6 of them for pods that are gone"
     assert excesses(replace(right, writes=[*right.writes, *again])) == [
-        Excess(rule="deleted-twice", amount=12, allowed=6, text=text)
+        Total(rule="deleted-twice", amount=12, allowed=6, text=text)
     ]
 
 
@@ -64,7 +68,7 @@ def test_writes_when_nothing_changes_are_an_excess(right: CompanyRun) -> None:
     )
     text = "1 writes when nothing changes: 1 x controllers PATCH /api/v1/namespaces/default/pods/p"
     assert excesses(replace(right, writes=[*right.writes, late])) == [
-        Excess(rule="writes-at-rest", amount=1, allowed=0, text=text)
+        Total(rule="writes-at-rest", amount=1, allowed=0, text=text)
     ]
 
 
@@ -72,14 +76,109 @@ def test_a_group_that_is_placed_in_part_is_an_excess(right: CompanyRun) -> None:
     world = replace(right.world, groups=(GroupSize(name="gang", least=7),))
     text = "group gang has 6 of 7 members on nodes"
     assert excesses(replace(right, world=world)) == [
-        Excess(rule="half-groups", amount=6, allowed=0, text=text)
+        Total(rule="half-groups", amount=6, allowed=0, text=text)
     ]
 
 
-def test_a_preemptor_that_nobody_tried_is_an_excess() -> None:
-    """End the world in the moment in which its last member comes."""
-    world = replace(gang_before_backlog(6), end_seconds=COMES_AT)
-    run = play(world)
-    short = totals.waiting_in_vain(run)
-    assert list(short) == []  # the quiet time was enough
-    assert [each.rule for each in excesses(run)] == ["writes-at-rest"]
+def bound_before_the_wave(run: CompanyRun) -> CompanyRun:
+    """Let the wave count as come before the pods that it evicts were bound."""
+    return replace(run, wave_versions={1: 0})
+
+
+def bound_late(run: CompanyRun) -> CompanyRun:
+    """Let a pod be bound long after the last act."""
+    late = WriteCall(
+        at=run.seconds - 15,
+        version=run.quiet_version,
+        program="scheduler",
+        method="POST",
+        path="/api/v1/namespaces/default/pods/p/binding",
+        status=201,
+    )
+    return replace(run, writes=[*run.writes, late])
+
+
+def judged_without_groups(run: CompanyRun, *, members: int, low: int) -> CompanyRun:
+    """Play a group that cannot be placed, and let a scheduler judge that knows no groups.
+
+    The group needs one pod more than there are. A node of eight processors has some low pods.
+    """
+    world = gang_before_backlog(members + 1, backlog=low - 8)
+    played = play(replace(world, acts=world.acts[:-1], groups=()))
+    return replace(played, world=replace(played.world, setup="default", seed=run.world.seed))
+
+
+def waits_for_free_room(run: CompanyRun) -> CompanyRun:
+    """Let pods wait next to free room."""
+    return judged_without_groups(run, members=3, low=1)
+
+
+def waits_to_preempt(run: CompanyRun) -> CompanyRun:
+    """Let pods wait that could preempt."""
+    return judged_without_groups(run, members=3, low=8)
+
+
+def ends_while_victims_stop(run: CompanyRun) -> CompanyRun:
+    """End the world before the victims have stopped."""
+    return play(gang_before_backlog(6, grace=300, seed=run.world.seed))
+
+
+def fails(run: CompanyRun) -> CompanyRun:
+    """Let a task fail."""
+    return replace(run, failures=["ValueError: x"])
+
+
+def storms(run: CompanyRun) -> CompanyRun:
+    """Let the play end early."""
+    return replace(run, storm=True)
+
+
+PLANTED = {
+    "bound-in-vain": (bound_before_the_wave, 6),
+    "settling": (bound_late, 30),
+    "waiting-in-vain": (waits_for_free_room, 3),
+    "preempts-late": (waits_to_preempt, 3),
+    "nominated-in-vain": (ends_while_victims_stop, 6),
+    "failures": (fails, 1),
+    "storm": (storms, 6),
+}
+"""By rule: how a run is changed so that it breaks the rule alone, and by which amount."""
+PLANTED_ABOVE = {"evictions", "deleted-twice", "writes-at-rest", "half-groups"}
+
+
+@pytest.mark.parametrize("rule", PLANTED)
+def test_a_planted_excess_is_found(
+    rule: str, right: CompanyRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(totals, "planned_evictions", lambda *_args, **_more: 6)
+    plant, amount = PLANTED[rule]
+    found = [(each.rule, round(each.amount)) for each in excesses(plant(right))]
+    assert found == [(rule, amount)]
+
+
+def test_every_rule_has_a_planted_excess() -> None:
+    assert {*RULES, "preempts-late", "storm"} == PLANTED.keys() | PLANTED_ABOVE
+
+
+def test_a_pod_that_waits_for_one_that_ends_by_itself_settles_late() -> None:
+    """One pod runs for 60 s, another one waits for its room."""
+    ends = template("1", restartPolicy="Never")
+    ends["metadata"]["annotations"][RUN_SECONDS] = "60"
+    acts: list[AnyWorldAct] = [
+        Create(at=1.0, object={"apiVersion": "v1", "kind": "Pod", **named(ends, "first")}),
+        Create(at=2.0, object={"apiVersion": "v1", "kind": "Pod", **named(ends, "second")}),
+    ]
+    world = replace(
+        gang_before_backlog(1),
+        nodes=[node_manifest("n1", cpu="1")],
+        acts=acts,
+        waves=(),
+        groups=(),
+        end_seconds=130.0,
+    )
+    assert excesses(play(world)) == []
+
+
+def named(pod: Manifest, name: str) -> Manifest:
+    metadata = {**pod["metadata"], "name": name, "namespace": "default"}
+    return {**pod, "metadata": metadata}

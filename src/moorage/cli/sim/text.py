@@ -47,6 +47,6 @@ def company_text(report: SeriesReport) -> str:
         f"{covered.pairs} of {covered.pairs_possible} pairs and {covered.triples} of "
         f"{covered.triples_possible} triples of features covered"
     ]
-    for rule, count in report.by_rule.items():
-        lines.append(f"{rule}: {count} worlds; worst {report.worst.get(rule, '')}")
+    for rule, text in report.worst.items():
+        lines.append(f"{rule}: {report.by_rule.get(rule, 0)} worlds; worst {text}")
     return "\n".join(lines)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from moorage.api.codec import encode
-from moorage.api.resources import CORE_EVENTS, EVENTS, LEASES, PODS
+from moorage.api.pod import Pod
+from moorage.api.resources import CORE_EVENTS, EVENTS, LEASES, NODES, PODS
 from moorage.apiserver.store import Store
 from moorage.apiserver.watch_log import Change
 from moorage.nodeagent.annotations import STOP_SECONDS
@@ -18,7 +19,7 @@ from moorage.plugins.in_tree import in_tree_registry
 from moorage.sim.company.play import CompanyRun
 from moorage.sim.company.setups import configuration
 from moorage.sim.company.world import WAVE_LABEL, Wave
-from moorage.sim.history import Obj, node_of, priority_of
+from moorage.sim.history import Obj, name_of, node_of, priority_of
 from moorage.what_if.lists import Objects
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World
@@ -29,7 +30,7 @@ _GATHERING_SECONDS = 2.0
 _SECONDS = 120.0
 
 
-def planned_evictions(run: CompanyRun, wave: Wave, *, seed: int = 1) -> int:
+def planned_evictions(run: CompanyRun, wave: Wave, *, seed: int = 1, in_turn: bool = False) -> int:
     """Return the number of pods that the plain plan for a wave evicts for these pods.
 
     Parameters
@@ -40,16 +41,34 @@ def planned_evictions(run: CompanyRun, wave: Wave, *, seed: int = 1) -> int:
         The pods that come.
     seed
         Decides among equally good nodes.
+    in_turn
+        Whether each group comes once those before it are placed. Groups of equal priority may not
+        all fit, so their order decides.
     """
     objects = Objects()
     for data in _objects(run, wave):
         objects.add_json(data)
+    comers = _taken_out(objects, wave) if in_turn else []
     rehearsal = fresh_scheduler(run, objects, seed=seed)
     rehearsal.settle(within_seconds=_SECONDS)
+    for pods in comers:
+        for pod in pods:
+            rehearsal.add_pod(pod)
+        rehearsal.settle(within_seconds=_SECONDS)
     return sum(
         each.by is not None and WAVE_LABEL in each.by.metadata.labels
         for each in rehearsal.evictions.values()
     )
+
+
+def _taken_out(objects: Objects, wave: Wave) -> list[list[Pod]]:
+    """Take the pods of a wave out of the objects; return them by group, in the order of coming."""
+    groups: dict[str, list[Pod]] = {}
+    for pod in list(objects.pods.values()):
+        if pod.metadata.labels.get(WAVE_LABEL) == str(wave.number) and not pod.spec.node_name:
+            groups.setdefault(pod.metadata.labels["app"], []).append(pod)
+            objects.drop_pod(pod.key)
+    return list(groups.values())
 
 
 def fresh_scheduler(run: CompanyRun, objects: Objects, *, seed: int) -> Rehearsal:
@@ -85,7 +104,13 @@ def _objects(run: CompanyRun, wave: Wave) -> Iterator[bytes]:
         records = list(store.records_at(resource, before) or ())
         if resource == PODS.qualified:
             pods = [record.decode() for record in records]
-            yield from _quiet_pods([*pods, *_comers(store, wave, before, until)])
+            comers = _comers(store, wave, before, until)
+            nodes = {
+                name_of(each.decode()) for each in store.records_at(NODES.qualified, before) or ()
+            }
+            # The pods of a node that is gone are removed before long.
+            pods = [pod for pod in pods if not node_of(pod) or node_of(pod) in nodes]
+            yield from _quiet_pods([*pods, *comers])
             continue
         known = {record.key for record in records}
         yield from (record.data for record in records)

@@ -62,6 +62,10 @@ class CompanyRun(msgspec.Struct, frozen=True, kw_only=True):
         """Return the version of the server at a moment."""
         return max((write.version for write in self.writes if write.at <= at), default=0)
 
+    def moment_of(self, version: int) -> float:
+        """Return when the server had a version, in virtual time."""
+        return min((each.at for each in self.writes if each.version >= version), default=0.0)
+
 
 def play(world: CompanyWorld) -> CompanyRun:
     """Play a world to its end."""

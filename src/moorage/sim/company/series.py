@@ -12,7 +12,7 @@ import msgspec
 from moorage.sim.company.coverage import Coverage, coverage_of
 from moorage.sim.company.generator import draw_world
 from moorage.sim.company.play import play
-from moorage.sim.company.totals import Excess, excesses
+from moorage.sim.company.totals import Total, totals
 
 
 class WorldReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -22,14 +22,19 @@ class WorldReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     ----------
     seed, features, setup
         The world.
-    excesses
-        Every total that is too large.
+    totals
+        The totals that were judged.
     """
 
     seed: int
     features: tuple[str, ...]
     setup: str
-    excesses: list[Excess]
+    totals: list[Total]
+
+    @property
+    def excesses(self) -> list[Total]:
+        """Every total that is too large."""
+        return [total for total in self.totals if total.excess > 0]
 
 
 class SeriesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -37,18 +42,21 @@ class SeriesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
     Parameters
     ----------
+    first_seed
+        Seed of the first world; the others count up.
     worlds, exceptions
         Worlds that were played, and those of which a total is too large.
     by_rule
         Number of worlds that break each rule.
     worst
-        The world that breaks each rule most.
+        The world that breaks each rule most, or comes closest to it.
     seeds
         Seeds of the worlds that break each rule.
     coverage
         Combinations of features.
     """
 
+    first_seed: int
     worlds: int
     exceptions: int
     by_rule: dict[str, int]
@@ -60,8 +68,8 @@ class SeriesReport(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 def judged(seed: int) -> WorldReport:
     """Play the world of a seed and judge its totals."""
     world = draw_world(seed)
-    found = excesses(play(world))
-    return WorldReport(seed=seed, features=world.features, setup=world.setup, excesses=found)
+    judged_totals = totals(play(world))
+    return WorldReport(seed=seed, features=world.features, setup=world.setup, totals=judged_totals)
 
 
 def series(seeds: range, *, jobs: int) -> Iterator[WorldReport]:
@@ -78,18 +86,22 @@ def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends the series
 
 
+def _rank(total: Total) -> tuple[float, float]:
+    return total.excess, total.amount
+
+
 def report_of(worlds: list[WorldReport]) -> SeriesReport:
     """Sum a series up."""
     seeds: dict[str, list[int]] = {}
-    worst: dict[str, tuple[float, str]] = {}
+    worst: dict[str, tuple[tuple[float, float], str]] = {}
     for world in worlds:
-        for excess in world.excesses:
-            if world.seed not in seeds.setdefault(excess.rule, []):
-                seeds[excess.rule].append(world.seed)
-            over = excess.amount - excess.allowed
-            if over > worst.get(excess.rule, (0.0, ""))[0]:
-                worst[excess.rule] = over, f"seed {world.seed}: {excess.text}"
+        for total in world.totals:
+            if total.excess > 0 and world.seed not in seeds.setdefault(total.rule, []):
+                seeds[total.rule].append(world.seed)
+            if total.rule not in worst or _rank(total) > worst[total.rule][0]:
+                worst[total.rule] = _rank(total), f"seed {world.seed}: {total.text}"
     return SeriesReport(
+        first_seed=worlds[0].seed,
         worlds=len(worlds),
         exceptions=sum(bool(world.excesses) for world in worlds),
         by_rule={rule: len(seeds[rule]) for rule in sorted(seeds)},
