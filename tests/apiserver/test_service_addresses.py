@@ -167,6 +167,24 @@ async def test_an_address_of_a_service_has_its_form(spec, message):
     assert (status, found["message"]) == (422, f'Service "web" is invalid: {message}')
 
 
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        pytest.param([" "], "first value must match", id="no address in place of the first"),
+        pytest.param(["ADDRESS", " "], "must be a valid IP address", id="no address as the second"),
+    ],
+)
+async def test_a_changed_service_keeps_the_form_of_its_addresses(changed, message):
+    cluster = started()
+    made = await cluster.ok("POST", SERVICES, service())
+    own = made["spec"]["clusterIP"]
+    made["spec"]["clusterIPs"] = [own if each == "ADDRESS" else each for each in changed]
+    status, answer = await cluster.call("PUT", f"{SERVICES}/web", made)
+    assert status == 422
+    assert message in answer["message"]
+    assert await cluster.names(ADDRESSES) == sorted([FIRST, own])
+
+
 async def test_a_service_gets_the_only_free_address_of_a_small_range():
     cluster = started()
     await cluster.ok("POST", RANGES, cidr("small", "192.0.2.0/30"))

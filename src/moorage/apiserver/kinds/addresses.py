@@ -120,7 +120,7 @@ def asked_addresses(spec: Json) -> list[str]:
     return [each for each in found if each not in ("", HEADLESS)]
 
 
-def _form_faults(spec: Json) -> list[FieldError]:
+def address_faults(spec: Json) -> list[FieldError]:
     """Refuse addresses of a service that are none, or that contradict each other."""
     first, listed = text(spec, "clusterIP"), strings(spec, "clusterIPs")
     field = "spec.clusterIPs"
@@ -146,7 +146,7 @@ def refused_addresses(spec: Json, ctx: Context) -> list[FieldError]:
     -----
     kubernetes v1.36 pkg/registry/core/service/storage/alloc.go, allocIPs.
     """
-    if errors := _form_faults(spec):
+    if errors := address_faults(spec):
         return errors
     asked = asked_addresses(spec)
     found = ((each, _refusal(each, ctx)) for each in asked)

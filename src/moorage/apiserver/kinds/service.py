@@ -12,7 +12,12 @@ from moorage.api import resources
 from moorage.api.resources import SERVICES, ResourceType
 from moorage.apiserver import status
 from moorage.apiserver.kind import Context, FieldError, Obj, duplicate, forbidden, invalid, required
-from moorage.apiserver.kinds.addresses import HEADLESS, free_address, refused_addresses
+from moorage.apiserver.kinds.addresses import (
+    HEADLESS,
+    address_faults,
+    free_address,
+    refused_addresses,
+)
 from moorage.apiserver.kinds.cells import AGE, NAME, NONE, column, format_labels, wide
 from moorage.apiserver.kinds.fields import (
     PROTOCOLS,
@@ -106,10 +111,12 @@ def _each_port(spec: Json, where: str) -> list[FieldError]:
 
 
 def _change(new: Obj, old: Obj) -> list[FieldError]:
+    if text(new, "spec", "type") == "ExternalName":
+        return []
     before, after = text(old, "spec", "clusterIP"), text(new, "spec", "clusterIP")
-    if before and before != after and text(new, "spec", "type") != "ExternalName":
+    if before and before != after:
         return [invalid("spec.clusterIPs[0]", [after], "may not change once set")]
-    return []
+    return address_faults(child(new, "spec"))
 
 
 def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
