@@ -268,6 +268,38 @@ class GroupCycle:
                 yield tried
             return tried.found()
 
+    def after_leaving(self, decision: Decision, scope: Scope) -> Decision:
+        """Let a member keep its nominated node if it fits there once pods there have left.
+
+        Such a member may not preempt: pods are leaving its node already.
+
+        Parameters
+        ----------
+        decision
+            The decision about a member, next to the earlier members.
+        scope
+            The bounds of the attempt.
+        """
+        if decision.outcome is not Outcome.REJECT or decision.nomination is not None:
+            return decision
+        snapshot = self._snapshot
+        row = snapshot.nominated_level(decision.pod)[1] if snapshot.nominated_everywhere else None
+        leaving = [] if row is None else [p for p in snapshot.pods(row) if self._will_leave(p.pod)]
+        if row is None or not leaving:
+            return decision
+        within = self._shared(scope.within, snapshot.rows([row]))
+        with snapshot.trial() as trial:
+            for pod in leaving:
+                trial.remove_pod(pod.uid)
+            found = self.cycle.decide(decision.pod, Scope(within=within, post_filter=False))
+        if found.outcome is not Outcome.BIND:
+            return decision
+        return msgspec.structs.replace(
+            decision,
+            nomination=Nomination(found.node_name),
+            victims=tuple([pod.pod for pod in leaving]),
+        )
+
     def _shared(self, one: NodeView | None, other: NodeView | None) -> NodeView | None:
         """Return the rows of both views; None stands for every row."""
         if one is None or other is None:
