@@ -85,9 +85,14 @@ FORGOTTEN: Final[tuple[ForgottenWakeUps, ...]] = (
         ("storage.k8s.io/CSINode/Update",),
     ),
     ForgottenWakeUps(
-        "volumes: a node without a CSI limit comes, or a class or claim changes",
+        "volumes: a node without a CSI limit comes, or a class, claim or volume changes",
         "NodeVolumeLimits",
-        ("Node/Add", "storage.k8s.io/StorageClass/Delete", "PersistentVolumeClaim/Update"),
+        (
+            "Node/Add",
+            "storage.k8s.io/StorageClass/Delete",
+            "PersistentVolumeClaim/Update",
+            "PersistentVolume/Delete",
+        ),
     ),
     ForgottenWakeUps(
         "volumes: a pod with the disk goes in another namespace, or a node with a claim in use",

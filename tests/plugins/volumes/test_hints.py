@@ -10,7 +10,13 @@ import pytest
 from moorage.api.changes import Action, ClusterEvent, Resource, matches
 from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
-from moorage.api.volume import CSIDriver, CSINode, PersistentVolumeClaim, StorageClass
+from moorage.api.volume import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from tests.plugins.builders import make, node, pod
 
 DRIVER = "csi.example"
@@ -85,6 +91,7 @@ def test_a_limit_of_a_node(old, new, expected):
     assert answers("NodeVolumeLimits", Resource.CSI_NODE, WITH_CLAIM, old, new) == [expected]
 
 
+VOLUME = from_dict(PersistentVolume, {"metadata": {"name": "v"}})
 CLASS = from_dict(StorageClass, {"metadata": {"name": "s"}, "provisioner": DRIVER})
 
 
@@ -93,6 +100,9 @@ CLASS = from_dict(StorageClass, {"metadata": {"name": "s"}, "provisioner": DRIVE
     [
         pytest.param(Resource.NODE, None, node("n2"), id="a node comes, perhaps without limits"),
         pytest.param(Resource.STORAGE_CLASS, CLASS, None, id="a class and its driver are gone"),
+        pytest.param(
+            Resource.PERSISTENT_VOLUME, VOLUME, None, id="a volume and its driver are gone"
+        ),
     ],
 )
 def test_fewer_volumes_may_count(resource, old, new):

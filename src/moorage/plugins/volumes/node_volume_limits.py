@@ -114,6 +114,7 @@ class NodeVolumeLimits:
         update = ClusterEvent(Resource.CSI_NODE, Action.UPDATE | Action.DELETE)
         claim = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
         storage_class = ClusterEvent(Resource.STORAGE_CLASS, Action.DELETE)
+        volume = ClusterEvent(Resource.PERSISTENT_VOLUME, Action.DELETE)
         return (
             EventRegistration(csi_node),
             EventRegistration(update, _csi_node_hint, replicas_agree=True),
@@ -125,6 +126,7 @@ class NodeVolumeLimits:
                 ClusterEvent(Resource.NODE, Action.ADD), _attaches_hint, replicas_agree=True
             ),
             EventRegistration(storage_class, _attaches_hint, replicas_agree=True),
+            EventRegistration(volume, _attaches_hint, replicas_agree=True),
             EventRegistration(
                 ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE),
                 _attachment_hint,
