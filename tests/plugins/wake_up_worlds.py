@@ -251,6 +251,8 @@ class World:
         drawn = self._draw(kind, name)
         if kind == "csistoragecapacities":
             return {**held, "capacity": drawn["capacity"]}  # the rest is immutable
+        if kind == "persistentvolumeclaims":
+            drawn["spec"]["accessModes"] = held["spec"]["accessModes"]  # immutable
         if kind != "pods":
             return drawn
         changed = deepcopy(held)
