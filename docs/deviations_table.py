@@ -541,6 +541,18 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         why="a group that cannot fit evicted without end",
     ),
     Deviation(
+        subject="A pod that PreEnqueue rejects when it is first seen, with a nominated node",
+        upstream="is nominated once PreEnqueue lets it in",
+        here="is nominated at once",
+        why="after a restart the victims of its group are still stopping, and others took the room",
+    ),
+    Deviation(
+        subject="A group that preempts as a whole while other pods leave",
+        upstream="may evict pods that stay in place of pods that leave anyway",
+        here="evicts those that leave anyway last of all to be spared",
+        why="nobody is evicted for nothing",
+    ),
+    Deviation(
         subject="A member of a pod group that is tried after a member with victims",
         upstream="is tried while these victims are still on their nodes",
         here="is tried as if these victims were gone",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -12,7 +13,10 @@ from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.controllers.cluster import ClusterControllers
 from moorage.nodeagent.annotations import STOP_SECONDS
+from moorage.plugins.in_tree import in_tree_registry
 from moorage.testing.builders import Manifest, pod_manifest
+from moorage.testing.in_process import InProcessTransport
+from moorage.testing.schedulers import scheduler_over
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.scenarios.test_preemption import Seen, priority, watched
@@ -33,9 +37,10 @@ class Company:
         What a watch showed of its pods.
     """
 
-    def __init__(self, cluster: VirtualCluster, seen: Seen) -> None:
+    def __init__(self, cluster: VirtualCluster, seen: Seen, tasks: TaskOwner) -> None:
         self.cluster = cluster
         self.seen = seen
+        self._tasks = tasks
 
     @property
     def evicted(self) -> list[str]:
@@ -68,6 +73,23 @@ class Company:
         """Wait until a pod is nominated to a node."""
         await self.cluster.until(lambda: self.seen.nominated.get(name, [])[-1:] == [node])
 
+    async def restart(self, config: LoadedConfiguration | None = None) -> None:
+        """End the scheduler, and start another one that knows nothing but what the server has."""
+        (running,) = [task for task in asyncio.all_tasks() if task.get_name() == "scheduler"]
+        running.cancel()
+        await asyncio.wait([running])
+        cluster = self.cluster
+        cluster.scheduler = scheduler_over(
+            InProcessTransport(cluster.server),
+            config or LoadedConfiguration(),
+            in_tree_registry(),
+            clock=cluster.clock,
+            streams=Streams(9),
+            host="second",
+        )
+        self._tasks.spawn(cluster.scheduler.run(), name="scheduler")
+        await cluster.scheduler.ready.wait()
+
     async def sleep(self, seconds: float) -> None:
         """Let time pass."""
         await aio.sleep(seconds)
@@ -90,7 +112,7 @@ def play(
                 tasks.spawn(controllers.run(), name="controllers")
                 await controllers.ready()
                 await cluster.create(priority("high", HIGH))
-                await scenario(Company(cluster, seen))
+                await scenario(Company(cluster, seen, tasks))
                 cluster.scheduler.core.queue.validate()
                 cluster.scheduler.core.cache.validate()
             finally:

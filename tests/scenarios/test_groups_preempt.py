@@ -118,8 +118,7 @@ FORMS = [
 TRIAL = [
     each for each in FORMS if isinstance(form := each.values[0], Form) and form.mode == "trial"
 ]
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-Change = Callable[[Company], Awaitable[None]]
+Change = Callable[[Company, str], Awaitable[None]]
 
 
 def node(name: str = "n1", cpu: str = "8") -> Manifest:
@@ -265,12 +264,12 @@ def test_members_do_not_take_each_others_room_while_others_victims_stop(form: Fo
     play(scenario, nodes=nodes, config=form.config())
 
 
-async def node_goes(company: Company) -> None:
-    await company.cluster.delete_node("n1")
+async def node_goes(company: Company, name: str) -> None:
+    await company.cluster.delete_node(name)
 
 
-async def node_is_closed(company: Company) -> None:
-    await company.cluster.patch(NODES, "n1", {"spec": {"unschedulable": True}})
+async def node_is_closed(company: Company, name: str) -> None:
+    await company.cluster.patch(NODES, name, {"spec": {"unschedulable": True}})
 
 
 @pytest.mark.parametrize("form", TRIAL)
@@ -281,26 +280,31 @@ async def node_is_closed(company: Company) -> None:
         pytest.param(node_is_closed, id="the node is closed"),
     ],
 )
-def test_a_group_whose_places_are_lost_is_decided_about_anew(form: Form, change: Change) -> None:
-    prefers = {"matchExpressions": [{"key": "node", "operator": "In", "values": ["n1"]}]}
-    affinity = {"nodeAffinity": {PREFERRED: [{"weight": 1, "preference": prefers}]}}
+@pytest.mark.parametrize(
+    ("count", "ports", "evicted"),
+    [
+        pytest.param(4, [], 8, id="all places are on one node"),
+        pytest.param(2, [80], 3, id="one place of two is lost"),
+    ],
+)
+def test_a_group_whose_places_are_lost_is_decided_about_anew(
+    form: Form, change: Change, count: int, ports: list[int], evicted: int
+) -> None:
+    names = ("n1", "n2", "n3") if ports else ("n1", "n2")
 
     async def scenario(company: Company) -> None:
-        for name in ("n1", "n2"):
+        for name in names:
             pod = made(f"t-{name}", stops=10, cpu="1", nodeSelector={"node": name})
             await company.create(replicas(5, pod))
             await company.run(f"t-{name}", 4)
-        await form.create(company, 4, affinity=affinity)
-        await company.cluster.until(lambda: len(company.evicted) == 4)
+        await form.create(company, count, host_ports=ports)
+        await company.cluster.until(lambda: len(company.evicted) == count)
         await company.sleep(2)
-        await change(company)
-        # Members nominated to the other node wait for their own victims before they evict again.
-        assert await company.run("g", 4, seconds=40) < 2 * 10 + LATE_SECONDS
-        assert len(company.evicted) <= 8
+        await change(company, company.seen.nominated["g0"][-1])
+        assert await company.run("g", count, seconds=40) < 10 + LATE_SECONDS
+        assert len(company.evicted) == evicted
 
-    nodes = [
-        node_manifest(name, cpu="4", memory="64Gi", labels={"node": name}) for name in ("n1", "n2")
-    ]
+    nodes = [node_manifest(name, cpu="4", memory="64Gi", labels={"node": name}) for name in names]
     play(scenario, nodes=nodes, config=form.config())
 
 
@@ -315,3 +319,30 @@ def test_a_group_that_has_become_too_small_gives_the_room_to_others(form: Form) 
         await company.run("t-", 4, seconds=10)
 
     play(scenario, nodes=[node(cpu="4")], config=form.config())
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "seconds",
+    [
+        pytest.param(0.01, id="while the evictions are sent"),
+        pytest.param(0.5, id="while the victims stop"),
+        pytest.param(4.5, id="after the first victims have left"),
+    ],
+)
+def test_a_scheduler_that_starts_in_the_middle_evicts_nobody_again(
+    form: Form, seconds: float
+) -> None:
+    async def scenario(company: Company) -> None:
+        await company.create(replicas(12, made("t", stops=4, cpu="1")))
+        await company.create(*(made(f"v{index}", stops=8, cpu="1") for index in range(3)))
+        await company.sleep(5)
+        await form.create(company, 6)
+        await company.cluster.until(lambda: len(company.evicted) == 6)
+        await company.sleep(seconds)
+        await company.restart(form.config())
+        await company.run("g", 6, seconds=8 + LATE_SECONDS)
+        await company.sleep(20)
+        assert len(company.evicted) == 6
+
+    play(scenario, nodes=[node()], config=form.config())

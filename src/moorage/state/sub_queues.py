@@ -244,6 +244,10 @@ class SubQueues:
         self.to_unschedulable(queued, cause)
         if before is not queued:
             self._displaced(before, queued)
+        # Members of a group are refused until the group is complete. After a restart their victims
+        # are still stopping, and without nominations other pods would take the room.
+        if cause in _NOMINATING and queued.pod.status.nominated_node_name:
+            self.nominator.add(queued.pod, None, queued=queued.pod)
 
     def _entered(self, queued: QueuedPod, state: PodState, cause: str) -> None:
         self._recount(queued, queued.rejectors)

@@ -102,6 +102,7 @@ class DefaultPreemption:
             what_if,
             priority=0 if terms is None else terms.priority,
             now_ns=self._clock.now_ns(),
+            leaves=lambda pod: self._evictions.will_leave(pod.pod),
         )
         return [victim.pod for victim in victims], status
 

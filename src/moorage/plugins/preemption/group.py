@@ -9,7 +9,7 @@ scheduling spec, preemption section 8.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
 import msgspec
@@ -67,7 +67,13 @@ class UnitBudgets(Budgets):
 
 
 def find_victims(
-    snapshot: Snapshot, budgets: UnitBudgets, what_if: GroupWhatIf, *, priority: int, now_ns: int
+    snapshot: Snapshot,
+    budgets: UnitBudgets,
+    what_if: GroupWhatIf,
+    *,
+    priority: int,
+    now_ns: int,
+    leaves: Callable[[PodInfo], bool],
 ) -> tuple[list[PodInfo], Status]:
     """Return the pods to evict for a group, most important first; or why eviction cannot help.
 
@@ -81,6 +87,8 @@ def find_victims(
         Priority of the group.
     now_ns
         Wall-clock time, nanoseconds.
+    leaves
+        Whether a pod is about to leave its node anyway.
     """
     lower = [unit for unit in units_of(snapshot) if unit.priority < priority]
     if not lower:
@@ -91,7 +99,9 @@ def find_victims(
     if not status.ok:
         return [], status
     violating, others = budgets.split_units(lower)
-    kept = _reprieved([*violating, *others], gone, what_if)
+    # No pod is evicted in place of one that leaves anyway, so those may stay last.
+    order = sorted([*violating, *others], key=lambda unit: all(map(leaves, unit.pods)))
+    kept = _reprieved(order, gone, what_if)
     victims = [unit for unit in lower if id(unit) not in kept]
     return [pod for unit in victims for pod in unit.pods], SUCCESS
 
