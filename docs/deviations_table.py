@@ -522,10 +522,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="A member of a pod group on whose nominated node pods still stop",
         upstream="has no place, so the group is rejected, and all members give up their places",
-        here=(
-            "keeps its place if it fits there without these pods and the group evicts no more pods "
-            "that way; the group waits until they have left, whoever evicted them"
-        ),
+        here="keeps it if it fits without them and no more is evicted; the group waits for them",
         why="the room of the other members went to other pods, and the group evicted again",
     ),
     Deviation(
