@@ -1,0 +1,33 @@
+"""Drawn worlds are right: the totals of five hundred seeds, but for the exceptions listed here."""
+
+from __future__ import annotations
+
+import pytest
+
+from moorage.sim.company.series import judged
+
+_WORLDS = 500
+_TOGETHER = 25
+_AT_PERMIT = (28, 221, 282, 287, 458, 476)
+"""Groups whose members are placed one by one: tried without end (28, 476), nominated though the
+group no longer fits (287), bound next to one whose node goes in that moment (458), and not looked
+at yet (221, 282)."""
+_QUOTAS = (69, 80, 278, 402, 487, 498)
+"""Elastic quotas: PreFilter counts victims that still stop, so preemptors evict again. The cause is
+seen in 69 only, and suspected in the others."""
+_REJECTED_GROUPS = (134, 197, 202, 218, 281)
+"""A group that fits nowhere is tried again by backoff, and writes why: the reason alternates."""
+_EXCEPTIONS = frozenset((*_AT_PERMIT, *_QUOTAS, *_REJECTED_GROUPS))
+"""Seeds of which a total is too large. The lists may only shrink."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "first", range(1, _WORLDS + 1, _TOGETHER), ids=lambda seed: f"from seed {seed}"
+)
+def test_no_total_of_a_world_is_too_large(first: int) -> None:
+    """`moorage sim company --worlds 1 --seed N` plays one of them again."""
+    seeds = [seed for seed in range(first, first + _TOGETHER) if seed not in _EXCEPTIONS]
+    worlds = [judged(seed) for seed in seeds]
+    wrong = {world.seed: [each.text for each in world.excesses] for world in worlds}
+    assert {seed: texts for seed, texts in wrong.items() if texts} == {}
