@@ -8,7 +8,7 @@ STAMP := $(VENV)/.built
 SOURCES := src tests docs
 UV := .cache/uv/bin/uv
 
-.PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check lock licences performance
+.PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check lock licences performance worlds
 
 up: $(STAMP)  ## start a cluster on this machine; ARGS='--nodes 50 --empty'
 	@$(BIN)/moorage up $(ARGS)
@@ -85,6 +85,10 @@ handover: $(STAMP)  ## end and stop replicas at random on 1000 nodes; ARGS='--ro
 
 audit: $(STAMP)  ## ask for known vulnerabilities of every dependency; ARGS=--record after make lock
 	$(BIN)/python -m tests.dependency_audit $(ARGS)
+
+worlds: $(STAMP)  ## play the worlds that docs/how-to/worlds.md tells of; 10 minutes; ARGS='--worlds 10000'
+	$(BIN)/moorage sim company --worlds 500 --jobs 2 $(ARGS) -o json >docs/worlds.json || test $$? = 1
+	$(BIN)/python -m docs.generate
 
 performance: $(STAMP)  ## measure what docs/performance.md tells, on an idle machine; 10 minutes
 	$(BIN)/python -m docs.performance_run && $(BIN)/python -m docs.generate

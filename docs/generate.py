@@ -29,6 +29,7 @@ from docs.plugin_points_page import plugin_points_page
 from docs.server_versions_page import server_versions_page
 from docs.watching.dashboards import dashboard_files
 from docs.watching.rules_file import alerts_page, rules_file
+from docs.worlds_page import worlds_page
 
 REFERENCE = Path(__file__).resolve().parent / "reference"
 PLUGINS = REFERENCE / "plugins"
@@ -95,6 +96,7 @@ def pages() -> dict[Path, str]:
     found[REFERENCE / "metrics.md"] = metrics_page()
     found[REFERENCE / "server-versions.md"] = server_versions_page()
     found[REFERENCE.parent / "performance.md"] = performance_page()
+    found[REFERENCE.parent / "how-to" / "worlds.md"] = worlds_page()
     found[REFERENCE / "alerts.md"] = alerts_page()
     found[WATCHING / "rules.yaml"] = rules_file()
     found |= {WATCHING / "dashboards" / name: text for name, text in dashboard_files().items()}
