@@ -475,9 +475,8 @@ HINTS: Final[Mapping[tuple[str, str], str]] = {
         "It provides an extended resource the pod wants."
     ),
     ("VolumeRestrictions", "Pod"): (
-        "The deleted pod is of the same namespace and used a disk or claim of the pod's."
+        "The deleted pod used a disk of the pod's, or, in the same namespace, a claim."
     ),
-    ("NodeVolumeLimits", "storage.k8s.io/CSINode"): "A limit rose.",
     ("NodeVolumeLimits", "Pod"): (
         "The deleted pod had a place and volumes that are attached to its node."
     ),

@@ -260,6 +260,7 @@ TOLD: dict[str, dict[tuple[str, ...], float]] = {
     },
     "scheduler_event_handling_duration_seconds_count": {
         ("NodeAdd",): 1,
+        ("NamespaceAdd",): 4,
         ("UnschedulablePodAdd",): 3,
         ("UnschedulablePodUpdate",): 1,
         ("AssignedPodAdd",): 2,

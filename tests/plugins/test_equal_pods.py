@@ -28,6 +28,7 @@ from moorage.api.volume import (
     StorageClass,
     VolumeAttachment,
 )
+from moorage.api.workloads import Namespace
 from moorage.config.plugin_args import PodTopologySpreadArgs
 from moorage.framework.points import EventRegistration
 from moorage.plugins.in_tree import in_tree_registry
@@ -172,6 +173,12 @@ CHANGED: dict[str, st.SearchStrategy[Any]] = {
     Resource.NODE: pods_and_nodes.nodes("n1") | spread.nodes("n1") | affinity.nodes("n1"),
     Resource.PERSISTENT_VOLUME_CLAIM: objects(
         PersistentVolumeClaim, *({"metadata": {"name": name, "namespace": "a"}} for name in CLAIMS)
+    ),
+    Resource.NAMESPACE: objects(
+        Namespace,
+        {"metadata": {"name": "a"}},
+        {"metadata": {"name": "b", "labels": {"team": "x"}}},
+        {"metadata": {"name": "b", "labels": {"team": "y"}}},
     ),
     Resource.PERSISTENT_VOLUME: objects(
         PersistentVolume,

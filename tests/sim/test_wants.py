@@ -74,9 +74,9 @@ def _choosy_moves_away(plot: Plot, tag: str) -> Maker:
     )
 
 
-def test_a_pod_that_another_keeps_away_is_not_woken_by_a_node_as_upstream() -> None:
+def test_a_pod_that_another_keeps_away_is_woken_by_a_node_that_leaves_the_zone() -> None:
     without, given = (played("default", _choosy_moves_away, given=each) for each in (False, True))
-    assert (given.bound, given.breaches) == (without.bound, ())
+    assert (given.bound, given.breaches) == (without.bound + 1, ())
 
 
 def test_a_seed_of_few_has_things_with_their_configuration() -> None:

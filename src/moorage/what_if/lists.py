@@ -23,7 +23,6 @@ from moorage.config.defaults import DEFAULT_SCHEDULER_NAME
 from moorage.service.kinds import CUSTOM, JOB, POD_GROUP, WATCHED, WatchedKind
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shape import RESOURCES
-from moorage.what_if.kinds import check_manifest
 
 Key = tuple[str, str]
 """Namespace and name; the namespace of cluster-scoped objects is ""."""
@@ -184,6 +183,9 @@ class Objects:
             if has_local_data(item):
                 self.with_local_data.add(key)
             return
+        # A scheduler imports this module and reads no list: it can do without the rules of kinds.
+        from moorage.what_if.kinds import check_manifest
+
         check_manifest(group, head.kind, item)
         known = KINDS.get((group, head.kind))
         if known is not None:

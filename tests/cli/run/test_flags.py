@@ -268,7 +268,7 @@ def test_flags_are_told_as_they_are_in_force() -> None:
 )
 async def test_the_pages_about_itself_are_behind_their_gates(gates: str, there: list[str]) -> None:
     known = LoadedConfiguration(gates=parse_feature_gates(gates))
-    scheduler: Any = SimpleNamespace(elector=None)
+    scheduler: Any = SimpleNamespace(elector=None, core=None)
     port = Port(Listening(), open_access(), AccessFacts())
     server = health_server(port, Begun(scheduler, known), ManualClock(), {}, flags={"v": "0"})
     assert server is not None
