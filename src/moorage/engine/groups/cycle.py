@@ -129,7 +129,7 @@ class GroupCycle:
         scope, left = Scope(preemption=Preemption.ALONE), len(pods)
         with MembersOnTrial(self._profile, self._snapshot) as tried:
             for pod in pods:
-                decision = self.after_leaving(self.cycle.decide(pod, scope), scope)
+                decision = self._after_leaving(self.cycle.decide(pod, scope))
                 if not tried.add(decision):
                     return False
                 if tried.placed >= least:
@@ -161,7 +161,7 @@ class GroupCycle:
         count = self._orders
         if count is None:
             count = ORDERS if key.source else 0
-        if not count or first.outcome not in {GroupOutcome.REJECTED, GroupOutcome.PREEMPTING}:
+        if not count or first.outcome not in _WITHOUT_PLACES:
             return first
         orders, found = OtherOrders(self._snapshot, pods, count=count), first
         while (order := orders.after(found)) is not None:
@@ -215,23 +215,52 @@ class GroupCycle:
         found = self.cycle.decide(pod, here)
         if found.outcome is Outcome.BIND:
             return found
-        leaving = [each for each in self._snapshot.pods(row) if self._will_leave(each.pod)]
-        if not leaving:
-            return None
-        with self._snapshot.trial() as trial:
-            for each in leaving:
-                trial.remove_pod(each.uid)
-            found = self.cycle.decide(pod, here)
-        if found.outcome is not Outcome.BIND:
+        without = self._without_leaving(pod, row)
+        if without is None:
             return None
         return msgspec.structs.replace(
-            found,
+            without,
             outcome=Outcome.REJECT,
             status=unschedulable(GROUP_UNSCHEDULABLE, WAITS_FOR_PREEMPTION),
             node_name="",
-            nomination=Nomination(found.node_name),
-            victims=tuple([each.pod for each in leaving]),
+            nomination=Nomination(without.node_name),
         )
+
+    def _after_leaving(self, decision: Decision) -> Decision:
+        """Let a member keep its nominated node if it fits there once pods there have left.
+
+        Such a member may not preempt: pods are leaving its node already.
+        """
+        snapshot, rejected = self._snapshot, decision.outcome is Outcome.REJECT
+        if not rejected or decision.nomination is not None or not snapshot.nominated_everywhere:
+            return decision
+        _, row = snapshot.nominated_level(decision.pod)
+        without = None if row is None else self._without_leaving(decision.pod, row)
+        if without is None:
+            return decision
+        return msgspec.structs.replace(
+            decision, nomination=Nomination(without.node_name), victims=without.victims
+        )
+
+    def _without_leaving(self, pod: PodInfo, row: int) -> Decision | None:
+        """Decide for a member on one row as if the pods that are about to leave it were gone.
+
+        Returns
+        -------
+        Decision or None
+            The binding, with these pods as its victims. None if no pod leaves, or it is too little.
+        """
+        snapshot = self._snapshot
+        leaving = [each.pod for each in snapshot.pods(row) if self._will_leave(each.pod)]
+        if not leaving:
+            return None
+        with snapshot.trial() as trial:
+            for each in leaving:
+                trial.remove_pod(each.uid)
+            found = self.cycle.decide(pod, Scope(within=snapshot.rows([row]), post_filter=False))
+        if found.outcome is not Outcome.BIND:
+            return None
+        return msgspec.structs.replace(found, victims=tuple(leaving))
 
     def _evictions(self, found: GroupDecision) -> int:
         """Return the number of pods that a decision evicts and that would stay without it."""
@@ -267,38 +296,6 @@ class GroupCycle:
                     break
                 yield tried
             return tried.found()
-
-    def after_leaving(self, decision: Decision, scope: Scope) -> Decision:
-        """Let a member keep its nominated node if it fits there once pods there have left.
-
-        Such a member may not preempt: pods are leaving its node already.
-
-        Parameters
-        ----------
-        decision
-            The decision about a member, next to the earlier members.
-        scope
-            The bounds of the attempt.
-        """
-        if decision.outcome is not Outcome.REJECT or decision.nomination is not None:
-            return decision
-        snapshot = self._snapshot
-        row = snapshot.nominated_level(decision.pod)[1] if snapshot.nominated_everywhere else None
-        leaving = [] if row is None else [p for p in snapshot.pods(row) if self._will_leave(p.pod)]
-        if row is None or not leaving:
-            return decision
-        within = self._shared(scope.within, snapshot.rows([row]))
-        with snapshot.trial() as trial:
-            for pod in leaving:
-                trial.remove_pod(pod.uid)
-            found = self.cycle.decide(decision.pod, Scope(within=within, post_filter=False))
-        if found.outcome is not Outcome.BIND:
-            return decision
-        return msgspec.structs.replace(
-            decision,
-            nomination=Nomination(found.node_name),
-            victims=tuple([pod.pod for pod in leaving]),
-        )
 
     def _shared(self, one: NodeView | None, other: NodeView | None) -> NodeView | None:
         """Return the rows of both views; None stands for every row."""
