@@ -5,7 +5,7 @@ VENV ?= .venv
 ARGS ?=
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.built
-SOURCES := src tests docs
+SOURCES := src tests tools
 UV := .cache/uv/bin/uv
 
 .PHONY: up venv test test-slow test-pages test-page page-bench page-check page-fmt test-install wheel release audit check proof fmt fmt-check lint types imports bench bench-compare soak handover docs docs-check lock licences performance worlds
@@ -52,7 +52,7 @@ wheel: $(STAMP)  ## write wheel and sdist to dist
 	$(BIN)/hatchling build -d dist
 
 release: $(STAMP)  ## cut a release here, without upload: VERSION=0.2.0 [DATE=2026-11-30]
-	$(BIN)/python -m docs.release "$(VERSION)" "$(or $(DATE),$(shell date -u +%F))"
+	$(BIN)/python -m tools.release.cut "$(VERSION)" "$(or $(DATE),$(shell date -u +%F))"
 
 check: fmt-check lint types imports docs-check test test-slow  ## everything CI asks for, tests included once
 
@@ -88,19 +88,19 @@ audit: $(STAMP)  ## ask for known vulnerabilities of every dependency; ARGS=--re
 
 worlds: $(STAMP)  ## play the worlds that docs/how-to/worlds.md tells of; 10 minutes; ARGS='--worlds 10000'
 	$(BIN)/moorage sim company --worlds 500 --jobs 2 $(ARGS) -o json >docs/worlds.json || test $$? = 1
-	$(BIN)/python -m docs.generate
+	$(BIN)/python -m tools.pages.generate
 
 performance: $(STAMP)  ## measure what docs/performance.md tells, on an idle machine; 10 minutes
-	$(BIN)/python -m docs.performance_run && $(BIN)/python -m docs.generate
+	$(BIN)/python -m tools.pages.performance_run && $(BIN)/python -m tools.pages.generate
 
 licences: $(STAMP)  ## record the licences of all locked packages, after make lock
-	$(BIN)/python -m docs.packages
+	$(BIN)/python -m tools.release.packages
 
 docs: $(STAMP)  ## write the generated reference pages
-	$(BIN)/python -m docs.generate && $(BIN)/python -m docs.conformance_table
+	$(BIN)/python -m tools.pages.generate && $(BIN)/python -m tools.pages.conformance_table
 
 docs-check: $(STAMP)
-	$(BIN)/python -m docs.generate --check
+	$(BIN)/python -m tools.pages.generate --check
 
 lock: $(UV)  ## resolve every dependency anew for all platforms and Pythons
 	$(UV) pip compile -q --upgrade --universal --python-version 3.11 --generate-hashes --all-extras --no-emit-index-url --no-emit-find-links --no-annotate --custom-compile-command 'make lock' -o requirements.lock pyproject.toml

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.deviations_table import DEVIATIONS
+from tools.pages.deviations_table import DEVIATIONS
 
 
 def test_every_row_says_what_differs_and_why() -> None:

@@ -14,8 +14,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from docs import generate
-from docs.release_notes import FRAGMENT
+from tools.pages import generate
+from tools.release.release_notes import FRAGMENT
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"

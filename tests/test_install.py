@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 import moorage
-from docs.release import build
 from tests.sandbox.process import Up
+from tools.release.cut import build
 
 ROOT = Path(__file__).resolve().parents[1]
 FAMILY = ROOT / "tests" / "conformance" / "data" / "public" / "declaredfeatures.jsonl.gz"

@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 
 import pytest
 
-from docs.packages import (
+from tools.release.packages import (
     ROOT,
     Package,
     described,
@@ -53,7 +53,9 @@ def test_the_record_is_that_of_the_lock_and_of_the_packages_metadata() -> None:
             id="two that count both, of which one is not allowed",
         ),
         pytest.param(
-            "", ["a==1: unknown licence: read its files, and add it to docs/packages.py"], id="none"
+            "",
+            ["a==1: unknown licence: read its files, and add it to tools/release/packages.py"],
+            id="none",
         ),
     ],
 )

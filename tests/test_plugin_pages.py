@@ -21,8 +21,16 @@ import msgspec
 import pytest
 
 import moorage.plugins
-from docs.plugin_messages import HINTS, REMEDIES, VOLUME_MESSAGES
-from docs.plugin_pages import (
+from moorage.config import plugin_args
+from moorage.config.plugin_args import (
+    DefaultPreemptionArgs,
+    NodeResourcesFitArgs,
+    ScoringStrategy,
+)
+from moorage.framework.registry import PluginEntry
+from moorage.plugins.in_tree import IN_TREE, OPTIONAL
+from tools.pages.plugin_messages import HINTS, REMEDIES, VOLUME_MESSAGES
+from tools.pages.plugin_pages import (
     Costs,
     events,
     field_texts,
@@ -32,14 +40,6 @@ from docs.plugin_pages import (
     read_costs,
     type_name,
 )
-from moorage.config import plugin_args
-from moorage.config.plugin_args import (
-    DefaultPreemptionArgs,
-    NodeResourcesFitArgs,
-    ScoringStrategy,
-)
-from moorage.framework.registry import PluginEntry
-from moorage.plugins.in_tree import IN_TREE, OPTIONAL
 
 _ROOM = Path(moorage.plugins.__path__[0])
 MODULES = sorted(

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from docs import release
-from docs.release import ReleaseError, cut, with_version
 from moorage.base.version import __version__
+from tools.release import cut as release
+from tools.release.cut import ReleaseError, cut, with_version
 
 CHART = 'name: moorage\nversion: 0.1.0\nappVersion: "0.1.0"\n'
 MODULE = '__version__ = "0.1.0"\n'

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from docs.release_notes import release, release_section
+from tools.release.release_notes import release, release_section
 
 
 def test_a_section_lists_kinds_then_issues_in_order() -> None:

@@ -16,8 +16,6 @@ from typing import Any, Final, get_args
 
 import msgspec
 
-from docs.watching.alerts import ALERTS, RECORDINGS
-from docs.watching.dashboards import DASHBOARDS, grafana
 from moorage.base.clock import ManualClock
 from moorage.cli.run.serving import answers_of
 from moorage.config.args import args_type
@@ -30,6 +28,8 @@ from moorage.service.questions.pages import OPENAPI_PATH
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from moorage.what_if.question import tried_questions
+from tools.watching.alerts import ALERTS, RECORDINGS
+from tools.watching.dashboards import DASHBOARDS, grafana
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 SOURCE: Final = ROOT / "src"

@@ -78,7 +78,7 @@ def _breaches() -> list[tidy.Breach]:
 
 
 def _found() -> Iterator[tidy.Breach]:
-    for path in _files("src", "tests", "docs", "examples"):
+    for path in _files("src", "tests", "tools", "examples"):
         name, text = path.relative_to(ROOT).as_posix(), path.read_text()
         yield from tidy.size_breaches(name, text)
         yield from tidy.remark_breaches(name, text)
@@ -94,7 +94,7 @@ def _found() -> Iterator[tidy.Breach]:
     top = [p for p in here if p.is_file() and p.suffix in _TEXT]
     for path in [
         *top,
-        *_files("src", "tests", "docs", "examples", "deploy", suffixes=frozenset(_TEXT)),
+        *_files("src", "tests", "docs", "tools", "examples", "deploy", suffixes=frozenset(_TEXT)),
     ]:
         yield from tidy.path_breaches(path.relative_to(ROOT).as_posix(), path.read_text())
     modules = _modules()

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from docs import conformance_table
 from moorage.conformance.faults import FORGOTTEN
 from moorage.conformance.runner import check_recordings
 from tests.conformance.expected import EQUAL, WHOLE
+from tools.pages import conformance_table
 
 PUBLIC = Path(__file__).parent / "data" / "public"
 

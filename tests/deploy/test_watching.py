@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 import yaml
 
-from docs.watching import promql
 from moorage.observe.catalogue import METRICS
 from tests.browser.install import NoBrowserError
 from tests.deploy.chart import CHART, ROOT, objects, rendered
 from tests.deploy.promtool import promtool_path
+from tools.watching import promql
 
 WATCHING = CHART / "watching"
 RULES: dict[str, Any] = yaml.safe_load((WATCHING / "rules.yaml").read_text())

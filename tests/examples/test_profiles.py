@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from docs.example_blocks import filled
 from moorage.config.load import load_config
 from moorage.config.merge import expand_profiles
 from moorage.testing.plugins import with_plugins
+from tools.pages.example_blocks import filled
 
 ROOT = Path(__file__).resolve().parents[2]
 PLUGINS = [f"{ROOT}/examples/plugins/keep_headroom.py:KeepHeadroom"]

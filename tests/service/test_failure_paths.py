@@ -1,7 +1,8 @@
 """Each way an attempt can fail, brought about through the pump and compared with the table in docs.
 
-One case for each row of ``docs/failure_paths.py``: a profile of fake plugins on one node, a pod,
-and what is done so that the attempt ends as the row says. Compared is everything the row tells.
+One case for each row of ``tools/pages/failure_paths.py``: a profile of fake plugins on one node, a
+pod, and what is done so that the attempt ends as the row says. Compared is everything the row
+tells.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from typing import Any, cast
 
 import pytest
 
-from docs.failure_paths import PATHS, FailurePath
 from moorage.api.changes import ClusterEvent
 from moorage.base import aio
 from moorage.base.errors import ExtenderError
@@ -31,6 +31,7 @@ from tests.engine.builders import filterer, scorer
 from tests.engine.extenders.test_cycle import Scripted
 from tests.framework.builders import Fake, profile
 from tests.service.build import World, node, pod
+from tools.pages.failure_paths import PATHS, FailurePath
 
 UID = "uid-p"
 NO = unschedulable("no")

@@ -1,14 +1,13 @@
 """The page of cluster events: which watched change is which event, and who asks for it.
 
-Called by ``docs.generate``; read from the program: the kinds that are watched, and what the plugins
-of the default profile registered.
+Called by ``tools.pages.generate``; read from the program: the kinds that are watched, and what the
+plugins of the default profile registered.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from docs.state_tables import table
 from moorage.api.changes import RESERVATION_DELETE, Action, ClusterEvent, Resource, matches
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
@@ -17,6 +16,7 @@ from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.core import build_core
 from moorage.service.hint_map import build_hints
 from moorage.service.kinds import WATCHED
+from tools.pages.state_tables import table
 
 _HEADER = """# Cluster events
 

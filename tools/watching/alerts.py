@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from docs.watching.promql import quantile, rate, series, total
+from tools.watching.promql import quantile, rate, series, total
 
 BY: Final = ("job",)
 _ATTEMPTS: Final = "scheduler_schedule_attempts_total"

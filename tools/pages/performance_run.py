@@ -1,7 +1,7 @@
 """Measures what ``docs/performance.md`` tells: ``make performance``, on an idle machine.
 
-The results are kept in ``docs/performance.json``, and `docs.performance_page` makes the page of
-them. Each command is run several times, one after another; the growth once, with its picture.
+The results are kept in ``docs/performance.json``, and `tools.pages.performance_page` makes the page
+of them. Each command is run several times, one after another; the growth once, with its picture.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 from moorage.base.clock import SystemClock, rfc3339
 from moorage.bench.processes import COMMAND
 
-_DOCS: Final = Path(__file__).resolve().parent
+_DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 RECORD: Final = _DOCS / "performance.json"
 PICTURE: Final = _DOCS / "images" / "growth.svg"
 _ROUNDS: Final = 3

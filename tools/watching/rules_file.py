@@ -6,13 +6,13 @@ from typing import Any, Final
 
 import yaml
 
-from docs.watching.alerts import ALERTS, RECORDINGS, Alert
+from tools.watching.alerts import ALERTS, RECORDINGS, Alert
 
 RUNBOOK: Final = "docs/reference/alerts.md"
-_HEAD: Final = "# Written by `make docs` from docs/watching/alerts.py. Do not edit.\n"
+_HEAD: Final = "# Written by `make docs` from tools/watching/alerts.py. Do not edit.\n"
 _PAGE: Final = """# Alerts
 
-<!-- Written by `make docs` from docs/watching/alerts.py. Do not edit. -->
+<!-- Written by `make docs` from tools/watching/alerts.py. Do not edit. -->
 
 These are the alerts of `deploy/chart/watching/rules.yaml`, each with what it means, where to look
 and what helps. `critical` is meant to wake somebody up. The thresholds are starting points: change

@@ -24,7 +24,7 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT: Final = Path(__file__).resolve().parents[1]
+ROOT: Final = Path(__file__).resolve().parents[2]
 LOCK: Final = ROOT / "requirements.lock"
 RECORD: Final = ROOT / "docs" / "packages.json"
 VENDORED: Final = ROOT / "src" / "moorage" / "dashboard" / "vendored.json"
@@ -201,7 +201,9 @@ def faults(packages: Mapping[str, Package], pins: Iterable[str]) -> list[str]:
             continue
         read = known.parse(package.licence) if package.licence else None
         if read is None:
-            found.append(f"{pin}: unknown licence: read its files, and add it to docs/packages.py")
+            found.append(
+                f"{pin}: unknown licence: read its files, and add it to tools/release/packages.py"
+            )
         elif not _is_allowed(read):
             found.append(f"{pin}: {package.licence} is not allowed")
     return found

@@ -1,4 +1,4 @@
-"""Moves the changelog's fragments into a release: ``python -m docs.release_notes VERSION DATE``.
+"""Moves changelog fragments into a release: ``python -m tools.release.release_notes VERSION DATE``.
 
 The rule is in ``changelog.d/README.md``: kinds in order, issues in order within a kind, each
 fragment one list item; afterwards the fragments are gone.
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 KINDS = {
     "breaking": "Breaking",
     "feature": "New",
@@ -68,7 +68,7 @@ def release(root: Path, version: str, date: str) -> None:
 def main(arguments: list[str]) -> int:
     """Release the fragments of this checkout."""
     if len(arguments) != 2:
-        print("usage: python -m docs.release_notes VERSION DATE", file=sys.stderr)
+        print("usage: python -m tools.release.release_notes VERSION DATE", file=sys.stderr)
         return 2
     try:
         release(ROOT, *arguments)

@@ -12,7 +12,8 @@ import msgspec
 
 _HEADER = """# When an attempt fails
 
-<!-- Written by `make docs` from docs/failure_paths.py; a test compares it with the program. -->
+<!-- Written by `make docs` from tools/pages/failure_paths.py; a test compares it with the program.
+-->
 
 What becomes of a pod, by where its attempt failed; `X` stands for a plugin's name.
 

@@ -1,7 +1,7 @@
-"""Writes the generated reference pages: ``python -m docs.generate``; ``--check`` only compares.
+"""Writes the generated pages: ``python -m tools.pages.generate``; ``--check`` only compares.
 
-The command line is taken from click's own help, the plugins from ``docs.plugin_pages``. A page is
-written by a pure function from the program, so a stale page is a failing test
+The command line is taken from click's own help, the plugins from ``tools.pages.plugin_pages``. A
+page is written by a pure function from the program, so a stale page is a failing test
 (``tests/test_docs.py``).
 """
 
@@ -15,23 +15,23 @@ from pathlib import Path
 
 import click
 
-from docs import event_tables, failure_paths, state_tables
-from docs.capabilities_page import capabilities_page
-from docs.deviations_table import deviations_page
-from docs.example_blocks import pages_with_examples
-from docs.flags_page import flags_page
-from docs.kinds_page import kinds_page
-from docs.licences_page import licences_page
-from docs.metrics_page import metrics_page
-from docs.performance_page import performance_page
-from docs.plugin_pages import Costs, plugin_pages, read_costs
-from docs.plugin_points_page import plugin_points_page
-from docs.server_versions_page import server_versions_page
-from docs.watching.dashboards import dashboard_files
-from docs.watching.rules_file import alerts_page, rules_file
-from docs.worlds_page import worlds_page
+from tools.pages import event_tables, failure_paths, state_tables
+from tools.pages.capabilities_page import capabilities_page
+from tools.pages.deviations_table import deviations_page
+from tools.pages.example_blocks import pages_with_examples
+from tools.pages.flags_page import flags_page
+from tools.pages.kinds_page import kinds_page
+from tools.pages.licences_page import licences_page
+from tools.pages.metrics_page import metrics_page
+from tools.pages.performance_page import performance_page
+from tools.pages.plugin_pages import Costs, plugin_pages, read_costs
+from tools.pages.plugin_points_page import plugin_points_page
+from tools.pages.server_versions_page import server_versions_page
+from tools.pages.worlds_page import worlds_page
+from tools.watching.dashboards import dashboard_files
+from tools.watching.rules_file import alerts_page, rules_file
 
-REFERENCE = Path(__file__).resolve().parent / "reference"
+REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 PLUGINS = REFERENCE / "plugins"
 COSTS = PLUGINS / "costs.json"
 """What ``moorage bench plugins -o json`` measured; left out of the pages while it is missing."""
@@ -117,7 +117,7 @@ def main(arguments: list[str]) -> int:
             print(f"generated page {name} is stale: run make docs", file=sys.stderr)
         return 1 if old else 0
     if arguments:
-        print("usage: python -m docs.generate [--check]", file=sys.stderr)
+        print("usage: python -m tools.pages.generate [--check]", file=sys.stderr)
         return 2
     for path, text in wanted.items():
         path.parent.mkdir(parents=True, exist_ok=True)

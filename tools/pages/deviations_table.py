@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.deviation import Deviation
-from docs.deviations_of_hints import FORGOTTEN_WAKE_UPS
+from tools.pages.deviation import Deviation
+from tools.pages.deviations_of_hints import FORGOTTEN_WAKE_UPS
 
 DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
@@ -573,7 +573,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
 
 _HEADER = """# Deviations from kube-scheduler
 
-<!-- Written by `make docs` from docs/deviations_table.py. Do not edit. -->
+<!-- Written by `make docs` from tools/pages/deviations_table.py. Do not edit. -->
 
 Every knowing difference from kube-scheduler v1.36. A difference that is not in this table is a
 fault: please report it.

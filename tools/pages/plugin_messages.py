@@ -1,7 +1,7 @@
 """What each in-tree plugin says when it refuses a pod, and what to do about it.
 
-Beside ``docs.plugin_pages``, which puts these on the plugin's page. ``<name>`` stands for a part
-that varies. ``tests/test_plugin_pages.py`` compares the texts with the string literals of
+Beside ``tools.pages.plugin_pages``, which puts these on the plugin's page. ``<name>`` stands for a
+part that varies. ``tests/test_plugin_pages.py`` compares the texts with the string literals of
 ``moorage.plugins``, so a message without a remedy, or one nobody says any more, fails there.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from docs.claim_messages import CLAIM_MESSAGES
+from tools.pages.claim_messages import CLAIM_MESSAGES
 
 _CREATE_CLAIM: Final = "Create the claim in the pod's namespace, or correct `claimName`."
 _NO_CLIENT: Final = (

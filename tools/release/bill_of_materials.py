@@ -20,7 +20,7 @@ from cyclonedx.model.license import LicenseExpression
 from cyclonedx.output.json import JsonV1Dot6
 from packageurl import PackageURL
 
-from docs.packages import (
+from tools.release.packages import (
     ROOT,
     Locked,
     Package,

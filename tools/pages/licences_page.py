@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from docs.packages import ALLOWED, Scope, recorded, scopes, vendored
+from tools.release.packages import ALLOWED, Scope, recorded, scopes, vendored
 
 _HEAD = """# Licences
 
@@ -11,8 +11,8 @@ _HEAD = """# Licences
 moorage is under Apache-2.0. Here are the licences of all packages of the lock, as SPDX expressions.
 `make licences` reads them from the packages' own metadata after each `make lock`. Where the
 metadata names no SPDX id, the text of the licence was read; these packages are named in
-`docs/packages.py`. A test fails when a licence is unknown, or has a part that is none of these:
-{allowed}.
+`tools/release/packages.py`. A test fails when a licence is unknown, or has a part that is none of
+these: {allowed}.
 
 The last table has the packages whose files are part of moorage. All others are installed beside it.
 """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final, NamedTuple
 
-from docs.watching.promql import JOB, quantile, rate, series, total
+from tools.watching.promql import JOB, quantile, rate, series, total
 
 _WIDTH: Final = 8
 _HEIGHT: Final = 7

@@ -1,6 +1,6 @@
 """What DynamicResources says when it refuses a pod, and what to do about it.
 
-A part of ``docs.plugin_messages``, in a file of its own for its length.
+A part of ``tools.pages.plugin_messages``, in a file of its own for its length.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ import msgspec
 
 from moorage.sim.company.series import SeriesReport
 
-REPORT: Final = Path(__file__).resolve().parent / "worlds.json"
+REPORT: Final = Path(__file__).resolve().parents[2] / "docs" / "worlds.json"
 """The report of ``moorage sim company -o json``."""
 
 _HEAD: Final = """# Random clusters, played in virtual time

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from docs.performance_run import COMMANDS, RECORD, Record
+from tools.pages.performance_run import COMMANDS, RECORD, Record
 
 _HEAD: Final = """# Performance
 

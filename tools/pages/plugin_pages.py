@@ -1,9 +1,9 @@
 """One reference page for each in-tree plugin, and their index: pure functions from the program.
 
-Called by ``docs.generate``. What a plugin does is its module's docstring, arguments are its struct
-in ``moorage.config.plugin_args``, events are what a plugin made with default arguments registers,
-messages come from ``docs.plugin_messages`` and costs from a file a benchmark wrote, if there is
-one.
+Called by ``tools.pages.generate``. What a plugin does is its module's docstring, arguments are its
+struct in ``moorage.config.plugin_args``, events are what a plugin made with default arguments
+registers, messages come from ``tools.pages.plugin_messages`` and costs from a file a benchmark
+wrote, if there is one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from docs.plugin_messages import HINTS, REMEDIES
 from moorage.api.changes import Action, action_name
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
@@ -33,6 +32,7 @@ from moorage.framework.registry import POINT_METHODS, PluginEntry
 from moorage.framework.status import ReasonTable
 from moorage.plugins.in_tree import IN_TREE, OPTIONAL
 from moorage.snapshot.snapshot import Snapshot
+from tools.pages.plugin_messages import HINTS, REMEDIES
 
 
 class Costs(msgspec.Struct, frozen=True):

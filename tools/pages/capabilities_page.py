@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from docs.plugin_pages import made
 from moorage.framework.capabilities import TRAITS, Trait, capabilities_of
 from moorage.plugins.in_tree import IN_TREE, OPTIONAL
+from tools.pages.plugin_pages import made
 
 _HEAD = """# Capabilities
 

@@ -1,8 +1,8 @@
 """The page of a pod's states and what moves it: tables and a diagram, drawn from the program.
 
-Called by ``docs.generate``. The lifecycle is read from its table; what the queue and the cache do
-is found by doing it: each cell of those tables is a queue (or a cache) brought into a state and
-told something.
+Called by ``tools.pages.generate``. The lifecycle is read from its table; what the queue and the
+cache do is found by doing it: each cell of those tables is a queue (or a cache) brought into a
+state and told something.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One row of the table of differences from kube-scheduler; `docs.deviations_table` lists them."""
+"""One row of the table of differences from kube-scheduler, which `deviations_table` lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Writes ``docs/reference/conformance.md``: ``python -m docs.conformance_table``.
+"""Writes ``docs/reference/conformance.md``: ``python -m tools.pages.conformance_table``.
 
 The table is what ``moorage conformance tests/conformance/data`` counts. A run takes half a minute,
 so freshness is not checked here: ``tests/conformance`` compares its own run with each row.
@@ -12,7 +12,7 @@ from pathlib import Path
 from moorage.conformance.report import Report, Tally
 from moorage.conformance.runner import check_recordings
 
-_DOCS = Path(__file__).resolve().parent
+_DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = _DOCS / "reference" / "conformance.md"
 DATA = _DOCS.parent / "tests" / "conformance" / "data"
 

@@ -1,4 +1,4 @@
-"""Cuts a release in this checkout: ``python -m docs.release VERSION DATE``; nothing is uploaded.
+"""Cuts a release in this checkout: ``python -m tools.release.cut VERSION DATE``; no upload.
 
 It sets the version, moves the changelog's fragments into the changelog, writes the generated pages,
 commits, tags, and builds wheel and sdist twice. The builds must have equal bytes. Beside them it
@@ -15,10 +15,10 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from docs.bill_of_materials import bill
-from docs.release_notes import release as move_fragments
+from tools.release.bill_of_materials import bill
+from tools.release.release_notes import release as move_fragments
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[2]
 VERSION_FILE = Path("src/moorage/base/version.py")
 CHART_FILE = Path("deploy/chart/Chart.yaml")
 _VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -85,7 +85,7 @@ def cut(root: Path, version: str, date: str) -> None:
         raise ReleaseError(str(error)) from error
     for path, text in texts.items():
         path.write_text(text)
-    subprocess.run([sys.executable, "-m", "docs.generate"], cwd=root, check=True)
+    subprocess.run([sys.executable, "-m", "tools.pages.generate"], cwd=root, check=True)
     _git(root, "add", "--all", "docs", "changelog.d", *map(str, files))
     _git(root, "commit", "--quiet", "-m", f"release: {version}")
     _git(root, "tag", "--annotate", f"v{version}", "-m", f"moorage {version}")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from docs.deviation import Deviation
+from tools.pages.deviation import Deviation
 
 _HEARD: Final = "the pod fits from then on, and perhaps nothing else happens"
 

@@ -1,1 +1,0 @@
-"""The documents, and the program that writes the generated ones (`docs.generate`)."""

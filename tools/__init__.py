@@ -1,0 +1,1 @@
+"""Programs that write the generated documents and cut a release; nothing here is installed."""

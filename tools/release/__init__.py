@@ -1,0 +1,1 @@
+"""What a release needs: version, changelog, bill of materials, licences of the dependencies."""
