@@ -24,6 +24,12 @@ ROOT = Path(__file__).resolve().parents[1]
 GLOSSARY = ROOT / "docs" / "glossary.md"
 ENGINE = "src/moorage/engine/a.py"
 TESTS = "tests/engine/test_a.py"
+# Rooms that were cut out of another room and have its words.
+_WORDS_OF = {
+    **dict.fromkeys(("cel", "kinds", "policies", "rules", "storage"), "apiserver"),
+    "nodeshapes": "nodeagent",
+    "workloads": "controllers",
+}
 _LEFT_OUT = ("docs/decisions/", "docs/changelog.md", "docs/glossary.md", "tests/test_glossary.py")
 
 
@@ -68,9 +74,11 @@ def place_of(path: str) -> str:
     parts = path.split("/")
     if parts[0] == "tests":
         room = parts[1].split("_")[0]
+        room = _WORDS_OF.get(room, room)
         return room if (ROOT / "src" / "moorage" / room).is_dir() else "tests"
     if parts[0] == "src":
-        return parts[2].removesuffix(".py")
+        room = parts[2].removesuffix(".py")
+        return _WORDS_OF.get(room, room)
     return parts[0] if len(parts) == 2 else "/".join(parts[:2])
 
 

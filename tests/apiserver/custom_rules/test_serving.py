@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.custom.rules import compiled, runtime
+from moorage.apiserver.custom.rules import compiled
+from moorage.cel import runtime
 from tests.apiserver.crd import DEFINITIONS
 from tests.apiserver.custom_rules.builders import COUNT, TEXT, listed, obj, rule, with_rules
 from tests.apiserver.harness import JSON_PATCH, MERGE, Cluster

@@ -1,6 +1,6 @@
 """Selectors that cost too much: whose attempt fails, and what the message says.
 
-Does not cover: the costs themselves (`tests.api.test_cel_cost`).
+Does not cover: the costs themselves (`tests.cel.test_cost`).
 """
 
 from __future__ import annotations

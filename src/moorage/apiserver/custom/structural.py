@@ -12,11 +12,11 @@ from typing import Any
 
 from moorage.apiserver.custom import pruning
 from moorage.apiserver.custom.formats import is_known
-from moorage.apiserver.custom.patterns import compile_pattern
 from moorage.apiserver.custom.rules.compiled import RULES
 from moorage.apiserver.custom.rules.judging import rules_broken_by
 from moorage.apiserver.custom.validation import INT_OR_STRING, validate
 from moorage.apiserver.kind import FieldError, forbidden, invalid, not_supported, required
+from moorage.cel.patterns import compile_pattern
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _NEVER = ("$ref", "$schema", "id", "definitions", "dependencies", "patternProperties")

@@ -17,7 +17,6 @@ from moorage.api.resources import ResourceType
 from moorage.apiserver.custom.json_path import compile_path, simple_path
 from moorage.apiserver.custom.names import name_conflicts
 from moorage.apiserver.custom.rules.compiled import compiled_rules, has_rules
-from moorage.apiserver.custom.rules.runtime import is_installed
 from moorage.apiserver.custom.structural import check_schema, places_of_rules, unknown_formats
 from moorage.apiserver.kind import Column, Context, FieldError, Obj, invalid, required
 from moorage.apiserver.kinds.cells import CREATED, is_true
@@ -43,6 +42,7 @@ from moorage.apiserver.kinds.tree import (
     text,
 )
 from moorage.base.clock import rfc3339
+from moorage.cel.runtime import is_installed
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _APPROVED = "api-approved.kubernetes.io"

@@ -12,13 +12,8 @@ from collections.abc import Iterable
 from functools import cache, lru_cache
 from typing import Any, Final
 
-from moorage.api.selector_cost import (
-    SELECTOR_COST_MAX,
-    SELECTOR_LENGTH_MAX,
-    has_many_macros,
-    selector_cost,
-)
-from moorage.apiserver.custom.rules.runtime import (
+from moorage.apiserver.kind import FieldError, forbidden, invalid, too_long
+from moorage.cel.runtime import (
     Program,
     check_types,
     compile_over,
@@ -27,7 +22,12 @@ from moorage.apiserver.custom.rules.runtime import (
     quantities_by_name,
     unknown_functions,
 )
-from moorage.apiserver.kind import FieldError, forbidden, invalid, too_long
+from moorage.cel.selector_cost import (
+    SELECTOR_COST_MAX,
+    SELECTOR_LENGTH_MAX,
+    has_many_macros,
+    selector_cost,
+)
 
 _EXPRESSIONS_MAX: Final = 64 * 1024
 _DEVICE = "DRADevice"

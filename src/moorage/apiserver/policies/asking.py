@@ -14,7 +14,6 @@ import msgspec
 
 from moorage.api.meta import LabelSelector
 from moorage.api.selectors import compile_label_selector
-from moorage.apiserver.custom.rules.runtime import is_installed
 from moorage.apiserver.kind import Obj
 from moorage.apiserver.kinds.tree import Json, child, strings, text
 from moorage.apiserver.policies.expressions import Failed, Policy, missing, read_policy
@@ -23,6 +22,7 @@ from moorage.apiserver.status import StatusError, forbidden
 from moorage.apiserver.store import Shelf
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
+from moorage.cel.runtime import is_installed
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}

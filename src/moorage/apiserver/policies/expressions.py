@@ -16,8 +16,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from moorage.apiserver.custom.rules.evaluation import Budget
-from moorage.apiserver.custom.rules.reading import QUOTED
-from moorage.apiserver.custom.rules.runtime import (
+from moorage.apiserver.custom.rules.values import Size, cel_value
+from moorage.apiserver.policies.object_literals import with_maps
+from moorage.cel.rule_text import QUOTED
+from moorage.cel.runtime import (
     OVER_BUDGET,
     Failure,
     Program,
@@ -27,8 +29,6 @@ from moorage.apiserver.custom.rules.runtime import (
     evaluate,
     evaluate_json,
 )
-from moorage.apiserver.custom.rules.values import Size, cel_value
-from moorage.apiserver.policies.object_literals import with_maps
 
 APPLY_CONFIGURATION: Final = "ApplyConfiguration"
 """The type of a mutation that is a configuration; the other type is ``JSONPatch``."""

@@ -14,7 +14,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from moorage.apiserver.custom.rules.compiled import Node, Rule
-from moorage.apiserver.custom.rules.runtime import (
+from moorage.apiserver.custom.rules.values import Size, cel_value
+from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid, required
+from moorage.cel.runtime import (
     HAS_OLD,
     OVER_BUDGET,
     Failure,
@@ -22,8 +24,6 @@ from moorage.apiserver.custom.rules.runtime import (
     activation,
     evaluate,
 )
-from moorage.apiserver.custom.rules.values import Size, cel_value
-from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid, required
 
 # Highest cost that is certainly evaluated in 50 ms, which may pass in this process.
 _QUICK_COST: Final = 400_000

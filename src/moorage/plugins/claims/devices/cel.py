@@ -19,9 +19,9 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from moorage.api.cel_bounds import Known
-from moorage.api.cel_functions import cel_functions
-from moorage.api.selector_cost import (
+from moorage.cel.bounds import Known
+from moorage.cel.functions import cel_functions
+from moorage.cel.selector_cost import (
     SELECTOR_COST_MAX,
     is_too_long,
     selector_cost,

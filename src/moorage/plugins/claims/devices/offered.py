@@ -7,13 +7,13 @@ from functools import cached_property
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
-from moorage.api.cel_functions import quantity_value, version_value
 from moorage.api.devices import CounterSet, Device, DeviceAttribute, DeviceTaint, ResourceSlice
 from moorage.api.meta import NodeSelector
 from moorage.api.quantity import parse_quantity
-from moorage.api.selector_cost import fits
 from moorage.api.selectors import NodeMatcher, compile_node_selector
 from moorage.api.semver import parse_version
+from moorage.cel.functions import quantity_value, version_value
+from moorage.cel.selector_cost import fits
 from moorage.plugins.claims.devices.capacity import CapacityRule, parse_capacity
 from moorage.plugins.claims.devices.cel import CelInput, SelectorFault, matches
 from moorage.plugins.claims.devices.contract import AllocationError, DeviceID, NodeFacts, PoolID

@@ -1,6 +1,6 @@
 """The tree of a compiled CEL expression, read from its serialized form.
 
-Place in the flow: `moorage.api.cel_cost` bounds the cost of an expression by its tree. The CEL
+Place in the flow: `moorage.cel.cost` bounds the cost of an expression by its tree. The CEL
 runtime has no other way to show what it compiled. Macros are expanded there: a loop over a list is
 a `Loop`, and so is ``cel.bind``.
 

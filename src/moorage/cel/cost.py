@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from moorage.api.cel_bounds import (
+from moorage.cel.bounds import (
     LARGEST,
     TEXT_FACTOR,
     Bound,
@@ -28,8 +28,8 @@ from moorage.api.cel_bounds import (
     total,
     union,
 )
-from moorage.api.cel_functions import cel_functions
-from moorage.api.cel_tree import Call, Constant, ListOf, Loop, MapOf, Name, Select, Tree
+from moorage.cel.functions import cel_functions
+from moorage.cel.tree import Call, Constant, ListOf, Loop, MapOf, Name, Select, Tree
 
 _LIST: Final = 10  # createListBaseCost
 _MAP: Final = 30  # createMapBaseCost

@@ -1,6 +1,6 @@
 """How large a value of a CEL expression can become.
 
-Place in the flow: `moorage.api.cel_cost` walks the tree of an expression and gives each part a
+Place in the flow: `moorage.cel.cost` walks the tree of an expression and gives each part a
 bound. A variable is `Known` where its value is at hand, or has the largest sizes that are allowed.
 """
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from moorage.api.cel_bounds import LARGEST, TEXT_FACTOR, Bound, Known, Sizes
-from moorage.api.cel_cost import Cost, cost_bound
-from moorage.api.cel_tree import Tree, read_tree
+from moorage.cel.bounds import LARGEST, TEXT_FACTOR, Bound, Known, Sizes
+from moorage.cel.cost import Cost, cost_bound
+from moorage.cel.tree import Tree, read_tree
 
 _STEPS_MAX: Final = 10_000
 """Most steps of all loops of one evaluation; the runtime has a fixed limit and stops there."""

@@ -1,6 +1,6 @@
 """Reads the text of a rule without its tree: names, and fields of ``self``.
 
-Place in the flow: `compiled` reads the text of each rule that compiles, for its checks. A quotation
+Place in the flow: the text of each rule that compiles is read for the checks of rules. A quotation
 or a comment does not count.
 """
 

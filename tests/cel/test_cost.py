@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.api.cel_bounds import Known
-from moorage.api.cel_cost import Cost, cost_bound
-from moorage.api.cel_tree import read_tree
-from moorage.api.selector_cost import is_too_long, selector_cost
 from moorage.base.rng import Random, Streams
+from moorage.cel.bounds import Known
+from moorage.cel.cost import Cost, cost_bound
+from moorage.cel.selector_cost import is_too_long, selector_cost
+from moorage.cel.tree import read_tree
 
 pytest.importorskip("cel_expr_python")
 
-from moorage.apiserver.custom.rules.runtime import Program, activation, compile_over, evaluate
+from moorage.cel.runtime import Program, activation, compile_over, evaluate
 
 NAMES = ("device", "self")
 OWN = 'device.attributes["dra.example.com"]'

@@ -1,7 +1,7 @@
-"""The CEL runtime: the only module of this server that imports it.
+"""The CEL runtime, for rules of custom resources, admission policies and checks of selectors.
 
-Place in the flow: `compiled` compiles rules here, `evaluation` runs them. The runtime is an
-extra of the package (``moorage[dra]``) and is imported with the first rule.
+Place in the flow: `moorage.apiserver.custom.rules` compiles and evaluates rules here. The runtime
+is an extra of the package (``moorage[dra]``) and is imported with the first rule.
 
 The environment is that of kubernetes v1.36 ``apiserver/pkg/cel/environment`` as far as the runtime
 supports it. ``self`` and ``oldSelf`` have no declared type: the runtime has none for objects.
@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from moorage.api.selector_cost import has_many_macros
-from moorage.apiserver.custom.rules.costs import Costs
-from moorage.apiserver.custom.rules.functions import rule_functions
-from moorage.apiserver.custom.rules.reading import Reading, read_rule
+from moorage.cel.expression_costs import Costs
+from moorage.cel.rule_functions import rule_functions
+from moorage.cel.rule_text import Reading, read_rule
+from moorage.cel.selector_cost import has_many_macros
 
 if TYPE_CHECKING:
     from cel_expr_python import cel

@@ -1,7 +1,7 @@
 """The functions that Kubernetes adds to CEL for rules, as far as a few lines of Python do.
 
 Place in the flow: `runtime` hands these functions to the CEL runtime, together with those of
-`moorage.api.cel_functions`. Mirrors kubernetes v1.36 apiserver pkg/cel/library ``regex.go``,
+`moorage.cel.functions`. Mirrors kubernetes v1.36 apiserver pkg/cel/library ``regex.go``,
 ``ip.go``, ``cidr.go`` and ``jsonpatch.go``, and cel-go ext/sets.go.
 """
 
@@ -15,8 +15,8 @@ from typing import Any, Final
 import jsonpointer
 import msgspec
 
-from moorage.api.cel_functions import CelFunction, cel_functions
-from moorage.apiserver.custom.patterns import compile_pattern
+from moorage.cel.functions import CelFunction, cel_functions
+from moorage.cel.patterns import compile_pattern
 
 _PREFIX: Final = re.compile(r"0|[1-9][0-9]{0,2}")
 _encode = msgspec.json.Encoder(order="sorted").encode

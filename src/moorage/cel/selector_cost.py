@@ -14,9 +14,9 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from moorage.api.cel_bounds import LARGEST, Bound, Sizes, flat, of_text, union
-from moorage.api.cel_cost import cost_bound
-from moorage.api.cel_tree import read_tree
+from moorage.cel.bounds import LARGEST, Bound, Sizes, flat, of_text, union
+from moorage.cel.cost import cost_bound
+from moorage.cel.tree import read_tree
 
 SELECTOR_COST_MAX: Final = 1_000_000
 """Highest cost of a selector for one device (CELSelectorExpressionMaxCost)."""

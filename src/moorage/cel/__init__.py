@@ -1,0 +1,10 @@
+"""CEL: compiles and evaluates expressions, and bounds what they cost.
+
+Place in the flow: selectors of devices, rules of custom resources and admission policies are CEL.
+`runtime` makes the environments; the runtime itself is an extra of the package (``moorage[dra]``)
+and is imported with the first expression. `functions` and `rule_functions` are the functions that
+Kubernetes adds. `tree` reads a compiled expression, and `cost` bounds its cost by it.
+
+What belongs here: what is the same for every expression. What does not belong here: which
+expressions there are, and what their variables mean; the rooms of their kinds know that.
+"""
