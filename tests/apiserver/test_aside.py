@@ -339,7 +339,7 @@ async def test_the_last_pod_of_a_namespace_takes_the_rest_along_in_the_thread(cl
     assert await cluster.names(f"{inside}/configmaps") == []
 
 
-async def test_while_a_snapshot_is_stored_only_leases_are_written(
+async def test_while_a_snapshot_is_stored_all_calls_but_leases_wait(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ):
     reached, go = threading.Event(), threading.Event()
@@ -356,10 +356,13 @@ async def test_while_a_snapshot_is_stored_only_leases_are_written(
     while not reached.is_set():
         await sleep(0)
     other = asyncio.ensure_future(cluster.ok("POST", CONFIG_MAPS, config_map("o")))  # noqa: TID251
+    owner = asyncio.ensure_future(cluster.reply("GET", f"{CONFIG_MAPS}/s"))  # noqa: TID251
     await cluster.ok("POST", LEASES, {"metadata": {"name": "a"}})
-    assert await cluster.names(CONFIG_MAPS) == ["a"]
+    assert (await cluster.reply("GET", "/readyz")).status == 200
     assert not other.done()
+    assert not owner.done()
     go.set()
     assert (await loading)["stored"] == 1
     await other
+    assert (await owner).status == 200
     assert await cluster.names(CONFIG_MAPS) == ["a", "o", "s"]

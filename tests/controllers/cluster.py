@@ -9,6 +9,8 @@ from moorage.api.resources import PODS, ResourceType
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
+from moorage.client.transport import Transport
+from moorage.client.writes import Client
 from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.volumes import VolumeControllers
 from moorage.controllers.workloads import WorkloadControllers
@@ -25,8 +27,12 @@ def play(
     nodes: Sequence[dict[str, Any]] | None = None,
     volumes: bool = False,
     authority: str = "",
+    around: Callable[[Transport], Transport] | None = None,
 ) -> None:
-    """Run a scenario in a cluster of three nodes, or of those given, with controllers."""
+    """Run a scenario in a cluster of three nodes, or of those given, with controllers.
+
+    `around` wraps the transport of the controllers.
+    """
     clock = ManualClock()
     given = [node_manifest(f"n{i}") for i in (1, 2, 3)] if nodes is None else nodes
 
@@ -36,7 +42,7 @@ def play(
             tasks = TaskOwner(lambda _name, error: broken.append(error))
             try:
                 made = ClusterControllers(
-                    cluster.client,
+                    cluster.client if around is None else _wrapped(cluster.client, around),
                     clock=clock,
                     streams=Streams(5),
                     authority=authority,
@@ -51,6 +57,10 @@ def play(
                     raise broken[0]
 
     run_virtual(main(), clock)
+
+
+def _wrapped(client: Client, around: Callable[[Transport], Transport]) -> Client:
+    return Client(around(client.transport), rng=Streams(5).stream("wrapped"))
 
 
 def template(app: str = "web", *, image: str = "nginx:1", **spec: Any) -> dict[str, Any]:

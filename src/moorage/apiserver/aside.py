@@ -131,7 +131,7 @@ class Aside:
         self._changed: Callable[[], None] = _nothing
         # Long calls wait here, each user in turn.
         self._turns = FairMutex()
-        # Set while calls in the loop may write; see `alone`.
+        # Set while calls in the loop are answered; see `alone`.
         self._open = asyncio.Event()
         self._open.set()
         self._chores = TaskOwner()
@@ -161,13 +161,13 @@ class Aside:
         return self._thread is not None
 
     @property
-    def closed_to_writes(self) -> bool:
-        """Whether calls in the loop have to wait before they write."""
+    def closed(self) -> bool:
+        """Whether calls in the loop have to wait; see `alone`."""
         return not self._open.is_set()
 
     async def until_open(self) -> None:
-        """Wait until calls in the loop may write."""
-        while self.closed_to_writes:
+        """Wait until calls in the loop are answered."""
+        while self.closed:
             await self._open.wait()
 
     async def heavy(self, user: str, work: Callable[[LongCall], T]) -> T:
@@ -209,7 +209,10 @@ class Aside:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Let calls in the loop write nothing but leases, while the thread writes many objects."""
+        """Let calls in the loop wait, but for leases, while the thread writes many objects.
+
+        Reads wait, too: nobody may see a part of the objects.
+        """
         self.at_home(self._open.clear)
         try:
             yield

@@ -1,9 +1,10 @@
 """Loading another cluster's objects unchanged: the calls of `moorage snapshot load`.
 
 The only path of this server, besides `time_control`, that Kubernetes does not have. Objects keep
-their uid, times, status and node, so owner references stay true. All are stored at once, so no
-controller sees an incomplete cluster and repairs it. Clients send objects in pieces, which are
-checked on arrival. The last call stores them. Only administrators may make these calls.
+their uid, times, status and node, so owner references stay true. All other calls but leases wait
+while the objects are stored, so no controller reads an incomplete cluster and repairs it. Clients
+send objects in pieces, which are checked on arrival. The last call stores them. Only administrators
+may make these calls.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ class ApiServer:
         """Whether `answer_at_once` can answer a call: nothing in it takes long or waits."""
         if self._persistence is not None or request.user is None:
             return False
-        if self._aside.closed_to_writes and not is_lease(request):
+        if self._aside.closed and not is_lease(request):
             return False
         target = self._routes.find(request.path)
         if target is None or self._may_take_long(target):
@@ -251,7 +251,7 @@ class ApiServer:
     async def _made(self, request: Request) -> Reply:
         """Answer a call in the loop, or in the thread of long calls."""
         aside = self._aside
-        if not aside.closed_to_writes:
+        if not aside.closed:
             self._expiry.sweep()
         if request.user is None or not aside.started:
             return self._reply(request)
@@ -261,18 +261,19 @@ class ApiServer:
         if target is None or self._may_take_long(target):
             try:
                 with evaluated_by(LATER):
-                    return await self._light(request)
+                    return await self._light(request, target)
             except TooLongHere:
                 return await self._heavy(request)
-        return await self._light(request)
+        return await self._light(request, target)
 
     def _may_take_long(self, target: Target) -> bool:
         """Whether a call may be about rules: those of a custom resource, or of policies."""
         return target.served.custom or self._policies.exist or self._mutations.exist
 
-    async def _light(self, request: Request) -> Reply:
+    async def _light(self, request: Request, target: Target | None) -> Reply:
         """Answer a call in the loop."""
-        if self._aside.closed_to_writes and request.method not in _READS and not is_lease(request):
+        # Reads of objects wait, too: who sees a pod of a snapshot without its owner deletes it.
+        if self._aside.closed and target is not None and not is_lease(request):
             await self._aside.until_open()
         return self._reply(request)
 

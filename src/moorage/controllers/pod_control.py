@@ -21,12 +21,14 @@ from moorage.api.selectors import NOTHING, Selector, compile_label_selector
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError
 from moorage.base.ids import name_suffix
 from moorage.client.objects import key_of
-from moorage.client.requests import patch_body
+from moorage.client.requests import Selection, patch_body
 from moorage.controllers.controller import Controller, Json, owner_reference
 from moorage.controllers.expectations import Expectations, created, deleted
 from moorage.controllers.pods import is_active
 from moorage.controllers.views import View, ViewedPod, Whole
 
+# Of replica sets and stateful sets, of daemon sets, of Jobs.
+_POD_COUNTS: Final = ("replicas", "currentNumberScheduled", "active", "succeeded", "failed")
 _FIRST_BATCH: Final = 1
 _BATCH_MAX: Final = 32  # writes at a time; a guess, upstream doubles without end
 
@@ -61,7 +63,10 @@ class PodControl:
         self._owners = owners
         self._pods = pods
         self.expectations = Expectations(controller.clock)
+        # Uids of owners that appeared with the numbers of their pods in the status.
+        self._arrived: set[str] = set()
         pods.tell(self._pod_changed)
+        owners.tell(self._owner_changed)
 
     # --- following --------------------------------------------------------------------------
 
@@ -80,6 +85,12 @@ class PodControl:
             self._queue_owner(new)
         elif old is None or old.metadata.labels != new.metadata.labels or old.metadata.controller:
             self._queue_takers(new)
+
+    def _owner_changed(self, old: Whole | None, new: Whole | None) -> None:
+        if old is None and new is not None and _pods_in_status(new):
+            self._arrived.add(new.metadata.uid)
+        elif new is None and old is not None:
+            self._arrived.discard(old.metadata.uid)
 
     def _owner_of(self, pod: Pod) -> Whole | None:
         owner = pod.metadata.controller
@@ -126,8 +137,10 @@ class PodControl:
         Raises
         ------
         MoorageError
-            An adoption failed; it is tried again at the owner's next sync.
+            An adoption failed, or the view of pods is behind that of owners; the owner's sync is
+            tried again.
         """
+        await self._check_view(owner)
         selector = selector_of(owner)
         leaving = owner.metadata.deletion_timestamp is not None
         mine: list[Pod] = []
@@ -144,6 +157,32 @@ class PodControl:
                 await self._adopt(owner, pod)
                 mine.append(pod)
         return sorted(mine, key=lambda pod: pod.name)
+
+    async def _check_view(self, owner: Whole) -> None:
+        """Check that the view shows the pods of an owner that appeared together with its pods.
+
+        A snapshot brings both, in two watches. An owner whose pods are not shown yet would get
+        twice as many.
+
+        Raises
+        ------
+        ConflictError
+            The view does not show a pod that the server has.
+        """
+        uid = owner.metadata.uid
+        if uid not in self._arrived:
+            return
+        if len(self._pods.owned_by(uid)) < _pods_in_status(owner):
+            labels = (owner.spec.get("selector") or {}).get("matchLabels") or {}
+            chosen = ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+            selection = Selection(namespace=owner.namespace, label_selector=chosen)
+            listed: Any = await self._controller.client.list(PODS, selection)
+            for item in listed["items"]:
+                meta = item["metadata"]
+                owners = {each["uid"] for each in meta.get("ownerReferences") or ()}
+                if uid in owners and (owner.namespace, meta["name"]) not in self._pods.objects:
+                    raise _behind(owner)
+        self._arrived.discard(uid)
 
     async def _adopt(self, owner: Whole, pod: Pod) -> None:
         resource = self._controller.resource
@@ -264,6 +303,16 @@ def selector_of(owner: Whole) -> Selector:
         return compile_label_selector(from_dict(LabelSelector, selector))
     except (ValueError, KeyError, TypeError, MoorageError):
         return NOTHING
+
+
+def _pods_in_status(owner: Whole) -> int:
+    """Return how many pods the status of a set or a Job counts."""
+    return sum(owner.status.get(field) or 0 for field in _POD_COUNTS)
+
+
+def _behind(owner: Whole) -> ConflictError:
+    text = f"the view does not show all pods of {owner.name} yet"
+    return ConflictError(409, "Conflict", text)
 
 
 def _owner_leaves(problem: MoorageError) -> bool:
