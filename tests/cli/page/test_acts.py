@@ -145,3 +145,84 @@ async def test_a_patch_that_does_not_fit_leaves_the_pod(cluster: Cluster) -> Non
     with pytest.raises(UsageError, match="patch: "):
         await perform(cluster, "apply-way-out", namespace="default", name="big", patch=patch)
     assert await cluster.names(PODS) == ["big"]
+
+
+REFUSED = {
+    "a value that is invalid": [
+        {"op": "add", "path": "/spec/nodeSelector", "value": {"disk": "not valid!"}}
+    ],
+    "a priority class that does not exist": [
+        {"op": "add", "path": "/spec/priorityClassName", "value": "missing"}
+    ],
+    "no containers": [{"op": "replace", "path": "/spec/containers", "value": []}],
+}
+
+
+@pytest.mark.parametrize("patch", REFUSED.values(), ids=REFUSED.keys())
+async def test_a_change_that_the_server_refuses_leaves_everything_as_it_was(
+    cluster: Cluster, patch: Any
+) -> None:
+    await cluster.ok("POST", PODS, pod("big"))
+    await cluster.ok("POST", PODS, pod("in-the-way"))
+    before = (await cluster.ok("GET", f"{PODS}/big"))["metadata"]["uid"]
+    place = {"name": "new", "namespace": "default"}
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": place}
+    wanted = {"namespace": "default", "name": "big", "patch": patch, "create": [config]}
+    with pytest.raises(MoorageError):
+        await perform(cluster, "apply-way-out", **wanted, delete="default/in-the-way")
+    assert await cluster.names(PODS) == ["big", "in-the-way"]
+    assert (await cluster.ok("GET", f"{PODS}/big"))["metadata"]["uid"] == before
+    assert "new" not in await cluster.names("/api/v1/namespaces/default/configmaps")
+
+
+def quota(**hard: str) -> dict[str, Any]:
+    return {"metadata": {"name": "few"}, "spec": {"hard": hard}}
+
+
+NODE_SELECTOR = [{"op": "add", "path": "/spec/nodeSelector", "value": {"disk": "ssd"}}]
+CPU = "/spec/containers/0/resources"
+
+
+async def test_a_pod_is_replaced_where_a_quota_has_room_for_one_of_its_two_forms(
+    cluster: Cluster,
+) -> None:
+    await cluster.ok("POST", "/api/v1/namespaces/default/resourcequotas", quota(pods="1"))
+    await cluster.ok("POST", PODS, pod("big"))
+    wanted = {"namespace": "default", "name": "big", "patch": NODE_SELECTOR}
+    await perform(cluster, "apply-way-out", **wanted)
+    assert (await cluster.ok("GET", f"{PODS}/big"))["spec"]["nodeSelector"] == {"disk": "ssd"}
+
+
+async def test_a_pod_whose_changed_form_exceeds_a_quota_is_created_again_as_it_was(
+    cluster: Cluster,
+) -> None:
+    hard = {"requests.cpu": "2"}
+    await cluster.ok("POST", "/api/v1/namespaces/default/resourcequotas", quota(**hard))
+    small = pod("big")
+    small["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    await cluster.ok("POST", PODS, small)
+    patch = [{"op": "replace", "path": CPU, "value": {"requests": {"cpu": "3"}}}]
+    with pytest.raises(UsageError, match=r"exceeded quota.*; it was created again as it was"):
+        await perform(cluster, "apply-way-out", namespace="default", name="big", patch=patch)
+    found = await cluster.ok("GET", f"{PODS}/big")
+    assert found["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "1"}}
+
+
+async def test_a_pod_that_can_be_created_in_no_form_is_told_as_lost_with_its_manifest(
+    cluster: Cluster,
+) -> None:
+    await cluster.ok("POST", PODS, pod("big"))
+    await cluster.ok("POST", "/api/v1/namespaces/default/resourcequotas", quota(pods="0"))
+    wanted = {"namespace": "default", "name": "big", "patch": NODE_SELECTOR}
+    with pytest.raises(UsageError, match=r"it is lost, .*exceeded quota.*\"name\":\"big\""):
+        await perform(cluster, "apply-way-out", **wanted)
+
+
+async def test_a_pod_with_finalizers_is_not_deleted(cluster: Cluster) -> None:
+    finalized = pod("big")
+    finalized["metadata"]["finalizers"] = ["example.com/wait"]
+    await cluster.ok("POST", PODS, finalized)
+    with pytest.raises(UsageError, match=r"it has finalizers: example\.com/wait"):
+        await perform(
+            cluster, "apply-way-out", namespace="default", name="big", patch=NODE_SELECTOR
+        )

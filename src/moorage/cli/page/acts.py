@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
-import jsonpatch
 import msgspec
 
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import NODES, PODS, ResourceType, by_kind
-from moorage.base.errors import UsageError
+from moorage.base.errors import MoorageError, UsageError
+from moorage.cli.page.pod_replacement import PodReplacement
 from moorage.cli.time_control import TIME_PATH
 from moorage.client.requests import MERGE_PATCH
 from moorage.client.status import error_from_answer
@@ -25,13 +25,6 @@ from moorage.sandbox.scaling.resize import create_nodes, list_nodes
 T = TypeVar("T")
 
 _COUNT_MAX: Final = 500
-_BY_THE_SERVER: Final = (
-    "uid",
-    "resourceVersion",
-    "creationTimestamp",
-    "generation",
-    "managedFields",
-)
 
 
 class SamplePods(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -190,34 +183,36 @@ class SandboxActs:
         return _told({"added": names})
 
     async def _apply_way_out(self, body: bytes) -> Answered:
+        """Apply a suggestion; what may be refused comes before what cannot be undone."""
         wanted = _read(body, WayOut)
+        resources = [_creatable_kind(obj) for obj in wanted.create]
+        created = []
+        replacement = None
+        try:
+            for resource, obj in zip(resources, wanted.create, strict=True):
+                created.append((resource, await self._create(resource, obj)))
+            if wanted.patch:
+                replacement = await self._replacement(wanted)
+        except MoorageError:
+            for resource, made in reversed(created):
+                namespace = made["metadata"].get("namespace", "")
+                await self._client.delete(resource, _name(made), namespace=namespace)
+            raise
         if wanted.delete:
             namespace, _, name = wanted.delete.partition("/")
             await self._client.delete(PODS, name, namespace=namespace, grace_seconds=0)
         if wanted.uncordon:
             await self._set_cordon(wanted.uncordon, on=False)
-        for obj in wanted.create:
-            resource = by_kind(str(obj.get("kind")), str(obj.get("apiVersion")))
-            if resource is None:
-                raise UsageError(f"{obj.get('kind')}: the page creates no such objects")
-            await self._create(resource, obj)
-        if wanted.patch:
-            await self._replace_pod(wanted)
+        if replacement is not None:
+            await replacement.carry_out()
         return _told({"done": wanted.text})
 
-    async def _replace_pod(self, wanted: WayOut) -> None:
-        """Delete a pod and create it changed: most of a pod's spec cannot be changed in place."""
-        pod: Any = await self._client.get(PODS, wanted.name, namespace=wanted.namespace)
-        try:
-            changed = jsonpatch.apply_patch(pod, wanted.patch)
-        except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as error:
-            raise UsageError(f"patch: {error}") from error
-        changed.pop("status", None)
-        for field in _BY_THE_SERVER:
-            changed["metadata"].pop(field, None)
-        where = {"namespace": wanted.namespace}
-        await self._client.delete(PODS, wanted.name, **where, grace_seconds=0)
-        await self._create(PODS, changed)
+    async def _replacement(self, wanted: WayOut) -> PodReplacement:
+        """Return the replacement of the pod by its changed form, which the server has checked."""
+        pod = await self._client.get(PODS, wanted.name, namespace=wanted.namespace)
+        replacement = PodReplacement(self._transport, self._client, pod, wanted.patch)
+        await replacement.check()
+        return replacement
 
     async def _time(self, body: bytes) -> Answered:
         wanted = _read(body, TimeChange)
@@ -234,6 +229,13 @@ def _read(body: bytes, kind: type[T]) -> T:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.MsgspecError as error:
         raise UsageError(str(error)) from error
+
+
+def _creatable_kind(obj: dict[str, Any]) -> ResourceType:
+    resource = by_kind(str(obj.get("kind")), str(obj.get("apiVersion")))
+    if resource is None:
+        raise UsageError(f"{obj.get('kind')}: the page creates no such objects")
+    return resource
 
 
 def _check_count(count: int) -> None:
