@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import Any, TypeVar
 
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.requests import Reply, Request, User
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.apiserver.watch_log import Limits
 from moorage.base.clock import NS_PER_SECOND, ManualClock
@@ -39,7 +39,7 @@ class Cluster:
     ) -> None:
         self.clock = clock or ManualClock()
         self.server = ApiServer(
-            all_kinds(), clock=self.clock, streams=Streams(1), limits=limits, rbac=rbac
+            served_kinds(), clock=self.clock, streams=Streams(1), limits=limits, rbac=rbac
         )
         if bootstrapped:
             self.bootstrap()

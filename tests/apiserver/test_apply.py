@@ -17,8 +17,8 @@ from moorage.apiserver.applying.field_sets import from_fields_v1, shown, to_fiel
 from moorage.apiserver.applying.managers import Writing, applied, track
 from moorage.apiserver.applying.values import compare, fields_of
 from moorage.apiserver.applying.versions import Version
-from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.schema.layout import DEDUCED
+from moorage.apiserver.served_kinds import served_kinds
+from moorage.kinds.schema.layout import DEDUCED
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import CONFIG_MAPS, MERGE, PODS, STRATEGIC, Cluster, config_map, pod
 
@@ -438,7 +438,7 @@ async def test_custom_resources_merge_as_their_schema_says():
 
 
 def test_every_kind_has_the_layout_of_an_object():
-    for kind in all_kinds():
+    for kind in served_kinds():
         assert kind.shape.layout().form == "object"
 
 

@@ -1,6 +1,6 @@
 """Autoscalers: one store, two API versions; the rules are those of v2 in both.
 
-How one form is made of the other is in tests/apiserver_kinds/test_autoscaler_v1.
+How one form is made of the other is in tests/kinds/test_autoscaler_v1.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.kinds.autoscaler_v1 import CARRIED
 from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf.envelope import write_object
+from moorage.kinds.workloads.autoscaler_v1 import CARRIED
 from tests.apiserver.harness import (
     ADMIN,
     JSON_PATCH,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.api.resources import ResourceType, resource_path
-from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.served_kinds import served_kinds
 from tests.apiserver.harness import (
     JSON_PATCH,
     MERGE,
@@ -22,7 +22,7 @@ from tests.apiserver.harness import (
     pod,
 )
 
-RESOURCES = [kind.resource for kind in all_kinds()]
+RESOURCES = [kind.resource for kind in served_kinds()]
 
 # Values that are wrong nearly everywhere, and a few that are right somewhere.
 ODD: st.SearchStrategy[Any] = st.sampled_from(

@@ -7,10 +7,10 @@ import json
 import pytest
 
 from moorage.apiserver.binding import BINDINGS
-from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.kubelet.metrics import METRICS
 from moorage.apiserver.openapi_frame import OPENAPI_PROTOBUF_V1
 from moorage.apiserver.rbac.reviews import REVIEWS
+from moorage.apiserver.served_kinds import served_kinds
 from tests.apiserver.crd import DEFINITIONS, definition
 from tests.apiserver.harness import Cluster, failure
 
@@ -62,7 +62,7 @@ async def test_every_kind_is_discovered_under_its_group_and_version():
             for entry in listed["resources"]
             if "/" not in entry["name"]
         }
-    resources = [kind.resource for kind in all_kinds()]
+    resources = [kind.resource for kind in served_kinds()]
     shipped = {
         ("scheduling.x-k8s.io/v1alpha1", "elasticquotas", "ElasticQuota", True),
         ("scheduling.x-k8s.io/v1alpha1", "podgroups", "PodGroup", True),

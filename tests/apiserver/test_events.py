@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moorage.apiserver.expiry import EventExpiry
-from moorage.apiserver.kinds.event import event_from_core, event_to_core
+from moorage.kinds.cluster.event import event_from_core, event_to_core
 from tests.apiserver.harness import STRATEGIC, Cluster
 
 CORE = "/api/v1/namespaces/default/events"

@@ -10,8 +10,8 @@ import pytest
 
 from moorage.apiserver.fairness import CALLS_MAX, CALLS_OF_USER_MAX, FairMutex, Fairness, FairQueue
 from moorage.apiserver.requests import Request, User
-from moorage.apiserver.status import StatusError
 from moorage.base.aio import TaskOwner, sleep
+from moorage.kinds.status import StatusError
 
 PODS = "/api/v1/pods"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/a"

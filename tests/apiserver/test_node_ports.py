@@ -1,6 +1,6 @@
 """Scope: node ports are free or taken as the stored services say, whatever became of a service.
 
-Which ports a service may ask for is in tests/apiserver_kinds/test_service_types.py; the index that
+Which ports a service may ask for is in tests/kinds/test_service_types.py; the index that
 finds the services of a port is in test_store.py.
 """
 

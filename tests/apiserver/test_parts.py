@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from moorage.apiserver.users import User
+from moorage.kinds.users import User
 from tests.apiserver.certificates import signing_request
 from tests.apiserver.harness import MERGE, PODS, STRATEGIC, Cluster
-from tests.apiserver_kinds.builders import container, pod
+from tests.kinds.builders import container, pod
 
 NAMESPACES = "/api/v1/namespaces"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"

@@ -21,11 +21,11 @@ from moorage.apiserver.journal.faults import DamagedError, NoRoomError, UnsureEr
 from moorage.apiserver.journal.files import Directory
 from moorage.apiserver.journal.kept import Journal
 from moorage.apiserver.journal.reading import load, newest_moment
-from moorage.apiserver.record import PackedFields
 from moorage.apiserver.store import Store, Write
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.errors import MoorageError, UsageError
+from moorage.kinds.values.packed_fields import PackedFields
 from tests.apiserver.crd import definition
 from tests.apiserver.harness import CONFIG_MAPS, PODS, Cluster, config_map, failure, pod
 from tests.apiserver.test_events import NEW as EVENTS

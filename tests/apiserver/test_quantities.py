@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.facts import Field
-from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.kinds.canonical import canonical_first
-from moorage.apiserver.schema.catalog import SCHEMA_PROPS, definition, definition_name
+from moorage.apiserver.served_kinds import served_kinds
+from moorage.kinds.facts import Field
+from moorage.kinds.schema.catalog import SCHEMA_PROPS, definition, definition_name
+from moorage.kinds.values.canonical import canonical_first
 from tests.apiserver.harness import MERGE, NODES, Cluster
 
 GROUP = "/apis/resource.k8s.io/v1"
@@ -45,7 +45,7 @@ def leaves(value: Any) -> list[Any]:
     return [value]
 
 
-RESOURCES = [kind.resource for kind in all_kinds() if whole(definition_name(kind.resource), 40)]
+RESOURCES = [kind.resource for kind in served_kinds() if whole(definition_name(kind.resource), 40)]
 
 
 def test_many_kinds_have_quantities():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.users import User
+from moorage.kinds.users import User
 from tests.apiserver.certificates import signing_request
 from tests.apiserver.harness import MERGE, Cluster
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.patches import merge_patch
+from moorage.apiserver.served_kinds import served_kinds
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import (
     CONFIG_MAPS,
@@ -91,7 +91,7 @@ async def test_put_of_an_unknown_object_is_not_found():
 
 async def test_kinds_that_a_put_creates():
     """The strategies of kubernetes v1.36 pkg/registry with AllowCreateOnUpdate."""
-    assert {kind.resource.qualified for kind in all_kinds() if kind.created_by_put} == {
+    assert {kind.resource.qualified for kind in served_kinds() if kind.created_by_put} == {
         "clusterrolebindings.rbac.authorization.k8s.io",
         "clusterroles.rbac.authorization.k8s.io",
         "endpoints",

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver import facts
-from moorage.apiserver.built_in import verbs_of, version_rank
-from moorage.apiserver.facts import ResourceFact
+from moorage.kinds import facts
+from moorage.kinds.built_in import verbs_of, version_rank
+from moorage.kinds.facts import ResourceFact
 from tests.apiserver.harness import Cluster
 
 GROUP_VERSIONS = sorted({(each.group, each.version) for each in facts.resources()})

@@ -15,11 +15,11 @@ import pytest
 from moorage.api.resources import CONFIG_MAPS, CSI_NODES, PODS
 from moorage.apiserver.applying.managers import Writing, applied, track
 from moorage.apiserver.applying.versions import Version
-from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.kinds.metadata import check_metadata
-from moorage.apiserver.kinds.pod.warnings import of_pod
 from moorage.apiserver.patch_strategic import PatchError, strategic_merge
-from moorage.apiserver.schema.builtin import builtin_shape
+from moorage.apiserver.served_kinds import served_kinds
+from moorage.kinds.metadata import check_metadata
+from moorage.kinds.pod.warnings import of_pod
+from moorage.kinds.schema.builtin import builtin_shape
 
 Work = Callable[[], object]
 COUNT = 200
@@ -113,7 +113,7 @@ def _ports(**port: Any) -> Callable[[int], Work]:
 
 
 def _tolerations(count: int) -> Work:
-    kind = next(each for each in all_kinds() if each.resource == PODS)
+    kind = next(each for each in served_kinds() if each.resource == PODS)
     found = [{"key": key, "operator": "Exists"} for key in texts("k", count)]
     spec = {"containers": [{"name": "c", "image": "i"}]}
     old = {"metadata": {"name": "a"}, "spec": spec | {"tolerations": found[::2]}}
@@ -122,7 +122,7 @@ def _tolerations(count: int) -> Work:
 
 
 def _gates(count: int) -> Work:
-    kind = next(each for each in all_kinds() if each.resource == PODS)
+    kind = next(each for each in served_kinds() if each.resource == PODS)
     gates = [{"name": name} for name in texts("g", count)]
     spec = {"containers": [{"name": "c", "image": "i"}]}
     old = {"metadata": {"name": "a"}, "spec": spec | {"schedulingGates": gates}}
@@ -131,7 +131,7 @@ def _gates(count: int) -> Work:
 
 
 def _topology_keys(count: int) -> Work:
-    kind = next(each for each in all_kinds() if each.resource == CSI_NODES)
+    kind = next(each for each in served_kinds() if each.resource == CSI_NODES)
     driver = {"name": "d", "nodeID": "n", "topologyKeys": texts("k", count)}
     node = {"metadata": {"name": "a"}, "spec": {"drivers": [driver]}}
     return lambda: kind.validate(node, None, subresource=None)

@@ -14,7 +14,7 @@ import pytest
 
 from moorage.apiserver.rbac.rules import Attributes
 from moorage.apiserver.requests import User
-from moorage.apiserver.status import StatusError
+from moorage.kinds.status import StatusError
 from tests.apiserver.harness import CONFIG_MAPS, MERGE, Cluster, namespace
 
 GROUP = "rbac.authorization.k8s.io"

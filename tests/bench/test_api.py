@@ -13,8 +13,8 @@ from click.testing import CliRunner
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bootstrap import bootstrap
 from moorage.apiserver.http import HttpServer
-from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.requests import User
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.apiserver.watch_log import Limits
 from moorage.base.aio import TaskOwner
@@ -44,7 +44,7 @@ PLAN = ApiPlan(nodes=1, pods=2, connections=1, watchers=2, rate=5, seconds=1)
 
 @pytest.fixture
 async def server() -> AsyncIterator[HttpServer]:
-    api = ApiServer(all_kinds(), clock=CLOCK, streams=Streams(1), limits=Limits(changes=60))
+    api = ApiServer(served_kinds(), clock=CLOCK, streams=Streams(1), limits=Limits(changes=60))
     bootstrap(api)
     http = HttpServer(api, Authenticator({"secret": User("somebody")}), None)
     await http.start()

@@ -15,8 +15,8 @@ import pytest
 
 from moorage.apiserver.bootstrap import bootstrap
 from moorage.apiserver.http import HttpServer
-from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.requests import User
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
@@ -151,7 +151,7 @@ def manifests(tmp_path: Path) -> Path:
 @pytest.mark.timeout(120)
 async def test_kubectl_accepts_discovery_and_openapi(any_kubectl: Path, manifests: Path):
     newest = RELEASES[0].version in str(any_kubectl)
-    api = ApiServer(all_kinds(), clock=SystemClock(), streams=Streams(1))
+    api = ApiServer(served_kinds(), clock=SystemClock(), streams=Streams(1))
     bootstrap(api)
     server = HttpServer(api, Everybody(), None)  # type: ignore[arg-type]
     port = await server.start()

@@ -15,9 +15,9 @@ import pytest
 
 from moorage.apiserver.bootstrap import bootstrap
 from moorage.apiserver.http import HttpServer
-from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.requests import Reply, Request, User
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
@@ -77,7 +77,7 @@ class Served:
     def __init__(self, kubectl: Path, folder: Path) -> None:
         self._kubectl = kubectl
         self._folder = folder
-        self.server = Noting(all_kinds(), clock=SystemClock(), streams=Streams(1))
+        self.server = Noting(served_kinds(), clock=SystemClock(), streams=Streams(1))
         self.server.answered = []
         bootstrap(self.server)
         self._http = HttpServer(self.server, Everybody(), None)  # type: ignore[arg-type]

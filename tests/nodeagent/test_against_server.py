@@ -15,8 +15,8 @@ from moorage.api.resources import EVENTS, LEASES, NODES, PODS
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bootstrap import bootstrap
 from moorage.apiserver.http import HttpServer
-from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.requests import User
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.clock import SystemClock
@@ -34,7 +34,7 @@ from moorage.nodeagent.templates import default_nodes
 async def cluster() -> AsyncIterator[Client]:
     """A server and the agents of two nodes."""
     clock, streams = SystemClock(), Streams(1)
-    api = ApiServer(all_kinds(), clock=clock, streams=streams)
+    api = ApiServer(served_kinds(), clock=clock, streams=streams)
     bootstrap(api)
     http = HttpServer(api, Authenticator({"t": User("admin", ("system:masters",))}), None)
     port = await http.start()
@@ -115,7 +115,9 @@ async def test_agents_carry_each_pod_to_its_expected_end():
 
 async def test_agents_with_wrong_credentials_say_so():
     clock, streams = SystemClock(), Streams(1)
-    http = HttpServer(ApiServer(all_kinds(), clock=clock, streams=streams), Authenticator({}), None)
+    http = HttpServer(
+        ApiServer(served_kinds(), clock=clock, streams=streams), Authenticator({}), None
+    )
     port = await http.start()
     transport = HttpTransport(ServerAccess(f"http://127.0.0.1:{port}", FixedCredentials()))
     client = Client(transport, rng=streams.stream("client"))

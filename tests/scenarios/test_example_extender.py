@@ -25,7 +25,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.apiserver.bootstrap import bootstrap
 from moorage.apiserver.certs import Authority
-from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
@@ -84,7 +84,7 @@ class Cluster:
 
     def __init__(self, settings: str) -> None:
         clock, streams = SystemClock(), Streams(1)
-        self.server = ApiServer(all_kinds(), clock=clock, streams=streams)
+        self.server = ApiServer(served_kinds(), clock=clock, streams=streams)
         bootstrap(self.server)
         self.client = Client(InProcessTransport(self.server), rng=streams.stream("test"))
         self.scheduler = scheduler_over(

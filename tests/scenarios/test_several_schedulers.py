@@ -21,7 +21,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
@@ -70,7 +70,7 @@ class World:
         self.clock = clock
         self.seed = seed
         self.streams = Streams(seed)
-        self.server = ApiServer(all_kinds(), clock=clock, streams=self.streams)
+        self.server = ApiServer(served_kinds(), clock=clock, streams=self.streams)
         bootstrap(self.server)
         self.bindings: list[tuple[str, str, int]] = []
         foreign = Line(self.server, "foreign", self.bindings)

@@ -15,7 +15,7 @@ import pytest
 
 from moorage.api.resources import CORE_EVENTS, LEASES
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
@@ -121,7 +121,7 @@ class Election:
         self.clock = clock
         self.rule = rule
         self.streams = Streams(1)
-        self.server = ApiServer(all_kinds(), clock=clock, streams=self.streams)
+        self.server = ApiServer(served_kinds(), clock=clock, streams=self.streams)
         bootstrap(self.server)
         self.tasks = TaskOwner()
         self.admin = Client(InProcessTransport(self.server), rng=self.streams.stream("admin"))

@@ -23,8 +23,8 @@ from moorage.api.resources import PODS
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.certs import Authority, server_context
 from moorage.apiserver.http import HttpServer
-from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.requests import User
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.clock import Clock, SystemClock
@@ -139,7 +139,7 @@ class Cluster(VirtualCluster):
     async def restored(self, records: list[Any], version: int) -> None:
         """Put a server with older content in the place of the present one."""
         old = self.http
-        self.server = ApiServer(all_kinds(), clock=self.clock, streams=Streams(2))
+        self.server = ApiServer(served_kinds(), clock=self.clock, streams=Streams(2))
         self.server.store.restore(records, version)
         self.server.reload()
         for way in self.ways[:-1]:

@@ -16,7 +16,7 @@ import pytest
 
 from moorage.api.resources import NODES, PODS
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
@@ -92,7 +92,7 @@ class World:
     def __init__(self, clock: ManualClock, *, delayed: bool = False) -> None:
         self.clock = clock
         self.streams = Streams(1)
-        self.server = ApiServer(all_kinds(), clock=clock, streams=self.streams)
+        self.server = ApiServer(served_kinds(), clock=clock, streams=self.streams)
         bootstrap(self.server)
         self.client = Client(InProcessTransport(self.server), rng=self.streams.stream("test"))
         self.tasks = TaskOwner()

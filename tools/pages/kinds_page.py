@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from moorage.apiserver.kinds.registry import GROUPS, all_kinds
-from moorage.apiserver.kinds.served import ServedKind
+from moorage.apiserver.served_kinds import GROUPS, served_kinds
+from moorage.kinds.served import ServedKind
 
 _HEADER = """# Kinds of the embedded API server
 
-<!-- Written by `make docs` from moorage.apiserver.kinds. Do not edit. -->
+<!-- Written by `make docs` from moorage.kinds. Do not edit. -->
 
 `moorage up` serves every resource of Kubernetes v1.36, in every version. Each object is checked
 against the schema of its version (types, unknown fields), stored, listed, watched, patched and
@@ -73,7 +73,7 @@ which need a running container. Reviews (`authentication.k8s.io`, `authorization
 def kinds_page() -> str:
     """Return the page: one row for each kind and version."""
     own = {kind.resource for group in GROUPS for kind in group}
-    kinds = sorted(all_kinds(), key=lambda kind: (kind.resource.kind, kind.resource.api_version))
+    kinds = sorted(served_kinds(), key=lambda kind: (kind.resource.kind, kind.resource.api_version))
     return _HEADER + "".join(_row(kind, own=kind.resource in own) for kind in kinds) + _FOOTER
 
 

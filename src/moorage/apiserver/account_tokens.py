@@ -13,18 +13,18 @@ import msgspec
 
 from moorage.api.resources import SERVICE_ACCOUNTS
 from moorage.apiserver.bodies import decode_typed
-from moorage.apiserver.built_in import subresource_body
-from moorage.apiserver.kind import Obj, invalid
 from moorage.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage.apiserver.rbac.impersonation import ACCOUNT_PREFIX, account_groups
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.requests import Request, User
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import bad_request
-from moorage.apiserver.status import invalid as invalid_status
 from moorage.apiserver.store import Store
 from moorage.apiserver.token_keys import ALGORITHM, ISSUER, TokenKeys, as_text, from_text
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339
+from moorage.kinds.built_in import subresource_body
+from moorage.kinds.kind import Obj, invalid
+from moorage.kinds.status import bad_request
+from moorage.kinds.status import invalid as invalid_status
 
 _RESOURCE, _ = subresource_body(SERVICE_ACCOUNTS, "token")
 _SECONDS_MIN, _SECONDS, _SECONDS_MAX = 600, 3600, 1 << 32

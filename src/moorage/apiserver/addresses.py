@@ -2,8 +2,8 @@
 
 Place in the flow: `world` reports every write to a service, an IPAddress or a ServiceCIDR. A
 service is the source of truth about its own addresses: the objects are made and removed with the
-service, in the same turn. A new service looks at the objects alone (`kinds.addresses`), because a
-client may have taken an address with an object of its own.
+service, in the same turn. A new service looks at the objects alone (`kinds.network.addresses`),
+because a client may have taken an address with an object of its own.
 
 Upstream, controllers repair the objects and protect the ranges (kubernetes v1.36
 pkg/registry/core/service/ipallocator/controller/repairip.go and pkg/controller/servicecidrs). Here
@@ -16,16 +16,6 @@ import ipaddress
 
 from moorage.api.resources import SERVICES
 from moorage.apiserver.deleting import DeleteOptions, Deleter
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.addresses import (
-    IP_ADDRESSES,
-    PROTECTION,
-    SERVICE_CIDRS,
-    asked_addresses,
-    network_of,
-    say_readiness,
-)
-from moorage.apiserver.kinds.tree import child, put_finalizer, strings, text
 from moorage.apiserver.metadata import stamp_new
 from moorage.apiserver.record import Record
 from moorage.apiserver.routes import Target
@@ -33,6 +23,16 @@ from moorage.apiserver.store import Key
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.base.clock import rfc3339
+from moorage.kinds.kind import Obj
+from moorage.kinds.network.addresses import (
+    IP_ADDRESSES,
+    PROTECTION,
+    SERVICE_CIDRS,
+    asked_addresses,
+    network_of,
+    say_readiness,
+)
+from moorage.kinds.tree import child, put_finalizer, strings, text
 
 _FAMILY = "ipaddress.kubernetes.io/ip-family"
 _MANAGED = {"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}

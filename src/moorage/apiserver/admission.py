@@ -6,17 +6,17 @@ objects belongs to the kinds (``prepare_create``).
 
 from __future__ import annotations
 
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.limit_range import limit_faults
-from moorage.apiserver.kinds.tree import text
 from moorage.apiserver.policies.denying import Policies
 from moorage.apiserver.policies.mutating import Mutations
 from moorage.apiserver.quota import Quotas
 from moorage.apiserver.rbac.escalation import Escalation
 from moorage.apiserver.record import Record
-from moorage.apiserver.status import forbidden
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
+from moorage.kinds.kind import Obj
+from moorage.kinds.quotas.limit_range import limit_faults
+from moorage.kinds.status import forbidden
+from moorage.kinds.tree import text
 
 
 class Admission:

@@ -27,9 +27,9 @@ from moorage.apiserver.negotiate import Accepted, Form, accepts_yaml, negotiate
 from moorage.apiserver.reads import LongCall, Reads, noting
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import StatusError
 from moorage.apiserver.store import Store
 from moorage.base.aio import TaskOwner
+from moorage.kinds.status import StatusError
 
 T = TypeVar("T")
 

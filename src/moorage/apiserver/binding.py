@@ -11,23 +11,23 @@ from typing import Any
 import msgspec
 
 from moorage.apiserver.bodies import decode_json
-from moorage.apiserver.built_in import resource_type
-from moorage.apiserver.kind import Obj, not_supported, required
-from moorage.apiserver.kinds.tree import put_condition
 from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.requests import Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import (
+from moorage.apiserver.views import Catalog
+from moorage.apiserver.world import World
+from moorage.base.clock import rfc3339
+from moorage.kinds.built_in import resource_type
+from moorage.kinds.kind import Obj, not_supported, required
+from moorage.kinds.status import (
     StatusError,
     bad_request,
     conflict,
     method_not_allowed,
     unsupported_media_type,
 )
-from moorage.apiserver.views import Catalog
-from moorage.apiserver.world import World
-from moorage.base.clock import rfc3339
+from moorage.kinds.tree import put_condition
 
 BINDINGS = resource_type("v1", "bindings")
 """The collection that accepts bindings, instead of the pod's subresource."""

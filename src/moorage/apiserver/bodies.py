@@ -13,20 +13,20 @@ import msgspec
 
 from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
 from moorage.api.resources import ResourceType
-from moorage.apiserver.duplicates import duplicate_fields
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.negotiate import JSON, SPOKEN, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.protobuf.facts import message_of
 from moorage.apiserver.requests import Query, Request
-from moorage.apiserver.schema.builtin import builtin_shape
-from moorage.apiserver.status import (
+from moorage.base.errors import DecodeError
+from moorage.kinds.duplicates import duplicate_fields
+from moorage.kinds.kind import Obj
+from moorage.kinds.schema.builtin import builtin_shape
+from moorage.kinds.served import ServedKind
+from moorage.kinds.status import (
     StatusError,
     bad_request,
     too_large,
     unsupported_media_type,
 )
-from moorage.base.errors import DecodeError
 
 # The default limit of kube-apiserver (MaxRequestBodyBytes).
 BODY_LIMIT_BYTES = 3 * 1024 * 1024

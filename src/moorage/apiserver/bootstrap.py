@@ -14,17 +14,17 @@ import msgspec
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from moorage.apiserver.custom.registration import api_service
 from moorage.apiserver.flow_schemas import mandatory_objects
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.kinds.addresses import (
+from moorage.apiserver.namespaces import INITIAL
+from moorage.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
+from moorage.apiserver.served_kinds import served_kinds
+from moorage.apiserver.server import ApiServer
+from moorage.kinds.kind import Obj
+from moorage.kinds.network.addresses import (
     DEFAULT_SERVICE_CIDR,
     FIRST_ADDRESS,
     SERVICE_NETWORK,
 )
-from moorage.apiserver.namespaces import INITIAL
-from moorage.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
-from moorage.apiserver.server import ApiServer
-from moorage.apiserver.status import StatusError
+from moorage.kinds.status import StatusError
 
 # The two classes of kubernetes v1.36 pkg/apis/scheduling/v1 (SystemPriorityClasses).
 _SYSTEM_PRIORITY_CLASSES = (
@@ -179,7 +179,7 @@ def _own_service() -> Obj:
 def _own_api_services() -> Iterator[Obj]:
     """Yield the APIServices of the built-in groups, which programs look at for what is served."""
     reviews = (("authentication.k8s.io", "v1"), ("authorization.k8s.io", "v1"))
-    served = {(each.resource.group, each.resource.version) for each in all_kinds()}
+    served = {(each.resource.group, each.resource.version) for each in served_kinds()}
     for group, version in sorted(served.union(reviews)):
         if group not in _PRIORITIES:
             continue

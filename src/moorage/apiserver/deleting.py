@@ -14,13 +14,17 @@ from typing import Annotated, Any
 import msgspec
 
 from moorage.apiserver.bodies import decode_json
-from moorage.apiserver.kind import Obj, invalid, not_supported
 from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.record import Record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import (
+from moorage.apiserver.views import Served
+from moorage.apiserver.world import World
+from moorage.apiserver.write_options import dry_run_faults
+from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
+from moorage.kinds.kind import Obj, invalid, not_supported
+from moorage.kinds.status import (
     StatusError,
     bad_request,
     conflict,
@@ -28,10 +32,6 @@ from moorage.apiserver.status import (
     invalid_options,
     unsupported_media_type,
 )
-from moorage.apiserver.views import Served
-from moorage.apiserver.world import World
-from moorage.apiserver.write_options import dry_run_faults
-from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
 
 PODS = "pods"
 NAMESPACES = "namespaces"

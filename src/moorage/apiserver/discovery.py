@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.built_in import fact_of, subresource_body, version_rank
-from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.negotiate import AGGREGATED, JSON, accepts_aggregated
 from moorage.apiserver.openapi import GIT_VERSION, encoded_v3, openapi_v2, openapi_v3_index
 from moorage.apiserver.views import Catalog
+from moorage.kinds.built_in import fact_of, subresource_body, version_rank
+from moorage.kinds.served import ServedKind
 
 # `kubelet.proxies` answers these calls, outside of the kinds.
 _PROXY = "proxy"

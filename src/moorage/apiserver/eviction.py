@@ -19,7 +19,6 @@ from moorage.api.policy import PodDisruptionBudget
 from moorage.api.resources import POD_DISRUPTION_BUDGETS, PODS
 from moorage.api.selectors import compile_label_selector
 from moorage.apiserver.bodies import decode_json, typed
-from moorage.apiserver.built_in import subresource_body
 from moorage.apiserver.deleting import (
     DeleteOptions,
     Deleter,
@@ -27,21 +26,22 @@ from moorage.apiserver.deleting import (
     options_of,
     precondition_fault,
 )
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.tree import put_condition
 from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.requests import Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import (
+from moorage.apiserver.world import World
+from moorage.base.clock import rfc3339
+from moorage.base.errors import DecodeError
+from moorage.kinds.built_in import subresource_body
+from moorage.kinds.kind import Obj
+from moorage.kinds.status import (
     StatusError,
     bad_request,
     too_many_requests,
     unsupported_media_type,
 )
-from moorage.apiserver.world import World
-from moorage.base.clock import rfc3339
-from moorage.base.errors import DecodeError
+from moorage.kinds.tree import put_condition
 
 _EVICTION, _ = subresource_body(PODS, "eviction")
 _OLDER: Final = "policy/v1beta1"

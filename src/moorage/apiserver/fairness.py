@@ -13,7 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from moorage.apiserver.requests import Query, Request
-from moorage.apiserver.status import too_many_requests
+from moorage.kinds.status import too_many_requests
 
 CALLS_OF_USER_MAX = 400
 """Most calls of one user under way at once: kube-apiserver's --max-requests-inflight."""

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.tree import Json, child, number, objects, strings, text
 from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage.apiserver.rbac.impersonation import ACCOUNT_PREFIX, asked_for
@@ -20,6 +18,8 @@ from moorage.apiserver.rbac.rules import Attributes, allows
 from moorage.apiserver.requests import Request, User
 from moorage.apiserver.store import Shelf
 from moorage.apiserver.world import World
+from moorage.kinds.kind import Obj
+from moorage.kinds.tree import Json, child, number, objects, strings, text
 
 SCHEMAS: Final = "flowschemas"
 LEVELS: Final = "prioritylevelconfigurations"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.apiserver.requests import Query
-from moorage.apiserver.status import StatusError
+from moorage.kinds.status import StatusError
 
 _HOOKS: Final = (
     "start-apiserver-admission-initializer start-kube-apiserver-admission-initializer "

@@ -34,11 +34,11 @@ from moorage.apiserver.requests import (
     time_limit_seconds,
 )
 from moorage.apiserver.server import ApiServer
-from moorage.apiserver.status import StatusError, timed_out, unsupported_encoding
 from moorage.base.aio import real_seconds, sleep
 from moorage.base.authorities import read_when_used
 from moorage.base.errors import UsageError
 from moorage.base.malformed_calls import log_malformed_calls_shortly
+from moorage.kinds.status import StatusError, timed_out, unsupported_encoding
 
 with read_when_used():
     from aiohttp import web

@@ -16,14 +16,14 @@ from typing import Any
 import msgspec
 
 from moorage.apiserver.bodies import Sent, check_fields, check_kind
-from moorage.apiserver.kind import Obj, invalid
 from moorage.apiserver.metadata import stamp_new
 from moorage.apiserver.render import encode
 from moorage.apiserver.requests import Query, Reply, Request
-from moorage.apiserver.status import StatusError, bad_request, method_not_allowed
-from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.views import EVENTS, Served
 from moorage.apiserver.world import World
+from moorage.kinds.kind import Obj, invalid
+from moorage.kinds.status import StatusError, bad_request, method_not_allowed
+from moorage.kinds.status import invalid as invalid_object
 
 SNAPSHOT_PATH = "/moorage.dev/v1/snapshot"
 

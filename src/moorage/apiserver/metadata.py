@@ -5,12 +5,12 @@ The kinds check whether a name is valid.
 
 from __future__ import annotations
 
-from moorage.apiserver.kind import Obj
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import StatusError, bad_request
 from moorage.base.clock import Clock, rfc3339
 from moorage.base.ids import name_suffix, new_uid
 from moorage.base.rng import Random
+from moorage.kinds.kind import Obj
+from moorage.kinds.status import StatusError, bad_request
 
 # Names may be 63 letters where they become labels; the prefix is cut so that the suffix fits
 # (apiserver v1.36 pkg/storage/names).

@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import msgspec
 
-from moorage.apiserver.status import not_acceptable
+from moorage.kinds.status import not_acceptable
 
 JSON = "application/json"
 YAML = "application/yaml"

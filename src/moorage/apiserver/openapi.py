@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 
 from moorage.api.resources import ResourceType, group_version_path
-from moorage.apiserver import facts
-from moorage.apiserver.built_in import subresource_body
-from moorage.apiserver.facts import NAMED_SCALARS, Definition, Field
-from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.negotiate import JSON
 from moorage.apiserver.patches import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH
-from moorage.apiserver.schema.catalog import (
+from moorage.apiserver.tagged_documents import digest
+from moorage.kinds import facts
+from moorage.kinds.built_in import subresource_body
+from moorage.kinds.facts import NAMED_SCALARS, Definition, Field
+from moorage.kinds.schema.catalog import (
     META,
     OBJECT_META,
     closure,
@@ -28,7 +28,7 @@ from moorage.apiserver.schema.catalog import (
     is_built_in,
     short_name,
 )
-from moorage.apiserver.tagged_documents import digest
+from moorage.kinds.served import ServedKind
 
 STATUS = f"{META}.Status"
 DELETE_OPTIONS = f"{META}.DeleteOptions"

@@ -18,10 +18,10 @@ from typing import Any
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.facts import Definition, Field
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.schema.catalog import definition as definition_named
-from moorage.apiserver.schema.catalog import kind_definition
+from moorage.kinds.facts import Definition, Field
+from moorage.kinds.kind import Obj
+from moorage.kinds.schema.catalog import definition as definition_named
+from moorage.kinds.schema.catalog import kind_definition
 
 _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"

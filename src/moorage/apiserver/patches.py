@@ -13,17 +13,17 @@ import msgspec
 
 from moorage.api.bounds import check_bounds
 from moorage.apiserver.bodies import BODY_LIMIT_BYTES, OF_BODY
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.negotiate import content_type
 from moorage.apiserver.patch_strategic import strategic_merge
-from moorage.apiserver.status import (
+from moorage.base.errors import DecodeError
+from moorage.kinds.kind import Obj
+from moorage.kinds.served import ServedKind
+from moorage.kinds.status import (
     StatusError,
     bad_request,
     too_large,
     unsupported_media_type,
 )
-from moorage.base.errors import DecodeError
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"

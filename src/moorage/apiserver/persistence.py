@@ -17,10 +17,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 from moorage.apiserver.journal.faults import NoRoomError, UnsureError
 from moorage.apiserver.journal.kept import Journal
-from moorage.apiserver.status import StatusError
 from moorage.apiserver.store import Store, Write
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import MoorageError
+from moorage.kinds.status import StatusError
 
 _log = logging.getLogger(__name__)
 

@@ -12,17 +12,17 @@ import operator
 from collections.abc import Iterable
 from functools import partial
 
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.limit_range import spelled
-from moorage.apiserver.kinds.quantities import Amounts
-from moorage.apiserver.kinds.quota_rules import quota_fault
-from moorage.apiserver.kinds.tree import child, text
-from moorage.apiserver.kinds.usage import matches_scopes, usage
 from moorage.apiserver.reads import noting
 from moorage.apiserver.record import Record
-from moorage.apiserver.status import forbidden
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
+from moorage.kinds.kind import Obj
+from moorage.kinds.quotas.limit_range import spelled
+from moorage.kinds.quotas.quota_rules import quota_fault
+from moorage.kinds.quotas.usage import matches_scopes, usage
+from moorage.kinds.status import forbidden
+from moorage.kinds.tree import child, text
+from moorage.kinds.values.quantities import Amounts
 
 QUOTAS = "resourcequotas"
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import islice
 
-from moorage.apiserver.kind import FieldError, Obj, forbidden, not_supported
 from moorage.apiserver.pages import Token, decode_token, encode_token, too_old
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Body, Query, version_number
 from moorage.apiserver.routes import Target
 from moorage.apiserver.selection import Selection, read_selection
-from moorage.apiserver.status import (
+from moorage.apiserver.store import Store
+from moorage.kinds.kind import FieldError, Obj, forbidden, not_supported
+from moorage.kinds.status import (
     bad_request,
     expired,
     invalid_options,
     not_found,
     version_too_large,
 )
-from moorage.apiserver.store import Store
 
 _VERSION_MATCHES = ("Exact", "NotOlderThan")
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import msgspec
 
-from moorage.apiserver.kind import Obj
 from moorage.apiserver.negotiate import JSON, Accepted, Form
 from moorage.apiserver.record import Record
 from moorage.apiserver.requests import Body
-from moorage.apiserver.status import StatusError
 from moorage.apiserver.table import partial_metadata, to_table
 from moorage.apiserver.views import Served
+from moorage.kinds.kind import Obj
+from moorage.kinds.status import StatusError
 
 encode = msgspec.json.Encoder().encode
 

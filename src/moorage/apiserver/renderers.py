@@ -5,8 +5,8 @@ from __future__ import annotations
 from moorage.apiserver.negotiate import PROTOBUF, Accepted
 from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Query
-from moorage.apiserver.status import bad_request
 from moorage.apiserver.views import Served
+from moorage.kinds.status import bad_request
 
 
 def make_renderer(served: Served, accepted: Accepted, query: Query, now_ns: int) -> Renderer:

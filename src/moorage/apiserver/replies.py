@@ -15,7 +15,7 @@ from moorage.apiserver.negotiate import JSON
 from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer, encode
 from moorage.apiserver.requests import Body, Reply, readable
-from moorage.apiserver.status import StatusError, success
+from moorage.kinds.status import StatusError, success
 
 _log = logging.getLogger(__name__)
 

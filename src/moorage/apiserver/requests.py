@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Mapping
 
 import msgspec
 
-from moorage.apiserver.status import StatusError, bad_request
-from moorage.apiserver.users import User
+from moorage.kinds.status import StatusError, bad_request
+from moorage.kinds.users import User
 
 __all__ = ["Query", "Reply", "Request", "User"]
 

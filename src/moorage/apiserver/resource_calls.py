@@ -15,7 +15,6 @@ import msgspec
 from moorage.apiserver.account_tokens import AccountTokens
 from moorage.apiserver.admission import Admission
 from moorage.apiserver.binding import bind
-from moorage.apiserver.built_in import subresource_body
 from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
 from moorage.apiserver.eviction import evict
 from moorage.apiserver.kubelet.logs import PodLogs
@@ -30,12 +29,13 @@ from moorage.apiserver.requests import Query, Reply, Request
 from moorage.apiserver.routes import Target
 from moorage.apiserver.scaling import Scaler
 from moorage.apiserver.selection import read_selection
-from moorage.apiserver.status import method_not_allowed, success
 from moorage.apiserver.watching import Watcher
 from moorage.apiserver.world import World
 from moorage.apiserver.write_options import check_options, is_dry_run
 from moorage.apiserver.writing import Writer
 from moorage.base.rng import Random
+from moorage.kinds.built_in import subresource_body
+from moorage.kinds.status import method_not_allowed, success
 
 # Kinds whose delete answers with the object even when it is gone (upstream ReturnDeletedObject).
 _SHOWN_WHEN_DELETED = frozenset(

@@ -8,8 +8,8 @@ from __future__ import annotations
 import msgspec
 
 from moorage.apiserver.rbac.attributes import OF_NAMESPACES
-from moorage.apiserver.status import StatusError, unknown_path
 from moorage.apiserver.views import Catalog, Served
+from moorage.kinds.status import StatusError, unknown_path
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):

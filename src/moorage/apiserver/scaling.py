@@ -12,10 +12,6 @@ from typing import Any
 from moorage.api.resources import DEPLOYMENTS
 from moorage.apiserver.applying.calls import read_configuration
 from moorage.apiserver.bodies import decode_json, typed
-from moorage.apiserver.built_in import subresource_body
-from moorage.apiserver.kind import Obj, ScalePaths, invalid
-from moorage.apiserver.kinds.cells import NONE, format_selector
-from moorage.apiserver.kinds.tree import number
 from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.patches import (
     APPLY_PATCH,
@@ -28,11 +24,15 @@ from moorage.apiserver.patches import (
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import bad_request, unsupported_media_type
-from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.world import World
 from moorage.apiserver.write_options import Options, check_options
 from moorage.apiserver.writing import Writer
+from moorage.kinds.built_in import subresource_body
+from moorage.kinds.cells import NONE, format_selector
+from moorage.kinds.kind import Obj, ScalePaths, invalid
+from moorage.kinds.status import bad_request, unsupported_media_type
+from moorage.kinds.status import invalid as invalid_object
+from moorage.kinds.tree import number
 
 _SCALE, _ = subresource_body(DEPLOYMENTS, "scale")
 _NOT_NEGATIVE = "must be greater than or equal to 0"

@@ -16,7 +16,7 @@ from moorage.api.selectors import (
 from moorage.apiserver.record import Record
 from moorage.apiserver.requests import Query
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import bad_request
+from moorage.kinds.status import bad_request
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,9 +30,6 @@ from moorage.apiserver.fairness import is_lease
 from moorage.apiserver.flow_schemas import FlowSchemas
 from moorage.apiserver.health import health
 from moorage.apiserver.journal.kept import Journal
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.kept import kept_kind
-from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.kubelet.metrics import METRICS, ResourceMetrics
 from moorage.apiserver.kubelet.proxies import refuse_proxy
 from moorage.apiserver.loading import SNAPSHOT_PATH, Loader
@@ -62,20 +59,11 @@ from moorage.apiserver.rbac.escalation import Escalation
 from moorage.apiserver.rbac.impersonation import acting_user
 from moorage.apiserver.rbac.reviews import REVIEWS, Reviews, reviewed_resource
 from moorage.apiserver.reads import TRIES_MAX, GoneError, LongCall, Reads, StaleError, noting
-from moorage.apiserver.record import Record, packed
+from moorage.apiserver.record import Record
 from moorage.apiserver.replies import status_reply
 from moorage.apiserver.requests import Query, Reply, Request, User, check_timeout
 from moorage.apiserver.resource_calls import ResourceCalls, kind_addressed
 from moorage.apiserver.routes import Routes, Target, resource_target
-from moorage.apiserver.status import (
-    StatusError,
-    bad_request,
-    internal,
-    method_not_allowed,
-    timed_out,
-    unauthorized,
-    unknown_path,
-)
 from moorage.apiserver.store import Store, Write
 from moorage.apiserver.tagged_documents import document_reply
 from moorage.apiserver.time_control import TIME_PATH, time_answer
@@ -86,6 +74,19 @@ from moorage.apiserver.writing import Writer
 from moorage.apiserver.yaml_calls import call_in_json, reply_accepted
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
+from moorage.kinds.kept import kept_kind
+from moorage.kinds.kind import Obj
+from moorage.kinds.served import ServedKind
+from moorage.kinds.status import (
+    StatusError,
+    bad_request,
+    internal,
+    method_not_allowed,
+    timed_out,
+    unauthorized,
+    unknown_path,
+)
+from moorage.kinds.values.packed_fields import packed
 
 if TYPE_CHECKING:
     from moorage.base.timeline import Timeline
@@ -116,7 +117,7 @@ class ApiServer:
     Parameters
     ----------
     kinds
-        The served kinds; `moorage.apiserver.kinds.all_kinds` for every kind.
+        The served kinds; `moorage.apiserver.served_kinds` for every kind.
     clock
         Time stamps and ages.
     streams

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from moorage.apiserver.kind import Column, Obj
-from moorage.apiserver.kinds.served import ServedKind
+from moorage.kinds.kind import Column, Obj
+from moorage.kinds.served import ServedKind
 
 _FINISHED = {
     "Succeeded": "The pod has completed successfully.",

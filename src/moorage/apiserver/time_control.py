@@ -13,9 +13,9 @@ import msgspec
 from moorage.apiserver.rbac.authorizer import MASTERS
 from moorage.apiserver.render import encode
 from moorage.apiserver.requests import Reply, Request, User
-from moorage.apiserver.status import StatusError, bad_request, method_not_allowed
 from moorage.base.aio import SPEED_MAX
 from moorage.base.clock import rfc3339_micro
+from moorage.kinds.status import StatusError, bad_request, method_not_allowed
 
 if TYPE_CHECKING:
     from moorage.base.timeline import Timeline

@@ -2,7 +2,7 @@
 
 A `Served` pairs a kind with the shelf of its objects, and with the translation between the served
 and the stored form. Most kinds are stored as they are served. A kind that is another version of a
-stored kind declares its translation (`moorage.apiserver.kind.Translation`). Custom resources are
+stored kind declares its translation (`moorage.kinds.kind.Translation`). Custom resources are
 stored in the version of their definition, and their versions differ only in the name.
 """
 
@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from moorage.apiserver.built_in import version_rank
-from moorage.apiserver.kind import Obj, Translation
-from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.record import Record
-from moorage.apiserver.status import unknown_path
+from moorage.kinds.built_in import version_rank
+from moorage.kinds.kind import Obj, Translation
+from moorage.kinds.served import ServedKind
+from moorage.kinds.status import unknown_path
 
 _encode = msgspec.json.Encoder().encode
 

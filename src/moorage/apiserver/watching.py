@@ -20,11 +20,11 @@ from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Query, version_number
 from moorage.apiserver.routes import Target
 from moorage.apiserver.selection import Selection, read_selection
-from moorage.apiserver.status import expired, version_too_large
 from moorage.apiserver.store import Shelf, Store
 from moorage.apiserver.watch_log import Change, WatchLog
 from moorage.base.aio import sleep
 from moorage.base.rng import Random
+from moorage.kinds.status import expired, version_too_large
 
 # Upstream's watch cache sends bookmarks about once a minute.
 BOOKMARK_SECONDS = 60.0

@@ -1,6 +1,6 @@
 """The state that all verbs work on: the store, the catalog, the clock and the random streams.
 
-Implements `moorage.apiserver.kind.Context`, through which kinds look at other objects.
+Implements `moorage.kinds.kind.Context`, through which kinds look at other objects.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TypeVar
 
 import msgspec
 
-from moorage.apiserver.kind import Numbers, Obj
 from moorage.apiserver.reads import (
     TRIES_MAX,
     GoneError,
@@ -30,6 +29,7 @@ from moorage.apiserver.store import Key, Shelf, Store
 from moorage.apiserver.views import Catalog, Served
 from moorage.base.clock import Clock
 from moorage.base.rng import Random
+from moorage.kinds.kind import Numbers, Obj
 
 _log = logging.getLogger(__name__)
 

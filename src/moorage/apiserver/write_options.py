@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from moorage.apiserver.kind import FieldError, forbidden, invalid, not_supported, required
 from moorage.apiserver.requests import Query
-from moorage.apiserver.status import invalid_options
+from moorage.kinds.kind import FieldError, forbidden, invalid, not_supported, required
+from moorage.kinds.status import invalid_options
 
 MANAGER_LENGTH_MAX = 128
 FIELD_VALIDATIONS = frozenset({"", "Ignore", "Strict", "Warn"})

@@ -29,7 +29,6 @@ from moorage.apiserver.bodies import (
 )
 from moorage.apiserver.deleting import NAMESPACES, Deleter
 from moorage.apiserver.expiry import EventExpiry
-from moorage.apiserver.kind import Obj, invalid
 from moorage.apiserver.metadata import (
     agree_with_path,
     check_never_stored,
@@ -44,12 +43,13 @@ from moorage.apiserver.reading import get_record
 from moorage.apiserver.record import Record, unsaved_record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import StatusError, already_exists, conflict, modified
-from moorage.apiserver.status import invalid as invalid_object
 from moorage.apiserver.views import EVENTS, Served
 from moorage.apiserver.world import World
 from moorage.apiserver.write_options import check_options, is_dry_run
 from moorage.base.clock import rfc3339
+from moorage.kinds.kind import Obj, invalid
+from moorage.kinds.status import StatusError, already_exists, conflict, modified
+from moorage.kinds.status import invalid as invalid_object
 
 # Attempts to find a free generated name, as upstream (apiserver v1.36 registry/generic).
 _NAME_TRIES = 8

@@ -13,8 +13,8 @@ import msgspec
 from moorage.apiserver.bodies import OF_BODY, check_length
 from moorage.apiserver.negotiate import JSON, YAML, accepts_yaml, content_type
 from moorage.apiserver.requests import Reply, Request
-from moorage.apiserver.status import bad_request
 from moorage.base.errors import DecodeError
+from moorage.kinds.status import bad_request
 
 _log = logging.getLogger(__name__)
 

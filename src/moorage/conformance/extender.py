@@ -17,7 +17,6 @@ import msgspec
 from moorage.api.codec import decode_untyped, encode
 from moorage.api.meta import ApiObject
 from moorage.api.pod import Pod
-from moorage.apiserver.kinds.pod.kind import POD
 from moorage.client.event_series import shorten
 from moorage.client.extender import HttpExtender
 from moorage.client.transport import Answer, Call, LineStream
@@ -36,6 +35,7 @@ from moorage.framework.profile import Profile
 from moorage.framework.runner import AskPostFilter, PostFilterOutcome, run_unreserve
 from moorage.framework.runner_binding import run_bind
 from moorage.framework.status import Code
+from moorage.kinds.pod.kind import POD
 from moorage.service.extenders import settings_of
 from moorage.snapshot.pod_info import PodInfo
 

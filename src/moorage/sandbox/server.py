@@ -19,10 +19,10 @@ from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bootstrap import bootstrap, complete
 from moorage.apiserver.certs import LOCAL_NAMES, KeyPair, kubeconfig, server_context
 from moorage.apiserver.http import HttpServer
-from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.persistence import Persistence
 from moorage.apiserver.rbac.policy import CONTROLLER_USER, NODES_GROUP, SCHEDULER_USER
 from moorage.apiserver.requests import User
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base.aio import TaskOwner, together
 from moorage.base.clock import Clock, SystemClock
@@ -68,7 +68,7 @@ class SandboxServer:
         identity = self._directory.identity if self._directory else new_identity(real)
         self._authority = identity.authority(real)
         self._api = ApiServer(
-            all_kinds(),
+            served_kinds(),
             clock=clock,
             streams=self._streams,
             rbac=settings.rbac,

@@ -14,9 +14,9 @@ import msgspec
 
 from moorage.apiserver.bootstrap import bootstrap
 from moorage.apiserver.journal.kept import Journal
-from moorage.apiserver.kinds import all_kinds
 from moorage.apiserver.persistence import Persistence
 from moorage.apiserver.requests import Reply, Request
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.apiserver.store import Key, Store, Write
 from moorage.base.clock import ManualClock
@@ -84,7 +84,7 @@ class Served:
 
     def _server(self) -> ApiServer:
         self.lives += 1
-        api = ApiServer(all_kinds(), clock=self._clock, streams=self._streams)
+        api = ApiServer(served_kinds(), clock=self._clock, streams=self._streams)
         self.persistence = None
         if self.disk is None:
             bootstrap(api)

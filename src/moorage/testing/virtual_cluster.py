@@ -20,7 +20,7 @@ from typing import Any, Self
 
 from moorage.api.resources import CORE_EVENTS, NODES, ResourceType, by_kind
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
@@ -97,7 +97,7 @@ class VirtualCluster:
         self._adopting = False
         streams = Streams(seed)
         self._streams = streams
-        self.server = ApiServer(all_kinds(), clock=clock, streams=streams)
+        self.server = ApiServer(served_kinds(), clock=clock, streams=streams)
         bootstrap(self.server)
         self.transport = self._connect()
         self.client = Client(self.transport, rng=streams.stream("test"))

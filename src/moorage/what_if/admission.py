@@ -1,6 +1,6 @@
 """Turns a manifest into the object that an API server would store: defaults, checks, admission.
 
-The rules are those of the embedded API server (`moorage.apiserver.kinds`), read from the objects
+The rules are those of the embedded API server (`moorage.kinds`), read from the objects
 of a world instead of a store.
 """
 
@@ -11,13 +11,13 @@ from typing import Any
 
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import LIMIT_RANGES, by_plural
-from moorage.apiserver.kind import Numbers, Obj
-from moorage.apiserver.status import StatusError
-from moorage.apiserver.users import User
 from moorage.base.clock import Clock, rfc3339
 from moorage.base.errors import UsageError
 from moorage.base.ids import name_suffix, new_uid
 from moorage.base.rng import Random
+from moorage.kinds.kind import Numbers, Obj
+from moorage.kinds.status import StatusError
+from moorage.kinds.users import User
 from moorage.what_if.kinds import kind_of, readable
 from moorage.what_if.lists import Objects
 

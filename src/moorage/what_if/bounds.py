@@ -15,9 +15,9 @@ import msgspec
 
 from moorage.api.codec import decode_untyped, from_dict, to_dict
 from moorage.api.pod import Pod
-from moorage.apiserver.kinds.limit_range import default_from_limit_ranges, limit_faults
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
+from moorage.kinds.quotas.limit_range import default_from_limit_ranges, limit_faults
 from moorage.what_if.admission import Admission
 from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.lists import Key, checked_pod, is_finished

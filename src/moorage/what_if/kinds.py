@@ -12,10 +12,10 @@ from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType
 from moorage.apiserver.bootstrap import shipped_definitions
 from moorage.apiserver.custom.kinds import custom_kind
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds import all_kinds
-from moorage.apiserver.kinds.served import ServedKind
 from moorage.base.errors import DecodeError, UsageError
+from moorage.kinds import all_kinds
+from moorage.kinds.kind import Obj
+from moorage.kinds.served import ServedKind
 
 # As for a body of a call to an API server.
 _OF_MANIFEST = Bounds(bytes_max=3 * 1024 * 1024, depth_max=DEPTH_MAX, values_max=100_000)

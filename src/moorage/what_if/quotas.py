@@ -12,8 +12,8 @@ from typing import Any, Final
 from moorage.api.codec import decode_untyped, to_dict
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import RESOURCES
-from moorage.apiserver.kinds.quota_rules import quota_fault
-from moorage.apiserver.kinds.usage import matches_scopes, usage
+from moorage.kinds.quotas.quota_rules import quota_fault
+from moorage.kinds.quotas.usage import matches_scopes, usage
 from moorage.what_if.lists import Key, Objects
 
 _QUOTAS: Final = ("", "ResourceQuota")

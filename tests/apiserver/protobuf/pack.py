@@ -3,7 +3,7 @@
 Place in the flow: run by hand when the API's version changes; `test_facts` checks that the shipped
 file is what comes out. Sources: field numbers and types of Kubernetes' generated.proto files, in
 ``numbers.json.gz`` as package.Message -> [[number, name, type, label], ...]; the definitions of
-`moorage.apiserver.facts`; and the Go types that kubectl and helm were built from.
+`moorage.kinds.facts`; and the Go types that kubectl and helm were built from.
 
     python -m tests.apiserver.protobuf.pack
 """
@@ -15,7 +15,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from moorage.apiserver.facts import definitions
+from moorage.kinds.facts import definitions
 from tests.kubectl.go_types import GoField, struct_types
 from tests.kubectl.install import RELEASES, kubectl_path
 

@@ -16,7 +16,7 @@ from moorage.api.devices import ResourceClaim
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS, RESOURCE_CLAIMS
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
@@ -87,7 +87,7 @@ class World:
         self.clock = clock
         self.snapshot = snapshot
         streams = Streams(1)
-        self.server = ApiServer(all_kinds(), clock=clock, streams=streams)
+        self.server = ApiServer(served_kinds(), clock=clock, streams=streams)
         bootstrap(self.server)
         self.transport = Losing(self.server)
         self.client = Client(self.transport, rng=streams.stream("test"))

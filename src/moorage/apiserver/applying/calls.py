@@ -10,11 +10,11 @@ import msgspec
 
 from moorage.apiserver.applying.managers import LAST_APPLIED
 from moorage.apiserver.bodies import OF_BODY, Sent, decode_json
-from moorage.apiserver.kind import Obj
 from moorage.apiserver.requests import Query, Request, readable
-from moorage.apiserver.status import StatusError, bad_request
 from moorage.apiserver.write_options import MANAGER_LENGTH_MAX
 from moorage.base.errors import DecodeError
+from moorage.kinds.kind import Obj
+from moorage.kinds.status import StatusError, bad_request
 
 
 def read_configuration(request: Request) -> Sent:

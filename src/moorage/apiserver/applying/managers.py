@@ -25,8 +25,8 @@ from moorage.apiserver.applying.field_sets import (
 )
 from moorage.apiserver.applying.values import fields_of, merged
 from moorage.apiserver.applying.versions import Comparison, Find, Version, pruned
-from moorage.apiserver.kind import Layout, Obj
-from moorage.apiserver.status import StatusError
+from moorage.kinds.kind import Layout, Obj
+from moorage.kinds.status import StatusError
 
 APPLY = "Apply"
 UPDATE = "Update"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from moorage.apiserver.applying.field_sets import Path, field, item_key, item_value
-from moorage.apiserver.kind import Layout
+from moorage.kinds.kind import Layout
 
 _ABSENT: Any = object()
 

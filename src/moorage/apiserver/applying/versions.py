@@ -14,7 +14,7 @@ import msgspec
 
 from moorage.apiserver.applying.field_sets import FieldSet, Path, prefixes
 from moorage.apiserver.applying.values import compare, fields_of, without
-from moorage.apiserver.kind import Layout, Obj
+from moorage.kinds.kind import Layout, Obj
 
 Fields = tuple[set[Path], set[Path]]
 """The fields that were added or changed, and the fields that were removed."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from moorage.apiserver.custom.json_path import find
-from moorage.apiserver.kind import Column, Obj
-from moorage.apiserver.kinds.cells import NAME, UNKNOWN, human_duration
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
+from moorage.kinds.cells import NAME, UNKNOWN, human_duration
+from moorage.kinds.kind import Column, Obj
 
 _AGE: Mapping[str, Any] = {
     "name": "Age",

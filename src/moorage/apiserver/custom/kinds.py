@@ -11,15 +11,15 @@ from typing import Any
 from moorage.api.resources import ResourceType
 from moorage.apiserver.custom.columns import table_columns
 from moorage.apiserver.custom.json_path import find, simple_path
-from moorage.apiserver.custom.pruning import Schema, fill_defaults
 from moorage.apiserver.custom.rules.compiled import compiled_rules
 from moorage.apiserver.custom.rules.judging import rules_broken_by
 from moorage.apiserver.custom.shape import CustomShape
 from moorage.apiserver.custom.validation import validate
-from moorage.apiserver.kind import Context, FieldError, Obj, ScalePaths, invalid
-from moorage.apiserver.kinds.fields import name_fields
-from moorage.apiserver.kinds.served import ServedKind
-from moorage.apiserver.status import StatusError
+from moorage.kinds.fields import name_fields
+from moorage.kinds.kind import Context, FieldError, Obj, ScalePaths, invalid
+from moorage.kinds.schema.pruning import Schema, fill_defaults
+from moorage.kinds.served import ServedKind
+from moorage.kinds.status import StatusError
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 # Errors after which the rules are not evaluated, as in strategy.go ``hasBlockingErr``.

@@ -1,7 +1,7 @@
 """The layout of custom resources under server-side apply, from their structural schema.
 
 Place in the flow: `applying` takes custom resources apart by these layouts. Built-in kinds have
-the layouts of `moorage.apiserver.schema.layout`.
+the layouts of `moorage.kinds.schema.layout`.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from moorage.apiserver.custom.pruning import PRESERVE, Schema
-from moorage.apiserver.kind import ATOMIC, DEDUCED, Layout
-from moorage.apiserver.schema.catalog import OBJECT_META
-from moorage.apiserver.schema.layout import object_layout
+from moorage.kinds.kind import ATOMIC, DEDUCED, Layout
+from moorage.kinds.schema.catalog import OBJECT_META
+from moorage.kinds.schema.layout import object_layout
+from moorage.kinds.schema.pruning import PRESERVE, Schema
 
 
 def schema_layout(schema: Any, *, whole: bool = False) -> Layout:

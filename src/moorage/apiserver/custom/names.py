@@ -1,6 +1,6 @@
 """Check that the names of a definition are free within its group.
 
-Place in the flow: `moorage.apiserver.kinds.definition` writes the answer into the condition
+Place in the flow: `moorage.apiserver.custom.definition` writes the answer into the condition
 ``NamesAccepted``. Mirrors kubernetes v1.36 apiextensions-apiserver
 pkg/controller/status/naming_controller.go.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moorage.api.resources import RESOURCES
-from moorage.apiserver.kind import Context, Obj
+from moorage.kinds.kind import Context, Obj
 
 _PLURAL = "customresourcedefinitions"
 

@@ -1,6 +1,6 @@
 """The shape of a custom resource: its definition's schema, and the metadata of any object.
 
-Place in the flow: the verbs use this shape as `moorage.apiserver.kind.Shape`. Wrong types in fields
+Place in the flow: the verbs use this shape as `moorage.kinds.kind.Shape`. Wrong types in fields
 of the schema are errors of validation (422), as upstream. Only metadata fails to decode (400).
 """
 
@@ -10,12 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.custom import pruning
 from moorage.apiserver.custom.layout import schema_layout
-from moorage.apiserver.custom.pruning import Schema
-from moorage.apiserver.kind import Layout, Obj
-from moorage.apiserver.schema import check
-from moorage.apiserver.schema.catalog import OBJECT_META, definition
+from moorage.kinds.kind import Layout, Obj
+from moorage.kinds.schema import check, pruning
+from moorage.kinds.schema.catalog import OBJECT_META, definition
+from moorage.kinds.schema.pruning import Schema
 
 _V2_UNKNOWN = ("nullable", "anyOf", "oneOf", "allOf", "not", "default", "x-kubernetes-validations")
 

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from moorage.apiserver.custom.formats import has_format
-from moorage.apiserver.custom.pruning import EMBEDDED, Schema
-from moorage.apiserver.kind import FieldError, duplicate, invalid, not_supported, required, too_many
 from moorage.cel.patterns import compile_pattern
+from moorage.kinds.kind import FieldError, duplicate, invalid, not_supported, required, too_many
+from moorage.kinds.schema.pruning import EMBEDDED, Schema
 
 INT_OR_STRING = "x-kubernetes-int-or-string"
 

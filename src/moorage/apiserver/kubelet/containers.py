@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.apiserver.kind import Obj
 from moorage.apiserver.requests import Query
-from moorage.apiserver.status import bad_request
+from moorage.kinds.kind import Obj
+from moorage.kinds.status import bad_request
 
 _SPECS = ("containers", "initContainers", "ephemeralContainers")
 _STATUSES = ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.kind import FieldError, forbidden, invalid
 from moorage.apiserver.requests import Query
-from moorage.apiserver.status import bad_request
-from moorage.apiserver.status import invalid as invalid_object
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
+from moorage.kinds.kind import FieldError, forbidden, invalid
+from moorage.kinds.status import bad_request
+from moorage.kinds.status import invalid as invalid_object
 
 _OPTIONS = ResourceType("", "v1", "PodLogOptions", "podlogoptions", "podlogoptions", True)
 

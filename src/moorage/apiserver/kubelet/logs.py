@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from moorage.apiserver.kind import Obj
 from moorage.apiserver.kubelet.containers import asked_container, spec_of, status_of
 from moorage.apiserver.kubelet.log_options import LogOptions, read_log_options
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.requests import Query, Reply, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import bad_request, method_not_allowed
 from moorage.apiserver.world import World
 from moorage.base.clock import parse_rfc3339
+from moorage.kinds.kind import Obj
+from moorage.kinds.status import bad_request, method_not_allowed
 
 Line = tuple[str, str]
 """A moment (RFC 3339) and a text."""

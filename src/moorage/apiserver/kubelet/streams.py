@@ -12,8 +12,8 @@ from moorage.apiserver.kubelet.containers import asked_container
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.status import StatusError, bad_request, method_not_allowed
 from moorage.apiserver.world import World
+from moorage.kinds.status import StatusError, bad_request, method_not_allowed
 
 STREAMS: Final = frozenset({"attach", "exec", "portforward"})
 """The subresources refused here."""

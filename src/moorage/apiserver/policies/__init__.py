@@ -7,5 +7,5 @@ keeps their warnings and audit annotations. `type_checking` writes the status of
 types of `object_types`.
 
 What belongs here: the evaluation of policies. Their defaults and validation belong to
-`moorage.apiserver.kinds.admission_policy`, the CEL runtime to `moorage.apiserver.custom.rules`.
+`moorage.apiserver.policies.admission_policy`, the CEL runtime to `moorage.apiserver.custom.rules`.
 """

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from moorage.apiserver.custom.rules.evaluation import USED_UP
 from moorage.apiserver.custom.rules.judging import judged
-from moorage.apiserver.kind import Obj
 from moorage.apiserver.policies.asking import Asked, Bound, refusal
 from moorage.apiserver.policies.expressions import Failed, Judgement, judgement
 from moorage.apiserver.policies.matching import Write
 from moorage.apiserver.policies.noting import Notes
 from moorage.apiserver.policies.type_checking import TypeChecking
-from moorage.apiserver.status import StatusError
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
+from moorage.kinds.kind import Obj
+from moorage.kinds.status import StatusError
 
 
 class Policies:

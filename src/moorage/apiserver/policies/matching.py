@@ -13,8 +13,8 @@ import msgspec
 from moorage.api.meta import LabelSelector
 from moorage.api.resources import ResourceType
 from moorage.api.selectors import compile_label_selector
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.tree import Json, child, objects, strings, text
+from moorage.kinds.kind import Obj
+from moorage.kinds.tree import Json, child, objects, strings, text
 
 
 class Write(msgspec.Struct, frozen=True, kw_only=True):

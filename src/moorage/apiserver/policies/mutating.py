@@ -15,8 +15,6 @@ import jsonpatch
 from moorage.apiserver.applying.values import atomics_of, merged
 from moorage.apiserver.custom.rules.evaluation import USED_UP
 from moorage.apiserver.custom.rules.judging import judged
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.served import ServedKind
 from moorage.apiserver.patches import json_patch
 from moorage.apiserver.policies.asking import Asked, Bound, refusal
 from moorage.apiserver.policies.expressions import (
@@ -27,9 +25,11 @@ from moorage.apiserver.policies.expressions import (
     patch_of,
 )
 from moorage.apiserver.policies.matching import Write
-from moorage.apiserver.status import StatusError
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
+from moorage.kinds.kind import Obj
+from moorage.kinds.served import ServedKind
+from moorage.kinds.status import StatusError
 
 
 class _Unfit(Exception):  # noqa: N818

@@ -21,7 +21,7 @@ from moorage.apiserver.negotiate import (
 )
 from moorage.apiserver.protobuf import facts
 from moorage.apiserver.requests import Reply, Request
-from moorage.apiserver.status import bad_request, unsupported_media_type
+from moorage.kinds.status import bad_request, unsupported_media_type
 
 _log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from moorage.apiserver.kind import Obj
 from moorage.apiserver.protobuf import facts
 from moorage.apiserver.protobuf.bounds import check_parts
 from moorage.apiserver.protobuf.facts import Field
@@ -33,6 +32,7 @@ from moorage.apiserver.protobuf.special import (
     write_bytes,
 )
 from moorage.base.errors import MoorageError
+from moorage.kinds.kind import Obj
 
 _ZERO: Final = {"string": "", "bool": False, "int32": 0, "int64": 0, "double": 0.0}
 

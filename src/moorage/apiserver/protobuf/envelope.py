@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from moorage.apiserver.kind import Obj
 from moorage.apiserver.protobuf import facts
 from moorage.apiserver.protobuf.codec import ProtobufError, decode, encode
 from moorage.apiserver.protobuf.runtime import RuntimeDecodeError, message_class
+from moorage.kinds.kind import Obj
 
 _MAGIC: Final = b"k8s\x00"
 # contentEncoding and contentType, which stay empty.

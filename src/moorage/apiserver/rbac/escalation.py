@@ -21,12 +21,12 @@ from contextvars import ContextVar
 import msgspec
 
 from moorage.api.resources import CLUSTER_ROLES, RESOURCE_CLAIMS, ROLES
-from moorage.apiserver.kind import Obj
 from moorage.apiserver.rbac.authorizer import Authorizer
 from moorage.apiserver.rbac.rules import EVERYTHING, Attributes, Rule, not_covered
 from moorage.apiserver.requests import User
-from moorage.apiserver.status import StatusError, forbidden, not_found
 from moorage.apiserver.views import Served
+from moorage.kinds.kind import Obj
+from moorage.kinds.status import StatusError, forbidden, not_found
 
 RBAC_GROUP = "rbac.authorization.k8s.io"
 _CERTIFICATES = "certificates.k8s.io"

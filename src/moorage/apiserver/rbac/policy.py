@@ -17,9 +17,9 @@ from importlib.resources import files
 import msgspec
 
 from moorage.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
-from moorage.apiserver.kind import Obj
 from moorage.apiserver.rbac.rules import EVERYTHING
 from moorage.apiserver.token_keys import CONFIGURATION_PATH, KEYS_PATH
+from moorage.kinds.kind import Obj
 
 SCHEDULER_USER = "system:kube-scheduler"
 CONTROLLER_USER = "system:kube-controller-manager"

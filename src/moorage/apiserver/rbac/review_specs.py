@@ -7,9 +7,9 @@ pkg/apis/authorization/validation/validation.go.
 from __future__ import annotations
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.kind import FieldError, Obj, invalid, required
-from moorage.apiserver.kinds.tree import child, text
 from moorage.apiserver.rbac.rules import Attributes
+from moorage.kinds.kind import FieldError, Obj, invalid, required
+from moorage.kinds.tree import child, text
 
 SELF_REVIEW = "SelfSubjectAccessReview"
 LOCAL_REVIEW = "LocalSubjectAccessReview"

@@ -10,16 +10,16 @@ from collections.abc import Callable, Sequence
 
 from moorage.api.resources import ResourceType, group_version_path
 from moorage.apiserver.bodies import decode_typed
-from moorage.apiserver.built_in import resource_type
-from moorage.apiserver.kind import Obj
-from moorage.apiserver.kinds.tree import strings, text
 from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import MASTERS, Authorizer
 from moorage.apiserver.rbac.review_specs import SUBJECT_REVIEWS, spec_faults, wanted
 from moorage.apiserver.render import encode
 from moorage.apiserver.requests import Reply, Request, User
-from moorage.apiserver.status import bad_request, method_not_allowed
-from moorage.apiserver.status import invalid as invalid_object
+from moorage.kinds.built_in import resource_type
+from moorage.kinds.kind import Obj
+from moorage.kinds.status import bad_request, method_not_allowed
+from moorage.kinds.status import invalid as invalid_object
+from moorage.kinds.tree import strings, text
 
 TokenReview = Callable[[str, Sequence[str]], Obj]
 """Returns the status of a ``TokenReview``, for a token and its possible audiences."""

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.kinds import all_kinds
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
@@ -93,7 +93,7 @@ async def in_process(
         Called with the name and the exception of a part that ends.
     """
     clock, streams = settings.clock, Streams(settings.seed)
-    server = ApiServer(all_kinds(), clock=clock, streams=streams)
+    server = ApiServer(served_kinds(), clock=clock, streams=streams)
     bootstrap(server)
 
     def connect(name: str) -> InProcessTransport:

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.facts import Definition, Field
-from moorage.apiserver.schema.catalog import definition, kind_definition
 from moorage.base.errors import DecodeError
+from moorage.kinds.facts import Definition, Field
+from moorage.kinds.schema.catalog import definition, kind_definition
 
 Spelling: TypeAlias = Literal["any case", "exact", "free"]
 """How the suite reads a template.

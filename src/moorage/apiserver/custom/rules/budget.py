@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from moorage.apiserver.custom.pruning import Schema
-from moorage.apiserver.kind import FieldError, forbidden
+from moorage.kinds.kind import FieldError, forbidden
+from moorage.kinds.schema.pruning import Schema
 
 _REQUEST_BYTES: Final = 3 * 2**20
 _COST_MAX: Final = 10_000_000

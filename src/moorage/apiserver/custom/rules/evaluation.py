@@ -15,7 +15,6 @@ import msgspec
 
 from moorage.apiserver.custom.rules.compiled import Node, Rule
 from moorage.apiserver.custom.rules.values import Size, cel_value
-from moorage.apiserver.kind import FieldError, duplicate, forbidden, invalid, required
 from moorage.cel.runtime import (
     HAS_OLD,
     OVER_BUDGET,
@@ -24,6 +23,7 @@ from moorage.cel.runtime import (
     activation,
     evaluate,
 )
+from moorage.kinds.kind import FieldError, duplicate, forbidden, invalid, required
 
 # Highest cost that is certainly evaluated in 50 ms, which may pass in this process.
 _QUICK_COST: Final = 400_000

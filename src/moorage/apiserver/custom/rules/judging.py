@@ -23,10 +23,10 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, Final, Literal, NamedTuple
 
-from moorage.apiserver.custom.pruning import Schema
 from moorage.apiserver.custom.rules.compiled import compiled_rules
 from moorage.apiserver.custom.rules.evaluation import USED_UP, Before, Evaluation, MayTakeLong
-from moorage.apiserver.kind import FieldError, invalid
+from moorage.kinds.kind import FieldError, invalid
+from moorage.kinds.schema.pruning import Schema
 
 # Deadline of the judge for one object, and its memory limit.
 JUDGE_SECONDS: Final = 3.0

@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from moorage.apiserver.custom.pruning import Schema
-from moorage.apiserver.kind import FieldError, invalid, not_supported, required
+from moorage.kinds.kind import FieldError, invalid, not_supported, required
+from moorage.kinds.schema.pruning import Schema
 
 REASONS: Final = (
     "FieldValueDuplicate",

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.apiserver.custom.pruning import Schema
+from moorage.kinds.schema.pruning import Schema
 
 _INT64: Final = 2**63
 _RESERVED: Final = frozenset(

@@ -1,0 +1,1 @@
+"""The kinds of the cluster itself: nodes, namespaces, classes of pods, rights, Events, settings."""

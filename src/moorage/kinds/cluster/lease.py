@@ -1,0 +1,22 @@
+"""Lease (kubernetes v1.36 pkg/apis/coordination/validation)."""
+
+from __future__ import annotations
+
+from moorage.api import resources
+from moorage.kinds.cells import AGE, NAME, column
+from moorage.kinds.fields import defaults, given, rules, within
+from moorage.kinds.served import ServedKind
+
+KINDS = (
+    ServedKind(
+        resource=resources.LEASES,
+        acted_on_by="leader election, the node life controller",
+        created_by_put=True,
+        columns=(NAME, column("Holder", "spec.holderIdentity", "Who holds the lease"), AGE),
+        defaults=defaults(unset={"spec": {}}),
+        rules=rules(
+            ("spec.leaseDurationSeconds", given(within(1, None, "must be greater than 0"))),
+            ("spec.leaseTransitions", within(0)),
+        ),
+    ),
+)

@@ -1,0 +1,44 @@
+"""Namespace: created with a finalizer that waits for its contents to be deleted."""
+
+from __future__ import annotations
+
+from moorage.api import resources
+from moorage.api.names import dns_label_faults
+from moorage.api.resources import ResourceType
+from moorage.kinds.cells import AGE, NAME, column
+from moorage.kinds.fields import defaults, selectable
+from moorage.kinds.kind import Context
+from moorage.kinds.served import Part, ServedKind
+from moorage.kinds.tree import Json, attach, items, text
+
+
+def _default_label(obj: Json) -> None:
+    """Set the name as a label, so that selectors can find the namespace."""
+    name = text(obj, "metadata", "name")
+    if name:
+        attach(attach(obj, "metadata"), "labels")["kubernetes.io/metadata.name"] = name
+
+
+def _prepare(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    spec = attach(obj, "spec")
+    found = spec.get("finalizers") or []
+    if "kubernetes" not in found:
+        spec["finalizers"] = [*found, "kubernetes"]
+
+
+def _take_finalizers(kept: Json, sent: Json) -> None:
+    attach(kept, "spec")["finalizers"] = items(sent, "spec", "finalizers")
+
+
+KINDS = (
+    ServedKind(
+        resource=resources.NAMESPACES,
+        acted_on_by="the server, which empties a deleted one",
+        columns=(NAME, column("Status", "status.phase", "Active or Terminating"), AGE),
+        defaults=defaults(_default_label, unset={"spec": {}}, empty={"status.phase": "Active"}),
+        on_create=_prepare,
+        fields=selectable("status.phase"),
+        name_rule=dns_label_faults,
+        parts={"finalize": Part(take=_take_finalizers)},
+    ),
+)

@@ -1,0 +1,114 @@
+"""Kinds without behaviour, and further versions of kinds: both follow from the facts.
+
+Place in the flow: `moorage.kinds.registry` adds these to the kinds that have a module of
+their own. A kept kind is checked against its schema, stored, listed and watched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from moorage.api.resources import ResourceType
+from moorage.kinds.cells import AGE, NAME
+from moorage.kinds.kind import Obj, Translation
+from moorage.kinds.schema.catalog import kind_definition
+from moorage.kinds.served import OPEN_METADATA, ServedKind
+from moorage.kinds.values.name_rules import path_segment_name
+from moorage.kinds.versions import CONVERSIONS
+
+# Kinds whose names may be any segment of a path (pkg/registry strategies of kubernetes v1.36):
+# their names often have colons.
+_FREE_NAMES = frozenset({"clustertrustbundles"})
+# Kinds that a PUT creates (AllowCreateOnUpdate in v1.36 pkg/registry).
+_CREATED_BY_PUT = frozenset({"leasecandidates"})
+# Kinds whose status strategy keeps the metadata (ResetObjectMetaForStatus in v1.36 pkg/registry).
+_CLOSED_STATUS = frozenset(
+    {
+        "podcertificaterequests",
+        "resourcepoolstatusrequests",
+        "storageversions",
+        "storageversionmigrations",
+    }
+)
+
+
+def kept_kind(resource: ResourceType) -> ServedKind:
+    """Return the rules of a kind that only the facts describe."""
+    plural = resource.plural
+    extra: dict[str, Any] = {"name_rule": path_segment_name} if plural in _FREE_NAMES else {}
+    return ServedKind(
+        resource=resource,
+        columns=(NAME, AGE),
+        created_by_put=plural in _CREATED_BY_PUT,
+        open_status=() if plural in _CLOSED_STATUS else OPEN_METADATA,
+        counts_generations="spec" in kind_definition(resource).fields,
+        **extra,
+    )
+
+
+def other_version(resource: ResourceType, stored: ServedKind) -> ServedKind:
+    """Return the rules of a kind in a version that is not the stored one.
+
+    Objects are validated in the stored version. The two forms differ in the version's name, and in
+    the fields of `CONVERSIONS`.
+    """
+    to_stored, from_stored = CONVERSIONS.get(
+        (resource.plural, resource.version), (_nothing, _nothing)
+    )
+
+    def cells(obj: Obj, now_ns: int) -> list[Any]:
+        return stored.row(to_stored(obj), now_ns)
+
+    return ServedKind(
+        resource=resource,
+        columns=stored.columns,
+        cells=cells,
+        has_status=stored.has_status,
+        parts=stored.parts,
+        created_by_put=stored.created_by_put,
+        acted_on_by=stored.acted_on_by,
+        warn=stored.warn,
+        warn_of_new=stored.warn_of_new,
+        translation=Translation(
+            stored=stored.resource,
+            to_stored=_renaming(stored.resource.api_version, to_stored),
+            from_stored=_renaming(resource.api_version, from_stored),
+            stored_rules=True,
+        ),
+    )
+
+
+def _nothing(obj: Obj) -> Obj:
+    return obj
+
+
+def _renaming(api_version: str, convert: Callable[[Obj], Obj]) -> Callable[[Obj], Obj]:
+    def renamed(obj: Obj) -> Obj:
+        return convert(obj) | {"apiVersion": api_version}
+
+    return renamed
+
+
+def with_other_versions(
+    kinds: Mapping[ResourceType, ServedKind], resources: tuple[ResourceType, ...]
+) -> list[ServedKind]:
+    """Return one kind for each resource type, in order; the best version of each is stored.
+
+    Parameters
+    ----------
+    kinds
+        Kinds that have a module of their own.
+    resources
+        Every resource type, the best version of each group and plural first.
+    """
+    stored: dict[tuple[str, str], ServedKind] = {}
+    found = []
+    for resource in resources:
+        path = (resource.group, resource.plural)
+        kind = kinds.get(resource)
+        if kind is None:
+            kind = other_version(resource, stored[path]) if path in stored else kept_kind(resource)
+        stored.setdefault(path, kind)
+        found.append(kind)
+    return found

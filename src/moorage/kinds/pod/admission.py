@@ -1,0 +1,194 @@
+"""Fields that the creation of a pod adds: priority, tolerations, conditions, QoS class.
+
+Mirrors kubernetes v1.36 pkg/registry/core/pod/strategy.go and plugin/pkg/admission/{priority,
+defaulttolerationseconds,limitranger}; `accounts` has the service account.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from moorage.api.resources import ResourceType
+from moorage.kinds import status
+from moorage.kinds.cluster.runtime_class import admit_runtime_class
+from moorage.kinds.kind import Context
+from moorage.kinds.pod.accounts import admit_account
+from moorage.kinds.pod.scheduling import affinity_terms
+from moorage.kinds.quotas.limit_range import default_from_limit_ranges
+from moorage.kinds.tree import Json, attach, child, containers, items, objects, text
+from moorage.kinds.values.quantities import Amounts, add, amounts
+
+# Seconds that a pod stays on a node that is not ready or unreachable, unless the pod states them.
+DEFAULT_TOLERATION_SECONDS = 300
+_TOLERATED = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+
+# The resources that decide about the quality of service.
+_COUNTED = ("cpu", "memory")
+GATED_MESSAGE = "Scheduling is blocked due to non-empty scheduling gates"
+
+
+def prepare_pod(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    """Turn a client's pod into the stored pod.
+
+    Raises
+    ------
+    moorage.kinds.status.StatusError
+        403: the account, the priority class or the runtime class does not exist, or the pod
+        contradicts it.
+    """
+    spec = attach(obj, "spec")
+    default_from_limit_ranges(obj, ctx)
+    admit_account(obj, ctx, resource)
+    admit_priority(obj, ctx, resource)
+    add_default_tolerations(spec)
+    admit_runtime_class(obj, ctx, resource)
+    merge_label_keys(obj)
+    pod_status: Json = {"phase": "Pending", "qosClass": qos_class(spec)}
+    if objects(spec, "schedulingGates"):
+        pod_status["conditions"] = [
+            {
+                "type": "PodScheduled",
+                "status": "False",
+                "observedGeneration": 1,
+                "reason": "SchedulingGated",
+                "message": GATED_MESSAGE,
+            }
+        ]
+    obj["status"] = pod_status
+
+
+def complete_pod(new: Json, old: Json, ctx: Context) -> None:
+    """Add to an updated pod the fields of admission: its old priority, the default tolerations."""
+    spec, before = attach(new, "spec"), child(old, "spec")
+    for key in ("priority", "preemptionPolicy"):
+        if spec.get(key) is None and key in before:
+            spec[key] = before[key]
+    add_default_tolerations(spec)
+
+
+def admit_priority(obj: Json, ctx: Context, resource: ResourceType) -> None:
+    """Set the pod's priority and preemption policy from its class, or the default class.
+
+    Raises
+    ------
+    moorage.kinds.status.StatusError
+        403: no such class, or the pod gives a priority or policy that differs from the class's.
+    """
+    spec = attach(obj, "spec")
+    name = text(obj, "metadata", "name") or text(obj, "metadata", "generateName")
+    class_name = text(spec, "priorityClassName")
+    found: Json | None
+    if class_name:
+        found = ctx.lookup("priorityclasses", None, class_name)
+        if found is None:
+            why = f"no PriorityClass with name {class_name} was found"
+            raise status.forbidden(resource, name, why)
+    else:
+        found = _default_class(ctx)
+        if found is not None:
+            spec["priorityClassName"] = text(found, "metadata", "name")
+    priority = 0 if found is None else int(found.get("value") or 0)
+    policy = "PreemptLowerPriority"
+    if found is not None:
+        policy = text(found, "preemptionPolicy") or policy
+    if spec.get("priority") not in (None, priority):
+        raise status.forbidden(resource, name, _contradicts("integer", "priority", spec, priority))
+    if spec.get("preemptionPolicy") not in (None, "", policy):
+        why = _contradicts("string", "preemptionPolicy", spec, policy)
+        raise status.forbidden(resource, name, why)
+    spec["priority"] = priority
+    spec["preemptionPolicy"] = policy
+
+
+def _contradicts(go_type: str, field: str, spec: Json, computed: Any) -> str:
+    shown = field[0].upper() + field[1:] if go_type == "string" else field
+    return (
+        f"the {go_type} value of {shown} ({spec[field]}) must not be provided in pod spec; "
+        f"priority admission controller computed {computed} from the given PriorityClass name"
+    )
+
+
+def _default_class(ctx: Context) -> Json | None:
+    """Find the class marked as global default; of several, the class with the lowest value."""
+    defaults = [each for each in ctx.objects("priorityclasses") if each.get("globalDefault")]
+    return min(defaults, key=lambda each: int(each.get("value") or 0), default=None)
+
+
+def add_default_tolerations(spec: Json) -> None:
+    """Tolerate a failing node for five minutes, unless the pod has a toleration of its own."""
+    given = objects(spec, "tolerations")
+    missing = [key for key in _TOLERATED if not any(_speaks_of(each, key) for each in given)]
+    if missing:
+        spec["tolerations"] = given + [
+            {
+                "key": key,
+                "operator": "Exists",
+                "effect": "NoExecute",
+                "tolerationSeconds": DEFAULT_TOLERATION_SECONDS,
+            }
+            for key in missing
+        ]
+
+
+def _speaks_of(toleration: Json, key: str) -> bool:
+    return text(toleration, "key") in ("", key) and text(toleration, "effect") in ("", "NoExecute")
+
+
+def merge_label_keys(obj: Json) -> None:
+    """Merge ``matchLabelKeys`` and ``mismatchLabelKeys`` into their label selectors.
+
+    Notes
+    -----
+    A key without a label on the pod adds nothing, and a term without a selector stays unchanged.
+    """
+    labels = child(obj, "metadata", "labels")
+    spec = child(obj, "spec")
+    for term in affinity_terms(spec):
+        _merge_keys(term, "matchLabelKeys", "In", labels)
+        _merge_keys(term, "mismatchLabelKeys", "NotIn", labels)
+    for constraint in objects(spec, "topologySpreadConstraints"):
+        _merge_keys(constraint, "matchLabelKeys", "In", labels)
+
+
+def _merge_keys(holder: Json, field: str, operator: str, labels: Json) -> None:
+    selector = holder.get("labelSelector")
+    if selector is None:
+        return
+    added = [
+        {"key": key, "operator": operator, "values": [labels[key]]}
+        for key in items(holder, field)
+        if key in labels
+    ]
+    if added:
+        selector["matchExpressions"] = objects(selector, "matchExpressions") + added
+
+
+def qos_class(spec: Json) -> str:
+    """Quality of service class of a pod: Guaranteed, Burstable or BestEffort.
+
+    Notes
+    -----
+    kubernetes v1.36 pkg/apis/core/helper/qos: only cpu and memory count, and zero counts as
+    absent. Pod-level resources, where given, replace those of the containers.
+    """
+    if child(spec, "resources"):
+        owners = [spec]
+    else:
+        owners = [each for each in containers(spec) if "targetContainerName" not in each]
+    requests: Amounts = {}
+    limits: Amounts = {}
+    guaranteed = True
+    for owner in owners:
+        add(requests, _counted(owner, "requests"))
+        limited = _counted(owner, "limits")
+        add(limits, limited)
+        guaranteed = guaranteed and len(limited) == len(_COUNTED)
+    if not requests and not limits:
+        return "BestEffort"
+    same = all(limits.get(name) == nano for name, nano in requests.items())
+    return "Guaranteed" if guaranteed and same and len(requests) == len(limits) else "Burstable"
+
+
+def _counted(owner: Json, part: str) -> Amounts:
+    found = amounts(child(owner, "resources", part))
+    return {name: nano for name, nano in found.items() if name in _COUNTED and nano > 0}

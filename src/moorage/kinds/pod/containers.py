@@ -1,0 +1,268 @@
+"""The rules of containers and volumes (ValidateVolumes, validateContainers)."""
+
+from __future__ import annotations
+
+from moorage.api.names import dns_label_faults
+from moorage.kinds.fields import (
+    PROTOCOLS,
+    driver_name,
+    each,
+    given,
+    named,
+    needed,
+    one_of,
+    rules,
+    sole,
+    within,
+)
+from moorage.kinds.kind import FieldError, duplicate, forbidden, invalid, required
+from moorage.kinds.pod.resources import check_container_resources
+from moorage.kinds.tree import Json, number, objects, text
+from moorage.kinds.values.name_rules import env_name, port_name, port_number
+from moorage.kinds.values.quantities import check_quantity
+from moorage.kinds.volumes.volume_rules import check_claim_template
+
+RESTART_POLICIES = ("Always", "Never", "OnFailure")
+PULL_POLICIES = ("Always", "IfNotPresent", "Never")
+
+_label = named(dns_label_faults, empty="required")
+_HANDLER = ("must specify a handler type", "may not specify more than 1 handler type")
+_probe = rules(
+    sole(("exec", "grpc", "httpGet", "tcpSocket"), *_HANDLER),
+    (
+        "initialDelaySeconds timeoutSeconds periodSeconds successThreshold failureThreshold",
+        within(0),
+    ),
+)
+_probe_once = rules(_probe, ("successThreshold", within(1, 1, "must be 1")))
+_handler = sole(("exec", "httpGet", "sleep", "tcpSocket"), *_HANDLER)
+_probes = rules(
+    ("livenessProbe", given(_probe_once)),
+    ("readinessProbe", given(_probe)),
+    ("startupProbe", given(_probe_once)),
+    ("lifecycle.postStart lifecycle.preStop", given(_handler)),
+)
+
+
+def check_containers(spec: Json, field: str) -> list[FieldError]:
+    """Check init and regular containers together: names are unique over both."""
+    errors = []
+    seen: set[str] = set()
+    volumes = frozenset(text(each, "name") for each in objects(spec, "volumes"))
+    claims = frozenset(text(each, "name") for each in objects(spec, "resourceClaims"))
+    if not objects(spec, "containers"):
+        errors.append(required(f"{field}.containers"))
+    for which in ("containers", "initContainers"):
+        listed = objects(spec, which)
+        for index, container in enumerate(listed):
+            where, name = f"{field}.{which}[{index}]", text(container, "name")
+            errors += _label(name, f"{where}.name")
+            if name and name in seen:
+                errors.append(duplicate(f"{where}.name", name))
+            seen.add(name)
+            errors += _container(container, where)
+            errors += _check_mounts(container, where, volumes)
+            errors += check_container_resources(container, where, claims)
+            sidecar = text(container, "restartPolicy") == "Always"
+            probed = which == "containers" or sidecar
+            errors += (_probes if probed else _forbid_probes)(container, where)
+        errors += _check_ports(listed, f"{field}.{which}", on_host=spec.get("hostNetwork") is True)
+    return errors
+
+
+_NOT_EPHEMERAL = "cannot be set for an Ephemeral Container"
+_EPHEMERAL = frozenset(
+    [
+        "name",
+        "image",
+        "command",
+        "args",
+        "workingDir",
+        "envFrom",
+        "env",
+        "volumeMounts",
+        "volumeDevices",
+        "terminationMessagePath",
+        "terminationMessagePolicy",
+        "imagePullPolicy",
+        "securityContext",
+        "stdin",
+        "stdinOnce",
+        "tty",
+        "targetContainerName",
+    ]
+)
+
+
+def check_ephemeral_containers(spec: Json, field: str) -> list[FieldError]:
+    """Check the ephemeral containers of a pod, which have few fields (ValidateEphemeralContainers).
+
+    `check_containers` does not look at them, because no new pod and no template has any.
+    """
+    errors = []
+    volumes = frozenset(text(each, "name") for each in objects(spec, "volumes"))
+    targets = {
+        text(each, "name")
+        for key in ("containers", "initContainers")
+        for each in objects(spec, key)
+    }
+    names = set(targets)
+    for index, container in enumerate(objects(spec, "ephemeralContainers")):
+        where, name = f"{field}.ephemeralContainers[{index}]", text(container, "name")
+        errors += _label(name, f"{where}.name")
+        if name in names:
+            errors.append(duplicate(f"{where}.name", name))
+        names.add(name)
+        errors += _container(container, where)
+        errors += _check_mounts(container, where, volumes)
+        target = text(container, "targetContainerName")
+        if target and target not in targets:
+            errors.append(FieldError("FieldValueNotFound", f"{where}.targetContainerName", target))
+        errors += [
+            forbidden(f"{where}.{key}", _NOT_EPHEMERAL)
+            for key in sorted(container.keys() - _EPHEMERAL)
+            if container[key]
+        ]
+        errors += [
+            forbidden(f"{where}.volumeMounts[{place}].{key}", _NOT_EPHEMERAL)
+            for place, mount in enumerate(objects(container, "volumeMounts"))
+            for key in ("subPath", "subPathExpr")
+            if mount.get(key)
+        ]
+    return errors
+
+
+def _image(image: str | None, field: str) -> list[FieldError]:
+    if not image:
+        return [required(field)]
+    detail = "must not have leading or trailing whitespace"
+    return [] if image == image.strip() else [invalid(field, image, detail)]
+
+
+def _variable(variable: Json, field: str) -> list[FieldError]:
+    name = text(variable, "name")
+    if not name:
+        return [required(f"{field}.name")]
+    errors = [invalid(f"{field}.name", name, fault) for fault in env_name(name)]
+    source = variable.get("valueFrom")
+    if source is None:
+        return errors
+    found = [key for key, value in source.items() if value is not None]
+    detail = ""
+    if not found:
+        detail = (
+            "must specify one of: `fieldRef`, `resourceFieldRef`, `configMapKeyRef`, "
+            "`secretKeyRef` or `fileKeyRef`"
+        )
+    elif text(variable, "value"):
+        detail = "may not be specified when `value` is not empty"
+    elif len(found) > 1:
+        detail = "may not have more than one field specified at a time"
+    return [*errors, invalid(f"{field}.valueFrom", "", detail)] if detail else errors
+
+
+_container = rules(
+    ("image", _image),
+    ("imagePullPolicy", one_of(*PULL_POLICIES, empty="accepted")),
+    ("terminationMessagePolicy", one_of("FallbackToLogsOnError", "File", empty="accepted")),
+    ("restartPolicy", one_of(*RESTART_POLICIES, empty="accepted")),
+    ("env", each(_variable)),
+)
+
+
+def _check_mounts(container: Json, field: str, volumes: frozenset[str]) -> list[FieldError]:
+    errors = []
+    paths: set[str] = set()
+    for index, mount in enumerate(objects(container, "volumeMounts")):
+        where = f"{field}.volumeMounts[{index}]"
+        name, path = text(mount, "name"), text(mount, "mountPath")
+        if not name:
+            errors.append(required(f"{where}.name"))
+        elif name not in volumes:
+            errors.append(FieldError("FieldValueNotFound", f"{where}.name", name))
+        if not path:
+            errors.append(required(f"{where}.mountPath"))
+        elif path in paths:
+            errors.append(invalid(f"{where}.mountPath", path, "must be unique"))
+        paths.add(path)
+    return errors
+
+
+def _forbid_probes(container: Json, field: str) -> list[FieldError]:
+    detail = "may not be set for init containers without restartPolicy=Always"
+    return [
+        forbidden(f"{field}.{name}", detail)
+        for name in ("lifecycle", "livenessProbe", "readinessProbe", "startupProbe")
+        if container.get(name) is not None
+    ]
+
+
+_port = rules(
+    ("containerPort", named(port_number, empty="required")),
+    ("hostPort", named(port_number)),
+    ("protocol", one_of(*PROTOCOLS, empty="required")),
+)
+
+
+def _check_ports(listed: list[Json], field: str, *, on_host: bool) -> list[FieldError]:
+    errors = []
+    taken: set[str] = set()
+    for index, container in enumerate(listed):
+        names: set[str] = set()
+        for place, port in enumerate(objects(container, "ports")):
+            where, name = f"{field}[{index}].ports[{place}]", text(port, "name")
+            faults = port_name(name) if name else []
+            errors += [invalid(f"{where}.name", name, fault) for fault in faults]
+            if name and not faults and name in names:
+                errors.append(duplicate(f"{where}.name", name))
+            names.add(name)
+            errors += _port(port, where)
+            host, inner = number(port, "hostPort"), number(port, "containerPort")
+            if on_host and host != inner:
+                detail = "must match `containerPort` when `hostNetwork` is true"
+                errors.append(invalid(f"{where}.hostPort", host, detail))
+            if host:
+                key = f"{text(port, 'protocol')}/{text(port, 'hostIP')}/{host}"
+                if key in taken:
+                    errors.append(duplicate(f"{where}.hostPort", key))
+                taken.add(key)
+    return errors
+
+
+# Volume source -> its required field.
+_NEEDED = {
+    "persistentVolumeClaim": "claimName",
+    "configMap": "name",
+    "secret": "secretName",
+    "hostPath": "path",
+    "nfs": "path",
+    "gcePersistentDisk": "pdName",
+    "awsElasticBlockStore": "volumeID",
+    "ephemeral": "volumeClaimTemplate",
+}
+
+
+def _first_source(volume: Json, field: str) -> list[FieldError]:
+    source = next((key for key in volume if key != "name" and volume[key] is not None), "")
+    name = _NEEDED.get(source)
+    return needed()(volume[source].get(name), f"{field}.{source}.{name}") if name else []
+
+
+check_volumes = each(
+    rules(
+        sole(
+            None,
+            "must specify a volume type",
+            "may not specify more than 1 volume type",
+            skipped=("name",),
+        ),
+        _first_source,
+        ("emptyDir.sizeLimit", given(check_quantity)),
+        ("ephemeral.volumeClaimTemplate", given(check_claim_template)),
+        ("csi", given(rules(("driver", driver_name)))),
+        ("nfs", given(rules(("server", needed())))),
+    ),
+    unique="name",
+    key=_label,
+)
+"""Check the volumes of a pod: names unique, one source each."""

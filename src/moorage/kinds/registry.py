@@ -1,0 +1,73 @@
+"""Every built-in kind.
+
+A kind with behaviour has a module here, or shares one with its neighbours, with its rows in
+``KINDS``. A kind without a row is served from the facts alone (`kept`).
+"""
+
+from __future__ import annotations
+
+from moorage.kinds.built_in import stored_resources
+from moorage.kinds.cluster import (
+    certificate_request,
+    config,
+    event,
+    flow_control,
+    lease,
+    namespace,
+    node,
+    priority_class,
+    rbac,
+    runtime_class,
+)
+from moorage.kinds.devices import served as devices
+from moorage.kinds.kept import with_other_versions
+from moorage.kinds.network import addresses, networking, service
+from moorage.kinds.pod import kind as pod
+from moorage.kinds.quotas import limit_range, resource_quota
+from moorage.kinds.served import ServedKind
+from moorage.kinds.volumes import classes as storage
+from moorage.kinds.volumes import csi
+from moorage.kinds.volumes import persistent_volumes as volumes
+from moorage.kinds.workloads import apps as workloads
+from moorage.kinds.workloads import autoscaler, disruption_budget, jobs, pod_groups
+
+_MODULES = (
+    addresses,
+    autoscaler,
+    certificate_request,
+    config,
+    csi,
+    devices,
+    disruption_budget,
+    event,
+    flow_control,
+    jobs,
+    lease,
+    limit_range,
+    namespace,
+    networking,
+    node,
+    pod,
+    pod_groups,
+    priority_class,
+    rbac,
+    resource_quota,
+    runtime_class,
+    service,
+    storage,
+    volumes,
+    workloads,
+)
+GROUPS: tuple[tuple[ServedKind, ...], ...] = tuple(module.KINDS for module in _MODULES)
+
+
+def all_kinds(*more: ServedKind) -> list[ServedKind]:
+    """Every built-in kind, in the order of `moorage.kinds.built_in.stored_resources`.
+
+    Parameters
+    ----------
+    more
+        Kinds with behaviour that a room above knows; without them they follow from the facts.
+    """
+    own = {kind.resource: kind for group in (*GROUPS, more) for kind in group}
+    return with_other_versions(own, stored_resources())

@@ -1,0 +1,1 @@
+"""Persistent volumes, their claims and classes, and the objects of CSI drivers."""

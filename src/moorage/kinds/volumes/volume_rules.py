@@ -1,0 +1,340 @@
+"""The rules of persistent volumes, their claims, and the claim templates of pods.
+
+Place in the flow: `volumes` and `pod.containers` use them. Mirrors kubernetes v1.36
+pkg/apis/core/validation/validation.go (ValidatePersistentVolume and its neighbours).
+"""
+
+from __future__ import annotations
+
+import posixpath
+from typing import Any
+
+from moorage.api.names import (
+    dns_label_faults,
+    dns_subdomain_faults,
+    is_native_resource,
+    qualified_name_faults,
+)
+from moorage.kinds.fields import (
+    Rule,
+    driver_name,
+    each_one_of,
+    each_value,
+    given,
+    kept,
+    named,
+    needed,
+    one_of,
+    rules,
+    sole,
+)
+from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, not_supported, required
+from moorage.kinds.metadata import check_template_metadata, immutable
+from moorage.kinds.tree import Json, child, text
+from moorage.kinds.values.quantities import check_size, nano_of
+from moorage.kinds.values.selectors import check_label_selector, check_node_selector
+
+ACCESS_MODES = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod")
+CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class"
+"""The older form of ``storageClassName``."""
+# Every other field of a persistent volume's spec is a source of storage.
+_NOT_SOURCES = (
+    "accessModes",
+    "capacity",
+    "claimRef",
+    "mountOptions",
+    "nodeAffinity",
+    "persistentVolumeReclaimPolicy",
+    "storageClassName",
+    "volumeAttributesClassName",
+    "volumeMode",
+)
+_RESIZES = (
+    "ControllerResizeInProgress",
+    "ControllerResizeInfeasible",
+    "NodeResizeInProgress",
+    "NodeResizeInfeasible",
+    "NodeResizePending",
+)
+_CLAIM_IMMUTABLE = (
+    "spec is immutable after creation except resources.requests and volumeAttributesClassName "
+    "for bound claims"
+)
+_DOTS = "must not contain '..'"
+
+
+def _one_pod(modes: list[str] | None, where: str) -> list[FieldError]:
+    if "ReadWriteOncePod" in (modes or ()) and len(set(modes or ()) & set(ACCESS_MODES)) > 1:
+        return [forbidden(where, "may not use ReadWriteOncePod with other access modes")]
+    return []
+
+
+_subdomain = named(dns_subdomain_faults)
+_common = rules(
+    ("accessModes", each_one_of(*ACCESS_MODES)),
+    ("accessModes", _one_pod),
+    ("volumeMode", one_of("Block", "Filesystem", empty="absent")),
+    ("storageClassName", _subdomain),
+)
+
+
+def _only_storage(capacity: Json | None, where: str) -> list[FieldError]:
+    errors = [] if capacity else [required(where)]
+    if set(capacity or ()) != {"storage"}:
+        errors.append(not_supported(where, capacity, ("storage",)))
+    return errors
+
+
+def sources_of(spec: Json) -> Json:
+    """Return the sources of storage of a persistent volume; a valid one has one."""
+    return {key: spec[key] for key in sorted(spec) if key not in _NOT_SOURCES}
+
+
+_a_source = sole(None, "must specify a volume type", "may not specify more than 1 volume type")
+_secret = given(
+    rules(
+        ("name", named(dns_subdomain_faults, empty="required")),
+        ("namespace", named(dns_label_faults, empty="required")),
+    )
+)
+
+
+def path_without_dots(path: str | None, where: str) -> list[FieldError]:
+    """Check a path of a host: it is given, and does not go up."""
+    if not path:
+        return [required(where)]
+    return [invalid(where, path, _DOTS)] if ".." in path.split("/") else []
+
+
+_SOURCES: dict[str, Rule] = {
+    "csi": rules(
+        ("driver", driver_name),
+        ("volumeHandle", needed()),
+        (
+            "controllerPublishSecretRef controllerExpandSecretRef nodePublishSecretRef "
+            "nodeExpandSecretRef",
+            _secret,
+        ),
+    ),
+    "hostPath": rules(("path", path_without_dots)),
+    "local": rules(("path", path_without_dots)),
+    "nfs": rules(("server path", needed())),
+}
+
+
+def _source(spec: Json, where: str) -> list[FieldError]:
+    sources = sources_of(spec)
+    errors = _a_source(sources, where)
+    for key, source in sources.items():
+        if source is not None and key in _SOURCES:
+            errors += _SOURCES[key](source, f"{where}.{key}")
+    path = posixpath.normpath(text(spec, "hostPath", "path") or ".")
+    # Two slashes at the start stay for POSIX, and are one for Go.
+    if path in ("/", "//") and text(spec, "persistentVolumeReclaimPolicy") == "Recycle":
+        detail = "may not be 'recycle' for a hostPath mount of '/'"
+        errors.append(forbidden(f"{where}.persistentVolumeReclaimPolicy", detail))
+    return errors
+
+
+def _affinity(spec: Json, where: str) -> list[FieldError]:
+    affinity, field = spec.get("nodeAffinity"), f"{where}.nodeAffinity"
+    if affinity is None:
+        local = spec.get("local") is not None
+        return [required(field, "Local volume requires node affinity")] if local else []
+    if affinity.get("required") is None:
+        return [required(f"{field}.required", "must specify required node constraints")]
+    return check_node_selector(affinity["required"], f"{field}.required")
+
+
+def _attributes_class(spec: Json, where: str) -> list[FieldError]:
+    name, field = spec.get("volumeAttributesClassName"), f"{where}.volumeAttributesClassName"
+    if name is None:
+        return []
+    errors = [] if name else [required(field, "an empty string is disallowed")]
+    errors += _subdomain(name, field)
+    if spec.get("csi") is None:
+        detail = "has to be specified when using volumeAttributesClassName"
+        errors.append(required(f"{where}.csi", detail))
+    return errors
+
+
+check_volume_spec: Rule = rules(
+    ("accessModes", needed()),
+    _common,
+    ("capacity", _only_storage),
+    ("capacity", each_value(check_size)),
+    ("persistentVolumeReclaimPolicy", one_of("Delete", "Recycle", "Retain", empty="accepted")),
+    _affinity,
+    _source,
+    _attributes_class,
+)
+"""Check the spec of a persistent volume."""
+
+
+def check_volume_change(new: Obj, old: Obj) -> list[FieldError]:
+    """Check what may change of a persistent volume; the paths are upstream's."""
+    spec, before = child(new, "spec"), child(old, "spec")
+    sources, were = sources_of(spec), sources_of(before)
+    if child(were, "csi") and "controllerExpandSecretRef" not in were["csi"]:
+        # It may be added.
+        csi = {**child(sources, "csi")}
+        csi.pop("controllerExpandSecretRef", None)
+        sources = {**sources, "csi": csi} if "csi" in sources else sources
+    errors = []
+    if sources != were:
+        detail = "spec.persistentvolumesource is immutable after creation"
+        errors.append(forbidden("spec.persistentvolumesource", detail))
+    errors += kept("volumeMode")(spec, before)
+    affinity, name = before.get("nodeAffinity"), "volumeAttributesClassName"
+    if affinity is not None and spec.get("nodeAffinity") != affinity:
+        errors.append(immutable("nodeAffinity", spec.get("nodeAffinity")))
+    if before.get(name) is not None and spec.get(name) is None:
+        errors.append(forbidden(f"spec.{name}", "update from non-nil value to nil is forbidden"))
+    return errors
+
+
+def _storage(spec: Json, where: str) -> list[FieldError]:
+    requests, field = child(spec, "resources", "requests"), f"{where}.resources[storage]"
+    if "storage" not in requests:
+        return [required(field)]
+    return check_size(requests["storage"], field)
+
+
+def _data_source(source: Json, where: str) -> list[FieldError]:
+    errors = needed()(source.get("name"), f"{where}.name")
+    errors += needed()(source.get("kind"), f"{where}.kind")
+    group, kind = text(source, "apiGroup"), text(source, "kind")
+    if not group and kind != "PersistentVolumeClaim":
+        detail = "must be 'PersistentVolumeClaim' when referencing the default apiGroup"
+        errors.append(invalid(where, kind, detail))
+    errors += _subdomain(group, f"{where}.apiGroup")
+    return errors + named(dns_label_faults)(text(source, "namespace"), f"{where}.namespace")
+
+
+def _sources_agree(spec: Json, where: str) -> list[FieldError]:
+    source, reference = spec.get("dataSource"), spec.get("dataSourceRef")
+    if source is None or reference is None:
+        return []
+    if text(reference, "namespace"):
+        detail = "may not be specified when dataSourceRef.namespace is specified"
+        return [invalid(where, f"{where}.dataSource", detail)]
+    if any(source.get(key) != reference.get(key) for key in ("apiGroup", "kind", "name")):
+        return [invalid(where, f"{where}.dataSource", "must match dataSourceRef")]
+    return []
+
+
+check_claim_spec: Rule = rules(
+    ("accessModes", needed("at least 1 access mode is required")),
+    ("selector", check_label_selector),
+    _common,
+    _storage,
+    ("dataSource dataSourceRef", given(_data_source)),
+    _sources_agree,
+    ("volumeAttributesClassName", _subdomain),
+)
+"""Check the spec of a claim."""
+check_claim_template: Rule = rules(
+    ("metadata", check_template_metadata), ("spec", check_claim_spec)
+)
+"""Check the template of a claim, in a pod."""
+
+
+def check_claim_change(new: Obj, old: Obj) -> list[FieldError]:
+    """Check what may change of a claim: its volume, once; its size and attributes, when bound."""
+    spec, before = dict(child(new, "spec")), dict(child(old, "spec"))
+    errors = _check_class_annotation(new, old)
+    if not text(before, "volumeName"):
+        spec.pop("volumeName", None)
+        before.pop("volumeName", None)
+    if _may_get_class(spec, old):
+        spec.pop("storageClassName")
+    was = nano_of(child(before, "resources", "requests").get("storage")) or 0
+    now = nano_of(child(spec, "resources", "requests").get("storage")) or 0
+    attributes = "volumeAttributesClassName"
+    if text(old, "status", "phase") == "Bound":
+        spec["resources"] = _with_storage(spec, child(before, "resources"))
+        if spec.get(attributes) is not None:
+            _put(spec, attributes, before.get(attributes))
+    if spec != before:
+        errors.append(forbidden("spec", _CLAIM_IMMUTABLE))
+    granted = nano_of(child(old, "status", "capacity").get("storage")) or 0
+    if now < was and now <= granted:
+        detail = "field can not be less than status.capacity"
+        errors.append(forbidden("spec.resources.requests.storage", detail))
+    errors += kept("volumeMode")(child(new, "spec"), child(old, "spec"))
+    return errors + _check_attributes_change(new, old)
+
+
+def _put(spec: Json, key: str, value: Any) -> None:
+    spec.pop(key)
+    if value is not None:
+        spec[key] = value
+
+
+def _with_storage(spec: Json, before: Json) -> Json:
+    """Return the resources of a claim with the storage that it requested before."""
+    resources = dict(child(spec, "resources"))
+    if resources.get("requests") is not None and "storage" in child(before, "requests"):
+        storage = before["requests"]["storage"]
+        resources["requests"] = {**resources["requests"], "storage": storage}
+    return resources
+
+
+def _may_get_class(spec: Json, old: Obj) -> bool:
+    """Whether a claim without a class gets one, which its annotation does not contradict."""
+    if child(old, "spec").get("storageClassName") is not None:
+        return False
+    name = spec.get("storageClassName")
+    annotated = child(old, "metadata", "annotations").get(CLASS_ANNOTATION)
+    return name is not None and annotated in (None, name)
+
+
+def _check_class_annotation(new: Obj, old: Obj) -> list[FieldError]:
+    after, before = (
+        child(each, "metadata", "annotations").get(CLASS_ANNOTATION) for each in (new, old)
+    )
+    moved = before is not None and _may_get_class(child(new, "spec"), old)
+    if after == before or (moved and after is None):
+        return []
+    return [immutable(f"metadata.annotations[{CLASS_ANNOTATION}]", after or "")]
+
+
+def _check_attributes_change(new: Obj, old: Obj) -> list[FieldError]:
+    key = "volumeAttributesClassName"
+    before, after = child(old, "spec").get(key), child(new, "spec").get(key)
+    if before is None or after:
+        return []
+    what = "nil" if after is None else "an empty string"
+    return [forbidden(f"spec.{key}", f"update from non-nil value to {what} is forbidden")]
+
+
+def check_claim_status(new: Obj, old: Obj | None) -> list[FieldError]:
+    """Check the status of a claim: amounts, and the states of a resize."""
+    status, errors = child(new, "status"), []
+    for name, value in child(status, "capacity").items():
+        nano = nano_of(value)
+        if nano is not None and nano < 0:
+            detail = "must be a valid resource quantity"
+            errors.append(invalid(f"status.capacity[{name}]", value, detail))
+    for name, state in child(status, "allocatedResourceStatuses").items():
+        field = "status.allocatedResourceStatus"
+        errors += _resized_name(name, field)
+        if state not in _RESIZES:
+            errors.append(not_supported(field, name, _RESIZES))
+    for name, value in child(status, "allocatedResources").items():
+        field = "status.allocatedResources"
+        faults, nano = _resized_name(name, field), nano_of(value)
+        if not faults and nano is not None and nano < 0:
+            detail = "must be a valid resource quantity"
+            faults = [invalid(f"{field}[{name}]", value, detail)]
+        errors += faults
+    return errors
+
+
+def _resized_name(name: str, field: str) -> list[FieldError]:
+    faults = qualified_name_faults(name)
+    if faults:
+        return [invalid(field, name, fault) for fault in faults]
+    if is_native_resource(name) and name != "storage":
+        return [not_supported(field, name, ("storage",))]
+    return []
