@@ -16,6 +16,7 @@ from moorage.apiserver.loading import SNAPSHOT_PATH
 from moorage.apiserver.requests import Request
 from moorage.apiserver.world import World
 from moorage.base.aio import sleep
+from tests.apiserver.crd import DEFINITIONS, definition
 from tests.apiserver.harness import (
     ADMIN,
     CONFIG_MAPS,
@@ -293,6 +294,71 @@ async def test_what_happens_during_a_long_create_counts(
     go.set()
     status, found = await long
     assert (status, found["reason"]) == answer
+
+
+def _quota(pods: str) -> Any:
+    return {"metadata": {"name": "q"}, "spec": {"hard": {"pods": pods}}}
+
+
+def _policy(expression: str) -> Any:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"]}
+    matched = {"resourceRules": [rule | {"resources": ["pods"]}]}
+    spec = {"matchConstraints": matched, "validations": [{"expression": expression}]}
+    return {"metadata": {"name": "p"}, "spec": spec}
+
+
+def _labelled(obj: Any) -> Any:
+    return obj | {"metadata": obj["metadata"] | {"labels": {"a": "b"}}}
+
+
+@pytest.mark.parametrize(
+    ("shelf", "path", "first", "second"),
+    [
+        pytest.param(
+            "resourcequotas",
+            "/api/v1/namespaces/default/resourcequotas",
+            _quota("1"),
+            _quota("2"),
+            id="the first count of a quota",
+        ),
+        pytest.param(
+            DEFINITIONS.rpartition("/")[2] + ".apiextensions.k8s.io",
+            DEFINITIONS,
+            definition(),
+            _labelled(definition()),
+            id="the kinds of a definition",
+        ),
+        pytest.param(
+            "validatingadmissionpolicies.admissionregistration.k8s.io",
+            "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+            _policy("true"),
+            _policy("false"),
+            id="the types of a policy",
+        ),
+    ],
+)
+async def test_long_work_that_follows_from_a_write_is_done_in_the_thread(
+    cluster: Cluster, shelf: str, path: str, first: Any, second: Any
+):
+    """Each such listener may take a second; in the loop every other call would wait for it."""
+    threads: list[str] = []
+    told_apart = cluster.server._world._told_apart
+    tell = told_apart[shelf]
+
+    def noted(*told: Any) -> None:
+        threads.append(threading.current_thread().name.rpartition("_")[0])
+        tell(*told)
+
+    told_apart[shelf] = noted
+    made = await cluster.ok("POST", path, first)
+    name = made["metadata"]["name"]
+    now = await cluster.ok("GET", f"{path}/{name}")
+    version = {"resourceVersion": now["metadata"]["resourceVersion"]}
+    second = second | {"metadata": second["metadata"] | version}
+    await cluster.ok("PUT", f"{path}/{name}", second)
+    # The listener may write the object once more, with what it has found.
+    assert threads[:2] == ["long call"] * 2
+    assert set(threads) == {"long call"}
 
 
 async def test_a_collection_is_deleted_in_small_steps(

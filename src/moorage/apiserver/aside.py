@@ -40,10 +40,16 @@ _BODY_BYTES_MAX = 8 * 1024
 _STORED_BYTES_MAX = 32 * 1024
 _ROWS_MAX = 200
 _SELECTED_MAX = 200_000
-# Kinds whose writes look at many other objects: kinds that are deleted together with their
-# contents, and quotas, for which a namespace is counted. Definitions have rules to compile, too.
-_FULL_OF_OTHERS = frozenset(
-    {"namespaces", "customresourcedefinitions.apiextensions.k8s.io", "resourcequotas"}
+# Kinds whose writes take long. Some look at many other objects: kinds that are deleted together
+# with their contents, and quotas, for which a namespace is counted. Others have rules to compile.
+_LONG_WRITES = frozenset(
+    {
+        "namespaces",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "resourcequotas",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "mutatingadmissionpolicies.admissionregistration.k8s.io",
+    }
 )
 # An operation of a JSON patch that makes a large object out of a small patch.
 _COPY = b'"copy"'
@@ -75,7 +81,7 @@ def is_heavy(request: Request, target: Target | None, store: Store) -> bool:
         return is_long or accepts_yaml(request.headers.get("accept", ""))
     shelf = store.shelf(target.served.shelf)
     reading = request.method in ("GET", "HEAD")
-    if target.served.shelf in _FULL_OF_OTHERS and not reading:
+    if target.served.shelf in _LONG_WRITES and not reading:
         return True
     if request.method == "DELETE" and not target.name:
         return True

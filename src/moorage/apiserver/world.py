@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TypeVar
 
 import msgspec
@@ -40,6 +40,7 @@ SERVER = User("system:apiserver", ("system:masters",))
 """The user of writes that no client asked for: the server itself."""
 
 T = TypeVar("T")
+Report = Callable[[], None]
 Tell = Callable[[Served, Record | None, Record | None], None]
 """Called for a write with the served resource, and the records before and after."""
 
@@ -73,6 +74,8 @@ class World:
         self._told_apart: dict[str, Tell] = {}
         # Namespace -> listener for its writes.
         self._told_in: dict[str, Tell] = {}
+        # Reports of the current step to listeners that may take long; None outside of a step.
+        self._reports: list[Report] | None = None
         # Does long work of the server itself, at once or later.
         self.later: Callable[[Callable[[], None]], None] = _at_once
         # While in this context, calls in the loop write nothing but leases.
@@ -135,17 +138,32 @@ class World:
             The caller has gone.
         """
         reads = current_reads()
-        if reads is None:
-            return self.store.at_home(work)
+        reports: list[Report] = []
 
         def checked() -> T:
+            if reads is None:
+                return self._reporting(work, reports)
             reads.check()
             with noting(None):
-                return work()
+                return self._reporting(work, reports)
 
         result = self.store.at_home(checked)
-        reads.forget()
+        if reads is not None:
+            reads.forget()
+        # After the step, in the thread of a long call: these listeners would hold the loop.
+        for report in reports:
+            report()
         return result
+
+    def _reporting(self, work: Callable[[], T], reports: list[Report]) -> T:
+        """Do the work of a step; ``reports`` gets what its writes have to report after it."""
+        if self._reports is not None:
+            return work()  # a step within a step
+        self._reports = reports
+        try:
+            return work()
+        finally:
+            self._reports = None
 
     def one_by_one(self, work: Callable[[], T]) -> T:
         """Do one of the many steps of a long call, which stands on what it reads itself.
@@ -176,31 +194,35 @@ class World:
     def put(self, served: Served, stored: Obj) -> Record:
         """Store an object in its stored form."""
         fields = served.fields(stored)
-        before, record = self.step(lambda: self._put(served, stored, fields))
-        _tell((self._told_apart.get(served.shelf),), served, before, record)
-        return record
+        return self.step(lambda: self._put(served, stored, fields))
 
-    def _put(
-        self, served: Served, stored: Obj, fields: Mapping[str, str]
-    ) -> tuple[Record | None, Record]:
+    def _put(self, served: Served, stored: Obj, fields: Mapping[str, str]) -> Record:
         meta = stored["metadata"]
         namespace = meta.get("namespace") or ""
         before = self.store.shelf(served.shelf).get((namespace, meta["name"]))
         record = self.store.put(served.shelf, stored, fields)
-        _tell((self._told_in.get(namespace), self._told.get(served.shelf)), served, before, record)
-        return before, record
+        self._tell_all(served, namespace, before, record)
+        return record
 
     def remove(self, served: Served, key: Key, stored: Obj | None = None) -> Record:
         """Remove an object; ``stored`` is its last state where that differs."""
-        record = self.step(lambda: self._remove(served, key, stored))
-        _tell((self._told_apart.get(served.shelf),), served, record, None)
-        return record
+        return self.step(lambda: self._remove(served, key, stored))
 
     def _remove(self, served: Served, key: Key, stored: Obj | None) -> Record:
         record = self.store.remove(served.shelf, key, stored)
-        told = (self._told_in.get(record.namespace), self._told.get(served.shelf))
-        _tell(told, served, record, None)
+        self._tell_all(served, record.namespace, record, None)
         return record
+
+    def _tell_all(
+        self, served: Served, namespace: str, before: Record | None, after: Record | None
+    ) -> None:
+        """Report a write: now, and after the step to a listener that may take long."""
+        told = (self._told_in.get(namespace), self._told.get(served.shelf))
+        _tell(told, served, before, after)
+        apart = self._told_apart.get(served.shelf)
+        if apart is not None:
+            assert self._reports is not None, "objects are written in steps"
+            self._reports.append(partial(_tell, (apart,), served, before, after))
 
 
 def _at_once(work: Callable[[], None]) -> None:
