@@ -19,9 +19,9 @@ from moorage.apiserver import certs
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.requests import User
-from moorage.apiserver.watch_log import Limits
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
+from moorage.storage.watch_log import Limits
 from tests.apiserver.harness import ADMIN, CONFIG_MAPS, Cluster, config_map
 
 TOKEN = {"Authorization": "Bearer secret"}

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.journal.faults import NoRoomError
+from moorage.storage.journal.faults import NoRoomError
 from tests.apiserver.harness import MERGE, Cluster
-from tests.apiserver.test_persistence import GatedJournal, Kept
+from tests.storage.test_persistence import GatedJournal, Kept
 
 SERVICES = "/api/v1/namespaces/default/services"
 PORT = 30080

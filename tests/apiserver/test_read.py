@@ -9,8 +9,8 @@ import pytest
 
 from moorage.apiserver.negotiate import JSON, PROTOBUF, Accepted, Form, negotiate
 from moorage.apiserver.pages import TOO_OLD
-from moorage.apiserver.watch_log import Limits
 from moorage.kinds.status import StatusError
+from moorage.storage.watch_log import Limits
 from tests.apiserver.harness import (
     CONFIG_MAPS,
     PODS,

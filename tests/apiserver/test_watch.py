@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.watch_log import Limits
+from moorage.storage.watch_log import Limits
 from tests.apiserver.harness import (
     CONFIG_MAPS,
     PODS,

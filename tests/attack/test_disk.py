@@ -14,12 +14,12 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from moorage.apiserver.journal import kept as kept_module
-from moorage.apiserver.journal.faults import DamagedError, NoRoomError, UnsureError
-from moorage.apiserver.journal.kept import Journal
-from moorage.apiserver.record import Record
-from moorage.apiserver.store import Store, Write
 from moorage.base.errors import UsageError
+from moorage.storage.journal import kept as kept_module
+from moorage.storage.journal.faults import DamagedError, NoRoomError, UnsureError
+from moorage.storage.journal.kept import Journal
+from moorage.storage.record import Record
+from moorage.storage.store import Store, Write
 from moorage.testing.disk import Fault, FaultyDisk, KilledError
 
 Objects = dict[str, int]

@@ -13,13 +13,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from moorage.apiserver.journal import kept as kept_module
-from moorage.apiserver.journal.files import Directory
-from moorage.apiserver.journal.groups import Group, read_groups
-from moorage.apiserver.journal.kept import Journal
-from moorage.apiserver.journal.mark import _checksum
-from moorage.apiserver.store import Store, Write
 from moorage.base.errors import UsageError
+from moorage.storage.journal import kept as kept_module
+from moorage.storage.journal.files import Directory
+from moorage.storage.journal.groups import Group, read_groups
+from moorage.storage.journal.kept import Journal
+from moorage.storage.journal.mark import _checksum
+from moorage.storage.store import Store, Write
 
 COUNT = 8
 

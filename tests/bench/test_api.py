@@ -16,7 +16,6 @@ from moorage.apiserver.http import HttpServer
 from moorage.apiserver.requests import User
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
-from moorage.apiserver.watch_log import Limits
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import SystemClock
 from moorage.base.errors import MoorageError
@@ -37,6 +36,7 @@ from moorage.bench.api_run import ApiPlan, ApiResult
 from moorage.bench.api_wire import Connector, connector_of
 from moorage.cli.main import main
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
+from moorage.storage.watch_log import Limits
 
 CLOCK = SystemClock()
 PLAN = ApiPlan(nodes=1, pods=2, connections=1, watchers=2, rate=5, seconds=1)

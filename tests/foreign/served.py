@@ -16,8 +16,8 @@ from typing import Any
 from moorage.apiserver import certs
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.http import HttpServer
-from moorage.apiserver.watch_log import Limits
 from moorage.base.clock import SystemClock
+from moorage.storage.watch_log import Limits
 from tests.apiserver.harness import Cluster
 
 

@@ -7,11 +7,11 @@ from typing import Literal
 
 import pytest
 
-from moorage.apiserver.journal.kept import Journal
-from moorage.apiserver.store import Write
 from moorage.sim import acts
 from moorage.sim.acts import Script
 from moorage.sim.course import Outcome, play
+from moorage.storage.journal.kept import Journal
+from moorage.storage.store import Write
 from moorage.testing.builders import node_manifest, pod_manifest
 
 

@@ -18,13 +18,13 @@ from moorage.apiserver.rbac.impersonation import ACCOUNT_PREFIX, account_groups
 from moorage.apiserver.reading import get_record
 from moorage.apiserver.requests import Request, User
 from moorage.apiserver.routes import Target
-from moorage.apiserver.store import Store
 from moorage.apiserver.token_keys import ALGORITHM, ISSUER, TokenKeys, as_text, from_text
 from moorage.base.clock import NS_PER_SECOND, Clock, rfc3339
 from moorage.kinds.built_in import subresource_body
 from moorage.kinds.kind import Obj, invalid
 from moorage.kinds.status import bad_request
 from moorage.kinds.status import invalid as invalid_status
+from moorage.storage.store import Store
 
 _RESOURCE, _ = subresource_body(SERVICE_ACCOUNTS, "token")
 _SECONDS_MIN, _SECONDS, _SECONDS_MAX = 600, 3600, 1 << 32

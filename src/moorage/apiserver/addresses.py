@@ -17,9 +17,7 @@ import ipaddress
 from moorage.api.resources import SERVICES
 from moorage.apiserver.deleting import DeleteOptions, Deleter
 from moorage.apiserver.metadata import stamp_new
-from moorage.apiserver.record import Record
 from moorage.apiserver.routes import Target
-from moorage.apiserver.store import Key
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.base.clock import rfc3339
@@ -33,6 +31,8 @@ from moorage.kinds.network.addresses import (
     say_readiness,
 )
 from moorage.kinds.tree import child, put_finalizer, strings, text
+from moorage.storage.record import Record
+from moorage.storage.store import Key
 
 _FAMILY = "ipaddress.kubernetes.io/ip-family"
 _MANAGED = {"ipaddress.kubernetes.io/managed-by": "ipallocator.k8s.io"}

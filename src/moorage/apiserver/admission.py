@@ -10,13 +10,13 @@ from moorage.apiserver.policies.denying import Policies
 from moorage.apiserver.policies.mutating import Mutations
 from moorage.apiserver.quota import Quotas
 from moorage.apiserver.rbac.escalation import Escalation
-from moorage.apiserver.record import Record
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.kinds.kind import Obj
 from moorage.kinds.quotas.limit_range import limit_faults
 from moorage.kinds.status import forbidden
 from moorage.kinds.tree import text
+from moorage.storage.record import Record
 
 
 class Admission:

@@ -24,12 +24,12 @@ from typing import TypeVar
 from moorage.apiserver.fairness import FairMutex
 from moorage.apiserver.loading import SNAPSHOT_PATH
 from moorage.apiserver.negotiate import Accepted, Form, accepts_yaml, negotiate
-from moorage.apiserver.reads import LongCall, Reads, noting
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.store import Store
 from moorage.base.aio import TaskOwner
 from moorage.kinds.status import StatusError
+from moorage.storage.reads import LongCall, Reads, noting
+from moorage.storage.store import Store
 
 T = TypeVar("T")
 

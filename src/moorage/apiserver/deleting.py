@@ -16,7 +16,6 @@ import msgspec
 from moorage.apiserver.bodies import decode_json
 from moorage.apiserver.negotiate import JSON, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.reading import get_record
-from moorage.apiserver.record import Record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
 from moorage.apiserver.views import Served
@@ -32,6 +31,7 @@ from moorage.kinds.status import (
     invalid_options,
     unsupported_media_type,
 )
+from moorage.storage.record import Record
 
 PODS = "pods"
 NAMESPACES = "namespaces"

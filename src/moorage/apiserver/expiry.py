@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 
-from moorage.apiserver.record import Record
-from moorage.apiserver.store import Key
 from moorage.apiserver.views import EVENTS
 from moorage.apiserver.world import World
 from moorage.base.clock import NS_PER_SECOND
+from moorage.storage.record import Record
+from moorage.storage.store import Key
 
 # kube-apiserver --event-ttl.
 EVENT_TTL_NS = 3600 * NS_PER_SECOND

@@ -14,12 +14,12 @@ from itertools import chain, islice
 
 from moorage.api.resources import ResourceType
 from moorage.apiserver.deleting import NAMESPACES, PODS, DeleteOptions, Deleter
-from moorage.apiserver.record import Record
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import forbidden, not_found
+from moorage.storage.record import Record
 
 # The propagation policy of upstream's controller, so that jobs do not wait for a garbage collector.
 _BACKGROUND = DeleteOptions(propagation_policy="Background")

@@ -12,8 +12,8 @@ import binascii
 
 import msgspec
 
-from moorage.apiserver.store import Key
 from moorage.kinds.status import StatusError, bad_request
+from moorage.storage.store import Key
 
 TOO_OLD = (
     "The provided continue parameter is too old to display a consistent list result. You can "

@@ -12,8 +12,6 @@ import operator
 from collections.abc import Iterable
 from functools import partial
 
-from moorage.apiserver.reads import noting
-from moorage.apiserver.record import Record
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.kinds.kind import Obj
@@ -23,6 +21,8 @@ from moorage.kinds.quotas.usage import matches_scopes, usage
 from moorage.kinds.status import forbidden
 from moorage.kinds.tree import child, text
 from moorage.kinds.values.quantities import Amounts
+from moorage.storage.reads import noting
+from moorage.storage.record import Record
 
 QUOTAS = "resourcequotas"
 

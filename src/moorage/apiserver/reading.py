@@ -10,12 +10,10 @@ from collections.abc import Iterable
 from itertools import islice
 
 from moorage.apiserver.pages import Token, decode_token, encode_token, too_old
-from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Body, Query, version_number
 from moorage.apiserver.routes import Target
 from moorage.apiserver.selection import Selection, read_selection
-from moorage.apiserver.store import Store
 from moorage.kinds.kind import FieldError, Obj, forbidden, not_supported
 from moorage.kinds.status import (
     bad_request,
@@ -24,6 +22,8 @@ from moorage.kinds.status import (
     not_found,
     version_too_large,
 )
+from moorage.storage.record import Record
+from moorage.storage.store import Store
 
 _VERSION_MATCHES = ("Exact", "NotOlderThan")
 

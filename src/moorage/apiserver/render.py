@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from moorage.apiserver.negotiate import JSON, Accepted, Form
-from moorage.apiserver.record import Record
 from moorage.apiserver.requests import Body
 from moorage.apiserver.table import partial_metadata, to_table
 from moorage.apiserver.views import Served
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError
+from moorage.storage.record import Record
 
 encode = msgspec.json.Encoder().encode
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Sequence
 
 from moorage.apiserver.negotiate import JSON
-from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer, encode
 from moorage.apiserver.requests import Body, Reply, readable
 from moorage.kinds.status import StatusError, success
+from moorage.storage.record import Record
 
 _log = logging.getLogger(__name__)
 

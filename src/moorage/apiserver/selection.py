@@ -13,10 +13,10 @@ from moorage.api.selectors import (
     parse_field_selector,
     parse_label_selector,
 )
-from moorage.apiserver.record import Record
 from moorage.apiserver.requests import Query
 from moorage.apiserver.routes import Target
 from moorage.kinds.status import bad_request
+from moorage.storage.record import Record
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):

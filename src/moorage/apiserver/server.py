@@ -29,7 +29,6 @@ from moorage.apiserver.expiry import EventExpiry
 from moorage.apiserver.fairness import is_lease
 from moorage.apiserver.flow_schemas import FlowSchemas
 from moorage.apiserver.health import health
-from moorage.apiserver.journal.kept import Journal
 from moorage.apiserver.kubelet.metrics import METRICS, ResourceMetrics
 from moorage.apiserver.kubelet.proxies import refuse_proxy
 from moorage.apiserver.loading import SNAPSHOT_PATH, Loader
@@ -42,7 +41,6 @@ from moorage.apiserver.openapi_frame import (
 )
 from moorage.apiserver.own_metrics import PATH as METRICS_PATH
 from moorage.apiserver.own_metrics import OwnMetrics
-from moorage.apiserver.persistence import Group, Persistence
 from moorage.apiserver.policies.denying import Policies
 from moorage.apiserver.policies.mutating import Mutations
 from moorage.apiserver.protobuf.calls import (
@@ -58,17 +56,13 @@ from moorage.apiserver.rbac.authorizer import Authorizer
 from moorage.apiserver.rbac.escalation import Escalation
 from moorage.apiserver.rbac.impersonation import acting_user
 from moorage.apiserver.rbac.reviews import REVIEWS, Reviews, reviewed_resource
-from moorage.apiserver.reads import TRIES_MAX, GoneError, LongCall, Reads, StaleError, noting
-from moorage.apiserver.record import Record
 from moorage.apiserver.replies import status_reply
 from moorage.apiserver.requests import Query, Reply, Request, User, check_timeout
 from moorage.apiserver.resource_calls import ResourceCalls, kind_addressed
 from moorage.apiserver.routes import Routes, Target, resource_target
-from moorage.apiserver.store import Store, Write
 from moorage.apiserver.tagged_documents import document_reply
 from moorage.apiserver.time_control import TIME_PATH, time_answer
 from moorage.apiserver.views import EVENTS, Catalog
-from moorage.apiserver.watch_log import Limits
 from moorage.apiserver.world import World
 from moorage.apiserver.writing import Writer
 from moorage.apiserver.yaml_calls import call_in_json, reply_accepted
@@ -87,6 +81,12 @@ from moorage.kinds.status import (
     unknown_path,
 )
 from moorage.kinds.values.packed_fields import packed
+from moorage.storage.journal.kept import Journal
+from moorage.storage.persistence import Group, Persistence
+from moorage.storage.reads import TRIES_MAX, GoneError, LongCall, Reads, StaleError, noting
+from moorage.storage.record import Record
+from moorage.storage.store import Store, Write
+from moorage.storage.watch_log import Limits
 
 if TYPE_CHECKING:
     from moorage.base.timeline import Timeline

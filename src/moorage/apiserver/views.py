@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from moorage.apiserver.record import Record
 from moorage.kinds.built_in import version_rank
 from moorage.kinds.kind import Obj, Translation
 from moorage.kinds.served import ServedKind
 from moorage.kinds.status import unknown_path
+from moorage.storage.record import Record
 
 _encode = msgspec.json.Encoder().encode
 

@@ -15,16 +15,16 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 import msgspec
 
 from moorage.apiserver.reading import Lister, check_list_options
-from moorage.apiserver.record import Record, make_record
 from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Query, version_number
 from moorage.apiserver.routes import Target
 from moorage.apiserver.selection import Selection, read_selection
-from moorage.apiserver.store import Shelf, Store
-from moorage.apiserver.watch_log import Change, WatchLog
 from moorage.base.aio import sleep
 from moorage.base.rng import Random
 from moorage.kinds.status import expired, version_too_large
+from moorage.storage.record import Record, make_record
+from moorage.storage.store import Shelf, Store
+from moorage.storage.watch_log import Change, WatchLog
 
 # Upstream's watch cache sends bookmarks about once a minute.
 BOOKMARK_SECONDS = 60.0

@@ -14,7 +14,12 @@ from typing import TypeVar
 
 import msgspec
 
-from moorage.apiserver.reads import (
+from moorage.apiserver.requests import User
+from moorage.apiserver.views import Catalog, Served
+from moorage.base.clock import Clock
+from moorage.base.rng import Random
+from moorage.kinds.kind import Numbers, Obj
+from moorage.storage.reads import (
     TRIES_MAX,
     GoneError,
     LongCall,
@@ -23,13 +28,8 @@ from moorage.apiserver.reads import (
     current_reads,
     noting,
 )
-from moorage.apiserver.record import Record
-from moorage.apiserver.requests import User
-from moorage.apiserver.store import Key, Shelf, Store
-from moorage.apiserver.views import Catalog, Served
-from moorage.base.clock import Clock
-from moorage.base.rng import Random
-from moorage.kinds.kind import Numbers, Obj
+from moorage.storage.record import Record
+from moorage.storage.store import Key, Shelf, Store
 
 _log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ class World:
         Raises
         ------
         StaleError
-            Something has changed; see `moorage.apiserver.reads`.
+            Something has changed; see `moorage.storage.reads`.
         GoneError
             The caller has gone.
         """

@@ -40,7 +40,6 @@ from moorage.apiserver.metadata import (
 from moorage.apiserver.namespaces import Namespaces
 from moorage.apiserver.patches import APPLY_PATCH, apply_patch, patch_type
 from moorage.apiserver.reading import get_record
-from moorage.apiserver.record import Record, unsaved_record
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
 from moorage.apiserver.views import EVENTS, Served
@@ -50,6 +49,7 @@ from moorage.base.clock import rfc3339
 from moorage.kinds.kind import Obj, invalid
 from moorage.kinds.status import StatusError, already_exists, conflict, modified
 from moorage.kinds.status import invalid as invalid_object
+from moorage.storage.record import Record, unsaved_record
 
 # Attempts to find a free generated name, as upstream (apiserver v1.36 registry/generic).
 _NAME_TRIES = 8

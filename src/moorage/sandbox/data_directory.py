@@ -1,6 +1,6 @@
 """The directory a cluster is kept in: ``moorage up --data DIR``.
 
-The directory holds the cluster's journal (`moorage.apiserver.journal`), its authority and secrets
+The directory holds the cluster's journal (`moorage.storage.journal`), its authority and secrets
 (``identity.json``), and a lock, so that no two servers write to it. All files are readable by
 their owner alone from the moment they are created.
 """
@@ -16,12 +16,12 @@ from pathlib import Path
 import msgspec
 
 from moorage.apiserver.certs import Authority, KeyPair
-from moorage.apiserver.journal.files import Directory, put
-from moorage.apiserver.journal.kept import Journal
-from moorage.apiserver.journal.mark import MARK
-from moorage.apiserver.journal.reading import newest_moment as moment_in
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
+from moorage.storage.journal.files import Directory, put
+from moorage.storage.journal.kept import Journal
+from moorage.storage.journal.mark import MARK
+from moorage.storage.journal.reading import newest_moment as moment_in
 
 FORMAT = 1
 """Version of ``identity.json``."""

@@ -19,7 +19,6 @@ from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bootstrap import bootstrap, complete
 from moorage.apiserver.certs import LOCAL_NAMES, KeyPair, kubeconfig, server_context
 from moorage.apiserver.http import HttpServer
-from moorage.apiserver.persistence import Persistence
 from moorage.apiserver.rbac.policy import CONTROLLER_USER, NODES_GROUP, SCHEDULER_USER
 from moorage.apiserver.requests import User
 from moorage.apiserver.served_kinds import served_kinds
@@ -38,6 +37,7 @@ from moorage.nodeagent.templates import NodeTemplate, name_of, template_of
 from moorage.sandbox.data_directory import DataDirectory, new_identity
 from moorage.sandbox.own_endpoints import publish_endpoints
 from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerReport, ServerSettings
+from moorage.storage.persistence import Persistence
 from moorage.testing.in_process import InProcessTransport
 
 _log = logging.getLogger(__name__)

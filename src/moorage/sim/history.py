@@ -18,10 +18,10 @@ from moorage.api.resources import (
     PERSISTENT_VOLUMES,
     PODS,
 )
-from moorage.apiserver.record import Record
-from moorage.apiserver.watch_log import Change
 from moorage.base.clock import Clock
 from moorage.sim.served import Served
+from moorage.storage.record import Record
+from moorage.storage.watch_log import Change
 
 Obj = dict[str, Any]
 FINISHED = frozenset({"Succeeded", "Failed"})

@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.journal.kept import Journal
-from moorage.apiserver.persistence import Persistence
 from moorage.apiserver.requests import Reply, Request
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
-from moorage.apiserver.store import Key, Store, Write
 from moorage.base.clock import ManualClock
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Random, Streams
+from moorage.storage.journal.kept import Journal
+from moorage.storage.persistence import Persistence
+from moorage.storage.store import Key, Store, Write
 from moorage.testing.disk import FaultyDisk, KilledError
 
 CALLER: contextvars.ContextVar[tuple[str, str]] = contextvars.ContextVar(

@@ -1,6 +1,6 @@
 """A disk in memory that loses, tears, flips and reorders what is written, and lies about it.
 
-It implements `moorage.apiserver.journal.files.Files`. What has been written is in the cache of the
+It implements `moorage.storage.journal.files.Files`. What has been written is in the cache of the
 system; what was synced is on the platter. A killed process leaves both, a power cut the platter
 and whatever of the cache `surviving` says.
 """
@@ -14,8 +14,8 @@ from typing import BinaryIO
 
 import msgspec
 
-from moorage.apiserver.journal.files import File
 from moorage.base.rng import Random, Streams
+from moorage.storage.journal.files import File
 
 SECTOR_BYTES = 512
 

@@ -14,7 +14,7 @@ from moorage.apiserver.protobuf.codec import decode
 from moorage.apiserver.protobuf.envelope import frame, read_object
 from moorage.apiserver.protobuf.facts import META
 from moorage.apiserver.protobuf.runtime import message_class
-from moorage.apiserver.watch_log import Limits
+from moorage.storage.watch_log import Limits
 from tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map
 
 STREAM = f"{PROTOBUF};stream=watch"

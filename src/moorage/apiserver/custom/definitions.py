@@ -11,13 +11,13 @@ from moorage.apiserver.custom.definition import CLEANUP
 from moorage.apiserver.custom.kinds import DEFINITIONS, custom_kind
 from moorage.apiserver.custom.registration import Registration
 from moorage.apiserver.deleting import DeleteOptions, Deleter
-from moorage.apiserver.record import Record
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.base.clock import rfc3339
 from moorage.kinds.cells import is_true
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import put_condition
+from moorage.storage.record import Record
 
 
 class Definitions:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from moorage.api.resources import API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS
 from moorage.apiserver.metadata import stamp_new
-from moorage.apiserver.record import Record
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import child, objects, text
+from moorage.storage.record import Record
 
 AUTOMANAGED = "kube-aggregator.kubernetes.io/automanaged"
 """The label of an APIService that the server keeps: "true", or "onstart" of built-in groups."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from moorage.api.codec import decode
 from moorage.api.meta import ApiStruct, ResourceList
 from moorage.api.usage import MEASURED, Measured, container_usage
-from moorage.apiserver.record import Record
+from moorage.storage.record import Record
 
 Usage = dict[Measured, int]
 """Resource to nano units."""

@@ -18,7 +18,6 @@ from moorage.api.selectors import Selector, parse_field_selector, parse_label_se
 from moorage.api.usage import NODE_METRICS, POD_METRICS
 from moorage.apiserver.kubelet.measured import Usage, added, pod_usage
 from moorage.apiserver.negotiate import Form, negotiate
-from moorage.apiserver.record import Record
 from moorage.apiserver.render import encode
 from moorage.apiserver.requests import Query, Reply, Request
 from moorage.apiserver.table import partial_metadata
@@ -27,6 +26,7 @@ from moorage.base.aio import sleep
 from moorage.base.clock import rfc3339
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import bad_request, method_not_allowed, not_found
+from moorage.storage.record import Record
 
 METRICS: Final = (NODE_METRICS, POD_METRICS)
 """The kinds that are answered here."""

@@ -12,8 +12,8 @@ from typing import Final
 
 from moorage.api.resources import NODES, PODS, SERVICES, ResourceType
 from moorage.apiserver.requests import Request
-from moorage.apiserver.store import Store
 from moorage.kinds.status import StatusError, not_found
+from moorage.storage.store import Store
 
 _NAMESPACED: Final[Mapping[str, ResourceType]] = {"pods": PODS, "services": SERVICES}
 

@@ -13,13 +13,13 @@ from itertools import product
 from typing import Any, Final
 
 from moorage.api.resources import VALIDATING_ADMISSION_POLICIES
-from moorage.apiserver.record import Record
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.cel.runtime import is_installed, new_environment, type_fault
 from moorage.kinds.kind import Obj
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, objects, strings, text
+from moorage.storage.record import Record
 
 _KINDS_MAX: Final = 10
 _OBJECTS: Final = ("object", "oldObject")

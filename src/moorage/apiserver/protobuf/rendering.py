@@ -13,13 +13,13 @@ from typing import Final
 from moorage.apiserver.negotiate import PROTOBUF, Form
 from moorage.apiserver.protobuf.codec import ProtobufError, encode
 from moorage.apiserver.protobuf.envelope import frame, known_message, wrap_list, write_object
-from moorage.apiserver.record import Record
 from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Body
 from moorage.apiserver.table import partial_metadata
 from moorage.base.aio import sleep
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import internal
+from moorage.storage.record import Record
 
 # Objects written between two chances for other tasks: about 5 ms (2-core machine, 2026-11-22).
 _SLICE: Final = 100

@@ -14,11 +14,11 @@ from moorage.api.codec import from_dict
 from moorage.api.meta import LabelSelector
 from moorage.api.resources import CLUSTER_ROLES
 from moorage.api.selectors import NOTHING, Selector, compile_label_selector
-from moorage.apiserver.record import Record
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.base.errors import DecodeError
 from moorage.kinds.kind import Obj
+from moorage.storage.record import Record
 
 
 class Aggregation:

@@ -19,8 +19,8 @@ from moorage.api.resources import (
 )
 from moorage.apiserver.rbac.rules import EVERYTHING, Attributes, Rule, allows
 from moorage.apiserver.requests import User
-from moorage.apiserver.store import Store
 from moorage.kinds.status import StatusError
+from moorage.storage.store import Store
 
 MASTERS = "system:masters"
 AUTHENTICATED = "system:authenticated"

@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator
 from moorage.api.codec import encode
 from moorage.api.pod import Pod
 from moorage.api.resources import CORE_EVENTS, EVENTS, LEASES, NODES, PODS
-from moorage.apiserver.store import Store
-from moorage.apiserver.watch_log import Change
 from moorage.nodeagent.annotations import STOP_SECONDS
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.sim.company.play import CompanyRun
 from moorage.sim.company.setups import configuration
 from moorage.sim.company.world import WAVE_LABEL, Wave
 from moorage.sim.history import Obj, name_of, node_of, priority_of
+from moorage.storage.store import Store
+from moorage.storage.watch_log import Change
 from moorage.what_if.lists import Objects
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.world import World

@@ -7,13 +7,13 @@ import contextlib
 
 import msgspec
 
-from moorage.apiserver.store import Store
 from moorage.base.clock import ManualClock
 from moorage.sim.acts import Join
 from moorage.sim.company.autoscaler import Autoscaler
 from moorage.sim.company.cluster import CompanyCluster, WriteCall
 from moorage.sim.company.world import AnyWorldAct, CompanyWorld
 from moorage.sim.user_calls import call
+from moorage.storage.store import Store
 from moorage.testing.virtual_loop import run_virtual
 
 QUIET_SECONDS = 10.0

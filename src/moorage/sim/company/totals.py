@@ -11,13 +11,13 @@ from typing import Any
 import msgspec
 
 from moorage.api.resources import EVENTS, LEASES, NODES, PODS
-from moorage.apiserver.record import Record
-from moorage.apiserver.watch_log import Change
 from moorage.sim.company.cluster import WriteCall
 from moorage.sim.company.plan import final_objects, fresh_scheduler, planned_evictions
 from moorage.sim.company.play import QUIET_SECONDS, CompanyRun
 from moorage.sim.company.world import WAVE_LABEL, Wave
 from moorage.sim.history import is_finished, name_of, node_of, nominated_of
+from moorage.storage.record import Record
+from moorage.storage.watch_log import Change
 
 _POD = re.compile(r"/api/v1/namespaces/[^/]+/pods/[^/]+")
 _GONE = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT})

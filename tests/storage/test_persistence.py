@@ -17,15 +17,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.apiserver.journal.faults import DamagedError, NoRoomError, UnsureError
-from moorage.apiserver.journal.files import Directory
-from moorage.apiserver.journal.kept import Journal
-from moorage.apiserver.journal.reading import load, newest_moment
-from moorage.apiserver.store import Store, Write
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.errors import MoorageError, UsageError
 from moorage.kinds.values.packed_fields import PackedFields
+from moorage.storage.journal.faults import DamagedError, NoRoomError, UnsureError
+from moorage.storage.journal.files import Directory
+from moorage.storage.journal.kept import Journal
+from moorage.storage.journal.reading import load, newest_moment
+from moorage.storage.store import Store, Write
 from tests.apiserver.crd import definition
 from tests.apiserver.harness import CONFIG_MAPS, PODS, Cluster, config_map, failure, pod
 from tests.apiserver.test_events import NEW as EVENTS

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from moorage.apiserver.journal.faults import DamagedError
-from moorage.apiserver.journal.files import Files, put
-from moorage.apiserver.journal.groups import (
+from moorage.storage.journal.faults import DamagedError
+from moorage.storage.journal.files import Files, put
+from moorage.storage.journal.groups import (
     FORMAT,
     Chain,
     Group,
@@ -21,7 +21,7 @@ from moorage.apiserver.journal.groups import (
     find_group,
     is_torn,
 )
-from moorage.apiserver.journal.mark import (
+from moorage.storage.journal.mark import (
     Mark,
     generation_of,
     log_name,
@@ -29,7 +29,7 @@ from moorage.apiserver.journal.mark import (
     read_progress,
     snapshot_name,
 )
-from moorage.apiserver.journal.reading import Entries, Kept, apply
+from moorage.storage.journal.reading import Entries, Kept, apply
 
 # How far the versions are set ahead where no file says which versions were given out: more than a
 # server gives out in a day.

@@ -31,7 +31,7 @@ class GoneError(Exception):
 
 
 class Versioned(Protocol):
-    """The part of `moorage.apiserver.store.Shelf` that is needed here."""
+    """The part of `moorage.storage.store.Shelf` that is needed here."""
 
     @property
     def changed_version(self) -> int:

@@ -18,8 +18,8 @@ from typing import Literal
 
 import msgspec
 
-from moorage.apiserver.record import Record
 from moorage.base.aio import paces_by_time
+from moorage.storage.record import Record
 
 ChangeType = Literal["ADDED", "MODIFIED", "DELETED"]
 

@@ -17,7 +17,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from moorage.apiserver.record import Record
+from moorage.storage.record import Record
 
 FORMAT = 2
 """Version of this form."""

@@ -1,7 +1,7 @@
 """The cluster on disk: a snapshot of every object, a log of the later writes, and a mark.
 
 Belongs here: the form of these files, writing and reading them, finding out what is damaged, and
-salvaging the rest. `moorage.apiserver.persistence` decides when a group of writes is committed;
+salvaging the rest. `moorage.storage.persistence` decides when a group of writes is committed;
 `moorage.sandbox.data_directory` has the directory. No module here knows an event loop.
 
 The files of generation N: ``snapshot-N`` holds every object as it was when ``log-N`` began, and

@@ -12,10 +12,10 @@ from hashlib import blake2b
 
 import msgspec
 
-from moorage.apiserver.journal.faults import DamagedError
-from moorage.apiserver.journal.files import Files
-from moorage.apiserver.journal.groups import FORMAT
 from moorage.base.errors import UsageError
+from moorage.storage.journal.faults import DamagedError
+from moorage.storage.journal.files import Files
+from moorage.storage.journal.groups import FORMAT
 
 MARK = "mark"
 PROGRESS = "progress"

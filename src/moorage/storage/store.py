@@ -18,10 +18,10 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from moorage.apiserver.reads import current_reads
-from moorage.apiserver.record import Record, make_record
-from moorage.apiserver.watch_log import Change, ChangeType, Limits, WatchLog
 from moorage.kinds.kind import Numbers, Obj
+from moorage.storage.reads import current_reads
+from moorage.storage.record import Record, make_record
+from moorage.storage.watch_log import Change, ChangeType, Limits, WatchLog
 
 T = TypeVar("T")
 Key = tuple[str, str]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from moorage.apiserver.journal.files import Files
-from moorage.apiserver.journal.groups import FORMAT, Chain, Entry, GroupKind, Opening
-from moorage.apiserver.journal.mark import snapshot_name
+from moorage.storage.journal.files import Files
+from moorage.storage.journal.groups import FORMAT, Chain, Entry, GroupKind, Opening
+from moorage.storage.journal.mark import snapshot_name
 
 # Bytes of a group. All of them are lost if the group cannot be read; each group costs time. A
 # guess.

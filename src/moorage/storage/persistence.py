@@ -15,12 +15,12 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from moorage.apiserver.journal.faults import NoRoomError, UnsureError
-from moorage.apiserver.journal.kept import Journal
-from moorage.apiserver.store import Store, Write
 from moorage.base.aio import TaskOwner
 from moorage.base.errors import MoorageError
 from moorage.kinds.status import StatusError
+from moorage.storage.journal.faults import NoRoomError, UnsureError
+from moorage.storage.journal.kept import Journal
+from moorage.storage.store import Store, Write
 
 _log = logging.getLogger(__name__)
 

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from moorage.apiserver.journal.faults import DamagedError
-from moorage.apiserver.journal.files import Files
-from moorage.apiserver.journal.groups import (
+from moorage.base.errors import UsageError
+from moorage.storage.journal.faults import DamagedError
+from moorage.storage.journal.files import Files
+from moorage.storage.journal.groups import (
     FORMAT,
     BrokenError,
     Chain,
@@ -24,7 +25,7 @@ from moorage.apiserver.journal.groups import (
     is_torn,
     read_groups,
 )
-from moorage.apiserver.journal.mark import (
+from moorage.storage.journal.mark import (
     MARK,
     Mark,
     log_name,
@@ -32,7 +33,6 @@ from moorage.apiserver.journal.mark import (
     read_progress,
     snapshot_name,
 )
-from moorage.base.errors import UsageError
 
 Entries = dict[tuple[str, str, str], Entry]
 """Key -> object."""

@@ -17,10 +17,12 @@ from typing import Any
 
 import msgspec
 
-from moorage.apiserver.journal.faults import DamagedError, NoRoomError, UnsureError
-from moorage.apiserver.journal.files import File, Files, put
-from moorage.apiserver.journal.groups import FORMAT, Chain, Entry, GroupKind, Opening, entry_of
-from moorage.apiserver.journal.mark import (
+from moorage.base.clock import Clock
+from moorage.base.errors import UsageError
+from moorage.storage.journal.faults import DamagedError, NoRoomError, UnsureError
+from moorage.storage.journal.files import File, Files, put
+from moorage.storage.journal.groups import FORMAT, Chain, Entry, GroupKind, Opening, entry_of
+from moorage.storage.journal.mark import (
     MARK,
     PROGRESS,
     Mark,
@@ -31,7 +33,7 @@ from moorage.apiserver.journal.mark import (
     log_name,
     read_mark,
 )
-from moorage.apiserver.journal.reading import (
+from moorage.storage.journal.reading import (
     Entries,
     Kept,
     SnapshotReader,
@@ -39,12 +41,10 @@ from moorage.apiserver.journal.reading import (
     log_groups,
     writes_of,
 )
-from moorage.apiserver.journal.salvaging import salvage
-from moorage.apiserver.journal.snapshots import merged, write_snapshot
-from moorage.apiserver.record import Record
-from moorage.apiserver.store import Write
-from moorage.base.clock import Clock
-from moorage.base.errors import UsageError
+from moorage.storage.journal.salvaging import salvage
+from moorage.storage.journal.snapshots import merged, write_snapshot
+from moorage.storage.record import Record
+from moorage.storage.store import Write
 
 _log = logging.getLogger(__name__)
 
