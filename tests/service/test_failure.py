@@ -172,3 +172,14 @@ def test_a_long_text_is_cut_in_the_event_and_whole_in_the_condition() -> None:
     write = SeriesBook(host="here").observe(world.notes[0], now_ns=0)
     assert write is not None
     assert write.body["note"] == "x" * 1020 + " ..."
+
+
+def test_a_rejection_that_repeats_the_one_before_keeps_the_reported_reason() -> None:
+    world = World()
+    world.store.put(pod(version="2"))
+    status = unschedulable("another reason, by other ties")
+    queued = world.popped(pod())
+    queued.message = WHY
+    world.handler().repeat(queued, status, None, nomination=CLEAR_NOMINATION)
+    assert (world.place("p"), queued.message, queued.has_news) == ("backoff", WHY, False)
+    assert (world.notes, world.statuses) == ([], [])

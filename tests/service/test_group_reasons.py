@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from moorage.api.resources import POD_GROUPS, PODS
+from moorage.api.resources import CORE_EVENTS, POD_GROUPS, PODS
 from moorage.base import aio
-from moorage.testing.builders import Manifest
+from moorage.testing.builders import Manifest, node_manifest
 from tests.service.test_group_attempt import Cluster, group, member, nodes, play
 
 NO_PLACE = (
@@ -88,3 +88,56 @@ def test_a_missing_members_message_is_repeated_when_it_changes_and_not_while_pod
         assert live.condition_of("p0")[0] == "True"
 
     play(scenario, cluster=nodes(4))
+
+
+def in_two_zones() -> list[Manifest]:
+    """Three nodes for one pod each; members that stay in one zone have one or two places."""
+    return [
+        node_manifest(name, cpu="1", memory="8Gi", labels={"zone": zone})
+        for name, zone in (("n1", "a"), ("n2", "a"), ("n3", "b"))
+    ]
+
+
+def in_one_zone(name: str) -> Manifest:
+    term = {"labelSelector": {"matchLabels": {"app": "g"}}, "topologyKey": "zone"}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return member(name, labels={"app": "g"}, affinity=affinity)
+
+
+def written(live: Cluster) -> list[tuple[str, str]]:
+    """Return the version of everything about the group that the scheduler writes."""
+    shelves = live.server.store.shelves()
+    return sorted(
+        (record.key[1], record.decode()["metadata"]["resourceVersion"])
+        for name in (CORE_EVENTS.qualified, PODS.qualified, POD_GROUPS.qualified)
+        for record in shelves[name].records()
+    )
+
+
+def test_a_group_whose_reason_depends_on_ties_writes_nothing_while_only_time_passes():
+    async def scenario(live: Cluster) -> None:
+        await live.create(group(least=4), *(in_one_zone(f"p{i}") for i in range(5)))
+        await aio.sleep(20)
+        before, results = written(live), live.scheduler.facts.group_attempts.results
+        attempts = results.total()
+        await aio.sleep(120)
+        assert results.total() >= attempts + 10, "the group is not tried again"
+        assert written(live) == before
+
+    play(scenario, cluster=in_two_zones())
+
+
+def test_what_happens_to_a_group_that_waits_is_in_its_condition():
+    async def scenario(live: Cluster) -> None:
+        await live.create(group(least=4), *(in_one_zone(f"p{i}") for i in range(5)))
+        await aio.sleep(60)
+        assert " of 5 pods tried have a place" in live.condition()[2]
+        await live.client.delete(PODS, "p4", namespace="default")
+        await aio.sleep(12)
+        assert " of 4 pods tried have a place" in live.condition()[2]
+        assert "0/3 nodes" in live.condition()[2]
+        await live.join(node_manifest("n4", cpu="1", memory="8Gi", labels={"zone": "b"}))
+        await aio.sleep(12)
+        assert "0/4 nodes" in live.condition()[2]
+
+    play(scenario, cluster=in_two_zones())

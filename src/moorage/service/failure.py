@@ -102,21 +102,51 @@ class FailureHandler:
         nomination
             Change to the pod's nomination; None leaves the nomination alone.
         """
-        if self._attempts is not None:
-            self._attempts.returned(queued.uid, queued.profile, rejected=status.rejected)
         if self._completed is not None:
             message = self._completed(queued, status, diagnosis, message)
+        current = self._give_back(queued, status, diagnosis, message=message, nomination=nomination)
+        if current is not None and self._tells:
+            self._report(current, status, message=sendable(message), nomination=nomination)
+
+    def repeat(
+        self,
+        queued: QueuedPod,
+        status: Status,
+        diagnosis: Diagnosis | None,
+        *,
+        nomination: Nomination | None,
+    ) -> None:
+        """Take back a pod that was rejected as before, with nothing in between; report nothing.
+
+        Ties are broken at random, so the reason may be another one. The reported reason stays.
+        Parameters are as in `handle`.
+        """
+        self._give_back(queued, status, diagnosis, message=queued.message, nomination=nomination)
+
+    def _give_back(
+        self,
+        queued: QueuedPod,
+        status: Status,
+        diagnosis: Diagnosis | None,
+        *,
+        message: str,
+        nomination: Nomination | None,
+    ) -> Pod | None:
+        """Return a pod to the queue; return its newest version, None if the pod is gone."""
+        if self._attempts is not None:
+            self._attempts.returned(queued.uid, queued.profile, rejected=status.rejected)
         queued.rejected_by(
             diagnosis.unschedulable_plugins | diagnosis.preemption_rejectors if diagnosis else (),
             diagnosis.pending_plugins if diagnosis else (),
             message=message,
+            news=not status.rejected,
         )
         failed(queued, message, rejected=status.rejected)
         namespace, name = queued.key
         current = self._lookup(namespace, name)
         if current is not None and current.metadata.uid != queued.uid:
             self._queue.done(queued.uid)  # another pod of that name; the old one is gone
-            return
+            return None
         if current is None or current.spec.node_name:
             self._queue.done(queued.uid)
         else:
@@ -126,8 +156,7 @@ class FailureHandler:
         if nomination is not None:
             info = NominatingInfo(nomination.node_name, nomination.victims)
         self._queue.nominate(queued.pod, info)
-        if current is not None and self._tells:
-            self._report(current, status, message=sendable(message), nomination=nomination)
+        return current
 
     def _report(
         self, pod: Pod, status: Status, *, message: str, nomination: Nomination | None

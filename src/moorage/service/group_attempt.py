@@ -15,6 +15,7 @@ import logging
 from collections.abc import Awaitable, Sequence
 
 from moorage.base.aio import Hold
+from moorage.base.no_names import NO_NAMES
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION
 from moorage.engine.groups.asking import AskingGroupCycle
@@ -39,7 +40,7 @@ from moorage.service.group_turns import Turns
 from moorage.service.skipping import Skipping
 from moorage.service.traced import traced
 from moorage.snapshot.pod_groups import GroupKey
-from moorage.snapshot.pod_info import PodInfo, info_of
+from moorage.snapshot.pod_info import info_of
 from moorage.state.queued_pod import QueuedPod
 
 _log = logging.getLogger(__name__)
@@ -252,13 +253,24 @@ class GroupAttempts:
         took_ns = told.decided(since_ns=began_ns)
         self._facts.groups.attempted(key, placed=found.outcome is GroupOutcome.PLACED)
         self._evict(key, found, entries)
-        self._carry_out(profile, entries, pods, found, took_ns=took_ns)
+        repeats = self._repeats(key, entries, found)
+        self._carry_out(profile, entries, found, repeats=repeats, took_ns=took_ns)
         self._all_or_none(key)
         if self._backfill is not None:
             self._backfill.attempted(key, entries, found.outcome)
-        if self._reports is not None:
+        if self._reports is not None and not repeats:
             self._reports.report(key, found, pods)
         told.ended(_RESULTS[found.outcome], profile.handle.profile_name, since_ns=began_ns)
+
+    def _repeats(self, key: GroupKey, entries: Sequence[QueuedPod], found: GroupDecision) -> bool:
+        """Whether the same members were rejected before, and only time has passed since.
+
+        Members that had a place come back by backoff, because other ties may let the group fit.
+        """
+        rejected = found.outcome is GroupOutcome.REJECTED
+        uids = frozenset(each.uid for each in entries) if rejected else NO_NAMES
+        same = self._groups.members(key).note_attempt(uids)
+        return same and not any(each.has_news for each in entries)
 
     def _deciding(self, cycle: Cycle, key: GroupKey, entries: Sequence[QueuedPod]) -> Steps:
         """Decide within the nodes that are open to the group."""
@@ -324,12 +336,12 @@ class GroupAttempts:
                 pre_filter_message=status.message,
                 unschedulable_plugins=frozenset({plugin.name}),
             )
+            known = diagnosis if status.rejected else None
+            if not entry.has_news and entry.message == diagnosis.message:
+                self._failures.repeat(entry, status, known, nomination=CLEAR_NOMINATION)
+                return True
             self._failures.handle(
-                entry,
-                status,
-                diagnosis if status.rejected else None,
-                message=diagnosis.message,
-                nomination=CLEAR_NOMINATION,
+                entry, status, known, message=diagnosis.message, nomination=CLEAR_NOMINATION
             )
             if self._reports is not None:
                 self._reports.turned_away(key, entry.pod, status)
@@ -391,11 +403,12 @@ class GroupAttempts:
         self,
         profile: Profile,
         entries: Sequence[QueuedPod],
-        pods: Sequence[PodInfo],
         found: GroupDecision,
         *,
+        repeats: bool,
         took_ns: int,
     ) -> None:
+        pods = [entry.info for entry in entries]
         outcomes = list(zip(entries, found.outcomes(pods), strict=True))
         why = found.explanation(pods)
         self._record(entries, found, took_ns=took_ns)
@@ -407,21 +420,22 @@ class GroupAttempts:
                 self._binding_cycles.carry_out(profile, entry, outcome.decision)
         for entry, outcome in outcomes:
             if outcome.decision is None:
-                # A member with a place on trial says which other member has none, and every member
-                # of a group that fits in no topology domain says so.
-                rejected = found.outcome is GroupOutcome.REJECTED
-                of_group = rejected and (outcome.diagnosis is None or found.detail)
-                message = why if of_group else outcome.message
-                self._facts.note_failure(entry.pod, outcome.status, message)
                 # A member without a node waits for the events that may cure its rejection; once it
                 # is popped, it takes the others along. A member that has no reason of its own
                 # comes back by backoff: another order of ties may fit where no event comes.
+                status, diagnosis = outcome.status, outcome.diagnosis
+                if repeats:
+                    self._facts.note_failure(entry.pod, status, entry.message)
+                    self._failures.repeat(entry, status, diagnosis, nomination=outcome.nomination)
+                    continue
+                # A member with a place on trial says which other member has none, and every member
+                # of a group that fits in no topology domain says so.
+                rejected = found.outcome is GroupOutcome.REJECTED
+                of_group = rejected and (diagnosis is None or found.detail)
+                message = why if of_group else outcome.message
+                self._facts.note_failure(entry.pod, status, message)
                 self._failures.handle(
-                    entry,
-                    outcome.status,
-                    outcome.diagnosis,
-                    message=message,
-                    nomination=outcome.nomination,
+                    entry, status, diagnosis, message=message, nomination=outcome.nomination
                 )
 
     def _all_or_none(self, key: GroupKey) -> None:

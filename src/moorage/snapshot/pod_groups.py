@@ -20,6 +20,7 @@ from typing import Final, NamedTuple, Protocol
 import msgspec
 
 from moorage.api.pod import Pod
+from moorage.base.no_names import NO_NAMES
 
 WAIT_SECONDS: Final = 300.0
 """Time for which a member with a place waits for the others at Permit (upstream: 5 minutes)."""
@@ -135,7 +136,16 @@ class GroupMembers:
         Plugins that order the queue by these times write them; otherwise None.
     """
 
-    __slots__ = ("assigned", "assumed", "failed_ns", "first_ns", "gated", "pods", "waiting")
+    __slots__ = (
+        "_rejected",
+        "assigned",
+        "assumed",
+        "failed_ns",
+        "first_ns",
+        "gated",
+        "pods",
+        "waiting",
+    )
 
     def __init__(self) -> None:
         self.pods: dict[str, Pod] = {}
@@ -145,11 +155,23 @@ class GroupMembers:
         self.gated: dict[str, None] = {}
         self.first_ns: int | None = None
         self.failed_ns: int | None = None
+        self._rejected: frozenset[str] = NO_NAMES
 
     @property
     def placed(self) -> int:
         """The number of members with a place."""
         return len(self.assumed) + len(self.assigned)
+
+    def note_attempt(self, rejected: frozenset[str]) -> bool:
+        """Note the members that an attempt of the whole group rejected, by uid; empty for none.
+
+        Returns
+        -------
+        bool
+            Whether the attempt before rejected the same members.
+        """
+        before, self._rejected = self._rejected, rejected
+        return bool(rejected) and before == rejected
 
     def waiting_pods(self) -> list[Pod]:
         """Return the members without a place, in the order of arriving or losing a place."""

@@ -14,12 +14,13 @@ from moorage.state.in_flight import InFlight
 from moorage.state.lifecycle import Lifecycle, PodState
 from moorage.state.queued_pod import QueuedPod
 from moorage.state.sub_queues import SubQueues
-from moorage.state.wakeups import Wakeups
+from moorage.state.wakeups import Requeue, Wakeups
 
 _log = logging.getLogger(__name__)
 
 _FAILURE = "ScheduleAttemptFailure"
-_IN_FLIGHT = PodState.IN_FLIGHT  # finding a member in its class takes ten times as long
+# Under names of their own: finding a member in its class takes ten times as long.
+_IN_FLIGHT, _SKIP = PodState.IN_FLIGHT, Requeue.SKIP
 
 _ASSUMED_OR_BOUND = frozenset(
     {PodState.ASSUMED, PodState.WAITING, PodState.BINDING, PodState.BOUND}
@@ -91,6 +92,9 @@ class Attempts:
             queued.consecutive_errors_count = 0
         else:
             queued.consecutive_errors_count += 1
+        # Without a rejector the pod comes back by time, whatever happened meanwhile.
+        if answer is not _SKIP and queued.rejectors:
+            queued.has_news = True
         queued.timestamp_ns = self._clock.now_ns()
         queued.backoff_expiration_ns = 0
         queued.was_flushed = False

@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable
 from moorage.api.changes import (
     FORCE_ACTIVATE,
     UNSCHEDULABLE_TIMEOUT,
+    Action,
     ClusterEvent,
     pod_changes,
 )
@@ -191,7 +192,7 @@ class SchedulingQueue:
         elif old is None:
             self._enter(new, POD_UPDATE)
         else:
-            self._update_in_place(queued, old, new, cause=events[0].label)
+            self._update_in_place(queued, old, new, event=events[0])
 
     def _updated_in_flight(self, old: Pod | None, new: Pod, events: list[ClusterEvent]) -> bool:
         """Keep the change of a pod in flight until it comes back; False for any other pod."""
@@ -236,7 +237,7 @@ class SchedulingQueue:
         QueuedPod or None
             None if the pod cannot be tried now: gated, in flight or unknown.
         """
-        self.activate([pod])
+        self._wake_if(self._activated([pod], news=False))
         key = pod.key
         if key not in self._sub_queues.active:
             return None
@@ -309,19 +310,7 @@ class SchedulingQueue:
         A pod in flight comes back to backoffQ instead of waiting for an event; other pods are
         ignored.
         """
-        activated = False
-        for pod in pods:
-            key = pod.key
-            waiting = self._sub_queues.unschedulable.get(key)
-            if waiting is not None:
-                activated |= self._sub_queues.to_active(waiting, FORCE_ACTIVATE.label)
-            elif (backing_off := self._sub_queues.backoff.remove(key)) is not None:
-                activated |= self._sub_queues.to_active(
-                    backing_off, FORCE_ACTIVATE.label, from_backoff=True
-                )
-            elif pod.uid in self._in_flight:
-                self._in_flight.record_move(FORCE_ACTIVATE, None, pod)
-        self._wake_if(activated)
+        self._wake_if(self._activated(pods, news=True))
 
     def flush_backoff(self) -> None:
         """Move every pod whose backoff is over to activeQ; to be called once a second."""
@@ -397,6 +386,27 @@ class SchedulingQueue:
 
     # --- leaves ----------------------------------------------------------------------------------
 
+    def _activated(self, pods: Iterable[Pod], *, news: bool) -> bool:
+        """Move pods to activeQ, and return whether any pod was moved.
+
+        The member of a group that is only taken along has no news.
+        """
+        activated = False
+        for pod in pods:
+            key = pod.key
+            waiting = self._sub_queues.unschedulable.get(key)
+            if waiting is not None:
+                waiting.has_news |= news
+                activated |= self._sub_queues.to_active(waiting, FORCE_ACTIVATE.label)
+            elif (backing_off := self._sub_queues.backoff.remove(key)) is not None:
+                backing_off.has_news |= news
+                activated |= self._sub_queues.to_active(
+                    backing_off, FORCE_ACTIVATE.label, from_backoff=True
+                )
+            elif pod.uid in self._in_flight:
+                self._in_flight.record_move(FORCE_ACTIVATE, None, pod)
+        return activated
+
     def _take_activations(self) -> None:
         if self._activations:
             self.activate(self._activations.take())
@@ -413,17 +423,21 @@ class SchedulingQueue:
         for answer, event in self._wakeups.after_update(queued, events, old, new):
             went_to = self._sub_queues.requeue(queued, answer, event.label)
             if went_to is not _UNSCHEDULABLE:
+                queued.has_news = True
                 self._wake_if(self._is_poppable(went_to))
                 return
 
-    def _update_in_place(self, queued: QueuedPod, old: Pod, new: Pod, *, cause: str) -> None:
+    def _update_in_place(
+        self, queued: QueuedPod, old: Pod, new: Pod, *, event: ClusterEvent
+    ) -> None:
         if self.companions is not None:
             self.companions.updated(old, new)
+        queued.has_news |= event.action is not Action.UPDATE  # a report about it is no news
         self._sub_queues.resort(queued, new)
         self.nominator.update(old, new)
         if self._wakeups.update_ends_backoff and queued.key in self._sub_queues.backoff:
             self._sub_queues.backoff.remove(queued.key)
-            self._wake_if(self._sub_queues.to_active(queued, cause))
+            self._wake_if(self._sub_queues.to_active(queued, event.label))
 
     def _move(self, waiting: list[tuple[QueuedPod, Requeue | None]], judging: Judging) -> None:
         poppable, companions = False, self.companions
@@ -433,6 +447,7 @@ class SchedulingQueue:
             own = judging.answer(queued) if answer is None else answer
             if own is _SKIP:
                 continue
+            queued.has_news = True
             self._sub_queues.unschedulable.remove(queued.key)
             went_to = self._sub_queues.requeue(queued, own, judging.event.label)
             if self._is_poppable(went_to):

@@ -64,6 +64,9 @@ class QueuedPod(msgspec.Struct, eq=False):
     """Events the gating plugin registered; no others are looked at while gated."""
     message: str = ""
     """Reason of the last failed attempt, in the words of its Event; empty before a failure."""
+    has_news: bool = True
+    """Whether anything happened since the last attempt that may change its outcome. False while
+    only time has passed since a rejection."""
     was_flushed: bool = False
     """Whether the pod left unschedulablePods by the leftover flush since it last came back."""
     counted_rejectors: frozenset[str] = NO_NAMES
@@ -121,14 +124,20 @@ class QueuedPod(msgspec.Struct, eq=False):
         self.pod, self.info = pod, info
 
     def rejected_by(
-        self, unschedulable: Iterable[str], pending: Iterable[str] = (), *, message: str = ""
+        self,
+        unschedulable: Iterable[str],
+        pending: Iterable[str] = (),
+        *,
+        message: str = "",
+        news: bool = False,
     ) -> None:
         """Replace what earlier attempts left by the rejectors of the attempt that just failed.
 
         The failure handler calls this before the pod goes back to the queue. Without rejectors the
-        attempt failed with an error.
+        attempt failed with an error, and what the next one finds is news.
         """
         self.message = message
+        self.has_news = news
         self.unschedulable_plugins = frozenset(unschedulable)
         self.pending_plugins = frozenset(pending)
         self.gating_plugin = ""

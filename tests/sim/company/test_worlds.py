@@ -15,9 +15,7 @@ at yet (221, 282)."""
 _QUOTAS = (69, 80, 278, 402, 487, 498)
 """Elastic quotas: PreFilter counts victims that still stop, so preemptors evict again. The cause is
 seen in 69 only, and suspected in the others."""
-_REJECTED_GROUPS = (134, 197, 202, 218, 281)
-"""A group that fits nowhere is tried again by backoff, and writes why: the reason alternates."""
-_EXCEPTIONS = frozenset((*_AT_PERMIT, *_QUOTAS, *_REJECTED_GROUPS))
+_EXCEPTIONS = frozenset((*_AT_PERMIT, *_QUOTAS))
 """Seeds of which a total is too large. The lists may only shrink."""
 
 
