@@ -16,11 +16,11 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import TransportError
 from moorage.client.transport import Answer, Call
 from moorage.sim.history import Placed, Write
-from moorage.sim.invariants.at_writes import BINDING, broken_by, broken_by_server
+from moorage.sim.invariants.at_writes import BINDING, broken_by, broken_by_server, fits
 from moorage.sim.invariants.evictions import EVICTION
 from moorage.sim.invariants.kept import KEPT
 from moorage.sim.invariants.on_node import REPORTED
-from moorage.sim.invariants.seen import Seen
+from moorage.sim.invariants.seen import Seen, placed
 from moorage.sim.invariants.waiting import WAITING
 from moorage.sim.turns import InTurn
 from moorage.testing.builders import Manifest
@@ -368,3 +368,11 @@ def test_a_domain_may_fill_up_between_a_decision_and_its_binding(
     past.popped_at |= {"q": other_at, "p": 2}
     now = a_pod("p", "n1", labels=WEB, topologySpreadConstraints=EVENLY)
     assert [name for name, _ in broken_by(binding(now, past))] == broken
+
+
+def test_a_pod_that_is_placed_by_the_rules_heeds_one_that_was_tried_after_it() -> None:
+    past = history(a_pod("q", "n1", labels=WEB))
+    past.popped_at |= {"q": 3, "p": 2}
+    now = a_pod("p", labels=WEB, topologySpreadConstraints=EVENLY)
+    assert not fits(placed(now, "n1", past))
+    assert fits(placed(now, "n2", past))

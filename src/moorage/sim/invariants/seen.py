@@ -121,6 +121,7 @@ def placed(pod: Obj, node: str, history: History, *, without: Iterable[str] = ()
     past.pods = {uid: each for uid, each in history.pods.items() if uid not in gone}
     now = {**pod, "spec": {**pod["spec"], "nodeName": node}}
     past.pods[pod["metadata"]["uid"]] = now
+    past.popped_at = {}  # it is decided now, so no other pod was decided later
     write = Write(
         at_ns=history.now_ns + 1,
         by="nobody",
