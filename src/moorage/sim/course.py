@@ -21,8 +21,9 @@ from moorage.sim.errand import SLOW
 from moorage.sim.history import Obj, Write, group_of, name_of, node_of, nominated_of, rejects
 from moorage.sim.invariants.at_rest import broken_at_rest
 from moorage.sim.invariants.at_writes import broken_by, broken_by_server
+from moorage.sim.invariants.derived import DERIVED
 from moorage.sim.invariants.inside import INSIDE, synced
-from moorage.sim.invariants.invariant import Breach
+from moorage.sim.invariants.invariant import Breach, Invariant
 from moorage.sim.invariants.seen import Seen, is_leaving
 from moorage.sim.invariants.waiting import PLACED
 from moorage.sim.log_watch import watched_log
@@ -270,6 +271,7 @@ class _Course:
             self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
         for scheduler in synced(self._cluster):
             self._cluster.oracles[scheduler].look_for_sleepers()
+        self._look_inside(DERIVED)
         if "." not in write.by:
             if write.by == "nodes" and rejects(write):
                 self._striker.count("agent-rejects")
@@ -293,9 +295,13 @@ class _Course:
             cluster.history.evicted.add((write.before or {})["metadata"]["uid"])
         for broken, text in broken_by(seen):
             self._breaches.append(Breach(broken, self._seconds, f"{write.by}: {text}"))
+        self._look_inside(INSIDE)
+
+    def _look_inside(self, invariants: Iterable[Invariant[SimCluster]]) -> None:
+        """Look into every scheduler."""
         if len(self._breaches) < _BREACHES_MOST:
-            for invariant in INSIDE:
-                for text in invariant.broken(cluster):
+            for invariant in invariants:
+                for text in invariant.broken(self._cluster):
                     self._breaches.append(Breach(invariant.name, self._seconds, text))
 
     def _tried(self, by: str, pod: Obj) -> None:

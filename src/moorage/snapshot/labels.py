@@ -68,6 +68,11 @@ class Labels:
         self._columns = columns
         self._by_key: dict[str, LabelColumn] = {}
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The label keys that were asked for."""
+        return tuple(self._by_key)
+
     def find(self, key: str) -> LabelColumn | None:
         """Return the column of a label key, or None when the key was never requested."""
         return self._by_key.get(key)

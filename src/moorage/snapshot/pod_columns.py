@@ -129,9 +129,9 @@ class PodColumns:
         return self._columns.view(found.column)
 
     @property
-    def count_columns(self) -> int:
-        """The number of count columns kept now."""
-        return len(self._counts)
+    def count_keys(self) -> tuple[CountKey, ...]:
+        """The keys of the count columns kept now."""
+        return tuple(self._counts)
 
     def _build(self, key: CountKey) -> _Count:
         count = _Count(key, ("count", self._next_count))
