@@ -12,6 +12,8 @@ import msgspec
 import pytest
 
 from moorage.api.changes import ClusterEvent
+from moorage.api.codec import from_dict
+from moorage.api.policy import PodDisruptionBudget
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import CLEAR_NOMINATION, Decision
 from moorage.plugins.resources.node_resources_fit import NodeResourcesFit
@@ -19,7 +21,9 @@ from moorage.service.ingest import ASSIGNED_POD_DELETE
 from moorage.sim import acts
 from moorage.sim.acts import Script
 from moorage.sim.course import play
+from moorage.sim.invariants.attempts import is_current
 from moorage.sim.invariants.victims import best_nodes, candidate_on
+from moorage.snapshot.listers import Lister
 from moorage.snapshot.table import NodeTable
 from moorage.state.queue import SchedulingQueue
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
@@ -130,6 +134,25 @@ SCRIPT = Script(
     rest_seconds=10.0,
 )
 """A pod waits for room on a node, one for an eviction, and one for the end of another pod."""
+
+
+@pytest.mark.parametrize(
+    ("listed", "current"),
+    [
+        pytest.param(["1"], True, id="the version of the server"),
+        pytest.param(["0"], False, id="an older version"),
+        pytest.param([], False, id="a new budget that the watch has not told"),
+        pytest.param(["1", "1"], False, id="a budget that the server has no more"),
+    ],
+)
+def test_budgets_are_current_in_the_versions_of_the_server(
+    listed: list[str], current: bool
+) -> None:
+    lister: Lister[PodDisruptionBudget] = Lister()
+    for number, version in enumerate(listed):
+        meta = {"name": f"b{number}", "namespace": "default", "resourceVersion": version}
+        lister.put(from_dict(PodDisruptionBudget, {"metadata": meta, "spec": {}}))
+    assert is_current(lister, {"b0": {"metadata": {"resourceVersion": "1"}}}) is current
 
 
 def node_update_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ from typing import Any, Final
 import msgspec
 
 from moorage.api.coscheduling import GROUP_LABEL
-from moorage.api.resources import ELASTIC_QUOTAS
+from moorage.api.policy import PodDisruptionBudget
+from moorage.api.resources import ELASTIC_QUOTAS, POD_DISRUPTION_BUDGETS
 from moorage.base.clock import NS_PER_SECOND
 from moorage.engine.decision import Decision, Outcome
 from moorage.framework.profile import Profile
@@ -29,6 +30,7 @@ from moorage.sim.invariants.seen import is_leaving, placed
 from moorage.sim.invariants.together import TOGETHER
 from moorage.sim.invariants.victims import Candidate, best_nodes, candidate_on
 from moorage.sim.mischief import Mischief
+from moorage.snapshot.listers import Lister
 from moorage.state.queued_pod import QueuedPod
 
 OnBreach = Callable[[str, str], None]
@@ -192,7 +194,9 @@ class AttemptOracle:
             return  # it may wait for victims that it has already
         if pod["spec"].get("preemptionPolicy") == "Never":
             return
-        budgets = self._history.objects("poddisruptionbudgets.policy")
+        budgets = self._history.objects(POD_DISRUPTION_BUDGETS.qualified)
+        if not is_current(self._scheduler.core.snapshot.listers.pod_disruption_budgets, budgets):
+            return  # the watch of budgets is behind: their older versions are unknown here
         if profile.evicts_whole_gangs and any(map(_of_gang, belief.history.pods.values())):
             return
         found: dict[str, Candidate] = {}
@@ -240,6 +244,12 @@ class AttemptOracle:
                     self._asleep.add(uid)
                     self._breach("attempt-wakeup", f"{name_of(pod)} sleeps, and fits {name}")
                     break
+
+
+def is_current(lister: Lister[PodDisruptionBudget], stored: Mapping[Any, Obj]) -> bool:
+    """Return whether a lister has the objects that the server has, in the same versions."""
+    listed = sorted(each.metadata.resource_version for each in lister.all())
+    return listed == sorted(each["metadata"]["resourceVersion"] for each in stored.values())
 
 
 def _is_deaf(pod: Obj) -> bool:
