@@ -15,7 +15,7 @@ from moorage.base.errors import DecodeError, UsageError
 from moorage.cli.manifests import parse_manifests
 from moorage.client.kubeconfig_file import parse_kubeconfig
 from moorage.config.load import parse_config
-from moorage.nodeagent.templates import load_nodes
+from moorage.nodeshapes.templates import load_nodes
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import (
     CONFIG_MAPS,

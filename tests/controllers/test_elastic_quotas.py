@@ -9,9 +9,9 @@ import pytest
 from moorage.api.codec import from_dict
 from moorage.api.resources import ELASTIC_QUOTAS, PODS
 from moorage.controllers.elastic_quotas import quota_used
-from moorage.controllers.views import Whole
 from moorage.testing.builders import pod, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.workloads.objects import Whole
 from tests.controllers.cluster import play, stored
 from tests.plugins.quotas.builders import quota_manifest
 

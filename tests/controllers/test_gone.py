@@ -13,8 +13,9 @@ from moorage.base.errors import NotFoundError
 from moorage.base.rng import Streams
 from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Surroundings
-from moorage.controllers.views import View, Whole
+from moorage.controllers.views import View
 from moorage.testing.virtual_loop import run_virtual
+from moorage.workloads.objects import Whole
 
 KEY = ("default", "web")
 

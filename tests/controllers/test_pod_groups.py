@@ -11,9 +11,9 @@ from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
 from moorage.api.pod import Pod
 from moorage.api.resources import CORE_EVENTS, PODS
 from moorage.controllers.pod_groups import group_of, group_status
-from moorage.controllers.views import Whole
 from moorage.testing.builders import pod
 from moorage.testing.virtual_cluster import VirtualCluster
+from moorage.workloads.objects import Whole
 from tests.controllers.cluster import every, play, stored
 from tests.scenarios.gangs import of_object, pod_group
 

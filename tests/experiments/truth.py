@@ -21,8 +21,8 @@ from moorage.base.rng import Random, Streams
 from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.experiments.in_python import simulate
-from moorage.nodeagent.annotations import RUN_SECONDS
-from moorage.nodeagent.templates import complete
+from moorage.nodeshapes.annotations import RUN_SECONDS
+from moorage.nodeshapes.templates import complete
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual

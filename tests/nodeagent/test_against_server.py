@@ -27,7 +27,7 @@ from moorage.client.http_transport import HttpTransport
 from moorage.client.requests import Selection
 from moorage.client.writes import Client
 from moorage.nodeagent.agents import NodeAgents
-from moorage.nodeagent.templates import default_nodes
+from moorage.nodeshapes.templates import default_nodes
 
 
 @asynccontextmanager

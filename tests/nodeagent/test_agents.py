@@ -19,7 +19,7 @@ from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.pod_life import PodLife
-from moorage.nodeagent.templates import default_nodes
+from moorage.nodeshapes.templates import default_nodes
 from tests.nodeagent.memory_api import MemoryApi, _failure
 from tests.nodeagent.virtual import START_NS, LoopClock, run_virtual
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from moorage.base import aio
 from moorage.client.transport import Answer, Call
-from moorage.nodeagent.templates import default_nodes
+from moorage.nodeshapes.templates import default_nodes
 from tests.nodeagent.memory_api import MemoryApi, _failure
 from tests.nodeagent.test_agents import phases, play, pod
 

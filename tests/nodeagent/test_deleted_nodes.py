@@ -12,7 +12,7 @@ from moorage.base.rng import Streams
 from moorage.client.writes import Client
 from moorage.nodeagent.agents import PLAYED, NodeAgents
 from moorage.nodeagent.pod_life import PodLife
-from moorage.nodeagent.templates import default_nodes
+from moorage.nodeshapes.templates import default_nodes
 from moorage.testing.builders import node
 from moorage.testing.builders import pod as api_pod
 from tests.nodeagent.memory_api import MemoryApi

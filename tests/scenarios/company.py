@@ -12,7 +12,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.own import LoadedConfiguration
 from moorage.controllers.cluster import ClusterControllers
-from moorage.nodeagent.annotations import STOP_SECONDS
+from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.testing.builders import Manifest, pod_manifest
 from moorage.testing.in_process import InProcessTransport

@@ -35,7 +35,7 @@ from moorage.cli.main import main
 from moorage.client.writes import Client
 from moorage.config.load import load_config, parse_config
 from moorage.nodeagent.agents import NodeAgents
-from moorage.nodeagent.templates import complete
+from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.sandbox.example_extender import KEEP, MAINTENANCE, POWER, ExampleExtender
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest

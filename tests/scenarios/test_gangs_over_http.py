@@ -23,7 +23,7 @@ from moorage.client.http_transport import open_transport
 from moorage.client.kubeconfig import load_kubeconfig
 from moorage.client.transport import Call
 from moorage.client.writes import Client
-from moorage.nodeagent.templates import complete
+from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.sandbox.server import SandboxServer
 from moorage.sandbox.settings import ServerSettings

@@ -33,7 +33,7 @@ from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
 from moorage.config.load import parse_config
 from moorage.nodeagent.agents import NodeAgents
-from moorage.nodeagent.templates import complete
+from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
 from moorage.state.compare import compare

@@ -28,7 +28,7 @@ from moorage.client.transport import Answer, Call, LineStream
 from moorage.client.writes import Client
 from moorage.config.own import LoadedConfiguration
 from moorage.nodeagent.agents import NodeAgents
-from moorage.nodeagent.templates import complete
+from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
 from moorage.testing.builders import node_manifest, pod_manifest

@@ -26,7 +26,7 @@ from moorage.client.transport import Call
 from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.disruption import DisruptionController
 from moorage.controllers.workloads import WorkloadControllers
-from moorage.nodeagent.templates import complete
+from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster

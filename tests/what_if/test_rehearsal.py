@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from moorage.api.meta import Condition
-from moorage.nodeagent.annotations import STOP_SECONDS
+from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage.what_if.rehearsal import Rehearsal
 from tests.what_if.cluster import bare, world_of
 

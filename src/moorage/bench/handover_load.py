@@ -23,7 +23,7 @@ from moorage.client.follow import Follower
 from moorage.client.reflectors import Reflectors
 from moorage.client.writes import Client
 from moorage.nodeagent.agents import NodeAgents
-from moorage.nodeagent.templates import default_nodes
+from moorage.nodeshapes.templates import default_nodes
 
 NAMESPACE = "default"
 _IN_FLIGHT = 16  # concurrent creations while the cluster is filled

@@ -28,7 +28,7 @@ from moorage.client.follow import Follower
 from moorage.client.reflectors import Reflectors
 from moorage.client.writes import Client
 from moorage.nodeagent.agents import NodeAgents
-from moorage.nodeagent.templates import NodeTemplate, default_nodes, name_of
+from moorage.nodeshapes.templates import NodeTemplate, default_nodes, name_of
 
 _IN_FLIGHT = 32  # concurrent creations
 _LOOK_SECONDS = 0.5

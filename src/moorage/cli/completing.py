@@ -66,7 +66,7 @@ def complete_shapes(
 ) -> list[CompletionItem]:
     """Complete the instance type in the last part of a shape."""
     del ctx, param
-    from moorage.nodeagent.instance_types import instance_types
+    from moorage.nodeshapes.instance_types import instance_types
 
     before, comma, _ = incomplete.rpartition(",")
     return _items((f"{before}{comma}{name}" for name in instance_types()), incomplete)

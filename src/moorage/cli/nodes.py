@@ -19,7 +19,7 @@ from moorage.cli.options import (
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
-    from moorage.nodeagent.templates import NodeTemplate
+    from moorage.nodeshapes.templates import NodeTemplate
 
 _EPILOG = """
 \b
@@ -142,8 +142,8 @@ def _templates(
     count: int | None, nodes_from: Path | None, prefix: str, shapes: tuple[str, ...]
 ) -> list[NodeTemplate]:
     """Return the templates of the wanted nodes."""
-    from moorage.nodeagent.shapes import parse_shape, shaped_nodes
-    from moorage.nodeagent.templates import default_nodes, load_nodes
+    from moorage.nodeshapes.shapes import parse_shape, shaped_nodes
+    from moorage.nodeshapes.templates import default_nodes, load_nodes
 
     if nodes_from is not None:
         return load_nodes(nodes_from)
@@ -157,7 +157,7 @@ def _templates(
 def list_shapes(*, output: Form) -> None:
     """List the instance types that --shape knows, with what they have."""
     from moorage.cli.render import Columns, show
-    from moorage.nodeagent.instance_types import GPU, instance_types
+    from moorage.nodeshapes.instance_types import GPU, instance_types
 
     known = list(instance_types().values())
     headings = ["name", "cpu", "memory", "gpu", "cloud"]

@@ -2,14 +2,14 @@
 
 Belongs here: what kube-controller-manager and a storage driver do. The room knows the API server
 only through `moorage.client`, so it works against any. Pure functions decide the next writes
-(``*_steps``, ``autoscaler_*``, ``deployment_status``, ``job_pods``, ``owner_graph``). The modules
-beside them watch and write:
+(`moorage.workloads`, and ``autoscaler_metrics`` and ``owner_graph`` here). The other modules watch
+and write:
 
 - ``cluster`` runs all of them over one watch of each kind (``views``).
 - ``workloads`` has the controllers of workloads, nodes and namespaces: ``deployment``,
   ``replica_set``, ``stateful_set``, ``daemon_set``, ``job``, ``autoscaler``, ``node_life``,
   ``accounts``, ``endpoints``, and the garbage collector (``garbage``). Each of them has a queue of
-  keys (``controller``, ``work_queue``). They share ``pod_control``, ``pods``, ``revisions``,
+  keys (``controller``, ``work_queue``). They share ``pod_control``, ``revisions``,
   ``expectations`` and ``event_budget``.
 - ``volumes`` binds and makes volumes, and protects those in use (``claim_users``). ``disruption``
   keeps the status of budgets, ``pod_groups`` that of pod groups. The first two work in rounds over

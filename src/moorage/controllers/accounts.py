@@ -11,8 +11,9 @@ from typing import Final
 from moorage.api.resources import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from moorage.base.errors import ConflictError
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Json, Surroundings
-from moorage.controllers.views import View, Whole
+from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.views import View
+from moorage.workloads.objects import Json, Whole
 
 _ACCOUNT: Final = "default"
 _CERTIFICATE: Final = "kube-root-ca.crt"

@@ -22,12 +22,12 @@ from moorage.base.clock import rfc3339
 from moorage.base.errors import MoorageError
 from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, Selection, patch_body
-from moorage.controllers.autoscaler_limits import Bounded, ScalingMemory
 from moorage.controllers.autoscaler_metrics import MetricError, Proposal, Target, propose
-from moorage.controllers.controller import Controller, Json, Surroundings
-from moorage.controllers.job_steps import with_condition
+from moorage.controllers.controller import Controller, Surroundings
 from moorage.controllers.scales import scaled_resource
-from moorage.controllers.views import ViewedPod, Whole
+from moorage.workloads.autoscaler_limits import Bounded, ScalingMemory
+from moorage.workloads.jobs.job_steps import with_condition
+from moorage.workloads.objects import Json, ViewedPod, Whole
 
 _SYNC_SECONDS: Final = 15.0  # --horizontal-pod-autoscaler-sync-period
 _ABLE, _ACTIVE, _LIMITED = "AbleToScale", "ScalingActive", "ScalingLimited"

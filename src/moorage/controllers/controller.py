@@ -11,7 +11,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal
 
 from moorage.api.meta import ApiObject, ObjectReference
 from moorage.api.resources import ResourceType
@@ -25,12 +25,11 @@ from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
 from moorage.controllers.event_budget import EventBudget
-from moorage.controllers.views import View, Views, Whole
+from moorage.controllers.views import View, Views
 from moorage.controllers.work_queue import ObjectQueue
+from moorage.workloads.objects import Json, Whole
 
 _log = logging.getLogger(__name__)
-
-Json: TypeAlias = dict[str, Any]
 
 _WORKERS: Final = 5  # of each controller, as in kube-controller-manager
 
@@ -244,15 +243,3 @@ def reference(obj: ApiObject, resource: ResourceType) -> ObjectReference:
         name=obj.name,
         uid=obj.metadata.uid,
     )
-
-
-def owner_reference(obj: ApiObject, resource: ResourceType) -> Json:
-    """Return the owner reference that the dependents of an object carry."""
-    return {
-        "apiVersion": resource.api_version,
-        "kind": resource.kind,
-        "name": obj.name,
-        "uid": obj.metadata.uid,
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }

@@ -16,7 +16,9 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import MoorageError
 from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Surroundings, reference
-from moorage.controllers.daemon_steps import (
+from moorage.controllers.pod_control import PodControl
+from moorage.controllers.revisions import Revisions
+from moorage.workloads.daemon_steps import (
     REVISION_LABEL,
     Placement,
     Plan,
@@ -25,10 +27,9 @@ from moorage.controllers.daemon_steps import (
     roll,
     status_due,
 )
-from moorage.controllers.pod_control import PodControl
-from moorage.controllers.replica_set import min_ready_seconds, next_available
-from moorage.controllers.revisions import Revision, Revisions
-from moorage.controllers.views import ViewedPod, Whole
+from moorage.workloads.objects import ViewedPod, Whole
+from moorage.workloads.replicas import min_ready_seconds, next_available
+from moorage.workloads.revisions import Revision
 
 _BURST: Final = 250  # pods created or deleted in one go, as upstream
 _PAUSE_SECONDS_MAX: Final = 900  # between two failures on a node, as upstream

@@ -15,9 +15,10 @@ from moorage.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError
 from moorage.client.objects import Key
 from moorage.client.requests import patch_body
-from moorage.controllers.controller import Controller, Surroundings, owner_reference
-from moorage.controllers.deployment_status import is_complete, overdue_in, status_due
-from moorage.controllers.deployment_steps import (
+from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.pod_control import selector_of
+from moorage.workloads.deployment_status import is_complete, overdue_in, status_due
+from moorage.workloads.deployment_steps import (
     ChangeDeployment,
     ChangeSet,
     CreateSet,
@@ -31,10 +32,9 @@ from moorage.controllers.deployment_steps import (
     revision_steps,
     rolling_steps,
 )
-from moorage.controllers.pod_control import selector_of
-from moorage.controllers.pods import is_finished
-from moorage.controllers.replica_set import wanted
-from moorage.controllers.views import ViewedPod, Whole
+from moorage.workloads.objects import ViewedPod, Whole, owner_reference
+from moorage.workloads.pods import is_finished
+from moorage.workloads.replicas import wanted
 
 
 class DeploymentController(Controller):

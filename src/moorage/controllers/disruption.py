@@ -21,7 +21,9 @@ from moorage.base.errors import ConflictError, MoorageError, NotFoundError
 from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.controllers.controller import Surroundings
-from moorage.controllers.disruption_steps import (
+from moorage.controllers.scales import Scales
+from moorage.controllers.seen import Seen
+from moorage.workloads.disruption_steps import (
     BudgetError,
     Due,
     Scale,
@@ -29,9 +31,7 @@ from moorage.controllers.disruption_steps import (
     no_target_condition,
     stale_target_ns,
 )
-from moorage.controllers.scales import Scales
-from moorage.controllers.seen import Seen
-from moorage.controllers.views import ViewedPod, Whole
+from moorage.workloads.objects import ViewedPod, Whole
 
 _log = logging.getLogger(__name__)
 

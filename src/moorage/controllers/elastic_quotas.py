@@ -16,7 +16,7 @@ from moorage.api.requests import pod_requests
 from moorage.api.resources import ELASTIC_QUOTAS, PODS
 from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Surroundings
-from moorage.controllers.views import ViewedPod, Whole
+from moorage.workloads.objects import ViewedPod, Whole
 
 _BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
 

@@ -14,8 +14,9 @@ from moorage.api.pod import Pod
 from moorage.api.resources import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from moorage.base.clock import NS_PER_SECOND
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Json, Surroundings, owner_reference
-from moorage.controllers.endpoint_steps import (
+from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.views import View
+from moorage.workloads.endpoint_steps import (
     LIST_MARK,
     MIRROR_MARK,
     SERVICE_NAME,
@@ -32,8 +33,8 @@ from moorage.controllers.endpoint_steps import (
     slices,
     subsets,
 )
-from moorage.controllers.pods import is_finished, is_ready
-from moorage.controllers.views import View, ViewedPod, Whole
+from moorage.workloads.objects import Json, ViewedPod, Whole, owner_reference
+from moorage.workloads.pods import is_finished, is_ready
 
 # The least time between two rounds for one service; a guess. Pods become ready one by one, and
 # each round writes the whole list. By the next round the view shows the slices made in the last.

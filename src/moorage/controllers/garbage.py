@@ -27,8 +27,8 @@ from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.controllers.controller import Surroundings
 from moorage.controllers.discovery import deletable_kinds
 from moorage.controllers.owner_graph import FOREGROUND, ORPHAN, Item, OwnerGraph, item_of
-from moorage.controllers.views import Whole
 from moorage.controllers.work_queue import WorkQueue
+from moorage.workloads.objects import Whole
 
 _log = logging.getLogger(__name__)
 

@@ -17,14 +17,15 @@ from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key, key_of
 from moorage.client.requests import patch_body
-from moorage.controllers.controller import Controller, Json, Surroundings
-from moorage.controllers.job_indexes import (
+from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.pod_control import PodControl, in_batches
+from moorage.workloads.jobs.job_indexes import (
     backoff_seconds,
     counts_after,
     fails_by_index,
     replaced_in,
 )
-from moorage.controllers.job_pods import (
+from moorage.workloads.jobs.job_pods import (
     TRACKED,
     free_indexes,
     index_of,
@@ -33,7 +34,7 @@ from moorage.controllers.job_pods import (
     job_pod,
     write_indexes,
 )
-from moorage.controllers.job_steps import (
+from moorage.workloads.jobs.job_steps import (
     COMPLETE,
     SUSPENDED,
     JobEnd,
@@ -48,8 +49,7 @@ from moorage.controllers.job_steps import (
     ttl_in,
     with_condition,
 )
-from moorage.controllers.pod_control import PodControl, in_batches
-from moorage.controllers.views import ViewedPod, Whole
+from moorage.workloads.objects import Json, ViewedPod, Whole
 
 _OURS: Final = ("", "kubernetes.io/job-controller")
 _NO_JOB: Final = ""

@@ -21,8 +21,8 @@ from moorage.api.resources import PODS
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.client.objects import Key
 from moorage.controllers.controller import Controller, Surroundings
-from moorage.controllers.pods import is_finished, time_ns
-from moorage.controllers.views import ViewedPod, Whole
+from moorage.workloads.objects import ViewedPod, Whole
+from moorage.workloads.pods import is_finished, time_ns
 
 PENDING: Final = "Pending"
 SCHEDULING: Final = "Scheduling"

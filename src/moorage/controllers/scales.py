@@ -23,9 +23,10 @@ from moorage.api.resources import (
 from moorage.base.errors import MoorageError, NotFoundError
 from moorage.client.objects import Key
 from moorage.client.writes import Client
-from moorage.controllers.disruption_steps import BudgetError, Scale
 from moorage.controllers.seen import Seen
-from moorage.controllers.views import Views, Whole
+from moorage.controllers.views import Views
+from moorage.workloads.disruption_steps import BudgetError, Scale
+from moorage.workloads.objects import Whole
 
 
 class ScaleError(MoorageError):

@@ -15,11 +15,12 @@ from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from moorage.api.volume import PersistentVolumeClaim
 from moorage.base.errors import ConflictError, MoorageError
 from moorage.client.objects import Key, key_of
-from moorage.controllers.controller import Controller, Json, Surroundings
+from moorage.controllers.controller import Controller, Surroundings
 from moorage.controllers.pod_control import PodControl
-from moorage.controllers.replica_set import min_ready_seconds, next_available
 from moorage.controllers.revisions import Revisions
-from moorage.controllers.stateful_steps import (
+from moorage.workloads.objects import Json, ViewedPod, Whole
+from moorage.workloads.replicas import min_ready_seconds, next_available
+from moorage.workloads.stateful_steps import (
     Plan,
     claim_name,
     ordinal_of,
@@ -28,7 +29,6 @@ from moorage.controllers.stateful_steps import (
     revision_of,
     status_due,
 )
-from moorage.controllers.views import ViewedPod, Whole
 
 _SAID = (
     "create Pod {pod} in StatefulSet {owner} successful",

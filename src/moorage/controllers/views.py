@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from moorage.api.meta import ApiObject
-from moorage.api.pod import Pod, PodSpec
 from moorage.api.resources import ResourceType
 from moorage.base import aio
 from moorage.base.clock import Clock
@@ -27,33 +26,6 @@ T = TypeVar("T", bound=ApiObject)
 
 Told = Callable[[T | None, T | None], None]
 """Called with the version before and the newest version; None for a missing version."""
-
-
-class Whole(ApiObject, frozen=True, kw_only=True):
-    """Any object with a spec and a status, without a schema.
-
-    Templates are copied from these objects into new objects, so decoding must keep every field.
-    """
-
-    spec: dict[str, Any] = {}  # noqa: RUF012  (the codec library copies it)
-    status: dict[str, Any] = {}  # noqa: RUF012
-
-
-class ViewedPodSpec(PodSpec, frozen=True, kw_only=True):
-    """The spec of a pod with the names that the pod has in its services."""
-
-    hostname: str = ""
-    subdomain: str = ""
-
-
-class ViewedPod(Pod, frozen=True, kw_only=True):
-    """A pod as the controllers see it.
-
-    The names are not in `Pod`, because the scheduler keeps equal specs once: pods of a StatefulSet
-    and of an indexed Job have one spec but for their hostnames.
-    """
-
-    spec: ViewedPodSpec = ViewedPodSpec()
 
 
 class View(Generic[T]):

@@ -33,8 +33,8 @@ from moorage.client.requests import MERGE_PATCH, Selection, patch_body
 from moorage.controllers.claim_users import VolumeClaimUsers, claims_in_use
 from moorage.controllers.controller import Surroundings
 from moorage.controllers.seen import Seen
-from moorage.controllers.views import ViewedPod
-from moorage.controllers.volume_steps import (
+from moorage.workloads.objects import ViewedPod
+from moorage.workloads.volume_steps import (
     Create,
     Patch,
     Release,

@@ -21,7 +21,7 @@ from moorage.controllers.pod_groups import PodGroupController
 from moorage.controllers.replica_set import ReplicaSetController
 from moorage.controllers.resource_claims import ClaimMaker, ClaimReleaser
 from moorage.controllers.stateful_set import StatefulSetController
-from moorage.controllers.views import ViewedPod
+from moorage.workloads.objects import ViewedPod
 
 
 class WorkloadControllers:

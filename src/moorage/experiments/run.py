@@ -25,7 +25,7 @@ from moorage.experiments.sampling import Series
 from moorage.experiments.scenario import seconds_of
 from moorage.experiments.totals import totals
 from moorage.experiments.variants import Variant
-from moorage.nodeagent.annotations import START_SECONDS, number, run_seconds
+from moorage.nodeshapes.annotations import START_SECONDS, number, run_seconds
 from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.lists import Objects
 from moorage.what_if.live_objects import fresh

@@ -29,8 +29,8 @@ from moorage.experiments.columns import (
 from moorage.experiments.histories import pods_of_events
 from moorage.experiments.rows import rows_of
 from moorage.experiments.scenario import Column, NodeSource, PodSource, Scenario
-from moorage.nodeagent.shapes import parse_shape, shaped_nodes
-from moorage.nodeagent.templates import complete
+from moorage.nodeshapes.shapes import parse_shape, shaped_nodes
+from moorage.nodeshapes.templates import complete
 from moorage.what_if.lists import items_of
 
 T = TypeVar("T")

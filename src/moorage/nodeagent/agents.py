@@ -36,9 +36,9 @@ from moorage.nodeagent import node_bodies
 from moorage.nodeagent.extended_resources import allocatable_changes, reserved_in
 from moorage.nodeagent.pod_life import Complain, PatchPod, PodEffect, PodLife, RemovePod
 from moorage.nodeagent.pressure import EVICT_SECONDS, pressures_of
-from moorage.nodeagent.templates import NodeTemplate, name_of, template_of
 from moorage.nodeagent.timers import Timers
 from moorage.nodeagent.writers import KeyedWriters, worth_repeating
+from moorage.nodeshapes.templates import NodeTemplate, name_of, template_of
 
 _log = logging.getLogger(__name__)
 

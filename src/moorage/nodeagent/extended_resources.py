@@ -13,7 +13,7 @@ from moorage.api.meta import Quantity
 from moorage.api.names import is_extended_resource
 from moorage.api.node import Node, NodeStatus
 from moorage.api.quantity import from_nano, parse_quantity
-from moorage.nodeagent.templates import NodeTemplate
+from moorage.nodeshapes.templates import NodeTemplate
 
 Reserved = Mapping[str, int]
 """Extended resource to the amount of its capacity that is not allocatable; nano-units."""

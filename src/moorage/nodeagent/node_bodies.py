@@ -11,7 +11,7 @@ from moorage.api.lease import LeaseSpec
 from moorage.api.node import Node
 from moorage.base.clock import rfc3339, rfc3339_micro
 from moorage.nodeagent.pressure import PRESSURES, pressures_of
-from moorage.nodeagent.templates import NodeTemplate, name_of
+from moorage.nodeshapes.templates import NodeTemplate, name_of
 
 LEASE_NAMESPACE = "kube-node-lease"
 

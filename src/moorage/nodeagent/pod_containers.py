@@ -16,9 +16,9 @@ import msgspec
 
 from moorage.api.pod import Container, Pod
 from moorage.base.clock import NS_PER_SECOND
-from moorage.nodeagent.annotations import exit_code, ready_seconds, run_seconds, startup_seconds
-from moorage.nodeagent.commands import Course, course_of
 from moorage.nodeagent.container_run import ContainerRun, restarts, taken_up
+from moorage.nodeshapes.annotations import exit_code, ready_seconds, run_seconds, startup_seconds
+from moorage.nodeshapes.commands import Course, course_of
 
 Phase: TypeAlias = Literal["Pending", "Running", "Succeeded", "Failed"]
 

@@ -25,13 +25,13 @@ from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
 from moorage.nodeagent import kubelet_status
 from moorage.nodeagent.admission import NodeLoad, refuse
-from moorage.nodeagent.annotations import START_SECONDS, faults, number
 from moorage.nodeagent.kubelet_status import ConditionTimes, PodFacts
 from moorage.nodeagent.pod_containers import STOPPED_CODE, Phase, PodContainers
 from moorage.nodeagent.pressure import eviction_text, pressures_of, victim_of
 from moorage.nodeagent.resizing import Given
-from moorage.nodeagent.stopping import stopping_of
 from moorage.nodeagent.timers import Timers
+from moorage.nodeshapes.annotations import START_SECONDS, faults, number
+from moorage.nodeshapes.stopping import stopping_of
 
 _START_SECONDS = 1.0  # a guess: soon, and long enough to be seen
 _KILLED_CODE = 137  # 128 and the number of SIGKILL

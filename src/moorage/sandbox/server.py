@@ -33,7 +33,7 @@ from moorage.client.writes import Client
 from moorage.controllers.cluster import ClusterControllers
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.node_bodies import LEASE_NAMESPACE
-from moorage.nodeagent.templates import NodeTemplate, name_of, template_of
+from moorage.nodeshapes.templates import NodeTemplate, name_of, template_of
 from moorage.sandbox.data_directory import DataDirectory, new_identity
 from moorage.sandbox.own_endpoints import publish_endpoints
 from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerReport, ServerSettings

@@ -22,7 +22,7 @@ class ServerSettings(msgspec.Struct, frozen=True, kw_only=True):
     port
         Port to listen on; 0 takes any free port.
     nodes
-        Node templates to play, as ``moorage.nodeagent.templates`` makes them.
+        Node templates to play, as ``moorage.nodeshapes.templates`` makes them.
     nodes_of_new
         The nodes are for a new cluster only; a stored cluster keeps its own nodes.
     seed

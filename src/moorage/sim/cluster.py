@@ -20,7 +20,7 @@ from moorage.client.writes import Client
 from moorage.config.extenders import Extender
 from moorage.controllers.cluster import ClusterControllers
 from moorage.nodeagent.agents import NodeAgents
-from moorage.nodeagent.templates import complete
+from moorage.nodeshapes.templates import complete
 from moorage.service.scheduler import Scheduler
 from moorage.sim.auditor import Auditor
 from moorage.sim.extender import SimExtender

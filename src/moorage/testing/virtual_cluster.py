@@ -32,7 +32,7 @@ from moorage.client.writes import Client
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.nodeagent.agents import PLAYED, NodeAgents
-from moorage.nodeagent.templates import complete
+from moorage.nodeshapes.templates import complete
 from moorage.observe.traces.attempts import Traces
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.facts import Facts

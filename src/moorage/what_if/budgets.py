@@ -1,6 +1,6 @@
 """Disruption budgets in a rehearsal: whether an eviction is allowed, and the budgets' statuses.
 
-The controller's step (`moorage.controllers.disruption_steps`) computes a status from the pods that
+The controller's step (`moorage.workloads.disruption_steps`) computes a status from the pods that
 a budget selects. Preemption reads these statuses, and a drain may wait for them. Rules of the
 eviction: kubernetes v1.36 pkg/registry/core/pod/storage/eviction.go.
 """
@@ -17,11 +17,11 @@ from moorage.api.meta import OwnerReference
 from moorage.api.pod import Pod
 from moorage.api.policy import PodDisruptionBudget
 from moorage.api.selectors import Selector, compile_label_selector
-from moorage.controllers.disruption_steps import BudgetError, Scale, budget_due
-from moorage.controllers.pods import is_ready
-from moorage.controllers.views import Whole
 from moorage.what_if.lists import Key
 from moorage.what_if.rehearsal import Rehearsal
+from moorage.workloads.disruption_steps import BudgetError, Scale, budget_due
+from moorage.workloads.objects import Whole
+from moorage.workloads.pods import is_ready
 
 _LISTER: Final = "pod_disruption_budgets"
 _SEVERAL: Final = "it has more than one PodDisruptionBudget, which an eviction does not support"

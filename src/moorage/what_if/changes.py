@@ -18,7 +18,6 @@ from moorage.api.pod import MIRROR, Pod
 from moorage.api.resources import ResourceType
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
-from moorage.controllers.node_steps import UNSCHEDULABLE, eviction_in
 from moorage.what_if.admission import Admission
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.budgets import Budgets
@@ -42,6 +41,7 @@ from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.remaking import DAEMON_SET, is_of_one_node
 from moorage.what_if.remaking import kind_of as kind_of_owner
 from moorage.what_if.workloads import OWNERS, SCALABLE, Workloads
+from moorage.workloads.node_steps import UNSCHEDULABLE, eviction_in
 
 # kubectl v1.36 pkg/drain: an eviction that a budget refuses is tried again so much later.
 _DRAIN_RETRY_NS: Final = 5 * NS_PER_SECOND

@@ -15,11 +15,11 @@ from moorage.api.codec import decode, from_dict
 from moorage.api.devices import ResourceClaim, ResourceClaimConsumerReference
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
-from moorage.controllers.claim_steps import claim_of, template_of, unmade
-from moorage.controllers.views import Whole
 from moorage.what_if.admission import Admission
 from moorage.what_if.lists import Key
 from moorage.what_if.rehearsal import Rehearsal
+from moorage.workloads.claim_steps import claim_of, template_of, unmade
+from moorage.workloads.objects import Whole
 
 _LISTER: Final = "resource_claims"
 _TEMPLATES: Final = ("resource.k8s.io", "ResourceClaimTemplate")

@@ -20,7 +20,7 @@ from moorage.base.clock import NS_PER_SECOND, ManualClock, parse_rfc3339, rfc333
 from moorage.base.ids import name_suffix
 from moorage.base.rng import Streams
 from moorage.client.pod_status import with_condition
-from moorage.nodeagent.stopping import stopping_of
+from moorage.nodeshapes.stopping import stopping_of
 from moorage.service.flushes import groups_need_look, look_at_groups
 from moorage.what_if.agenda import Agenda, HeldPods
 from moorage.what_if.carrying import CALL_SECONDS

@@ -14,8 +14,8 @@ import msgspec
 from moorage.api.meta import OwnerReference
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.controllers.daemon_steps import Placement
-from moorage.controllers.views import Whole
+from moorage.workloads.daemon_steps import Placement
+from moorage.workloads.objects import Whole
 
 DAEMON_SET: Final = ("apps", "DaemonSet")
 _KUBELET: Final = ("", "Node")

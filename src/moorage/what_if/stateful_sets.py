@@ -8,13 +8,13 @@ from moorage.api.codec import decode, from_dict
 from moorage.api.pod import Pod
 from moorage.api.volume import PersistentVolumeClaim
 from moorage.base.errors import UsageError
-from moorage.controllers.pods import is_active
-from moorage.controllers.revisions import History, Revision
-from moorage.controllers.stateful_steps import REVISION_LABEL, Plan, ordinal_of, plan
-from moorage.controllers.views import Whole
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.lists import Key
 from moorage.what_if.rehearsal import Rehearsal
+from moorage.workloads.objects import Whole
+from moorage.workloads.pods import is_active
+from moorage.workloads.revisions import History, Revision
+from moorage.workloads.stateful_steps import REVISION_LABEL, Plan, ordinal_of, plan
 
 _CLAIMS: Final = "persistent_volume_claims"
 

@@ -14,22 +14,21 @@ from moorage.api.codec import decode, encode, from_dict
 from moorage.api.pod import Pod
 from moorage.api.resources import REPLICA_SETS, REPLICATION_CONTROLLERS, ResourceType, by_kind
 from moorage.base.errors import UsageError
-from moorage.controllers.controller import owner_reference
-from moorage.controllers.daemon_steps import place
-from moorage.controllers.daemon_steps import pod_of as daemon_pod
-from moorage.controllers.deployment_steps import CreateSet, Sets, part_sets, revision_steps
-from moorage.controllers.job_pods import is_indexed, job_pod
-from moorage.controllers.pods import deletion_order, is_active, pod_from_template
-from moorage.controllers.replica_set import wanted
-from moorage.controllers.revisions import Revision
-from moorage.controllers.stateful_steps import ordinal_of
-from moorage.controllers.stateful_steps import pod_of as stateful_pod
-from moorage.controllers.views import Whole
 from moorage.what_if.admission import Admission
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.lists import KINDS, Key
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.stateful_sets import StatefulSets
+from moorage.workloads.daemon_steps import place
+from moorage.workloads.daemon_steps import pod_of as daemon_pod
+from moorage.workloads.deployment_steps import CreateSet, Sets, part_sets, revision_steps
+from moorage.workloads.jobs.job_pods import is_indexed, job_pod
+from moorage.workloads.objects import Whole, owner_reference
+from moorage.workloads.pods import deletion_order, is_active, pod_from_template
+from moorage.workloads.replicas import wanted
+from moorage.workloads.revisions import Revision
+from moorage.workloads.stateful_steps import ordinal_of
+from moorage.workloads.stateful_steps import pod_of as stateful_pod
 
 SCALABLE: Final = ("Deployment", "ReplicaSet", "ReplicationController", "StatefulSet")
 OWNERS: Final = (*SCALABLE, "DaemonSet", "Job")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.nodeagent.shapes import parse_shape
+from moorage.nodeshapes.shapes import parse_shape
 from moorage.sandbox.scaling.new_nodes import highest_number, new_nodes
 
 

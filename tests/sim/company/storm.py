@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moorage.api.coscheduling import GROUP_LABEL
-from moorage.nodeagent.annotations import STOP_SECONDS
+from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage.sim.acts import Create
 from moorage.sim.company.manifests import priority_class, template, workload
 from moorage.sim.company.world import WAVE_LABEL, AnyWorldAct, CompanyWorld, GroupSize, Wave

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from moorage.nodeagent.annotations import RUN_SECONDS
+from moorage.nodeshapes.annotations import RUN_SECONDS
 from moorage.sim.acts import Create
 from moorage.sim.company import totals
 from moorage.sim.company.cluster import WriteCall

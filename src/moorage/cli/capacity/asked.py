@@ -13,7 +13,7 @@ from moorage.base.errors import UsageError
 from moorage.cli.manifests import read_manifests
 from moorage.cli.render import show_note
 from moorage.cli.what_if.source import Source, asked_of_scheduler, load
-from moorage.nodeagent.shapes import parse_shape, shaped_nodes
+from moorage.nodeshapes.shapes import parse_shape, shaped_nodes
 from moorage.what_if.asked import capacity
 from moorage.what_if.limits import Limits
 from moorage.what_if.rehearsal import Rehearsal

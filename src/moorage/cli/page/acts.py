@@ -17,8 +17,8 @@ from moorage.client.status import error_from_answer
 from moorage.client.transport import Call, Transport
 from moorage.client.writes import Client
 from moorage.dashboard.source import Answered
-from moorage.nodeagent.shapes import Shape
-from moorage.nodeagent.templates import DEFAULT_RESOURCES
+from moorage.nodeshapes.shapes import Shape
+from moorage.nodeshapes.templates import DEFAULT_RESOURCES
 from moorage.sandbox.scaling.new_nodes import highest_number, new_nodes
 from moorage.sandbox.scaling.resize import create_nodes, list_nodes
 

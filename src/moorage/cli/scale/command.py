@@ -13,7 +13,7 @@ from moorage.cli.scale.auto import auto
 if TYPE_CHECKING:
     from moorage.cli.render import Form
     from moorage.cli.session import Session
-    from moorage.nodeagent.shapes import Shape
+    from moorage.nodeshapes.shapes import Shape
     from moorage.sandbox.scaling.resize import Resized
 
 _EPILOG = """
@@ -57,7 +57,7 @@ def nodes(
     """
     from moorage.cli.render import show
     from moorage.cli.session import run_session
-    from moorage.nodeagent.shapes import parse_shape
+    from moorage.nodeshapes.shapes import parse_shape
 
     wanted = [parse_shape(text) for text in shapes]
     resized = run_session(

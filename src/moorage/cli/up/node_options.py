@@ -78,7 +78,7 @@ def templates_of(options: NodeOptions) -> list[dict[str, object]]:
         Options exclude each other, or a value is none.
     """
     count, file = options["node_count"], options["nodes_from"]
-    from moorage.nodeagent.templates import default_nodes, load_nodes
+    from moorage.nodeshapes.templates import default_nodes, load_nodes
 
     if count is not None and file is not None:
         raise click.UsageError("--nodes and --nodes-from exclude each other; keep one")
@@ -88,7 +88,7 @@ def templates_of(options: NodeOptions) -> list[dict[str, object]]:
     if file is not None:
         return load_nodes(file)
     if options["shapes"]:
-        from moorage.nodeagent.shapes import parse_shape, shaped_nodes
+        from moorage.nodeshapes.shapes import parse_shape, shaped_nodes
 
         shapes = [parse_shape(text) for text in options["shapes"]]
         if count is None and any(shape.count is None for shape in shapes):

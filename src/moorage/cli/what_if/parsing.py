@@ -16,7 +16,7 @@ from moorage.base.files import read_file
 from moorage.cli.manifests import read_manifests
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
-from moorage.nodeagent.shapes import parse_shape, shaped_nodes
+from moorage.nodeshapes.shapes import parse_shape, shaped_nodes
 from moorage.plugins.from_outside import with_plugins
 from moorage.what_if import change
 from moorage.what_if.course import Reconfigure, Step

@@ -18,8 +18,6 @@ import msgspec
 from moorage.api.codec import encode, from_dict
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.controllers.daemon_steps import Placement, pod_of
-from moorage.controllers.views import Whole
 from moorage.engine.attempt import CycleError
 from moorage.engine.cycle import Cycle
 from moorage.engine.trials.what_if import NodeStatuses
@@ -27,6 +25,8 @@ from moorage.sandbox.scaling.groups import NodeGroup
 from moorage.sandbox.scaling.removal import is_daemon
 from moorage.snapshot.pod_info import PodInfo
 from moorage.what_if.world import Filled, World
+from moorage.workloads.daemon_steps import Placement, pod_of
+from moorage.workloads.objects import Whole
 
 _EXPENDABLE_BELOW: Final = -10  # expendable-pods-priority-cutoff
 MAX_REACHED: Final = "max node group size reached"

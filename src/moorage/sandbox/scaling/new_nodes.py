@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from moorage.nodeagent.agents import PLAYED
-from moorage.nodeagent.shapes import Shape, shaped_nodes
-from moorage.nodeagent.templates import DEFAULT_RESOURCES, NodeTemplate
+from moorage.nodeshapes.shapes import Shape, shaped_nodes
+from moorage.nodeshapes.templates import DEFAULT_RESOURCES, NodeTemplate
 
 PREFIX: Final = "node"
 DEFAULT_SHAPE: Final = Shape(resources=DEFAULT_RESOURCES)

@@ -17,8 +17,8 @@ from moorage.base import aio
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError, UsageError
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
-from moorage.nodeagent.shapes import Shape
-from moorage.nodeagent.templates import NodeTemplate
+from moorage.nodeshapes.shapes import Shape
+from moorage.nodeshapes.templates import NodeTemplate
 from moorage.sandbox.scaling.new_nodes import highest_number, new_nodes
 from moorage.sandbox.scaling.removal import Removal, choose, load_by_node
 

@@ -17,9 +17,9 @@ from moorage.base.rng import Streams
 from moorage.client.follow import Follower
 from moorage.client.reflector import Reflector
 from moorage.client.transport import Transport
-from moorage.controllers.views import Whole
 from moorage.service.kinds import WATCHED
 from moorage.what_if.lists import Key, Objects, checked_node, checked_pod
+from moorage.workloads.objects import Whole
 
 _FIELDS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 

@@ -16,7 +16,7 @@ from moorage.api.coscheduling import (
 )
 from moorage.api.resources import ELASTIC_QUOTAS, POD_GROUPS
 from moorage.base.rng import Random, Streams
-from moorage.nodeagent.annotations import RUN_SECONDS, STOP_SECONDS
+from moorage.nodeshapes.annotations import RUN_SECONDS, STOP_SECONDS
 from moorage.sim.acts import Create, Delete, Join, Patch
 from moorage.sim.company.manifests import PRIORITIES, priority_class, template, workload
 from moorage.sim.company.setups import PERMIT, setup_name

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from moorage.api.codec import encode
 from moorage.api.pod import Pod
 from moorage.api.resources import CORE_EVENTS, EVENTS, LEASES, NODES, PODS
-from moorage.nodeagent.annotations import STOP_SECONDS
+from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.sim.company.play import CompanyRun
 from moorage.sim.company.setups import configuration
