@@ -76,6 +76,7 @@ def test_big_endian_is_read() -> None:
         pytest.param(b"", [], id="nothing"),
         pytest.param(b"[]", [], id="an empty array"),
         pytest.param(b'{"kind":"PodList","items":[]}', [], id="an empty list"),
+        pytest.param(b'{"kind":"PodList","items":null}', [], id="an empty list as Go writes it"),
         pytest.param(
             b'{"kind":"PodList","apiVersion":"v1","items":[{}, {"kind":4}]}',
             [{"apiVersion": "v1", "kind": "Pod"}, {"kind": 4}],

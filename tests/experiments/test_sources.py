@@ -11,6 +11,8 @@ import pytest
 
 from moorage.base.errors import ConfigError, UsageError
 from moorage.experiments.in_python import simulate
+from moorage.testing.builders import node_manifest
+from tests.apiserver.harness import pod
 from tests.experiments.scenes import column, nodes, once
 
 _PODS = """name,cores,ram,start,stop,team
@@ -235,6 +237,11 @@ HEADING = "name,cores,ram,start,stop,team\n"
             "pods[0]: pod red/train comes twice; give each its own name",
             id="a name that comes twice",
         ),
+        pytest.param(
+            "name,cores,cores,ram\na,1,2,3\n",
+            "pods.csv: its heading has column 'cores' twice",
+            id="a column that comes twice",
+        ),
     ],
 )
 def test_a_table_that_cannot_be_used_is_told(tmp_path: Path, text: str, fault: str) -> None:
@@ -250,6 +257,39 @@ def test_a_name_that_comes_twice_is_left_out_if_asked(tmp_path: Path) -> None:
         ("red", "train", "completed"),
         ("blue", "train", "completed"),
     ]
+
+
+def test_a_node_that_comes_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("name,cpu\nn1,8\nn1,4\n")
+    columns = {"name": "name", "cpu": "cpu"}
+    rows = {"trace": str(tmp_path / "nodes.csv"), "columns": columns}
+    with pytest.raises(UsageError, match="node n1 comes twice"):
+        once({"nodes": [rows], "pods": [trace(tmp_path, _PODS)]})
+
+
+def test_one_dump_gives_both_the_nodes_and_the_pods(tmp_path: Path) -> None:
+    waiting, running = pod("waiting"), pod("running", node="n1")
+    file = tmp_path / "all.json"
+    file.write_text(json.dumps([node_manifest("n1"), waiting, running]))
+    run = once({"nodes": [{"file": str(file)}], "pods": [{"file": str(file)}]})
+    assert column(run, "name", "outcome") == [("running", "running"), ("waiting", "running")]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_a_trace_of_another_encoding_with_spaces_in_its_heading(
+    tmp_path: Path, encoding: str
+) -> None:
+    path = tmp_path / "pods.csv"
+    path.write_bytes("name, cores\na,1\n".encode(encoding))
+    source = {"trace": str(path), "columns": {"name": "name", "cpu": "cores"}}
+    run = once({"nodes": [nodes()], "pods": [source]})
+    assert column(run, "name") == [("a",)]
+
+
+def test_a_file_without_objects_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "none.yaml").write_text("")
+    with pytest.raises(UsageError, match="there are no objects"):
+        once({"nodes": [nodes()], "pods": [{"file": str(tmp_path / "none.yaml")}]})
 
 
 def test_copies_of_two_templates_are_numbered_on() -> None:

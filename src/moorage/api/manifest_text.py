@@ -34,7 +34,8 @@ ObjectText = bytes | msgspec.Raw
 class _List(msgspec.Struct, rename="camel"):
     kind: str = ""
     api_version: str = ""
-    items: list[msgspec.Raw] | None = None
+    # A program in Go writes null for an empty list.
+    items: list[msgspec.Raw] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Kind(msgspec.Struct):
@@ -145,10 +146,10 @@ def _flat(text: ObjectText, where: str) -> Iterator[tuple[str, ObjectText]]:
     except msgspec.ValidationError:
         yield where, text  # no list, and perhaps no object either
         return
-    if listed.items is None or not listed.kind.endswith("List"):
+    if listed.items is msgspec.UNSET or not listed.kind.endswith("List"):
         yield where, text
         return
-    named = with_kind(listed.items, listed.kind.removesuffix("List"), listed.api_version)
+    named = with_kind(listed.items or [], listed.kind.removesuffix("List"), listed.api_version)
     for number, item in enumerate(named, start=1):
         yield from _flat(item, f"{where}, item {number}")
 

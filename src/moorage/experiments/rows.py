@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from moorage.base.errors import UsageError
+from moorage.api.manifest_text import utf8
+from moorage.base.errors import DecodeError, UsageError
 from moorage.base.files import DATA_BYTES_MAX, read_file, unpacked
 from moorage.experiments.tables import arrow
 
@@ -31,8 +33,8 @@ def rows_of(file: str) -> Iterator[tuple[int, Row]]:
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise UsageError(f"cannot read {file}: {reason}") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"{file}: not CSV in UTF-8: {error}") from error
+    except (UnicodeDecodeError, csv.Error, DecodeError) as error:
+        raise UsageError(f"{file}: not CSV in UTF-8 or UTF-16: {error}") from error
 
 
 def _csv(file: str) -> Iterator[tuple[int, Row]]:
@@ -40,11 +42,13 @@ def _csv(file: str) -> Iterator[tuple[int, Row]]:
     data = read_file(path, DATA_BYTES_MAX)
     if path.suffix == ".gz":
         data = unpacked(data)
-    with io.StringIO(data.decode("utf-8-sig"), newline="") as text:
+    with io.StringIO(utf8(data).decode(), newline="") as text:
         reader = csv.reader(text)
-        heading = next(reader, None)
+        heading = [name.strip() for name in next(reader, ())]
         if not heading:
             raise UsageError(f"{file}: it is empty, where a heading with names of columns belongs")
+        if repeated := sorted(name for name, times in Counter(heading).items() if times > 1):
+            raise UsageError(f"{file}: its heading has column {repeated[0]!r} twice")
         for cells in reader:
             if cells:
                 yield reader.line_num, _row(heading, cells)

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from moorage.api.codec import decode_untyped
+from moorage.api.resources import by_kind
 from moorage.base.errors import ConfigError, UsageError
 from moorage.base.files import DATA_BYTES_MAX, read_file, unpacked
 from moorage.experiments import presets
@@ -79,7 +80,8 @@ def read_sources(scenario: Scenario) -> Read:
         reading.found.coming.append(reading.pods(pods, f"pods[{index}]"))
     found = reading.found
     coming = _without_repeated(found.coming, found.left_out)
-    found = msgspec.structs.replace(found, coming=coming)
+    objects = _distinct(found.objects, [each for pods in coming for each in pods], found.left_out)
+    found = msgspec.structs.replace(found, coming=coming, objects=objects)
     if scenario.bad_rows == "fatal":
         refuse(found.left_out)
     return found
@@ -151,7 +153,10 @@ class _Reading:
     def _pods_of_file(self, file: str) -> list[Coming]:
         """Return the pods of a file; everything else in it is there at the start."""
         coming = []
-        for manifest in manifests_of(file):
+        manifests = manifests_of(file)
+        if not manifests:
+            raise UsageError(f"{file}: there are no objects")
+        for manifest in manifests:
             pending = not manifest.get("spec", {}).get("nodeName")
             ended = (manifest.get("status") or {}).get("phase") in _ENDED
             if manifest.get("kind") == "Pod" and pending and not ended:
@@ -210,22 +215,52 @@ def _check_separator(file: str, row: Mapping[str, str]) -> None:
 
 def _without_repeated(coming: list[list[Coming]], left_out: list[str]) -> list[list[Coming]]:
     """Return the pods that come without those whose name came before; these are noted."""
-    known: set[tuple[str, str]] = set()
+    known: set[tuple[str, str, str]] = set()
     found: list[list[Coming]] = []
     for index, pods in enumerate(coming):
         once: list[Coming] = []
         for pod in pods:
-            metadata = pod.manifest.get("metadata") or {}
-            key = str(metadata.get("namespace") or "default"), str(metadata.get("name") or "")
-            if key[1] and key in known:
-                left_out.append(
-                    f"pods[{index}]: pod {'/'.join(key)} comes twice; give each its own name"
-                )
+            key = _key(pod.manifest)
+            if key[2] and key in known:
+                left_out.append(f"pods[{index}]: {_twice(key)}")
                 continue
             known.add(key)
             once.append(pod)
         found.append(once)
     return found
+
+
+def _distinct(objects: list[Manifest], coming: list[Coming], left_out: list[str]) -> list[Manifest]:
+    """Return the objects without those whose name came before.
+
+    The same object twice is no fault: one dump may be given for the nodes and for the pods. Its
+    pods without a node come, and are not there at the start.
+    """
+    known = {_key(each.manifest): each.manifest for each in coming}
+    found: list[Manifest] = []
+    for each in objects:
+        key = _key(each)
+        before = known.setdefault(key, each) if key[2] else each
+        if before is each:
+            found.append(each)
+        elif before != each:
+            left_out.append(_twice(key))
+    return found
+
+
+def _key(manifest: Manifest) -> tuple[str, str, str]:
+    kind = str(manifest.get("kind") or "Pod")
+    metadata = manifest.get("metadata") or {}
+    resource = by_kind(kind, str(manifest.get("apiVersion") or "v1"))
+    in_namespace = resource is None or resource.namespaced
+    namespace = str(metadata.get("namespace") or "default") if in_namespace else ""
+    return kind, namespace, str(metadata.get("name") or "")
+
+
+def _twice(key: tuple[str, str, str]) -> str:
+    kind, namespace, name = key
+    full = f"{namespace}/{name}" if namespace else name
+    return f"{kind[:1].lower()}{kind[1:]} {full} comes twice; give each its own name"
 
 
 def manifests_of(file: str, *, text: bytes | None = None) -> list[Manifest]:
