@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from moorage.base.errors import ConfigError
-from moorage.config.feature_gates import DEFAULT_GATES, GATES, feature_gates, parse_feature_gates
+from moorage.config.feature_gates import (
+    DEFAULT_GATES,
+    FeatureGates,
+    feature_gates,
+    parse_feature_gates,
+)
+from moorage.config.gate_table import GATES, gates_of_version
 
 REFERENCE = Path(__file__).parents[1] / "conformance/data/reference.json"
 
@@ -16,7 +22,8 @@ REFERENCE = Path(__file__).parents[1] / "conformance/data/reference.json"
 def test_the_known_gates_and_their_defaults_are_the_references():
     recorded = json.loads(REFERENCE.read_text())["featureGates"]
     pages = {"ComponentFlagz": True, "ComponentStatusz": True}  # component-base's own, v1.36
-    assert {gate.name: gate.default for gate in GATES} == recorded | pages
+    gates = {gate.name: gate.states["1.36"].default for gate in gates_of_version("1.36")}
+    assert gates == recorded | pages
 
 
 def test_a_gate_that_was_not_set_has_its_default():
@@ -90,3 +97,91 @@ def test_the_errors_of_wrong_gates(text, faults):
 def test_gates_are_told_as_the_flag_spells_them():
     gates = feature_gates({"GenericWorkload": True, "GangScheduling": False})
     assert gates.as_text() == "GangScheduling=false,GenericWorkload=true"
+
+
+def test_every_gate_of_1_37_has_the_default_that_kube_scheduler_gives_it():
+    changed = {
+        gate.name: gate.states["1.37"].default
+        for gate in GATES
+        if "1.37" in gate.states
+        and ("1.36" not in gate.states or gate.states["1.36"] != gate.states["1.37"])
+    }
+    assert changed == {
+        "CompositePodGroup": False,
+        "DRADerivedAttributes": False,
+        "DRADeviceCompatibilityGroups": False,
+        "DRADeviceTaintRules": True,
+        "DRADeviceTaints": True,
+        "DRAExtendedResource": True,
+        "DRAFractionalCapacityRange": True,
+        "DRAOptionalNodeOperations": False,
+        "DRAPrioritizedList": True,
+        "DRAWorkloadResourceClaims": False,
+        "GenericWorkload": False,
+        "InPlacePodVerticalScalingSchedulerPreemption": False,
+        "InterPodAffinityHostnameFastPath": False,
+        "NodeDeclaredFeatures": True,
+        "PodGroupPreemptionPolicy": False,
+        "SchedulerPreQueueingHints": False,
+        "StorageCapacityScoring": True,
+        "VolumeLimitScaling": True,
+    }
+    gone = {gate.name for gate in GATES if "1.37" not in gate.states}
+    assert gone == {"GangScheduling", "WorkloadAwarePreemption"}
+
+
+@pytest.mark.parametrize("gate", ["GangScheduling", "WorkloadAwarePreemption"])
+@pytest.mark.parametrize("on", [True, False], ids=["on", "off"])
+def test_a_gate_that_1_37_has_merged_is_on_with_its_successor(gate, on):
+    assert FeatureGates({"GenericWorkload": on}, "1.37")(gate) is on
+
+
+@pytest.mark.parametrize(
+    ("oldest", "on"),
+    [
+        pytest.param("", True, id="nobody names an oldest version"),
+        pytest.param("1.37", True, id="all of the cluster is of 1.37"),
+        pytest.param("1.36", False, id="a part of the cluster is of 1.36"),
+    ],
+)
+def test_a_default_may_depend_on_the_oldest_version_in_the_cluster(oldest, on):
+    assert FeatureGates({}, "1.37", oldest)("DRAFractionalCapacityRange") is on
+
+
+@pytest.mark.parametrize(
+    ("version", "text", "fault"),
+    [
+        pytest.param(
+            "1.37",
+            "GangScheduling=true",
+            "featureGates.GangScheduling: unrecognized feature gate: GangScheduling: in 1.37 it is "
+            "a part of GenericWorkload: set GenericWorkload alone",
+            id="a gate that went names its successor",
+        ),
+        pytest.param(
+            "1.36",
+            "CompositePodGroup=false",
+            "featureGates.CompositePodGroup: unrecognized feature gate: CompositePodGroup: 1.36 "
+            "does not have it, 1.37 has",
+            id="a gate that came later names its version",
+        ),
+        pytest.param(
+            "1.37",
+            "CompositePodGroup=true",
+            "featureGates.CompositePodGroup: moorage does not implement CompositePodGroup=true "
+            "yet; leave the gate out",
+            id="a new gate that is not built",
+        ),
+        pytest.param(
+            "1.37",
+            "NodeDeclaredFeatures=false",
+            "featureGates.NodeDeclaredFeatures: cannot set feature gate NodeDeclaredFeatures to "
+            "false, feature is locked to true",
+            id="a gate that is locked since 1.37",
+        ),
+    ],
+)
+def test_a_gate_of_another_version_is_refused_by_name(version, text, fault):
+    with pytest.raises(ConfigError) as refused:
+        parse_feature_gates(text, version)
+    assert list(refused.value.faults) == [fault]

@@ -25,7 +25,8 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import MoorageError, TransportError
 from moorage.base.rng import Random, Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.config.feature_gates import GENERIC_WORKLOAD, feature_gates
+from moorage.config.feature_gates import feature_gates
+from moorage.config.gate_table import GENERIC_WORKLOAD
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.state.compare import compare

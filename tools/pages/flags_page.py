@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from moorage.cli.run.flags import FLAGS, Effect
+from moorage.cli.run.flags import FLAGS
 
 _HEADER = """# kube-scheduler's flags
 
@@ -10,8 +10,7 @@ _HEADER = """# kube-scheduler's flags
 
 `moorage run` takes every flag of kube-scheduler v1.36, so that a manifest need not change.
 Effective ones work as there. Ones without effect are accepted, and a warning says so. Refused ones
-would be unsafe or misleading to ignore: with one of them moorage does not start (exit code 2),
-unless the value says what is the case anyway.
+would be unsafe or misleading to ignore: with one of them moorage does not start (exit code 2).
 
 As with kube-scheduler, `--leader-elect*` win over the file of `--config`, and the deprecated
 `--kube-api-qps` and `--kube-api-burst` count only without one. `-v` takes a number or may be
@@ -26,11 +25,8 @@ def flags_page() -> str:
     """Return the page: one row a flag, by name."""
     rows = []
     for flag in FLAGS:
-        note = flag.note
-        if flag.effect is Effect.REFUSED and flag.allowed:
-            note += "; taken as " + ", ".join(f"`{value}`" for value in flag.allowed)
         default = f"`{flag.default}`" if flag.default else ""
         rows.append(
-            f"| `--{flag.name}` | {flag.kind} | {default} | {flag.effect.value} | {note} |\n"
+            f"| `--{flag.name}` | {flag.kind} | {default} | {flag.effect.value} | {flag.note} |\n"
         )
     return _HEADER + "".join(rows)

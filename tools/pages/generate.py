@@ -19,6 +19,7 @@ from tools.pages import event_tables, failure_paths, state_tables
 from tools.pages.capabilities_page import capabilities_page
 from tools.pages.deviations_table import deviations_page
 from tools.pages.example_blocks import pages_with_examples
+from tools.pages.feature_gates_page import feature_gates_page
 from tools.pages.flags_page import flags_page
 from tools.pages.kinds_page import kinds_page
 from tools.pages.licences_page import licences_page
@@ -90,6 +91,7 @@ def pages() -> dict[Path, str]:
     found[REFERENCE / "pod-states.md"] = state_tables.state_page()
     found[REFERENCE / "cluster-events.md"] = event_tables.event_page()
     found[REFERENCE.parent / "deviations.md"] = deviations_page()
+    found[REFERENCE / "feature-gates.md"] = feature_gates_page()
     found[REFERENCE / "flags.md"] = flags_page()
     found[REFERENCE / "licences.md"] = licences_page()
     found[REFERENCE / "kinds.md"] = kinds_page()

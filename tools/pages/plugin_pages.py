@@ -25,7 +25,8 @@ from moorage.base.rng import Streams
 from moorage.config import plugin_args
 from moorage.config.args import example_args
 from moorage.config.defaults import DEFAULT_MULTI_POINT, default_multi_point
-from moorage.config.feature_gates import DEFAULT_GATES, GATES, FeatureGates
+from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
+from moorage.config.gate_table import GATES
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration
 from moorage.framework.registry import POINT_METHODS, PluginEntry
@@ -185,7 +186,7 @@ def _points(entry: PluginEntry) -> str:
 
 def _enabled(name: str) -> str:
     for gate in GATES:  # switched on alone, whatever it requires: only its own plugins are asked
-        if gate.switchable and name in _defaults(FeatureGates({gate.name: True})):
+        if True in gate.built and name in _defaults(FeatureGates({gate.name: True})):
             return "yes" if name in _defaults(DEFAULT_GATES) else f"with feature gate {gate.name}"
     return "yes" if name in _defaults(DEFAULT_GATES) else "no"
 

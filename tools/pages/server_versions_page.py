@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from moorage.config.gate_table import GATES, V1_36, V1_37, Gate
 from moorage.service.kinds import POD_GROUP, SERVER_VERSIONS, WATCHED, WatchedKind
 
 _HEADER = """# Versions of the API server
 
 <!-- Written by `make docs` from moorage.service.kinds. Do not edit. -->
 
-moorage decides as kube-scheduler v1.36, and works with API servers of the versions in this table.
+moorage decides as kube-scheduler v1.36, or v1.37 with `--emulated-version 1.37`. It works with API
+servers of the versions in this table, whichever version it emulates.
 A kind that the server does not serve in the listed API version is taken for empty. The scheduler
 says so once, asks again every minute, and uses the kind as soon as the server serves it. It
 writes Events as `events.k8s.io/v1`, which all these versions serve.
@@ -48,6 +52,15 @@ default, and moorage does not use them where they are switched on. 1.37 also has
 - **Configuration**: `kubescheduler.config.k8s.io/v1`. Files of earlier versions are
   [renewed](../how-to/renew-a-configuration.md).
 """
+_OTHERWISE = f"""
+## What is decided otherwise
+
+These gates have another default in {V1_37} than in {V1_36}, or exist in one of both only.
+[The table of gates](feature-gates.md) has all of them.
+
+| Gate | {V1_36} | {V1_37} | What it changes | With `--emulated-version {V1_37}` |
+|---|---|---|---|---|
+"""
 _CONSEQUENCES = {
     "resource_claims": "Pods with resource claims stay pending.",
     "pod_groups": "Groups of Kubernetes are not found; groups by labels and Coscheduling work.",
@@ -56,7 +69,32 @@ _CONSEQUENCES = {
 
 def server_versions_page() -> str:
     """Return the page: one row for each version of the API server."""
-    return _HEADER + "".join(map(_row, SERVER_VERSIONS)) + _FOOTER
+    table = "".join(map(_row, SERVER_VERSIONS))
+    return _HEADER + table + _FOOTER + _OTHERWISE + "".join(_differences())
+
+
+def _differences() -> Iterator[str]:
+    """Yield a row for each gate that differs between the two versions."""
+    for gate in GATES:
+        before, now = (_default(gate, version) for version in (V1_36, V1_37))
+        if before != now:
+            yield f"| `{gate.name}` | {before} | {now} | {gate.effect} | {_built(gate)} |\n"
+
+
+def _default(gate: Gate, version: str) -> str:
+    state = gate.states.get(version)
+    if state is None:
+        return "-"
+    return "on" if state.default else "off"
+
+
+def _built(gate: Gate) -> str:
+    state = gate.states.get(V1_37)
+    if state is None:
+        return f"a part of `{gate.merged_into}`"
+    if state.default not in gate.built:
+        return "refused until it is implemented"
+    return "as kube-scheduler" if len(gate.built) > 1 else "`true` is refused: not implemented"
 
 
 def _row(version: str) -> str:

@@ -21,7 +21,8 @@ from moorage.base.digests import digest
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.bench.workload import CreateNodes, basic
-from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, feature_gates
+from moorage.config.feature_gates import feature_gates
+from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.groups.cycle import GroupCycle
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError, UsageError
@@ -19,7 +20,13 @@ from moorage.service.start_faults import start_faults
 _ARGS = re.compile(r"profiles\[(\d+)\]\.pluginConfig\[(\d+)\]")
 
 
-def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfiguration:
+Change: TypeAlias = Callable[[LoadedConfiguration], LoadedConfiguration]
+"""Changes a configuration that was read, as flags do."""
+
+
+def check_config(
+    path: Path | None, plugins: Sequence[str] = (), change: Change | None = None
+) -> LoadedConfiguration:
     """Load a configuration and build its profiles once, so that every fault is found at start.
 
     Parameters
@@ -28,6 +35,8 @@ def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfig
         The file; None for the defaults.
     plugins
         Plugins from outside.
+    change
+        What flags change before the profiles are built; None for nothing.
 
     Raises
     ------
@@ -35,13 +44,20 @@ def check_config(path: Path | None, plugins: Sequence[str] = ()) -> LoadedConfig
         The file or a plugin cannot be read or used; every fault is listed.
     """
     source = "" if path is None else str(path)
-    found = check_text(None if path is None else file_text(path), plugins, source=source)
+    text = None if path is None else file_text(path)
+    found = check_text(text, plugins, source=source, change=change)
     if found.faults:
         raise ConfigError(found.faults, source=source)
     return found.config
 
 
-def check_text(text: str | None, plugins: Sequence[str] = (), *, source: str = "") -> Reading:
+def check_text(
+    text: str | None,
+    plugins: Sequence[str] = (),
+    *,
+    source: str = "",
+    change: Change | None = None,
+) -> Reading:
     """Read a configuration, build its profiles once, and return it with every fault found.
 
     Parameters
@@ -52,6 +68,8 @@ def check_text(text: str | None, plugins: Sequence[str] = (), *, source: str = "
         Plugins from outside.
     source
         Name of the file, for the message about a text that is no YAML.
+    change
+        As `check_config` takes it.
 
     Raises
     ------
@@ -61,6 +79,8 @@ def check_text(text: str | None, plugins: Sequence[str] = (), *, source: str = "
     config, faults = (
         Reading(LoadedConfiguration(), []) if text is None else read_config(text, source=source)
     )
+    if change is not None:
+        config = change(config)
     try:
         known = with_plugins(config, plugins)
     except UsageError as error:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from moorage.cli.command_group import CommandGroup
-from moorage.cli.options import output_option, plugin_option
+from moorage.cli.options import emulation_options, output_option, plugin_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
+    from moorage.config.own import LoadedConfiguration
 
 _EPILOG = """
 \b
@@ -32,6 +35,7 @@ _CHECK_EPILOG = """
 Examples:
   moorage config check scheduler.yaml
   moorage config check scheduler.yaml --plugin mine.py:prefer_green -o json
+  moorage config check scheduler.yaml --emulated-version 1.37    what 1.37 reads otherwise
 """
 _DEFAULTS_EPILOG = """
 \b
@@ -49,20 +53,43 @@ def config() -> None:
 @config.command(epilog=_CHECK_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path))
 @plugin_option
+@click.option(
+    "--feature-gates",
+    "gates",
+    default="",
+    metavar="GATES",
+    help="As of `moorage run`, e.g. GenericWorkload=true.",
+)
+@emulation_options
 @output_option()
 @click.pass_context
-def check(ctx: click.Context, file: Path, *, plugins: tuple[str, ...], output: Form) -> None:
+def check(
+    ctx: click.Context,
+    /,
+    file: Path,
+    *,
+    plugins: tuple[str, ...],
+    version: str,
+    oldest: str,
+    gates: str,
+    output: Form,
+) -> None:
     """Read FILE as `moorage run --config FILE` would, and tell every fault.
+
+    With --emulated-version, also list the gates, fields and plugins that mean something else than
+    under the version that FILE names, or 1.36.
 
     Exit code 0: it can be used. 2: it cannot; in JSON, valid is false and faults lists why.
     """
     from moorage.base.errors import ConfigError, UsageError
     from moorage.cli.checking import check_config
     from moorage.cli.render import show
+    from moorage.config.own import emulating
 
+    change = partial(emulating, version=version, oldest=oldest, gates=gates)
     found: dict[str, Any] = {"file": str(file), "valid": True, "faults": [], "profiles": []}
     try:
-        loaded = check_config(file, plugins)
+        loaded = check_config(file, plugins, change)
     except UsageError as error:
         if output == "text":
             raise
@@ -70,23 +97,59 @@ def check(ctx: click.Context, file: Path, *, plugins: tuple[str, ...], output: F
         show(output, {**found, "valid": False, "faults": list(faults)}, text="")
         ctx.exit(2)
     names = [profile.scheduler_name for profile in loaded.scheduler.profiles]
-    text = f"{file} can be used; it serves {', '.join(names)}"
-    show(output, {**found, "profiles": names}, text=text)
+    lines = [f"{file} can be used; it serves {', '.join(names)}"]
+    if version:
+        compared = _compared(file, loaded, gates)
+        lines += _difference_lines(compared)
+        found |= compared
+    show(output, {**found, "profiles": names}, text="\n".join(lines))
+
+
+def _compared(file: Path, now: LoadedConfiguration, gates: str) -> dict[str, Any]:
+    """Return what the file means otherwise than under its own version."""
+    from msgspec import to_builtins
+
+    from moorage.base.errors import ConfigError
+    from moorage.config.differences import differences
+    from moorage.config.load import load_config
+    from moorage.config.own import emulating
+    from moorage.plugins.in_tree import in_tree_registry
+
+    before = load_config(file)
+    with suppress(ConfigError):  # gates that are written for the other version
+        before = emulating(before, gates=gates)
+    return {
+        "ownVersion": before.gates.version,
+        "emulatedVersion": now.gates.version,
+        "differences": to_builtins(differences(before, now, in_tree_registry())),
+    }
+
+
+def _difference_lines(compared: dict[str, Any]) -> list[str]:
+    before, now = compared["ownVersion"], compared["emulatedVersion"]
+    if not compared["differences"]:
+        return [f"It means the same under {before} and {now}"]
+    lines = [f"Under {now} it differs from {before}:"]
+    for each in compared["differences"]:
+        effect = f" ({each['effect']})" if each["effect"] else ""
+        lines.append(f"  {each['kind']} {each['name']}: {each['before']} -> {each['now']}{effect}")
+    return lines
 
 
 @config.command(epilog=_DEFAULTS_EPILOG)
+@emulation_options
 @output_option(text=False)
-def defaults(output: Form) -> None:
+def defaults(version: str, oldest: str, output: Form) -> None:
     """Print the configuration that no file means, with everything spelled out.
 
     Left out are percentageOfNodesToScore and clientConnection.qps and burst: unset they mean every
     node and no limit, which no value says.
     """
     from moorage.cli.render import json_text, yaml_text
-    from moorage.config.own import LoadedConfiguration
+    from moorage.config.own import LoadedConfiguration, emulating
     from moorage.config.written import documents
 
-    found = documents(LoadedConfiguration())
+    found = documents(emulating(LoadedConfiguration(), version=version, oldest=oldest))
     if output == "json":
         click.echo(json_text(found))
     else:

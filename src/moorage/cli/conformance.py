@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from moorage.cli.options import output_option
+from moorage.cli.options import emulation_options, output_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -18,6 +18,7 @@ _EPILOG = """
 Examples:
   moorage conformance tests/conformance/data
   moorage conformance noderesources.jsonl.gz taints.jsonl -o json
+  moorage conformance tests/conformance/data --emulated-version 1.37    what 1.37 decides otherwise
 
 \b
 Exit codes: 0 nothing that is supported differs, 1 something differs, 2 a file cannot be read.
@@ -28,17 +29,23 @@ Exit codes: 0 nothing that is supported differs, 1 something differs, 2 a file c
 @click.argument(
     "paths", nargs=-1, required=True, metavar="DIR|FILE...", type=click.Path(path_type=Path)
 )
+@emulation_options
 @output_option()
 @click.pass_context
-def conformance(ctx: click.Context, *, paths: tuple[Path, ...], output: Form) -> None:
+def conformance(
+    ctx: click.Context, *, paths: tuple[Path, ...], version: str, oldest: str, output: Form
+) -> None:
     """Run recordings of kube-scheduler's decisions and compare field by field.
 
     Prints a table by family: cases, equal, different, not supported; then the first differences.
     """
     from moorage.cli.render import show
+    from moorage.config.emulation import version_of
+    from moorage.config.own import LoadedConfiguration, emulating
     from moorage.conformance.runner import check_recordings
 
-    report = check_recordings(paths, progress=sys.stderr)
+    emulating(LoadedConfiguration(), version=version, oldest=oldest)
+    report = check_recordings(paths, version=version_of(version), progress=sys.stderr)
     show(output, report.as_json(), text=report.as_text().removesuffix("\n"))
     if report.different:
         ctx.exit(1)

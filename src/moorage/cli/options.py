@@ -157,6 +157,28 @@ def config_option(meaning: str) -> Callable[[F], F]:
     )
 
 
+def emulation_options(function: F) -> F:
+    """Add ``--emulated-version`` and ``--min-compatibility-version``, as kube-scheduler has them.
+
+    The command gets both as text, "" where they are not given, for `moorage.config.own.emulating`.
+    """
+    function = click.option(
+        "--min-compatibility-version",
+        "oldest",
+        default="",
+        metavar="VERSION",
+        help="Oldest Kubernetes version in the cluster. Default: the emulated one.",
+    )(function)
+    return click.option(
+        "--emulated-version",
+        "version",
+        default="",
+        metavar="VERSION",
+        help="Kubernetes version whose decisions are made: 1.36 or 1.37. Default: emulatedVersion "
+        "of the configuration, or 1.36.",
+    )(function)
+
+
 def plugin_option(function: F) -> F:
     """Add ``--plugin``."""
     return click.option(

@@ -12,13 +12,8 @@ from typing import Final
 import msgspec
 
 from moorage.config.durations import parse_duration
-from moorage.config.feature_gates import (
-    DEFAULT_GATES,
-    GANG_SCHEDULING,
-    NODE_DECLARED_FEATURES,
-    TOPOLOGY_AWARE,
-    FeatureGates,
-)
+from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
+from moorage.config.gate_table import GANG_SCHEDULING, NODE_DECLARED_FEATURES, TOPOLOGY_AWARE
 from moorage.config.types import (
     KubeSchedulerConfiguration,
     LeaderElection,

@@ -1,142 +1,33 @@
-"""Feature gates of kubernetes v1.36 that a scheduler looks at, and which of them can be switched.
+"""Feature gates: which are on in the version that is emulated, and which of them can be switched.
 
-A gate is switched by ``--feature-gates``; every one has the default it has in kube-scheduler.
-Moorage refuses to switch a gate to a value that is not built, instead of ignoring the switch.
-
-Source: kubernetes v1.36 ``pkg/features/kube_features.go``, scheduling spec, plugin index section 5.
+A gate is switched by ``--feature-gates``; every other one has its default of the version
+(`gate_table`). Moorage refuses a value that is not built, instead of ignoring it, also where the
+value is the default of the version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import msgspec
 
 from moorage.base.errors import ConfigError
+from moorage.config.emulation import DEFAULT_VERSION, minor_of
+from moorage.config.gate_table import BY_NAME, GATES, VERSIONS, Gate
 
-
-class Gate(msgspec.Struct, frozen=True):
-    """A known feature gate.
-
-    Parameters
-    ----------
-    name
-        As in ``--feature-gates``.
-    default
-        The gate's value in v1.36.
-    stage
-        ``ALPHA``, ``BETA`` or ``GA``.
-    effect
-        The behaviour that the gate switches.
-    requires
-        The gate that must be on as well.
-    switchable
-        Whether moorage implements both values.
-    locked
-        Whether kube-scheduler itself refuses to switch it.
-    """
-
-    name: str
-    default: bool
-    stage: str
-    effect: str = ""
-    requires: str = ""
-    switchable: bool = False
-    locked: bool = False
-
-
-COMPONENT_FLAGZ: Final = "ComponentFlagz"
-COMPONENT_STATUSZ: Final = "ComponentStatusz"
-GENERIC_WORKLOAD: Final = "GenericWorkload"
-GANG_SCHEDULING: Final = "GangScheduling"
-NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
-TOPOLOGY_AWARE: Final = "TopologyAwareWorkloadScheduling"
-WORKLOAD_PREEMPTION: Final = "WorkloadAwarePreemption"
-
-_ON, _OFF = True, False
-
-GATES: Final[tuple[Gate, ...]] = (
-    Gate(COMPONENT_FLAGZ, _ON, "BETA", "the page /flagz", switchable=True),
-    Gate(COMPONENT_STATUSZ, _ON, "BETA", "the page /statusz", switchable=True),
-    Gate("DRAAdminAccess", _ON, "GA", "devices with admin access", locked=True),
-    Gate("DRAConsumableCapacity", _ON, "BETA", "devices shared by capacity", switchable=True),
-    Gate(
-        "DRADeviceBindingConditions",
-        _ON,
-        "BETA",
-        "waiting for devices before binding",
-        switchable=True,
-    ),
-    Gate("DRADeviceTaintRules", _OFF, "BETA", "taints of devices by rule"),
-    Gate("DRADeviceTaints", _ON, "BETA", "taints of devices", switchable=True),
-    Gate(
-        "DRAExtendedResource", _ON, "BETA", "extended resources backed by devices", switchable=True
-    ),
-    Gate("DRAListTypeAttributes", _OFF, "ALPHA", "attributes of devices that are lists"),
-    Gate("DRANodeAllocatableResources", _OFF, "ALPHA", "devices that take cpu or memory"),
-    Gate("DRAPartitionableDevices", _ON, "BETA", "devices cut into parts", switchable=True),
-    Gate("DRAPrioritizedList", _ON, "GA", "alternatives in a claim", switchable=True),
-    Gate(
-        "DRASchedulerFilterTimeout",
-        _ON,
-        "BETA",
-        "a limit on the search for devices",
-        switchable=True,
-    ),
-    Gate("DRAWorkloadResourceClaims", _OFF, "ALPHA", "claims of pod groups"),
-    Gate("DynamicResourceAllocation", _ON, "GA", "resource claims", locked=True),
-    Gate(
-        GANG_SCHEDULING,
-        _OFF,
-        "ALPHA",
-        "pod groups are placed all or none",
-        GENERIC_WORKLOAD,
-        switchable=True,
-    ),
-    Gate(GENERIC_WORKLOAD, _OFF, "ALPHA", "pod groups", switchable=True),
-    Gate("ImageVolume", _ON, "GA", "images as volumes"),
-    Gate("InPlacePodLevelResourcesVerticalScaling", _ON, "BETA", "resizing of whole pods"),
-    Gate("InPlacePodVerticalScaling", _ON, "GA", "resizing of containers", locked=True),
-    Gate("MatchLabelKeysInPodAffinity", _ON, "GA", "matchLabelKeys of affinity", locked=True),
-    Gate("MatchLabelKeysInPodTopologySpread", _ON, "BETA", "matchLabelKeys of spreading"),
-    Gate("MatchLabelKeysInPodTopologySpreadSelectorMerge", _ON, "BETA", "keys are merged early"),
-    Gate("MutableCSINodeAllocatableCount", _ON, "GA", "attach limits that change"),
-    Gate(NODE_DECLARED_FEATURES, _ON, "BETA", "plugin of that name", switchable=True),
-    Gate("NodeInclusionPolicyInPodTopologySpread", _ON, "GA", "which nodes count", locked=True),
-    Gate("NominatedNodeNameForExpectation", _ON, "BETA", "nomination before binding"),
-    Gate("OpportunisticBatching", _ON, "BETA", "reuse of the node list for replicas"),
-    Gate("PodLevelResources", _ON, "BETA", "requests of whole pods"),
-    Gate("PodSchedulingReadiness", _ON, "GA", "scheduling gates", locked=True),
-    Gate("SchedulerAsyncAPICalls", _OFF, "BETA", "API calls by a dispatcher"),
-    Gate("SchedulerAsyncPreemption", _ON, "BETA", "victims are evicted in the background"),
-    Gate("SchedulerPopFromBackoffQ", _ON, "BETA", "backoff is cut short when idle"),
-    Gate("SchedulerQueueingHints", _ON, "GA", "requeueing by hints", locked=True),
-    Gate("SidecarContainers", _ON, "GA", "restartable init containers", locked=True),
-    Gate("StorageCapacityScoring", _OFF, "ALPHA", "scores by free storage"),
-    Gate("TaintTolerationComparisonOperators", _OFF, "ALPHA", "tolerations by Lt and Gt"),
-    Gate(
-        TOPOLOGY_AWARE,
-        _OFF,
-        "ALPHA",
-        "a pod group goes to one topology domain",
-        GENERIC_WORKLOAD,
-        switchable=True,
-    ),
-    Gate("VolumeAttributesClass", _ON, "GA", "classes of volume attributes", locked=True),
-    Gate("VolumeLimitScaling", _OFF, "ALPHA", "nodes without a driver are left out"),
-    Gate(
-        WORKLOAD_PREEMPTION,
-        _OFF,
-        "ALPHA",
-        "a pod group preempts, and is preempted, as a whole",
-        GANG_SCHEDULING,
-        switchable=True,
-    ),
-)
-"""Every gate in the reference of the conformance recordings or in the pages, by name."""
-
-_BY_NAME: Final = {gate.name: gate for gate in GATES}
+_DEFAULTS: Final[Mapping[str, Mapping[str, bool]]] = {
+    version: {gate.name: version in gate.states and gate.states[version].default for gate in GATES}
+    for version in VERSIONS
+}
+_MERGED: Final[Mapping[str, Mapping[str, str]]] = {
+    version: {
+        gate.name: gate.merged_into
+        for gate in GATES
+        if gate.merged_into and version not in gate.states
+    }
+    for version in VERSIONS
+}
 
 
 class FeatureGates(msgspec.Struct, frozen=True):
@@ -146,13 +37,32 @@ class FeatureGates(msgspec.Struct, frozen=True):
     ----------
     switched
         The gates that were set by hand; the others have their default.
+    version
+        The emulated version of Kubernetes, which has the defaults.
+    min_compatibility
+        The oldest version that other parts of the cluster have; "" if nobody says.
     """
 
     switched: Mapping[str, bool] = {}
+    version: str = DEFAULT_VERSION
+    min_compatibility: str = ""
 
     def __call__(self, name: str) -> bool:
-        """Whether a gate is on; the name must be a known one."""
-        return self.switched.get(name, _BY_NAME[name].default)
+        """Whether a gate is on; the name must be a known one.
+
+        A gate that another one has replaced in this version is on with its successor.
+        """
+        name = _MERGED[self.version].get(name, name)
+        switched = self.switched.get(name)
+        return self.default(name) if switched is None else switched
+
+    def default(self, name: str) -> bool:
+        """Return the value of a gate that nobody sets."""
+        on = _DEFAULTS[self.version][name]
+        if not (on and self.min_compatibility):
+            return on
+        oldest = BY_NAME[name].states[self.version].min_compatibility
+        return not oldest or minor_of(self.min_compatibility) >= minor_of(oldest)
 
     def as_text(self) -> str:
         """Return the gates that were set, as the flag spells them, sorted."""
@@ -162,7 +72,9 @@ class FeatureGates(msgspec.Struct, frozen=True):
 DEFAULT_GATES: Final = FeatureGates()
 
 
-def feature_gates(values: Mapping[str, bool]) -> FeatureGates:
+def feature_gates(
+    values: Mapping[str, bool], version: str = DEFAULT_VERSION, min_compatibility: str = ""
+) -> FeatureGates:
     """Return gates that were set by name.
 
     Raises
@@ -170,20 +82,18 @@ def feature_gates(values: Mapping[str, bool]) -> FeatureGates:
     ConfigError
         A gate is unknown, cannot be switched, or needs a gate that is off; every fault is listed.
     """
-    gates = FeatureGates(dict(values))
-    faults = [fault for name, on in sorted(values.items()) for fault in _faults(name, on)]
+    gates = FeatureGates(dict(values), version, min_compatibility)
+    faults = [fault for name, on in sorted(values.items()) for fault in _faults(gates, name, on)]
     if not faults:
-        faults = [
-            f"featureGates.{gate.name}: Invalid value: true: needs {gate.requires}=true"
-            for gate in GATES
-            if gate.requires and gates(gate.name) and not gates(gate.requires)
-        ]
+        faults = list(_missing_requirements(gates))
     if faults:
         raise ConfigError(faults)
     return gates
 
 
-def parse_feature_gates(text: str) -> FeatureGates:
+def parse_feature_gates(
+    text: str, version: str = DEFAULT_VERSION, min_compatibility: str = ""
+) -> FeatureGates:
     """Read gates as the flag spells them: ``A=true,B=false``.
 
     Raises
@@ -203,26 +113,56 @@ def parse_feature_gates(text: str) -> FeatureGates:
             values[name] = _BOOLEANS[value.lower()]
     if faults:
         raise ConfigError(faults)
-    return feature_gates(values)
+    return feature_gates(values, version, min_compatibility)
 
 
 _BOOLEANS: Final = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
-def _faults(name: str, on: bool) -> Iterable[str]:
-    gate = _BY_NAME.get(name)
-    if gate is None:
-        yield f"featureGates.{name}: unrecognized feature gate: {name}"
-    elif on == gate.default:
-        return
-    elif gate.locked:
-        locked = str(gate.default).lower()
+def _faults(gates: FeatureGates, name: str, on: bool) -> Iterator[str]:
+    gate = BY_NAME.get(name)
+    if gate is None or gates.version not in gate.states:
         yield (
-            f"featureGates.{name}: cannot set feature gate {name} to {str(on).lower()}, "
+            f"featureGates.{name}: unrecognized feature gate: {name}"
+            f"{'' if gate is None else _elsewhere(gate, gates.version)}"
+        )
+        return
+    state, shown = gate.states[gates.version], str(on).lower()
+    if state.locked and on != state.default:
+        locked = str(state.default).lower()
+        yield (
+            f"featureGates.{name}: cannot set feature gate {name} to {shown}, "
             f"feature is locked to {locked}"
         )
-    elif not gate.switchable:
+    elif on not in gate.built and on != state.default:
         yield (
-            f"featureGates.{name}: moorage does not implement {name}={str(on).lower()} yet; "
+            f"featureGates.{name}: moorage does not implement {name}={shown} yet; "
             "leave the gate out"
         )
+
+
+def _elsewhere(gate: Gate, version: str) -> str:
+    """Return the versions of a gate that this version lacks, and what replaces the gate."""
+    if gate.merged_into:
+        return f": in {version} it is a part of {gate.merged_into}: set {gate.merged_into} alone"
+    return f": {version} does not have it, {', '.join(gate.states)} has"
+
+
+def unbuilt_defaults(gates: FeatureGates) -> Iterator[str]:
+    """Yield a fault for each gate whose default is in force and not built."""
+    for gate in GATES:
+        if gate.name in _DEFAULTS[gates.version] and gates.version in gate.states:
+            on = gates(gate.name)
+            if on not in gate.built:
+                yield (
+                    f"featureGates.{gate.name}: moorage does not implement "
+                    f"{gate.name}={str(on).lower()} yet, which {gates.version} has by default; "
+                    f"set {gate.name}={str(not on).lower()}"
+                )
+
+
+def _missing_requirements(gates: FeatureGates) -> Iterator[str]:
+    for gate in GATES:
+        exists = gates.version in gate.states
+        if exists and gate.requires and gates(gate.name) and not gates(gate.requires):
+            yield (f"featureGates.{gate.name}: Invalid value: true: needs {gate.requires}=true")

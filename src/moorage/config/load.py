@@ -24,6 +24,7 @@ from moorage.config.own import (
     OWN_KIND,
     LoadedConfiguration,
     MoorageConfiguration,
+    emulating,
     own_faults,
 )
 from moorage.config.past import POLICY, changes_since, is_past, with_advice
@@ -114,7 +115,9 @@ def read_config(text: str, *, source: str = "") -> Reading:
     own = MoorageConfiguration()
     if OWN_KIND in bodies:
         own = _read_own(bodies[OWN_KIND], scheduler, faults)
-    return Reading(LoadedConfiguration(scheduler, own), faults)
+    loaded = LoadedConfiguration(scheduler, own)
+    # A version that is not supported is among the faults already.
+    return Reading(loaded if faults else emulating(loaded), faults)
 
 
 def config_from_values(values: object, *, source: str = "") -> KubeSchedulerConfiguration:

@@ -15,8 +15,10 @@ from urllib.parse import SplitResult, urlsplit
 import msgspec
 
 from moorage.api.naming import json_name
+from moorage.base.errors import ConfigError
 from moorage.config.defaults import default_config
-from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
+from moorage.config.emulation import DEFAULT_VERSION, emulation_faults, version_of
+from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates, parse_feature_gates
 from moorage.config.strict import invalid, quoted
 from moorage.config.types import KubeSchedulerConfiguration
 
@@ -80,6 +82,12 @@ class MoorageConfiguration(
 
     api_version: str = OWN_API_VERSION
     kind: str = OWN_KIND
+    emulated_version: str = DEFAULT_VERSION
+    """The version of Kubernetes whose defaults and decisions are followed: 1.36 or 1.37, in quotes;
+    ``--emulated-version`` overrides it. The reference of API server versions lists what differs."""
+    min_compatibility_version: str = ""
+    """The oldest version in the cluster, 1.35 to the emulated one. Some gates are off by default
+    for an older one. Empty: the emulated version."""
     queue_compat: QueueCompat = "v1.36"
     """The version whose scheduling queue is played: v1.36 with requeue hints, or the simpler v1.20.
     The reference of this document lists the differences of the older queue."""
@@ -108,7 +116,8 @@ class LoadedConfiguration(msgspec.Struct, frozen=True):
     own
         moorage's part.
     gates
-        The feature gates; set on the command line, not in the file.
+        The feature gates; set on the command line, not in the file. They have the version that is
+        emulated, which the file may name.
     unschedulable_ns_max
         How long a pod waits for an event before it is tried again anyway, nanoseconds; also set on
         the command line. None: the time of the queue version that is followed.
@@ -118,6 +127,46 @@ class LoadedConfiguration(msgspec.Struct, frozen=True):
     own: MoorageConfiguration = MoorageConfiguration()
     gates: FeatureGates = DEFAULT_GATES
     unschedulable_ns_max: int | None = None
+
+
+def emulating(
+    config: LoadedConfiguration, *, version: str = "", oldest: str = "", gates: str = ""
+) -> LoadedConfiguration:
+    """Return a configuration under the versions and feature gates that flags name.
+
+    Parameters
+    ----------
+    config
+        As read from a file, or the defaults.
+    version
+        The version to emulate, in any spelling; "" for that of the file.
+    oldest
+        The minimal compatibility version; "" for that of the file.
+    gates
+        The gates to switch, as the flag spells them.
+
+    Raises
+    ------
+    ConfigError
+        A version is not supported, or a gate cannot be switched in this version.
+    """
+    emulated = version or config.own.emulated_version
+    compatible = oldest or config.own.min_compatibility_version
+    faults = list(
+        emulation_faults(
+            emulated, compatible, names=("--emulated-version", "--min-compatibility-version")
+        )
+    )
+    if faults:
+        raise ConfigError(faults)
+    emulated, compatible = version_of(emulated), version_of(compatible)
+    return msgspec.structs.replace(
+        config,
+        own=msgspec.structs.replace(
+            config.own, emulated_version=emulated, min_compatibility_version=compatible
+        ),
+        gates=parse_feature_gates(gates, emulated, compatible),
+    )
 
 
 def own_faults(
@@ -135,6 +184,7 @@ def own_faults(
         Whether profiles have HTTP extenders.
     """
     return [
+        *emulation_faults(config.emulated_version, config.min_compatibility_version),
         *_budget(config),
         *_tracing(config.tracing),
         *_profiles(config, scheduler_names),

@@ -14,7 +14,6 @@ import msgspec
 from moorage.base.errors import ConfigError, NotBuiltError
 from moorage.client.event_series import shorten
 from moorage.config.defaults import default_config
-from moorage.config.feature_gates import feature_gates
 from moorage.config.load import config_from_values
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.plugin_args import DefaultPreemptionArgs
@@ -23,7 +22,7 @@ from moorage.conformance.devices import allocations_on
 from moorage.conformance.extender import run_extenders
 from moorage.conformance.groups import run_groups
 from moorage.conformance.hints import run_hints
-from moorage.conformance.needs import mode_needs
+from moorage.conformance.needs import gates_of, mode_needs
 from moorage.conformance.recordings import Json, Scenario
 from moorage.conformance.sampling import run_sampled
 from moorage.conformance.world import World, failed, plain, signed
@@ -109,7 +108,7 @@ def _specs(scenario: Scenario, registry: Registry) -> dict[str, ProfileSpec]:
     sampled = scenario.mode == "sequence-sampled"
     if sampled and loaded.percentage_of_nodes_to_score is None:
         loaded = msgspec.structs.replace(loaded, percentage_of_nodes_to_score=0)
-    gates = feature_gates(scenario.feature_gates)
+    gates = gates_of(scenario)
     specs = (_trying_every_node(s) for s in expand_profiles(loaded, registry, gates=gates))
     if not sampled:
         specs = (msgspec.structs.replace(s, percentage_of_nodes_to_score=ALL) for s in specs)

@@ -9,12 +9,23 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.base.errors import ConfigError
-from moorage.config.feature_gates import feature_gates
+from moorage.config.feature_gates import FeatureGates, feature_gates
 from moorage.conformance.recordings import Scenario
 
 BUILT_MODES: Final = frozenset(
     {"evaluate", "sequence", "preempt", "sequence-sampled", "hint", "extender", "podgroup"}
 )
+
+
+def gates_of(scenario: Scenario) -> FeatureGates:
+    """Return the feature gates of a scenario, under the version that it was recorded with.
+
+    Raises
+    ------
+    ConfigError
+        The version does not have a gate, or moorage does not implement it.
+    """
+    return feature_gates(scenario.feature_gates, scenario.emulated_version)
 
 
 def mode_needs(scenario: Scenario) -> list[str]:
@@ -23,7 +34,7 @@ def mode_needs(scenario: Scenario) -> list[str]:
     if scenario.mode not in BUILT_MODES:
         needs.append(f"mode {scenario.mode}")
     try:
-        feature_gates(scenario.feature_gates)
+        gates_of(scenario)
     except ConfigError:
         needs += [f"feature gate {gate}" for gate in sorted(scenario.feature_gates)]
     return needs

@@ -38,6 +38,7 @@ from moorage.api.workloads import (
     StatefulSet,
 )
 from moorage.base.errors import DecodeError, UsageError
+from moorage.config.emulation import DEFAULT_VERSION
 
 SUFFIXES: Final = (".jsonl.gz", ".jsonl")
 
@@ -140,6 +141,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         ``KubeSchedulerConfiguration`` as plain values; None means the default one.
     feature_gates
         Gates that differ from their defaults.
+    emulated_version
+        The version of kube-scheduler that answered.
     compact
         Rows of the sequence carry the number of winners instead of their names.
     objects
@@ -161,6 +164,7 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     mode: str
     config: Json | None = None
     feature_gates: dict[str, bool] = {}
+    emulated_version: str = DEFAULT_VERSION
     compact: bool = False
     objects: RecordedObjects = RecordedObjects()
     pending: list[Pod] = []

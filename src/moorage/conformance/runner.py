@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
+import msgspec
+
 from moorage.base.errors import MoorageError
 from moorage.conformance import extender
 from moorage.conformance.case import Unsupported, run_case
@@ -26,6 +28,7 @@ def check_recordings(
     paths: Sequence[str | Path],
     *,
     registry: Registry | None = None,
+    version: str = "",
     progress: TextIO | None = None,
 ) -> Report:
     """Run recordings and return the report.
@@ -36,6 +39,8 @@ def check_recordings(
         Recordings, or directories of them.
     registry
         The plugins to check; the in-tree ones when not given.
+    version
+        The version to emulate; "" for the one with which each case was recorded.
     progress
         Where the progress is shown, if that is a terminal.
 
@@ -51,9 +56,16 @@ def check_recordings(
     for path in files:
         for case in read_cases(path):
             shown.step(path)
-            check_case(case, plugins, report)
+            check_case(_emulating(case, version), plugins, report)
     shown.done()
     return report
+
+
+def _emulating(case: Case, version: str) -> Case:
+    if not version:
+        return case
+    scenario = msgspec.structs.replace(case.scenario, emulated_version=version)
+    return msgspec.structs.replace(case, scenario=scenario)
 
 
 def check_case(case: Case, registry: Registry, report: Report) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
-from moorage.config.feature_gates import GENERIC_WORKLOAD, feature_gates
+from moorage.config.gate_table import GENERIC_WORKLOAD
 from moorage.config.merge import ProfileSpec
 from moorage.conformance.devices import publish
+from moorage.conformance.needs import gates_of
 from moorage.conformance.recordings import Json, RecordedObjects, Scenario
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Outcome
@@ -57,7 +58,7 @@ class World:
             if info.pod.status.nominated_node_name
         }
         self._nominate()
-        gates = feature_gates(scenario.feature_gates)
+        gates = gates_of(scenario)
         if gates(GENERIC_WORKLOAD):
             self._count_groups(scenario)
         reasons, streams = ReasonTable(), Streams(0)

@@ -237,6 +237,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
         How many of the pods come; None for all of them, once.
     failures, random_failures
         Nodes that fail.
+    emulated_version, min_compatibility_version
+        The Kubernetes versions of every configuration; "" for those that each names.
     seeds
         The seeds, or how many: 3 is 1, 2, 3.
     configurations
@@ -263,6 +265,8 @@ class Scenario(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     load: Load | None = None
     failures: list[Failure] = []
     random_failures: RandomFailures | None = None
+    emulated_version: str = ""
+    min_compatibility_version: str = ""
     seeds: int | list[int] = 1
     configurations: list[Configuration] = []
     grid: dict[str, list[Any]] = {}

@@ -18,6 +18,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError
 from moorage.base.rng import Streams
 from moorage.config.load import file_text, parse_config
+from moorage.config.own import emulating
 from moorage.config.strict import parse_documents
 from moorage.config.types import API_VERSION, KIND
 from moorage.experiments.gpu_policies import policy_document
@@ -42,12 +43,16 @@ class Variant(msgspec.Struct, frozen=True):
         Plugins from outside.
     arguments
         The values of the grid, by their path.
+    version, oldest
+        The emulated and the minimal compatibility version; "" for those of the text.
     """
 
     name: str
     text: str
     plugins: list[str]
     arguments: dict[str, Any] = {}
+    version: str = ""
+    oldest: str = ""
 
     def load(self) -> WithPlugins:
         """Read the configuration, and load its plugins.
@@ -60,6 +65,7 @@ class Variant(msgspec.Struct, frozen=True):
             A plugin cannot be loaded.
         """
         config = parse_config(self.text, source=f"configuration {self.name}")
+        config = emulating(config, version=self.version, oldest=self.oldest)
         return with_plugins(config, self.plugins)
 
 
@@ -87,6 +93,8 @@ def variants_of(scenario: Scenario, inputs: Callable[[], Inputs]) -> list[Varian
         for values in itertools.product(*scenario.grid.values()):
             chosen = dict(zip(paths, values, strict=True))
             found.append(_variant(configuration, chosen, inputs))
+    versions = scenario.emulated_version, scenario.min_compatibility_version
+    found = [msgspec.structs.replace(v, version=versions[0], oldest=versions[1]) for v in found]
     for each in found:
         loaded = each.load()
         build_core(loaded.config, loaded.registry, clock=ManualClock(), streams=Streams(0))

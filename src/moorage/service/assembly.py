@@ -28,7 +28,8 @@ from moorage.client.served_version import ServedVersion
 from moorage.client.traced import TracedTransport
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
-from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, FeatureGates
+from moorage.config.feature_gates import FeatureGates
+from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.observe.records.recorder import Recorder

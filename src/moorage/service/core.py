@@ -12,7 +12,8 @@ import msgspec
 
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
-from moorage.config.feature_gates import GENERIC_WORKLOAD, FeatureGates
+from moorage.config.feature_gates import FeatureGates
+from moorage.config.gate_table import GENERIC_WORKLOAD
 from moorage.config.merge import ProfileSpec, expand_profiles
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.cycle import Cycle

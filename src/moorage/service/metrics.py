@@ -7,7 +7,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final, Literal
 
 from moorage.base.version import __version__
-from moorage.config.feature_gates import GATES, FeatureGates
+from moorage.config.feature_gates import FeatureGates
+from moorage.config.gate_table import Gate, gates_of_version
 from moorage.framework.containment import Containment
 from moorage.framework.plugin_metrics import Labels, PluginMetrics
 from moorage.framework.profile import Profile
@@ -81,8 +82,8 @@ def exposition_of(
         **sources_of_plugins(core.profiles.values()),
         "kubernetes_build_info": lambda: [(("1", "36", PLAYED), 1.0)],
         "kubernetes_feature_enabled": lambda: [
-            ((gate.name, "" if gate.stage == "GA" else gate.stage), float(gates(gate.name)))
-            for gate in GATES
+            ((gate.name, _stage(gate, gates.version)), float(gates(gate.name)))
+            for gate in gates_of_version(gates.version)
         ],
         "moorage_plugin_failures_total": containment.failures.items,
         "moorage_pod_groups_waiting": lambda: [((), float(len(_group_waits(scheduler))))],
@@ -100,6 +101,12 @@ def exposition_of(
     }
     gated = [metric.name for metric in METRICS if metric.gate and not gates(metric.gate)]
     return Exposition(sources, disabled=[*disabled, *gated])
+
+
+def _stage(gate: Gate, version: str) -> str:
+    """Return the stage of a gate as kube-scheduler's metric has it."""
+    stage = gate.states[version].stage
+    return "" if stage == "GA" else stage
 
 
 def _queue_sources(queue: QueueFacts) -> dict[str, Source]:

@@ -10,7 +10,8 @@ from typing import Final
 import msgspec
 
 from moorage.base.errors import UsageError
-from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD, feature_gates
+from moorage.config.feature_gates import feature_gates
+from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration, OwnProfile
 

@@ -15,7 +15,7 @@ from moorage.api.meta import ApiObject
 from moorage.base.clock import ManualClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.config.feature_gates import GANG_SCHEDULING, GENERIC_WORKLOAD
+from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.select_node import TieBreak
 from moorage.framework.registry import Registry

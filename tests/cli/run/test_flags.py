@@ -154,11 +154,6 @@ def test_flags_without_effect_are_warned_of(flag: Any) -> None:
     assert list(warnings(given, has_config=False)) == [f"--{flag.name} has no effect: {flag.note}"]
 
 
-def test_all_errors_of_flags_are_told_at_once() -> None:
-    with pytest.raises(UsageError, match=r"--emulated-version: .*; --tls-curve-preferences: "):
-        typed("--tls-curve-preferences=x", "--emulated-version=1.20")
-
-
 def test_election_flags_override_the_file_and_deprecated_ones_do_not() -> None:
     given = {
         "leader-elect": False,

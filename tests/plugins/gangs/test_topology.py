@@ -15,7 +15,8 @@ from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError
 from moorage.base.rng import Streams
-from moorage.config.feature_gates import TOPOLOGY_AWARE, feature_gates
+from moorage.config.feature_gates import feature_gates
+from moorage.config.gate_table import TOPOLOGY_AWARE
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
 from moorage.framework.status import ReasonTable

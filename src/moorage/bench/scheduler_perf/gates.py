@@ -8,7 +8,8 @@ from typing import Final
 import msgspec
 
 from moorage.base.errors import ConfigError
-from moorage.config.feature_gates import DEFAULT_GATES, GATES, FeatureGates, feature_gates
+from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates, feature_gates
+from moorage.config.gate_table import gates_of_version
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "OpportunisticBatching": "replicas are always recognised by their shape",
@@ -23,7 +24,7 @@ Neither value changes which node a pod gets, so a workload runs with either.
 OF_THE_SERVER: Final[Mapping[str, bool]] = {"DRAResourceClaimDeviceStatus": True}
 """Gates that only an API server looks at, with the value that ours, and v1.36 by default, has."""
 
-_KNOWN: Final = {gate.name: gate for gate in GATES}
+_KNOWN: Final = {gate.name: gate for gate in gates_of_version(DEFAULT_GATES.version)}
 
 
 class Gates(msgspec.Struct, frozen=True):
@@ -50,7 +51,7 @@ def gates_of(wanted: Mapping[str, bool]) -> Gates:
     reasons, notes = [], []
     for name, on in sorted(wanted.items()):
         gate, shown = _KNOWN.get(name), f"{name}={str(on).lower()}"
-        if gate is not None and (on == gate.default or gate.switchable):
+        if gate is not None and (on == DEFAULT_GATES(name) or on in gate.built):
             switched[name] = on
         elif OF_THE_SERVER.get(name) == on:
             continue

@@ -27,7 +27,7 @@ class Effect(enum.Enum):
     ACCEPTED = "accepted, no effect"
     """Accepted, so that manifests need not change; a warning says that the flag has no effect."""
     REFUSED = "refused"
-    """Refused, as ignoring it would be unsafe or misleading; values in `allowed` are accepted."""
+    """Refused, as ignoring it would be unsafe or misleading."""
 
 
 class Flag(msgspec.Struct, frozen=True):
@@ -45,8 +45,6 @@ class Flag(msgspec.Struct, frozen=True):
         The effect of the flag in moorage.
     note
         A remark for users, a sentence without full stop.
-    allowed
-        For refused flags: values that change nothing and are therefore accepted.
     own
         Whether ``moorage run`` defines its own option for the flag.
     """
@@ -56,7 +54,6 @@ class Flag(msgspec.Struct, frozen=True):
     default: str
     effect: Effect
     note: str
-    allowed: tuple[str, ...] = ()
     own: bool = False
 
     @property
@@ -154,9 +151,9 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "emulated-version",
         "strings",
         "",
-        _NO,
-        "v1.36 is played; for the queue of v1.20 see queueCompat of MoorageConfiguration",
-        ("1.36", "v1.36", "kube=1.36", "kube=v1.36"),
+        _ON,
+        "Kubernetes version whose decisions are made: 1.36 or 1.37; also v1.37, kube=1.37 and "
+        "kube=v1.37",
     ),
     Flag("feature-gates", "strings", "", _ON, "Gates to switch: A=true,B=false"),
     Flag("help", "bool", "false", _ON, "This help", own=True),
@@ -191,9 +188,8 @@ FLAGS: Final[tuple[Flag, ...]] = (
         "min-compatibility-version",
         "strings",
         "",
-        _NO,
-        "v1.36 is played",
-        ("1.35", "v1.35", "kube=1.35", "1.36", "v1.36", "kube=1.36"),
+        _ON,
+        "Oldest Kubernetes version in the cluster: 1.35 to the emulated one",
     ),
     Flag(
         "permit-address-sharing",
@@ -432,9 +428,7 @@ def given_flags(values: Mapping[str, Any]) -> dict[str, Any]:
     faults = [
         f"--{flag.name}: not supported: {flag.note}"
         for flag in FLAGS
-        if flag.effect is Effect.REFUSED
-        and flag.name in given
-        and str(given[flag.name]) not in flag.allowed
+        if flag.effect is Effect.REFUSED and flag.name in given
     ]
     if faults:
         raise UsageError("; ".join(faults))

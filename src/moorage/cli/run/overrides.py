@@ -9,8 +9,7 @@ import msgspec
 
 from moorage.base.errors import ConfigError
 from moorage.config.durations import parse_duration
-from moorage.config.feature_gates import parse_feature_gates
-from moorage.config.own import LoadedConfiguration
+from moorage.config.own import LoadedConfiguration, emulating
 from moorage.config.validation import validate
 
 _LEADER_ELECTION: Final = {
@@ -22,6 +21,7 @@ _LEADER_ELECTION: Final = {
     "leader-elect-resource-name": "resource_name",
     "leader-elect-resource-namespace": "resource_namespace",
 }
+_EMULATION_FLAGS: Final = ("emulated-version", "min-compatibility-version", "feature-gates")
 _LEFTOVER: Final = "pod-max-in-unschedulable-pods-duration"
 _CONNECTION: Final = {"kube-api-qps": "qps", "kube-api-burst": "burst"}
 
@@ -50,9 +50,9 @@ def with_flags(
     kubernetes v1.36 cmd/kube-scheduler/app/options (``ApplyDeprecated``, leader election flags).
     """
     scheduler = config.scheduler
-    if "feature-gates" in given:
-        gates = parse_feature_gates(given["feature-gates"])
-        config = msgspec.structs.replace(config, gates=gates)
+    if any(flag in given for flag in _EMULATION_FLAGS):
+        version, oldest, gates = (str(given.get(flag, "")) for flag in _EMULATION_FLAGS)
+        config = emulating(config, version=version, oldest=oldest, gates=gates)
     if _LEFTOVER in given:
         config = msgspec.structs.replace(config, unschedulable_ns_max=_leftover_ns(given))
     election = _changes(given, _LEADER_ELECTION)

@@ -19,7 +19,7 @@ from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from moorage.cli.run.access import access_of
 from moorage.cli.run.answering import CODE
-from moorage.config.feature_gates import COMPONENT_FLAGZ, COMPONENT_STATUSZ
+from moorage.config.gate_table import COMPONENT_FLAGZ, COMPONENT_STATUSZ
 from moorage.config.own import LoadedConfiguration
 from moorage.config.written import documents
 from moorage.explain.question import explain_question

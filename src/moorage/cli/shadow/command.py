@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING
 import click
 
 from moorage.base.errors import UsageError
-from moorage.cli.options import config_option, kubeconfig_option, output_option, plugin_option
+from moorage.cli.options import (
+    config_option,
+    emulation_options,
+    kubeconfig_option,
+    output_option,
+    plugin_option,
+)
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -72,6 +78,7 @@ Exit codes:
     metavar="NUMBER",
     help="Seed of the draws among equally good nodes.",
 )
+@emulation_options
 @output_option()
 @kubeconfig_option
 @click.pass_context
@@ -87,6 +94,8 @@ def shadow(  # noqa: PLR0913 - one parameter for each option
     to: Path | None,
     own_course: bool,
     seed: int,
+    version: str,
+    oldest: str,
     output: Form,
     kubeconfig: str,
     context: str,
@@ -104,6 +113,8 @@ def shadow(  # noqa: PLR0913 - one parameter for each option
     found = run_shadow(
         Wanted(
             config=config,
+            version=version,
+            oldest=oldest,
             plugins=plugins,
             served=served,
             seconds=_seconds(length),

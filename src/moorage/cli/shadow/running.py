@@ -22,7 +22,7 @@ from moorage.cli.queue.text import duration
 from moorage.cli.render import show_note
 from moorage.client.http_transport import HttpTransport
 from moorage.config.load import load_config
-from moorage.config.own import LoadedConfiguration
+from moorage.config.own import LoadedConfiguration, emulating
 from moorage.plugins.from_outside import with_plugins
 from moorage.sandbox.process import Ending, run_loop, until_ended
 from moorage.shadow.comparison import Comparison
@@ -46,6 +46,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     config: Path | None
+    version: str
+    oldest: str
     plugins: Sequence[str]
     served: Sequence[str]
     seconds: float | None
@@ -67,7 +69,7 @@ def run_shadow(wanted: Wanted) -> Report:
     MoorageError
         The server cannot be reached, or forbids to read.
     """
-    loaded = load_config(wanted.config)
+    loaded = emulating(load_config(wanted.config), version=wanted.version, oldest=wanted.oldest)
     known = with_plugins(serving(loaded, wanted.served), wanted.plugins)
     for note in known.notes:
         show_note(note)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from moorage.base.errors import UsageError
-from moorage.cli.options import output_option
+from moorage.cli.options import emulation_options, output_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -111,6 +111,7 @@ _FILE = click.Path(path_type=Path, dir_okay=False)
     metavar="FILE",
     help="Draw the series; the suffix says the format: .svg, .png or .pdf. Needs matplotlib.",
 )
+@emulation_options
 @output_option()
 def simulate(  # noqa: PLR0913 - one parameter for each option
     *,
@@ -126,6 +127,8 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
     form: Any,
     report: Path | None,
     plots: tuple[Path, ...],
+    version: str,
+    oldest: str,
     output: Form,
 ) -> None:
     """Place the pods of traces under several configurations, and compare.
@@ -145,6 +148,10 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
     known = _known(scenario, nodes, pods, configs, plugins)
     if seeds is not None:
         known = replace(known, seeds=seeds)
+    if version:
+        known = replace(known, emulated_version=version)
+    if oldest:
+        known = replace(known, min_compatibility_version=oldest)
     found = run(known, jobs=jobs, dask=dask, out=out, on_sweep=_told)
     for line in found.left_out:
         show_note(f"{line}; it is left out")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from itertools import cycle
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from moorage.cli.options import config_option, plugin_option, seed_option
+from moorage.cli.options import config_option, emulation_options, plugin_option, seed_option
 from moorage.cli.up.life import live_through
 from moorage.cli.up.life_options import LifeOptions, kubeconfig_path, life_options
 from moorage.cli.up.node_options import (
@@ -101,6 +101,7 @@ memory.
     metavar="GATES",
     help="Of the scheduler, e.g. GenericWorkload=true,GangScheduling=true for pod groups.",
 )
+@emulation_options
 @life_options
 @server_options
 @plugin_option
@@ -114,7 +115,6 @@ def up(  # noqa: PLR0913 - one parameter an option
     exit_when_settled: bool,
     single_process: bool,
     output: Output,
-    gates: str,
     plugins: tuple[str, ...],
     seed: int | None,
     **others: Any,
@@ -127,6 +127,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     """
     _refuse_waiting_for_nobody(no_scheduler and exit_when_settled and not empty)
     page = not (no_scheduler or no_dashboard or exit_when_settled)
+    emulation = _emulation(others)
     life, wanted, server = _split(others)
     kubeconfig = kubeconfig_path(life["name"], life["kubeconfig_out"])
     # First of all: a process with threads, as libraries start them, should not fork.
@@ -135,7 +136,7 @@ def up(  # noqa: PLR0913 - one parameter an option
     from moorage.cli.run.scheduler_options import SchedulerOptions
     from moorage.sandbox.up import UpPlan
 
-    served = _checked(config, plugins, gates)
+    served = _checked(config, plugins, emulation)
     chosen_seed = Streams(seed).seed if seed is None else seed
     nodes = templates_of(wanted)
     settings = server_settings(server, nodes, chosen_seed, default_nodes=are_default(wanted))
@@ -159,7 +160,7 @@ def up(  # noqa: PLR0913 - one parameter an option
         config=config,
         seed=chosen_seed,
         plugins=plugins,
-        flags=_flags(settings, gates, own),
+        flags=_flags(settings, emulation, own),
         free_port=True,
         page=_PAGE if page else "",
         page_acts=str(kubeconfig.resolve()),
@@ -215,12 +216,25 @@ def _detached(kubeconfig: Path, *, until_settled: bool) -> Detached:
     return found
 
 
-def _checked(config: Path | None, plugins: tuple[str, ...], gates: str) -> frozenset[str]:
-    """Return the schedulerNames to be served; mistakes are reported before any process starts."""
-    if gates:
-        from moorage.config.feature_gates import parse_feature_gates
+def _emulation(others: dict[str, Any]) -> dict[str, object]:
+    """Take the version and the gates out of the options: kube-scheduler's flags, where given."""
+    flags = {
+        "emulated-version": others.pop("version"),
+        "min-compatibility-version": others.pop("oldest"),
+        "feature-gates": others.pop("gates"),
+    }
+    return {name: value for name, value in flags.items() if value}
 
-        parse_feature_gates(gates)
+
+def _checked(
+    config: Path | None, plugins: tuple[str, ...], emulation: Mapping[str, object]
+) -> frozenset[str]:
+    """Return the schedulerNames to be served; mistakes are reported before any process starts."""
+    if emulation:
+        from moorage.cli.run.overrides import with_flags
+        from moorage.config.load import load_config
+
+        with_flags(load_config(config), emulation, has_config=config is not None)
     if config is None and not plugins:
         # The scheduler's modules take a second to import; the defaults have no mistakes.
         return DEFAULT_NAMES
@@ -235,11 +249,15 @@ def _scheduler_kubeconfig(kubeconfig: Path) -> Path:
     return kubeconfig.with_name(f"{kubeconfig.name}-scheduler")
 
 
-def _flags(settings: ServerSettings, gates: str, reviewing: Path | None) -> dict[str, object]:
+def _flags(
+    settings: ServerSettings, emulation: Mapping[str, object], reviewing: Path | None
+) -> dict[str, object]:
     """Return kube-scheduler's own flags for the scheduler of a sandbox.
 
     Parameters
     ----------
+    emulation
+        The flags of the emulated version and of feature gates.
     reviewing
         The kubeconfig with which the scheduler asks who calls its port, and what the caller may
         read; None: everybody on this machine may read everything, as with the API server.
@@ -251,8 +269,7 @@ def _flags(settings: ServerSettings, gates: str, reviewing: Path | None) -> dict
         flags["authorization-always-allow-paths"] = "/*"
     else:
         flags["authentication-kubeconfig"] = flags["authorization-kubeconfig"] = str(reviewing)
-    if gates:
-        flags["feature-gates"] = gates
+    flags.update(emulation)
     if settings.pace.speed != 1:
         # A lease of fifteen fast seconds is lost whenever the machine is briefly busy.
         flags["leader-elect"] = False

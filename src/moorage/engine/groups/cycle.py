@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from moorage.api.pod import Pod
-from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
+from moorage.config.gate_table import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Preemption, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Nomination, Outcome

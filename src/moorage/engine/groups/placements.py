@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, cast
 import msgspec
 import numpy as np
 
-from moorage.config.feature_gates import TOPOLOGY_AWARE
+from moorage.config.gate_table import TOPOLOGY_AWARE
 from moorage.engine.attempt import Scope
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
 from moorage.engine.groups.room import judges_of_room, places

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from moorage.base.errors import ConfigError
-from moorage.config.feature_gates import TOPOLOGY_AWARE
+from moorage.config.gate_table import TOPOLOGY_AWARE
 from moorage.framework.group import Placement
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration

@@ -12,7 +12,7 @@ from typing import Final
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.node import Node
 from moorage.api.pod import Pod
-from moorage.config.feature_gates import NODE_DECLARED_FEATURES
+from moorage.config.gate_table import NODE_DECLARED_FEATURES
 from moorage.framework.capabilities import Capabilities, Reads
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle

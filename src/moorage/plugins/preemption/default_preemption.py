@@ -14,7 +14,7 @@ from typing import Final
 
 from moorage.api.pod import Pod
 from moorage.base.errors import ConfigError
-from moorage.config.feature_gates import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
+from moorage.config.gate_table import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.config.plugin_args import DefaultPreemptionArgs, validate_default_preemption_args
 from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState

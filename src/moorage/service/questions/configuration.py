@@ -11,9 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from moorage.base.clock import Clock, rfc3339_micro
-from moorage.config.feature_gates import parse_feature_gates
 from moorage.config.load import parse_config
-from moorage.config.own import LoadedConfiguration
+from moorage.config.own import LoadedConfiguration, emulating
 from moorage.config.written import documents
 from moorage.service.questions.question import Answer, Given, Question
 from moorage.service.scheduler import Scheduler
@@ -99,7 +98,6 @@ def configuration_of(answer: ConfigurationAnswer, source: str) -> LoadedConfigur
     text = "\n---\n".join(msgspec.json.encode(each).decode() for each in answer.documents)
     longest = answer.unschedulable_seconds_max
     return msgspec.structs.replace(
-        parse_config(text, source=source),
-        gates=parse_feature_gates(answer.feature_gates),
+        emulating(parse_config(text, source=source), gates=answer.feature_gates),
         unschedulable_ns_max=None if longest is None else round(longest * 1e9),
     )
