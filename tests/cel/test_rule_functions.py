@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.apiserver.custom_rules.builders import COUNT, TEXT, TEXTS, broken, obj
+from tests.rules.builders import COUNT, TEXT, TEXTS, broken, obj
 
 SPEC = {"text": TEXT, "texts": TEXTS, "counts": {"type": "array", "items": COUNT}}
 VALUE = {"text": "abc 123 def 456", "texts": ["a", "b", "c"], "counts": [3, 1, 2]}

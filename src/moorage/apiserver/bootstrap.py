@@ -6,10 +6,7 @@ Only objects that Kubernetes itself makes at its first start and that clients de
 from __future__ import annotations
 
 from collections.abc import Iterator
-from importlib.resources import files
 from typing import NamedTuple
-
-import msgspec
 
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from moorage.apiserver.custom.registration import api_service
@@ -18,6 +15,7 @@ from moorage.apiserver.namespaces import INITIAL
 from moorage.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
+from moorage.kinds.custom.shipped import shipped_definitions
 from moorage.kinds.kind import Obj
 from moorage.kinds.network.addresses import (
     DEFAULT_SERVICE_CIDR,
@@ -186,19 +184,6 @@ def _own_api_services() -> Iterator[Obj]:
         stable = {"v1": 15 if group else 1, "v2": 30}
         of_version = stable.get(version, 12 if "beta" in version else 9)
         yield api_service(group, version, "onstart", (_PRIORITIES[group], of_version))
-
-
-def shipped_definitions() -> list[Obj]:
-    """Return the custom resources of scheduler-plugins: pod groups and elastic quotas.
-
-    Source: kubernetes-sigs/scheduler-plugins (``scheduling.x-k8s.io/v1alpha1``). The kinds are
-    ordinary definitions: a client may change or delete them.
-    """
-    manifests = files("moorage.apiserver").joinpath("manifests")
-    return [msgspec.json.decode(manifests.joinpath(name).read_bytes()) for name in _SHIPPED]
-
-
-_SHIPPED = ("elasticquotas.json", "podgroups.json")
 
 
 def initial_objects() -> Iterator[Obj]:

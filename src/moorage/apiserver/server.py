@@ -21,8 +21,6 @@ from moorage.apiserver.aside import Aside, is_heavy
 from moorage.apiserver.audit import AuditLog
 from moorage.apiserver.binding import BINDINGS, pod_target
 from moorage.apiserver.custom.definitions import Definitions
-from moorage.apiserver.custom.kinds import DEFINITIONS
-from moorage.apiserver.custom.rules.judging import LATER, Judge, TooLongHere, evaluated_by
 from moorage.apiserver.deleting import Deleter
 from moorage.apiserver.discovery import Discovery
 from moorage.apiserver.expiry import EventExpiry
@@ -68,6 +66,7 @@ from moorage.apiserver.writing import Writer
 from moorage.apiserver.yaml_calls import call_in_json, reply_accepted
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
+from moorage.kinds.custom.custom_kind import DEFINITIONS
 from moorage.kinds.kept import kept_kind
 from moorage.kinds.kind import Obj
 from moorage.kinds.served import ServedKind
@@ -81,6 +80,7 @@ from moorage.kinds.status import (
     unknown_path,
 )
 from moorage.kinds.values.packed_fields import packed
+from moorage.rules.judging import LATER, Judge, TooLongHere, evaluated_by
 from moorage.storage.journal.kept import Journal
 from moorage.storage.persistence import Group, Persistence
 from moorage.storage.reads import TRIES_MAX, GoneError, LongCall, Reads, StaleError, noting

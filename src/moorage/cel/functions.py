@@ -1,7 +1,7 @@
 """The CEL functions that Kubernetes adds for quantities and versions.
 
 Selectors of devices (`moorage.plugins.claims.devices.cel`) and rules of custom resources
-(`moorage.apiserver.custom.rules`) use the functions. The table does not depend on a CEL runtime.
+(`moorage.rules`) use the functions. The table does not depend on a CEL runtime.
 
 CEL has no type for quantities or versions. Both are carried as bytes: ``q`` and the nano units,
 ``v`` and the version. Equal quantities are equal bytes, and so are equal versions.

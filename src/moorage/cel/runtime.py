@@ -1,6 +1,6 @@
 """The CEL runtime, for rules of custom resources, admission policies and checks of selectors.
 
-Place in the flow: `moorage.apiserver.custom.rules` compiles and evaluates rules here. The runtime
+Place in the flow: `moorage.rules` compiles and evaluates rules here. The runtime
 is an extra of the package (``moorage[dra]``) and is imported with the first rule.
 
 The environment is that of kubernetes v1.36 ``apiserver/pkg/cel/environment`` as far as the runtime

@@ -10,10 +10,10 @@ from typing import Any, Final
 from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType
-from moorage.apiserver.bootstrap import shipped_definitions
-from moorage.apiserver.custom.kinds import custom_kind
 from moorage.base.errors import DecodeError, UsageError
 from moorage.kinds import all_kinds
+from moorage.kinds.custom.custom_kind import custom_kind
+from moorage.kinds.custom.shipped import shipped_definitions
 from moorage.kinds.kind import Obj
 from moorage.kinds.served import ServedKind
 

@@ -2,5 +2,5 @@
 
 Place in the flow: `definitions` is told of every definition written and puts its kinds into the
 catalog. The verbs then serve these kinds like any other kind. `structural` checks whether a schema
-can be served, `pruning` and `validation` apply a schema to an object, `columns` prints the object.
+can be served. `moorage.kinds.custom` has the kinds, and `moorage.rules` their rules in CEL.
 """

@@ -14,13 +14,12 @@ import msgspec
 from moorage.api import resources
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.api.resources import ResourceType
-from moorage.apiserver.custom.json_path import compile_path, simple_path
 from moorage.apiserver.custom.names import name_conflicts
-from moorage.apiserver.custom.rules.compiled import compiled_rules, has_rules
 from moorage.apiserver.custom.structural import check_schema, places_of_rules, unknown_formats
 from moorage.base.clock import rfc3339
 from moorage.cel.runtime import is_installed
 from moorage.kinds.cells import CREATED, is_true
+from moorage.kinds.custom.json_path import compile_path, simple_path
 from moorage.kinds.fields import (
     Rule,
     defaults,
@@ -43,6 +42,7 @@ from moorage.kinds.tree import (
     text,
 )
 from moorage.kinds.values.name_rules import service_name
+from moorage.rules.compiled import compiled_rules, has_rules
 
 CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 _APPROVED = "api-approved.kubernetes.io"

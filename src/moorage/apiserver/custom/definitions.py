@@ -8,15 +8,16 @@ deleted, at once and in order, as `namespaces` does. A definition waits for obje
 from __future__ import annotations
 
 from moorage.apiserver.custom.definition import CLEANUP
-from moorage.apiserver.custom.kinds import DEFINITIONS, custom_kind
 from moorage.apiserver.custom.registration import Registration
 from moorage.apiserver.deleting import DeleteOptions, Deleter
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.base.clock import rfc3339
 from moorage.kinds.cells import is_true
+from moorage.kinds.custom.custom_kind import DEFINITIONS, custom_kind
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import put_condition
+from moorage.rules.judging import rules_of
 from moorage.storage.record import Record
 
 
@@ -81,13 +82,17 @@ class Definitions:
             self._drop(name)
             return
         versions = definition["spec"]["versions"]
-        stored = next(custom_kind(definition, each) for each in versions if each.get("storage"))
+        stored = next(
+            custom_kind(definition, each, rules_of) for each in versions if each.get("storage")
+        )
         renewed = self._renewed[name]
         shelf = Served(stored, stored, custom=True, renewed=renewed)
         served = []
         for version in versions:
             if version.get("served"):
-                kind = stored if version.get("storage") else custom_kind(definition, version)
+                kind = (
+                    stored if version.get("storage") else custom_kind(definition, version, rules_of)
+                )
                 served.append(Served(kind, stored, custom=True, renewed=renewed))
         # Built here, which may take long; used where the catalog is read.
         self._world.step(lambda: self._world.catalog.put_custom(name, served, shelf))

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from moorage.apiserver.custom.formats import is_known
-from moorage.apiserver.custom.rules.compiled import RULES
-from moorage.apiserver.custom.rules.judging import rules_broken_by
-from moorage.apiserver.custom.validation import INT_OR_STRING, validate
 from moorage.cel.patterns import compile_pattern
+from moorage.kinds.custom.formats import is_known
+from moorage.kinds.custom.validation import INT_OR_STRING, validate
 from moorage.kinds.kind import FieldError, forbidden, invalid, not_supported, required
 from moorage.kinds.schema import pruning
+from moorage.rules.compiled import RULES
+from moorage.rules.judging import rules_broken_by
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _NEVER = ("$ref", "$schema", "id", "definitions", "dependencies", "patternProperties")

@@ -11,7 +11,6 @@ from typing import Any, Final
 import msgspec
 
 from moorage.api import resources
-from moorage.apiserver.policies.expressions import compiled, missing, parts, read_policy
 from moorage.cel.runtime import Refusal, is_installed
 from moorage.kinds.cells import AGE, NAME
 from moorage.kinds.fields import (
@@ -27,6 +26,7 @@ from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, items, objects, strings
 from moorage.kinds.values.selectors import check_label_selector
+from moorage.rules.expressions import compiled, missing, parts, read_policy
 
 _HERE: Final = frozenset({"CREATE", "UPDATE", "DELETE"})
 _NO_CEL: Final = "stored and not evaluated: this server has no CEL"

@@ -14,7 +14,6 @@ import msgspec
 
 from moorage.api.meta import LabelSelector
 from moorage.api.selectors import compile_label_selector
-from moorage.apiserver.policies.expressions import Failed, Policy, missing, read_policy
 from moorage.apiserver.policies.matching import Write, matches
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
@@ -22,6 +21,7 @@ from moorage.cel.runtime import is_installed
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError, forbidden
 from moorage.kinds.tree import Json, child, strings, text
+from moorage.rules.expressions import Failed, Policy, missing, read_policy
 from moorage.storage.store import Shelf
 
 _GROUP: Final = "admissionregistration.k8s.io"

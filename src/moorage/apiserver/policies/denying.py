@@ -6,10 +6,7 @@ apiserver pkg/admission/plugin/policy/validating/dispatcher.go.
 
 from __future__ import annotations
 
-from moorage.apiserver.custom.rules.evaluation import USED_UP
-from moorage.apiserver.custom.rules.judging import judged
 from moorage.apiserver.policies.asking import Asked, Bound, refusal
-from moorage.apiserver.policies.expressions import Failed, Judgement, judgement
 from moorage.apiserver.policies.matching import Write
 from moorage.apiserver.policies.noting import Notes
 from moorage.apiserver.policies.type_checking import TypeChecking
@@ -17,6 +14,9 @@ from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError
+from moorage.rules.evaluation import USED_UP
+from moorage.rules.expressions import Failed, Judgement, judgement
+from moorage.rules.judging import judged
 
 
 class Policies:
@@ -67,7 +67,7 @@ class Policies:
         ------
         StatusError
             Of the reason that the policy's validation names: 422 where it names none.
-        moorage.apiserver.custom.rules.judging.TooLongHere
+        moorage.rules.judging.TooLongHere
             The policies may take long, and the caller is in the loop.
         """
         write = self._bound.write(served, new, old, subresource)

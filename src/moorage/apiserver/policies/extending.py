@@ -12,7 +12,6 @@ from typing import Any
 from moorage.api import resources
 from moorage.api.names import dns_subdomain_faults, qualified_name_faults
 from moorage.api.resources import ResourceType
-from moorage.apiserver.policies.expressions import compiled
 from moorage.base.clock import rfc3339
 from moorage.cel.runtime import Refusal, is_installed
 from moorage.kinds.cells import AGE, NAME, column, count, name_of
@@ -21,6 +20,7 @@ from moorage.kinds.kind import Context, FieldError, Obj, duplicate, invalid, req
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, condition, objects, text
 from moorage.kinds.values.name_rules import path_segment_name
+from moorage.rules.expressions import compiled
 
 _NOT_CALLED = "webhooks are stored and not called: this API server admits without them"
 _NOT_AGGREGATED = "API services of others are stored and not aggregated: their kinds are not served"

@@ -13,23 +13,23 @@ from typing import Any
 import jsonpatch
 
 from moorage.apiserver.applying.values import atomics_of, merged
-from moorage.apiserver.custom.rules.evaluation import USED_UP
-from moorage.apiserver.custom.rules.judging import judged
 from moorage.apiserver.patches import json_patch
 from moorage.apiserver.policies.asking import Asked, Bound, refusal
-from moorage.apiserver.policies.expressions import (
-    APPLY_CONFIGURATION,
-    Failed,
-    Mutation,
-    applies,
-    patch_of,
-)
 from moorage.apiserver.policies.matching import Write
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.kinds.kind import Obj
 from moorage.kinds.served import ServedKind
 from moorage.kinds.status import StatusError
+from moorage.rules.evaluation import USED_UP
+from moorage.rules.expressions import (
+    APPLY_CONFIGURATION,
+    Failed,
+    Mutation,
+    applies,
+    patch_of,
+)
+from moorage.rules.judging import judged
 
 
 class _Unfit(Exception):  # noqa: N818
@@ -74,7 +74,7 @@ class Mutations:
         ------
         StatusError
             422: a policy whose failure policy is ``Fail`` has failed.
-        moorage.apiserver.custom.rules.judging.TooLongHere
+        moorage.rules.judging.TooLongHere
             The policies may take long, and the caller is in the loop.
         """
         write = self._bound.write(served, new, old, subresource)

@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 
 from moorage.apiserver.policies.asking import Asked
-from moorage.apiserver.policies.expressions import Failed
 from moorage.apiserver.replies import warning_headers
 from moorage.apiserver.requests import Reply
+from moorage.rules.expressions import Failed
 
 FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
 """The annotation of an audit event with the validations that failed."""

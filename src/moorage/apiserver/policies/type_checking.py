@@ -59,7 +59,7 @@ class TypeChecking:
 
     def _warnings(self, spec: Json) -> list[Obj]:
         # Google's protobuf runtime is imported with the first policy.
-        from moorage.apiserver.policies.object_types import ObjectTypes
+        from moorage.rules.object_types import ObjectTypes
 
         types, checks = ObjectTypes(), []
         namespaces = self._world.catalog.get("v1", "namespaces")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.apiserver.custom_rules.builders import (
+from tests.rules.builders import (
     COUNT,
     TEXT,
     TEXTS,

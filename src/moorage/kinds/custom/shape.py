@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.custom.layout import schema_layout
+from moorage.kinds.custom.layout import schema_layout
 from moorage.kinds.kind import Layout, Obj
 from moorage.kinds.schema import check, pruning
 from moorage.kinds.schema.catalog import OBJECT_META, definition

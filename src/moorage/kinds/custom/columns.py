@@ -10,9 +10,9 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from moorage.apiserver.custom.json_path import find
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.kinds.cells import NAME, UNKNOWN, human_duration
+from moorage.kinds.custom.json_path import find
 from moorage.kinds.kind import Column, Obj
 
 _AGE: Mapping[str, Any] = {

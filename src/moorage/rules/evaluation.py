@@ -13,8 +13,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from moorage.apiserver.custom.rules.compiled import Node, Rule
-from moorage.apiserver.custom.rules.values import Size, cel_value
 from moorage.cel.runtime import (
     HAS_OLD,
     OVER_BUDGET,
@@ -24,6 +22,8 @@ from moorage.cel.runtime import (
     evaluate,
 )
 from moorage.kinds.kind import FieldError, duplicate, forbidden, invalid, required
+from moorage.rules.compiled import Node, Rule
+from moorage.rules.values import Size, cel_value
 
 # Highest cost that is certainly evaluated in 50 ms, which may pass in this process.
 _QUICK_COST: Final = 400_000

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.custom.rules import judging
-from moorage.apiserver.custom.rules.evaluation import USED_UP
-from moorage.apiserver.custom.rules.judging import (
+from moorage.rules import judging
+from moorage.rules.evaluation import USED_UP
+from moorage.rules.judging import (
     LATER,
     Judge,
     TooLongHere,
     evaluated_by,
     rules_broken_by,
 )
-from tests.apiserver.custom_rules.builders import COUNT, TEXT, TEXTS, obj, with_rules
+from tests.rules.builders import COUNT, TEXT, TEXTS, obj, with_rules
 
 pytest.importorskip("cel_expr_python")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.apiserver.custom.rules.compiled import compiled_rules
-from moorage.apiserver.custom.rules.judging import rules_broken_by
+from moorage.rules.compiled import compiled_rules
+from moorage.rules.judging import rules_broken_by
 
 TEXT = {"type": "string"}
 COUNT = {"type": "integer"}

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from moorage.apiserver.custom.rules.values import unescaped
 from moorage.cel.rule_text import QUOTED
+from moorage.rules.values import unescaped
 
 _TOKEN: Final = re.compile(
     rf"(?P<quoted>{QUOTED.pattern})"

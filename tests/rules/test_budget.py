@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.custom.rules.budget import elements_max
-from tests.apiserver.custom_rules.builders import COUNT, TEXT, TEXTS, obj, refused, with_rules
+from moorage.rules.budget import elements_max
+from tests.rules.builders import COUNT, TEXT, TEXTS, obj, refused, with_rules
 
 LOOP = "self.all(x, x != '')"
 EXCEEDS = (

@@ -15,9 +15,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from moorage.apiserver.custom.rules.evaluation import Budget
-from moorage.apiserver.custom.rules.values import Size, cel_value
-from moorage.apiserver.policies.object_literals import with_maps
 from moorage.cel.rule_text import QUOTED
 from moorage.cel.runtime import (
     OVER_BUDGET,
@@ -29,6 +26,9 @@ from moorage.cel.runtime import (
     evaluate,
     evaluate_json,
 )
+from moorage.rules.evaluation import Budget
+from moorage.rules.object_literals import with_maps
+from moorage.rules.values import Size, cel_value
 
 APPLY_CONFIGURATION: Final = "ApplyConfiguration"
 """The type of a mutation that is a configuration; the other type is ``JSONPatch``."""
@@ -196,7 +196,7 @@ def judgement(policy: Policy, values: Mapping[str, Any], *, only_quick: bool = F
     values
         Decoded JSON by variable, for each of `NAMES`.
     only_quick
-        Raise `moorage.apiserver.custom.rules.evaluation.MayTakeLong` instead of taking long.
+        Raise `moorage.rules.evaluation.MayTakeLong` instead of taking long.
     """
     evaluation = _Evaluation(policy, values, only_quick=only_quick)
     applies_to = evaluation.applies()

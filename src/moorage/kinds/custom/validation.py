@@ -2,7 +2,7 @@
 
 Place in the flow: validation of custom resources, after defaulting. Messages and paths follow
 kubernetes v1.36: kube-openapi pkg/validation and the translation of its results into field errors
-in apiextensions-apiserver pkg/apiserver/validation. Rules in CEL come after it, see `rules`.
+in apiextensions-apiserver pkg/apiserver/validation. Rules in CEL (`moorage.rules`) come after.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from moorage.apiserver.custom.formats import has_format
 from moorage.cel.patterns import compile_pattern
+from moorage.kinds.custom.formats import has_format
 from moorage.kinds.kind import FieldError, duplicate, invalid, not_supported, required, too_many
 from moorage.kinds.schema.pruning import EMBEDDED, Schema
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.custom.rules.compiled import compiled_rules
-from moorage.apiserver.custom.rules.values import escaped
-from tests.apiserver.custom_rules.builders import (
+from moorage.rules.compiled import compiled_rules
+from moorage.rules.values import escaped
+from tests.rules.builders import (
     COUNT,
     TEXT,
     TEXTS,

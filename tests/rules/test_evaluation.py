@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.custom.rules.values import Size, cel_value
-from tests.apiserver.custom_rules.builders import (
+from moorage.rules.values import Size, cel_value
+from tests.rules.builders import (
     COUNT,
     TEXT,
     TEXTS,

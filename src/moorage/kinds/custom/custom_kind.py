@@ -1,25 +1,27 @@
 """From one version of a CustomResourceDefinition to the rules of a kind.
 
-Place in the flow: `definitions` builds these kinds and puts them into the catalog.
+Place in the flow: the API server builds these kinds of its definitions, and puts them into its
+catalog. What-if builds those of the shipped definitions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.custom.columns import table_columns
-from moorage.apiserver.custom.json_path import find, simple_path
-from moorage.apiserver.custom.rules.compiled import compiled_rules
-from moorage.apiserver.custom.rules.judging import rules_broken_by
-from moorage.apiserver.custom.shape import CustomShape
-from moorage.apiserver.custom.validation import validate
+from moorage.kinds.custom.columns import table_columns
+from moorage.kinds.custom.json_path import find, simple_path
+from moorage.kinds.custom.shape import CustomShape
+from moorage.kinds.custom.validation import validate
 from moorage.kinds.fields import name_fields
 from moorage.kinds.kind import Context, FieldError, Obj, ScalePaths, invalid
 from moorage.kinds.schema.pruning import Schema, fill_defaults
 from moorage.kinds.served import ServedKind
 from moorage.kinds.status import StatusError
+
+BrokenRules: TypeAlias = Callable[[Obj, Obj | None], list[FieldError]]
+"""Called with a new object and the object before; returns an error for each broken rule."""
 
 DEFINITIONS = "customresourcedefinitions.apiextensions.k8s.io"
 # Errors after which the rules are not evaluated, as in strategy.go ``hasBlockingErr``.
@@ -57,23 +59,35 @@ def custom_resource(definition: Obj, version: Mapping[str, Any]) -> ResourceType
     )
 
 
-def custom_kind(definition: Obj, version: Mapping[str, Any]) -> ServedKind:
-    """Return the rules of one version of a definition."""
+def custom_kind(
+    definition: Obj,
+    version: Mapping[str, Any],
+    rules: Callable[[Schema], BrokenRules | None] | None = None,
+) -> ServedKind:
+    """Return the kind of one version of a definition.
+
+    Parameters
+    ----------
+    definition, version
+        The definition, and one of its versions.
+    rules
+        Finds the rules in CEL of a schema, if it has any; without it no rule is evaluated.
+    """
     resource = custom_resource(definition, version)
     schema: Schema = (version.get("schema") or {}).get("openAPIV3Schema") or _ANYTHING
     columns, cells = table_columns(version)
     subresources = version.get("subresources") or {}
     names = definition["spec"]["names"]
 
-    has_rules = compiled_rules(schema).node is not None
+    broken = rules(schema) if rules is not None else None
 
     def check(new: Obj, old: Obj | None) -> list[FieldError]:
         errors = validate(schema, new, old=old)
-        if not has_rules:
+        if broken is None:
             return errors
         if any(error.type in _BLOCKING for error in errors):
             return [*errors, _UNCHECKED]
-        return errors + rules_broken_by(schema, new, old)
+        return errors + broken(new, old)
 
     deprecation = ""
     if version.get("deprecated"):

@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.custom.rules import compiled
 from moorage.cel import runtime
+from moorage.rules import compiled
 from tests.apiserver.crd import DEFINITIONS
-from tests.apiserver.custom_rules.builders import COUNT, TEXT, listed, obj, rule, with_rules
 from tests.apiserver.harness import JSON_PATCH, MERGE, Cluster
+from tests.rules.builders import COUNT, TEXT, listed, obj, rule, with_rules
 
 POOLS = "/apis/fleet.example.com/v1/namespaces/default/pools"
 APPLY = "application/apply-patch+yaml"

@@ -15,14 +15,14 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.apiserver.custom.rules.budget import elements_max, over_budget
-from moorage.apiserver.custom.rules.stored import StoredRule, check_rule, read_field_path
-from moorage.apiserver.custom.rules.values import escaped
-from moorage.apiserver.custom.validation import INT_OR_STRING
 from moorage.cel.rule_text import Reading
 from moorage.cel.runtime import Program, Refusal, compile_text, is_installed
+from moorage.kinds.custom.validation import INT_OR_STRING
 from moorage.kinds.kind import FieldError, invalid
 from moorage.kinds.schema.pruning import EMBEDDED, Schema
+from moorage.rules.budget import elements_max, over_budget
+from moorage.rules.stored import StoredRule, check_rule, read_field_path
+from moorage.rules.values import escaped
 
 RULES: Final = "x-kubernetes-validations"
 _SCHEMAS_MAX: Final = 512

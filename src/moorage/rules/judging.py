@@ -19,14 +19,15 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any, Final, Literal, NamedTuple
 
-from moorage.apiserver.custom.rules.compiled import compiled_rules
-from moorage.apiserver.custom.rules.evaluation import USED_UP, Before, Evaluation, MayTakeLong
 from moorage.kinds.kind import FieldError, invalid
 from moorage.kinds.schema.pruning import Schema
+from moorage.rules.compiled import compiled_rules
+from moorage.rules.evaluation import USED_UP, Before, Evaluation, MayTakeLong
 
 # Deadline of the judge for one object, and its memory limit.
 JUDGE_SECONDS: Final = 3.0
@@ -100,6 +101,11 @@ def evaluated_by(where: Where) -> Iterator[None]:
         yield
     finally:
         _where.reset(token)
+
+
+def rules_of(schema: Schema) -> Callable[[Any, Any], list[FieldError]] | None:
+    """Return what judges a new and an old object by the rules of a schema; None without rules."""
+    return partial(rules_broken_by, schema) if compiled_rules(schema).node is not None else None
 
 
 def rules_broken_by(
