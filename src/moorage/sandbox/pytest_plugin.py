@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from moorage import Sandbox
+    from moorage.sandbox.in_python import Sandbox
 
 _MARKER = "moorage_sandbox(**options): options of the test's sandbox, as moorage.Sandbox takes them"
 
@@ -27,7 +27,7 @@ def moorage_sandbox_options() -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def moorage_session_sandbox(moorage_sandbox_options: dict[str, Any]) -> Iterator[Sandbox]:
     """Return a cluster that the tests of a session share."""
-    from moorage import Sandbox
+    from moorage.sandbox.in_python import Sandbox
 
     with Sandbox(**moorage_sandbox_options) as sandbox:
         yield sandbox
@@ -38,7 +38,7 @@ def moorage_sandbox(
     request: pytest.FixtureRequest, moorage_sandbox_options: dict[str, Any]
 ) -> Iterator[Sandbox]:
     """Return a cluster of the test's own; the marker ``moorage_sandbox`` gives it options."""
-    from moorage import Sandbox
+    from moorage.sandbox.in_python import Sandbox
 
     options = dict(moorage_sandbox_options)
     for marker in reversed(list(request.node.iter_markers("moorage_sandbox"))):
