@@ -6,12 +6,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from moorage.api.resources import PODS, ResourceType
-from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
-from moorage.base.rng import Streams
 from moorage.client.transport import Transport
-from moorage.client.writes import Client
-from moorage.controllers.cluster import ClusterControllers
+from moorage.cluster.assembly import CONTROLLERS, in_process
+from moorage.cluster.in_process import Handling
+from moorage.controllers.cluster import MakePart
 from moorage.controllers.volumes import VolumeControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.testing.builders import node_manifest
@@ -34,33 +33,24 @@ def play(
     `around` wraps the transport of the controllers.
     """
     clock = ManualClock()
+    controllers: list[MakePart] = [WorkloadControllers, *([VolumeControllers] if volumes else [])]
     given = [node_manifest(f"n{i}") for i in (1, 2, 3)] if nodes is None else nodes
 
+    def connect(server: Handling, program: str) -> Transport:
+        transport = in_process(server, program)
+        return transport if around is None or program != CONTROLLERS else around(transport)
+
     async def main() -> None:
-        broken: list[BaseException] = []
-        async with VirtualCluster(clock, nodes=given) as cluster:
-            tasks = TaskOwner(lambda _name, error: broken.append(error))
-            try:
-                made = ClusterControllers(
-                    cluster.client if around is None else _wrapped(cluster.client, around),
-                    clock=clock,
-                    streams=Streams(5),
-                    authority=authority,
-                    parts=(WorkloadControllers, *([VolumeControllers] if volumes else [])),
-                )
-                tasks.spawn(made.run(), name="controllers")
-                await made.ready()
-                await scenario(cluster)
-            finally:
-                await tasks.cancel_all()
-                if broken:
-                    raise broken[0]
+        async with VirtualCluster(
+            clock,
+            nodes=given,
+            controllers=controllers,
+            connect=connect,
+            authority=authority.encode(),
+        ) as cluster:
+            await scenario(cluster)
 
     run_virtual(main(), clock)
-
-
-def _wrapped(client: Client, around: Callable[[Transport], Transport]) -> Client:
-    return Client(around(client.transport), rng=Streams(5).stream("wrapped"))
 
 
 def template(app: str = "web", *, image: str = "nginx:1", **spec: Any) -> dict[str, Any]:

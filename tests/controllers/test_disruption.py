@@ -15,11 +15,8 @@ from moorage.api.resources import (
     PODS,
     REPLICATION_CONTROLLERS,
 )
-from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
-from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, patch_body
-from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.disruption import DisruptionController
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -105,17 +102,10 @@ def run(scenario: Scenario) -> None:
     clock = ManualClock()
 
     async def main() -> None:
-        async with VirtualCluster(clock, nodes=[node_manifest("n1")]) as cluster:
-            tasks = TaskOwner()
-            try:
-                made = ClusterControllers(
-                    cluster.client, clock=clock, streams=Streams(3), parts=(DisruptionController,)
-                )
-                tasks.spawn(made.run(), name="disruption")
-                await made.ready()
-                await scenario(Budgets(cluster))
-            finally:
-                await tasks.cancel_all()
+        async with VirtualCluster(
+            clock, nodes=[node_manifest("n1")], controllers=(DisruptionController,)
+        ) as cluster:
+            await scenario(Budgets(cluster))
 
     run_virtual(main(), clock)
 

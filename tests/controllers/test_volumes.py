@@ -103,16 +103,11 @@ class Volumes:
 
     def run(self, scenario: Any) -> None:
         async def main() -> None:
-            async with VirtualCluster(self.clock, nodes=nodes()) as cluster:
-                tasks = TaskOwner()
-                try:
-                    if self._controllers:
-                        made = _volume_controllers(cluster)
-                        tasks.spawn(made.run(), name="controllers")
-                        await made.ready()
-                    await scenario(cluster)
-                finally:
-                    await tasks.cancel_all()
+            controllers = (VolumeControllers,) if self._controllers else ()
+            async with VirtualCluster(
+                self.clock, nodes=nodes(), controllers=controllers
+            ) as cluster:
+                await scenario(cluster)
 
         run_virtual(main(), self.clock)
 

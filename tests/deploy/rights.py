@@ -20,12 +20,12 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import TransportError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
+from moorage.cluster.in_process import InProcessTransport
 from moorage.config.own import LoadedConfiguration
 from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.volumes import VolumeControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.testing.builders import Manifest
-from moorage.testing.in_process import InProcessTransport
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.deploy.chart import Objects

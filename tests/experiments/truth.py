@@ -14,11 +14,9 @@ from typing import Any
 
 from moorage.api.resources import CORE_EVENTS, PODS
 from moorage.base import aio
-from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError
 from moorage.base.rng import Random, Streams
-from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.experiments.in_python import simulate
 from moorage.nodeshapes.annotations import RUN_SECONDS
@@ -90,27 +88,16 @@ def played(scene: Scene) -> Places | None:
     clock = ManualClock()
 
     async def main() -> Places | None:
-        broken: list[BaseException] = []
-        tasks = TaskOwner(lambda _name, error: broken.append(error))
         nodes: list[Any] = scene.nodes
         async with VirtualCluster(
-            clock, nodes=nodes, seed=scene.seed, renew_seconds=10_000
+            clock,
+            nodes=nodes,
+            seed=scene.seed,
+            renew_seconds=10_000,
+            controllers=(WorkloadControllers,),
         ) as cluster:
-            try:
-                made = ClusterControllers(
-                    cluster.client,
-                    clock=clock,
-                    streams=Streams(scene.seed),
-                    parts=(WorkloadControllers,),
-                )
-                tasks.spawn(made.run(), name="workloads")
-                await made.ready()
-                await cluster.create(*scene.classes)
-                return await _play(cluster, scene)
-            finally:
-                await tasks.cancel_all()
-                if broken:
-                    raise broken[0]
+            await cluster.create(*scene.classes)
+            return await _play(cluster, scene)
 
     return run_virtual(main(), clock)
 

@@ -7,16 +7,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from moorage.base import aio
-from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
+from moorage.cluster.in_process import InProcessTransport
+from moorage.cluster.schedulers import scheduler_over
 from moorage.config.own import LoadedConfiguration
-from moorage.controllers.cluster import ClusterControllers
+from moorage.controllers.cluster import ALL
 from moorage.nodeshapes.annotations import STOP_SECONDS
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.testing.builders import Manifest, pod_manifest
-from moorage.testing.in_process import InProcessTransport
-from moorage.testing.schedulers import scheduler_over
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from tests.scenarios.test_preemption import Seen, priority, watched
@@ -37,10 +36,9 @@ class Company:
         What a watch showed of its pods.
     """
 
-    def __init__(self, cluster: VirtualCluster, seen: Seen, tasks: TaskOwner) -> None:
+    def __init__(self, cluster: VirtualCluster, seen: Seen) -> None:
         self.cluster = cluster
         self.seen = seen
-        self._tasks = tasks
 
     @property
     def evicted(self) -> list[str]:
@@ -87,7 +85,7 @@ class Company:
             streams=Streams(9),
             host="second",
         )
-        self._tasks.spawn(cluster.scheduler.run(), name="scheduler")
+        cluster.parts.spawn(cluster.scheduler.run(), name="scheduler")
         await cluster.scheduler.ready.wait()
 
     async def sleep(self, seconds: float) -> None:
@@ -103,20 +101,13 @@ def play(
 
     async def main() -> None:
         async with (
-            VirtualCluster(clock, nodes=nodes, config=config) as cluster,
+            VirtualCluster(clock, nodes=nodes, config=config, controllers=ALL) as cluster,
             watched(cluster) as seen,
         ):
-            tasks = TaskOwner()
-            controllers = ClusterControllers(cluster.client, clock=clock, streams=Streams(5))
-            try:
-                tasks.spawn(controllers.run(), name="controllers")
-                await controllers.ready()
-                await cluster.create(priority("high", HIGH))
-                await scenario(Company(cluster, seen, tasks))
-                cluster.scheduler.core.queue.validate()
-                cluster.scheduler.core.cache.validate()
-            finally:
-                await tasks.cancel_all()
+            await cluster.create(priority("high", HIGH))
+            await scenario(Company(cluster, seen))
+            cluster.scheduler.core.queue.validate()
+            cluster.scheduler.core.cache.validate()
 
     run_virtual(main(), clock)
 

@@ -25,6 +25,7 @@ from moorage.base.clock import Clock, ManualClock, ScaledClock, SystemClock
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, LineStream, Transport
+from moorage.cluster.in_process import Handling
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import LeaderElection
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -64,11 +65,16 @@ class OverHttps(VirtualCluster):
     def __init__(
         self, clock: Clock, *, config: LoadedConfiguration | None = None, **settings: Any
     ) -> None:
-        super().__init__(clock, config=_without_lease(config or LoadedConfiguration()), **settings)
+        self._transports: list[_Later] = []
+        self._access: ServerAccess | None = None
+        config = _without_lease(config or LoadedConfiguration())
+        super().__init__(clock, config=config, connect=self._connect, **settings)
 
-    def _connect(self) -> Transport:
+    def _connect(self, _server: Handling, _program: str) -> Transport:
         later = _Later()
-        self._transports = [*getattr(self, "_transports", ()), later]
+        if self._access is not None:
+            later.inner = HttpTransport(self._access)
+        self._transports.append(later)
         return later
 
     async def __aenter__(self) -> Self:
@@ -78,9 +84,9 @@ class OverHttps(VirtualCluster):
         self._http = HttpServer(self.server, Authenticator({_TOKEN: admin}), tls)
         url = f"https://127.0.0.1:{await self._http.start()}"
         credentials = FixedCredentials(Credential(headers=(bearer(_TOKEN),)))
-        access = ServerAccess(url, credentials, ca_pem=authority.certificate)
+        self._access = ServerAccess(url, credentials, ca_pem=authority.certificate)
         for each in self._transports:
-            each.inner = HttpTransport(access)
+            each.inner = HttpTransport(self._access)
         return await super().__aenter__()
 
     async def __aexit__(

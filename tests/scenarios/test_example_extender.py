@@ -33,14 +33,14 @@ from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
 from moorage.cli.main import main
 from moorage.client.writes import Client
+from moorage.cluster.in_process import InProcessTransport
+from moorage.cluster.schedulers import scheduler_over
 from moorage.config.load import load_config, parse_config
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.sandbox.example_extender import KEEP, MAINTENANCE, POWER, ExampleExtender
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.in_process import InProcessTransport
-from moorage.testing.schedulers import scheduler_over
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

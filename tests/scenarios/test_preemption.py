@@ -23,7 +23,6 @@ from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.client.writes import Client
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
-from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.disruption import DisruptionController
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -147,21 +146,13 @@ def play(
     made_by = OverHttps if https else VirtualCluster
 
     async def main(clock: Clock) -> None:
-        async with made_by(clock, nodes=nodes, around=around, config=config) as cluster:
-            tasks = TaskOwner()
-            try:
-                if kept:
-                    parts = (DisruptionController,)
-                    made = ClusterControllers(
-                        cluster.client, clock=clock, streams=Streams(3), parts=parts
-                    )
-                    tasks.spawn(made.run(), name="disruption")
-                    await made.ready()
-                await cluster.create(*classes)
-                await scenario(cluster)
-                cluster.scheduler.core.queue.validate()
-            finally:
-                await tasks.cancel_all()
+        controllers = (DisruptionController,) if kept else ()
+        async with made_by(
+            clock, nodes=nodes, around=around, config=config, controllers=controllers
+        ) as cluster:
+            await cluster.create(*classes)
+            await scenario(cluster)
+            cluster.scheduler.core.queue.validate()
 
     run_scenario(main, https=https)
 

@@ -31,6 +31,8 @@ from moorage.bench.soak import SoakLoad
 from moorage.bench.soak_plan import SchedulerEnd, SoakPlan, SoakReport, soak_config
 from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
+from moorage.cluster.in_process import InProcessTransport
+from moorage.cluster.schedulers import scheduler_over
 from moorage.config.load import parse_config
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeshapes.templates import complete
@@ -38,8 +40,6 @@ from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
 from moorage.state.compare import compare
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
-from moorage.testing.in_process import InProcessTransport
-from moorage.testing.schedulers import scheduler_over
 from moorage.testing.virtual_loop import run_virtual
 
 ONE, TWO = "soak-one", "soak-two"

@@ -24,9 +24,9 @@ from moorage.base.errors import ApiError, LeaseLostError, NotLeadingError, Trans
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream
 from moorage.client.writes import Client
+from moorage.cluster.in_process import InProcessTransport
 from moorage.config.types import LeaderElection
 from moorage.service.leader import Elector, LeaseRule, lease_rule
-from moorage.testing.in_process import InProcessTransport
 from moorage.testing.virtual_loop import run_virtual
 
 RULE = lease_rule(LeaderElection())

@@ -32,10 +32,11 @@ from moorage.base.rng import Streams
 from moorage.client.auth import AuthorityFile, Credential, FileCredentials, ServerAccess, token_file
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, LineStream, Transport
+from moorage.cluster.assembly import NODES, SCHEDULER, USER
+from moorage.cluster.in_process import Handling, InProcessTransport
 from moorage.config.load import parse_config
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.fault_proxy import FaultProxy
-from moorage.testing.in_process import InProcessTransport
 from moorage.testing.virtual_cluster import VirtualCluster
 from tests.client.fakes import failure
 from tests.scenarios.over_https import run_scaled
@@ -74,17 +75,17 @@ class Cluster(VirtualCluster):
     """A cluster whose scheduler reaches its server through a proxy; everybody else is beside it."""
 
     def __init__(self, clock: Clock, folder: Path) -> None:
-        self.ways: list[Way] = []
+        self.ways: dict[str, Way] = {}
         self.tokens = {"first": User("kubernetes-admin", ("system:masters",))}
         self.folder = folder
         self.created = 0
         nodes = [node_manifest(name, cpu="8") for name in ("n1", "n2")]
-        super().__init__(clock, nodes=nodes, config=parse_config(ALONE))
+        config = parse_config(ALONE)
+        super().__init__(clock, nodes=nodes, config=config, connect=self._connect)
 
-    def _connect(self) -> Transport:
-        way = Way()
-        way.inner = InProcessTransport(self.server)
-        self.ways.append(way)
+    def _connect(self, server: Handling, program: str) -> Transport:
+        way = self.ways[program] = Way()
+        way.inner = InProcessTransport(server)
         return way
 
     async def __aenter__(self) -> Self:
@@ -95,7 +96,7 @@ class Cluster(VirtualCluster):
         self.authority = self.folder / "ca.crt"
         self.proxy = FaultProxy(self.certified(), await self.http.start())
         await self.proxy.start()
-        scheduler = self.ways[-1]
+        scheduler = self.ways[SCHEDULER]
         scheduler.faster = SPEED
         scheduler.inner = HttpTransport(
             ServerAccess(
@@ -117,7 +118,7 @@ class Cluster(VirtualCluster):
         try:
             await super().__aexit__(kind, error, trace)
         finally:
-            await self.ways[-1].close()
+            await self.ways[SCHEDULER].close()
             await self.proxy.stop()
             await self.http.stop()
 
@@ -142,8 +143,8 @@ class Cluster(VirtualCluster):
         self.server = ApiServer(served_kinds(), clock=self.clock, streams=Streams(2))
         self.server.store.restore(records, version)
         self.server.reload()
-        for way in self.ways[:-1]:
-            way.inner = InProcessTransport(self.server)
+        for program in (NODES, USER):
+            self.ways[program].inner = InProcessTransport(self.server)
         self.http = HttpServer(self.server, Authenticator({}, self.tokens.get), None)
         self.proxy.server_port = await self.http.start()
         await old.stop()

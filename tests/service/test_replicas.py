@@ -26,14 +26,14 @@ from moorage.base.rng import Streams
 from moorage.client.guard import GuardedTransport, WriteGuard
 from moorage.client.transport import Answer, Call, LineStream
 from moorage.client.writes import Client
+from moorage.cluster.in_process import InProcessTransport
+from moorage.cluster.schedulers import scheduler_over
 from moorage.config.own import LoadedConfiguration
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.scheduler import Scheduler
 from moorage.testing.builders import node_manifest, pod_manifest
-from moorage.testing.in_process import InProcessTransport
-from moorage.testing.schedulers import scheduler_over
 from moorage.testing.virtual_loop import run_virtual
 
 

@@ -15,6 +15,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError
 from moorage.base.rng import Random, Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
+from moorage.cluster.in_process import InProcessTransport
 from moorage.config.load import parse_config
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
@@ -24,7 +25,6 @@ from moorage.shadow.feed import Feed
 from moorage.shadow.report import Report
 from moorage.shadow.watching import Limits, Watch
 from moorage.testing.builders import Manifest
-from moorage.testing.in_process import InProcessTransport
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 from moorage.what_if.lists import Objects

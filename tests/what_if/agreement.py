@@ -18,12 +18,10 @@ from moorage.api.codec import decode_untyped, encode
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, RESOURCES, by_kind
 from moorage.base import aio
-from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.errors import ApiError, NotFoundError, UsageError
 from moorage.base.rng import Random, Streams
 from moorage.client.transport import Call
-from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.disruption import DisruptionController
 from moorage.controllers.workloads import WorkloadControllers
 from moorage.nodeshapes.templates import complete
@@ -104,23 +102,14 @@ def agreement(seed: int) -> Outcome:
     clock = ManualClock()
 
     async def main() -> Outcome:
-        broken: list[BaseException] = []
-        tasks = TaskOwner(lambda _name, error: broken.append(error))
-        async with VirtualCluster(clock, nodes=nodes, seed=seed, renew_seconds=10_000) as cluster:
-            try:
-                made = ClusterControllers(
-                    cluster.client,
-                    clock=clock,
-                    streams=Streams(seed),
-                    parts=(WorkloadControllers, DisruptionController),
-                )
-                tasks.spawn(made.run(), name="workloads")
-                await made.ready()
-                return await _play(cluster, rng)
-            finally:
-                await tasks.cancel_all()
-                if broken:
-                    raise broken[0]
+        async with VirtualCluster(
+            clock,
+            nodes=nodes,
+            seed=seed,
+            renew_seconds=10_000,
+            controllers=(WorkloadControllers, DisruptionController),
+        ) as cluster:
+            return await _play(cluster, rng)
 
     return run_virtual(main(), clock)
 

@@ -30,6 +30,7 @@ from moorage.base.rng import Streams
 from moorage.base.timeline import Timeline
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
+from moorage.cluster.in_process import InProcessTransport
 from moorage.controllers.cluster import ClusterControllers
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.node_bodies import LEASE_NAMESPACE
@@ -38,7 +39,6 @@ from moorage.sandbox.data_directory import DataDirectory, new_identity
 from moorage.sandbox.own_endpoints import publish_endpoints
 from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerReport, ServerSettings
 from moorage.storage.persistence import Persistence
-from moorage.testing.in_process import InProcessTransport
 
 _log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ from moorage.api.codec import decode_untyped
 from moorage.api.resources import PODS, ResourceType
 from moorage.base import aio
 from moorage.client import requests
+from moorage.cluster.in_process import InProcessTransport
 from moorage.sim.served import Served
-from moorage.testing.in_process import InProcessTransport
 
 _AGAIN_SECONDS = 0.01
 

@@ -17,6 +17,8 @@ from moorage.base.errors import ConfigError, LeaseLostError, MoorageError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
+from moorage.cluster.in_process import InProcessTransport
+from moorage.cluster.schedulers import scheduler_over
 from moorage.config.extenders import Extender
 from moorage.controllers.cluster import ClusterControllers
 from moorage.nodeagent.agents import NodeAgents
@@ -38,8 +40,6 @@ from moorage.sim.setups import configuration
 from moorage.sim.trace import Trace
 from moorage.sim.turns import InTurn
 from moorage.sim.wire import Server, Wire
-from moorage.testing.in_process import InProcessTransport
-from moorage.testing.schedulers import scheduler_over
 
 OnWrite = Callable[[Write], None]
 OnTry = Callable[[str, Obj], None]

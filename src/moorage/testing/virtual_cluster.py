@@ -19,26 +19,30 @@ from types import TracebackType
 from typing import Any, Self
 
 from moorage.api.resources import CORE_EVENTS, NODES, ResourceType, by_kind
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
 from moorage.base import aio
-from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, Selection, patch_body
 from moorage.client.transport import Transport
-from moorage.client.writes import Client
+from moorage.cluster.assembly import (
+    SCHEDULER,
+    USER,
+    ClusterSettings,
+    Connect,
+    EmbeddedCluster,
+    in_process,
+    open_server,
+)
+from moorage.cluster.schedulers import scheduler_over
 from moorage.config.own import LoadedConfiguration
+from moorage.controllers.cluster import MakePart
 from moorage.framework.registry import Registry
-from moorage.nodeagent.agents import PLAYED, NodeAgents
+from moorage.nodeagent.agents import PLAYED
 from moorage.nodeshapes.templates import complete
 from moorage.observe.traces.attempts import Traces
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.facts import Facts
 from moorage.testing.builders import Manifest
-from moorage.testing.in_process import InProcessTransport
-from moorage.testing.schedulers import scheduler_over
 
 _LOOK_SECONDS = 0.01
 
@@ -68,9 +72,17 @@ class VirtualCluster:
         The scheduler's running totals; new ones when not given.
     traces
         Makes spans from the scheduler's attempts; None where nothing is traced.
+    controllers
+        Controllers that run from the start.
+    connect
+        Makes the transport of a program, by its name, to the server.
+    authority
+        Certificate of the cluster's authority, PEM; empty for none.
 
     Attributes
     ----------
+    parts
+        The programs of the cluster.
     client
         Verbs for the test itself.
     scheduler
@@ -91,19 +103,28 @@ class VirtualCluster:
         renew_seconds: int = 10,
         facts: Facts | None = None,
         traces: Traces | None = None,
+        controllers: Sequence[MakePart] = (),
+        connect: Connect = in_process,
+        authority: bytes = b"",
     ) -> None:
         self.clock = clock
-        self._renew_seconds = renew_seconds
+        settings = ClusterSettings(
+            clock=clock,
+            streams=Streams(seed),
+            connect=connect,
+            controllers=controllers,
+            renew_seconds=renew_seconds,
+            authority=authority,
+        )
+        self._has_controllers = bool(controllers)
         self._adopting = False
-        streams = Streams(seed)
-        self._streams = streams
-        self.server = ApiServer(served_kinds(), clock=clock, streams=streams)
-        bootstrap(self.server)
-        self.transport = self._connect()
-        self.client = Client(self.transport, rng=streams.stream("test"))
-        self._nodes = [complete(each) for each in nodes]
+        self.server = open_server(settings).api
+        self.parts = EmbeddedCluster(settings, self.server)
+        self.client = self.parts.client(USER)
+        self.transport = self.client.transport
+        self._nodes = nodes
         self.draws = Streams(seed)
-        carried = self._connect()
+        carried = self.parts.transport(SCHEDULER)
         self.scheduler = scheduler_over(
             around(carried) if around else carried,
             config or LoadedConfiguration(),
@@ -114,18 +135,14 @@ class VirtualCluster:
             facts=facts,
             traces=traces,
         )
-        self._failures: list[BaseException] = []
-        self._tasks = TaskOwner(lambda _name, error: self._failures.append(error))
-
-    def _connect(self) -> Transport:
-        """Return the transport of a part of the cluster to its server."""
-        return InProcessTransport(self.server)
 
     async def __aenter__(self) -> Self:
         """Start; returns when the nodes are registered and the scheduler has seen them."""
         await self.play(self._nodes)
-        self._tasks.spawn(self.scheduler.run(), name="scheduler")
+        self.parts.spawn(self.scheduler.run(), name=SCHEDULER)
         await self.scheduler.ready.wait()
+        if self._has_controllers:
+            await self.parts.start_controllers().ready()
         return self
 
     async def __aexit__(
@@ -135,10 +152,10 @@ class VirtualCluster:
         trace: TracebackType | None,
     ) -> None:
         """End everything; raises the failure of a part, if any."""
-        await self._tasks.cancel_all()
+        await self.parts.stop()
         self.server.close()
-        if self._failures and error is None:
-            raise self._failures[0]
+        if self.parts.failures and error is None:
+            raise self.parts.failures[0]
 
     @property
     def seconds(self) -> float:
@@ -148,16 +165,8 @@ class VirtualCluster:
     async def play(self, nodes: Sequence[Manifest]) -> None:
         """Add nodes that an agent plays."""
         templates = [complete(each) for each in nodes]
-        agents = NodeAgents(
-            self.client,
-            templates,
-            clock=self.clock,
-            streams=self._streams,
-            renew_seconds=self._renew_seconds,
-            adopt=not self._adopting,
-        )
+        agents = self.parts.start_agents(templates, adopt=not self._adopting)
         self._adopting = True
-        self._tasks.spawn(agents.run(), name="agents")
         await agents.registered.wait()
 
     async def join(self, node: Manifest) -> None:
@@ -199,8 +208,8 @@ class VirtualCluster:
         """
         end = self.seconds + seconds
         while not reached():
-            if self._failures:
-                raise self._failures[0]
+            if self.parts.failures:
+                raise self.parts.failures[0]
             if self.seconds >= end:
                 raise NotReachedError(f"not reached within {seconds} s: {self.placements()}")
             await aio.sleep(_LOOK_SECONDS)

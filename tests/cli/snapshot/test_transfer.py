@@ -23,7 +23,7 @@ from moorage.cli.snapshot.transfer import (
     save_snapshot,
 )
 from moorage.client.writes import Client
-from moorage.testing.in_process import ADMIN, InProcessTransport
+from moorage.cluster.in_process import ADMIN, InProcessTransport
 from tests.apiserver.crd import car, definition
 from tests.apiserver.harness import PODS, Cluster, namespace, pod
 

@@ -26,6 +26,7 @@ from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.transport import Answer, Call
 from moorage.client.writes import Client
+from moorage.cluster.in_process import InProcessTransport
 from moorage.config.args import default_args
 from moorage.framework.effects import NoEffects
 from moorage.framework.handle import Handle
@@ -35,7 +36,6 @@ from moorage.service.api_binding import ApiBinding
 from moorage.service.slots import BindingSlots
 from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.builders import Manifest, pod_manifest
-from moorage.testing.in_process import InProcessTransport
 from moorage.testing.virtual_loop import run_virtual
 from tests.plugins.claims.builders import claim, device_class, devices, offered, put, wanting
 from tests.plugins.claims.test_dynamic_resources import Asked

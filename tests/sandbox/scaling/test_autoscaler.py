@@ -14,6 +14,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
+from moorage.cluster.in_process import InProcessTransport
 from moorage.config.own import LoadedConfiguration
 from moorage.nodeagent.agents import NodeAgents
 from moorage.plugins.in_tree import in_tree_registry
@@ -21,7 +22,6 @@ from moorage.sandbox.scaling.autoscaler import Autoscaler, Rules
 from moorage.sandbox.scaling.groups import Bounds, groups_of
 from moorage.sandbox.scaling.growth import Growth, GrowthPlan
 from moorage.testing.builders import pod_manifest
-from moorage.testing.in_process import InProcessTransport
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 

@@ -20,6 +20,8 @@ from moorage.base.clock import Clock, SystemClock
 from moorage.base.rng import Streams
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
+from moorage.cluster.in_process import InProcessTransport
+from moorage.cluster.schedulers import scheduler_over
 from moorage.config.own import LoadedConfiguration
 from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.controller import Surroundings
@@ -32,8 +34,6 @@ from moorage.observe.access import AccessFacts
 from moorage.observe.calls import CallFacts
 from moorage.service.metrics import exposition_of
 from moorage.service.plugin_watch import PluginWatch
-from moorage.testing.in_process import InProcessTransport
-from moorage.testing.schedulers import scheduler_over
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
 from moorage.base.clock import Clock
-from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.client.writes import Client
-from moorage.controllers.cluster import ClusterControllers
+from moorage.cluster.assembly import in_process
+from moorage.cluster.in_process import Handling
+from moorage.controllers.cluster import ALL
 from moorage.sim.company.setups import configuration
 from moorage.sim.company.world import CompanyWorld
 from moorage.testing.virtual_cluster import VirtualCluster
@@ -33,7 +33,7 @@ class WriteCall(msgspec.Struct, frozen=True, kw_only=True):
     version
         Version of the server by then.
     program
-        ``scheduler``, ``controllers``, ``nodes`` or ``users``.
+        ``scheduler``, ``controllers``, ``nodes`` or ``user``.
     method, path, status
         As in HTTP.
     """
@@ -89,43 +89,32 @@ class CompanyCluster(VirtualCluster):
         Every write that a program sent, in order.
     storm
         Set when the scheduler has deleted more pods than a world has.
-    users
-        Verbs for the acts of users.
     """
 
     def __init__(self, world: CompanyWorld, clock: Clock) -> None:
         self.writes: list[WriteCall] = []
         self.storm = asyncio.Event()
         self._deletions = 0
-        # The base class connects the node agents first, and then the scheduler.
-        self._programs = iter(("nodes", "scheduler", "users", "controllers"))
         super().__init__(
-            clock, nodes=world.nodes, config=configuration(world.setup), seed=world.seed
+            clock,
+            nodes=world.nodes,
+            config=configuration(world.setup),
+            seed=world.seed,
+            controllers=ALL,
+            connect=self._connect,
         )
-        self._draws_of_parts = Streams(world.seed)
-        self.users = Client(self._connect(), rng=self._draws_of_parts.stream("users"))
-
-    async def __aenter__(self) -> Self:
-        """Start; returns when scheduler and controllers work."""
-        await super().__aenter__()
-        streams = self._draws_of_parts
-        client = Client(self._connect(), rng=streams.stream("controllers"))
-        controllers = ClusterControllers(client, clock=self.clock, streams=streams)
-        self.spawn(controllers.run(), name="controllers")
-        await controllers.ready()
-        return self
 
     def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
         """Run a task until the cluster ends."""
-        self._tasks.spawn(work, name=name)
+        self.parts.spawn(work, name=name)
 
     @property
     def failures(self) -> list[str]:
         """The tasks that failed, and how."""
-        return [f"{type(error).__name__}: {error}" for error in self._failures]
+        return [f"{type(error).__name__}: {error}" for error in self.parts.failures]
 
-    def _connect(self) -> Transport:
-        return _NotedTransport(super()._connect(), next(self._programs), self._note_write)
+    def _connect(self, server: Handling, program: str) -> Transport:
+        return _NotedTransport(in_process(server, program), program, self._note_write)
 
     def _note_write(self, program: str, call: Call, answer: Answer) -> None:
         write = WriteCall(

@@ -116,5 +116,5 @@ async def _wait_until(cluster: CompanyCluster, at: float) -> None:
 async def _carry_out(cluster: CompanyCluster, act: AnyWorldAct, refusals: list[str]) -> None:
     if isinstance(act, Join):
         await cluster.join(act.node)
-    elif refusal := await call(cluster.users, act):
+    elif refusal := await call(cluster.client, act):
         refusals.append(refusal)
