@@ -11,19 +11,15 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
-from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
 from moorage.base import aio
-from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.rng import Streams
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
+from moorage.cluster.assembly import SCHEDULER, ClusterSettings, EmbeddedCluster, open_server
+from moorage.cluster.in_process import Handling, InProcessTransport
 from moorage.cluster.schedulers import scheduler_over
 from moorage.config.own import LoadedConfiguration
-from moorage.controllers.cluster import ClusterControllers
 from moorage.controllers.controller import Surroundings
 from moorage.controllers.garbage import GarbageCollector
 from moorage.controllers.resource_claims import ClaimMaker, ClaimReleaser
@@ -92,18 +88,25 @@ async def in_process(
     failed
         Called with the name and the exception of a part that ends.
     """
-    clock, streams = settings.clock, Streams(settings.seed)
-    server = ApiServer(served_kinds(), clock=clock, streams=streams)
-    bootstrap(server)
 
-    def connect(name: str) -> InProcessTransport:
+    def connect(server: Handling, program: str) -> Transport:
+        name = f"moorage-{program}"
         return InProcessTransport(server, latency_seconds=settings.latency_seconds, user_agent=name)
 
+    form = ClusterSettings(
+        clock=settings.clock,
+        streams=Streams(settings.seed),
+        connect=connect,
+        controllers=(VolumeControllers, ClaimControllers),
+        on_failure=failed,
+    )
+    server = open_server(form).api
+    parts = EmbeddedCluster(form, server)
     scheduler = scheduler_over(
-        connect("moorage-scheduler"),
+        parts.transport(SCHEDULER),
         settings.config,
         settings.registry,
-        clock=clock,
+        clock=settings.clock,
         streams=Streams(settings.seed),
         host="bench",
     )
@@ -118,22 +121,15 @@ async def in_process(
     async def metrics() -> str:
         return page.text("")[0].decode()
 
-    tasks = TaskOwner(failed)
-    controllers = ClusterControllers(
-        Client(connect("moorage-controllers"), rng=streams.stream("controllers")),
-        clock=clock,
-        streams=streams,
-        parts=(VolumeControllers, ClaimControllers),
-    )
-    transport = connect("moorage-bench")
+    client = parts.client("bench")
     try:
-        tasks.spawn(controllers.run(), name="controllers")
-        tasks.spawn(scheduler.run(), name="scheduler")
+        controllers = parts.start_controllers()
+        parts.spawn(scheduler.run(), name=SCHEDULER)
         await controllers.ready()
         await scheduler.ready.wait()
-        yield Cluster(transport, Client(transport, rng=streams.stream("bench")), metrics)
+        yield Cluster(client.transport, client, metrics)
     finally:
-        await tasks.cancel_all()
+        await parts.stop()
         server.close()
 
 
