@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +40,12 @@ class Running:
         self.server = SandboxServer(
             ServerSettings(data=str(path), salvage=salvage), clock=SystemClock()
         )
+
+    @cached_property
+    def client(self) -> Client:
+        """Verbs of the server, once it has started."""
         transport = InProcessTransport(self.server._api, latency_seconds=0)
-        self.client = Client(transport, rng=Streams(1).stream("test"))
+        return Client(transport, rng=Streams(1).stream("test"))
 
     async def names(self) -> tuple[set[str], int]:
         """Return the config maps that are there, and the list's version."""
@@ -64,7 +69,7 @@ async def _served(path: Path) -> int:
         await running.create(f"c{number}")
     _, version = await running.names()
     # Nothing of what is done in good order: the mark stays as it was.
-    await running.server._http.stop()
+    await running.server._http.stop()  # type: ignore[union-attr]
     running.server._directory.close()  # type: ignore[union-attr]
     return version
 

@@ -32,7 +32,7 @@ from moorage.base.rng import Streams
 from moorage.client.auth import AuthorityFile, Credential, FileCredentials, ServerAccess, token_file
 from moorage.client.http_transport import HttpTransport
 from moorage.client.transport import Answer, Call, LineStream, Transport
-from moorage.cluster.assembly import NODES, SCHEDULER, USER
+from moorage.cluster.assembly import NODE_AGENTS, SCHEDULER, USER
 from moorage.cluster.in_process import Handling, InProcessTransport
 from moorage.config.load import parse_config
 from moorage.testing.builders import node_manifest, pod_manifest
@@ -143,7 +143,7 @@ class Cluster(VirtualCluster):
         self.server = ApiServer(served_kinds(), clock=self.clock, streams=Streams(2))
         self.server.store.restore(records, version)
         self.server.reload()
-        for program in (NODES, USER):
+        for program in (NODE_AGENTS, USER):
             self.ways[program].inner = InProcessTransport(self.server)
         self.http = HttpServer(self.server, Authenticator({}, self.tokens.get), None)
         self.proxy.server_port = await self.http.start()

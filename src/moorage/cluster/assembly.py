@@ -28,6 +28,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from moorage.apiserver.bootstrap import bootstrap
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base.aio import OnFailure, TaskOwner
 from moorage.base.clock import Clock
@@ -37,14 +38,13 @@ from moorage.client.transport import Transport
 from moorage.client.writes import Client
 from moorage.cluster.in_process import Handling, InProcessTransport
 from moorage.controllers.cluster import ALL, ClusterControllers, MakePart
-from moorage.kinds import all_kinds
 from moorage.nodeagent.agents import NodeAgents
-from moorage.nodeagent.templates import NodeTemplate
+from moorage.nodeshapes.templates import NodeTemplate
 from moorage.storage.journal.kept import Journal
 from moorage.storage.persistence import Persistence
 
 CONTROLLERS: Final = "controllers"
-NODES: Final = "nodes"
+NODE_AGENTS: Final = "nodes"
 SCHEDULER: Final = "scheduler"
 USER: Final = "user"
 
@@ -110,11 +110,14 @@ class OpenServer(msgspec.Struct, frozen=True):
         Keeps its writes in the journal; None for a server in memory.
     restored
         Whether the objects came from the journal.
+    damaged
+        Whether parts of the journal could not be read.
     """
 
     api: ApiServer
     persistence: Persistence | None = None
     restored: bool = False
+    damaged: bool = False
 
 
 def open_server(settings: ClusterSettings, journal: Journal | None = None) -> OpenServer:
@@ -131,7 +134,7 @@ def open_server(settings: ClusterSettings, journal: Journal | None = None) -> Op
         The journal is damaged.
     """
     api = ApiServer(
-        all_kinds(),
+        served_kinds(),
         clock=settings.clock,
         streams=settings.streams,
         rbac=settings.rbac,
@@ -146,7 +149,7 @@ def open_server(settings: ClusterSettings, journal: Journal | None = None) -> Op
         return OpenServer(api)
     if not restored:
         journal.fill(list(api.store.all_records()), api.store.version)
-    return OpenServer(api, api.keep_in(journal), restored)
+    return OpenServer(api, api.keep_in(journal), restored, damaged=bool(journal.report))
 
 
 class EmbeddedCluster:
@@ -215,14 +218,14 @@ class EmbeddedCluster:
         """
         settings = self._settings
         agents = NodeAgents(
-            self.client(NODES),
+            self.client(NODE_AGENTS),
             nodes,
             clock=settings.clock,
             streams=settings.streams,
             renew_seconds=settings.renew_seconds,
             adopt=adopt,
         )
-        self.spawn(agents.run(), name=NODES)
+        self.spawn(agents.run(), name=NODE_AGENTS)
         return agents
 
     async def failed(self) -> None:

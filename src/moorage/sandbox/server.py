@@ -8,30 +8,34 @@ Runs in its own process (``server_process``), or in the caller's loop (``--singl
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 from moorage.api.resources import LEASES, NODES
 from moorage.apiserver.audit import AuditLog
 from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.bootstrap import bootstrap, complete
+from moorage.apiserver.bootstrap import complete
 from moorage.apiserver.certs import LOCAL_NAMES, KeyPair, kubeconfig, server_context
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.rbac.policy import CONTROLLER_USER, NODES_GROUP, SCHEDULER_USER
 from moorage.apiserver.requests import User
-from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.server import ApiServer
 from moorage.base.aio import TaskOwner, together
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
-from moorage.base.timeline import Timeline
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
-from moorage.controllers.cluster import ClusterControllers
+from moorage.cluster.assembly import (
+    NODE_AGENTS,
+    ClusterSettings,
+    EmbeddedCluster,
+    OpenServer,
+    open_server,
+)
+from moorage.cluster.in_process import Handling, InProcessTransport
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.node_bodies import LEASE_NAMESPACE
 from moorage.nodeshapes.templates import NodeTemplate, name_of, template_of
@@ -42,9 +46,16 @@ from moorage.storage.persistence import Persistence
 
 _log = logging.getLogger(__name__)
 
-# The users of the parts of the sandbox, as in any cluster; --rbac gives each its rights.
-_NODES = User("system:node:moorage", (NODES_GROUP,))
-_CONTROLLERS = User(CONTROLLER_USER)
+# The users of the programs, as in any cluster; --rbac gives each its rights.
+_CONTROLLER = User(CONTROLLER_USER)
+_USERS = {NODE_AGENTS: User("system:node:moorage", (NODES_GROUP,))}
+
+
+def _connect(server: Handling, program: str) -> Transport:
+    """Return the transport of a program of the sandbox to the server."""
+    user = _USERS.get(program, _CONTROLLER)
+    name = f"moorage-{program}"
+    return InProcessTransport(server, user=user, latency_seconds=0, user_agent=name)
 
 
 class SandboxServer:
@@ -67,22 +78,17 @@ class SandboxServer:
         self._directory = DataDirectory(Path(settings.data), clock=real) if settings.data else None
         identity = self._directory.identity if self._directory else new_identity(real)
         self._authority = identity.authority(real)
-        self._api = ApiServer(
-            served_kinds(),
+        self._form = ClusterSettings(
             clock=clock,
             streams=self._streams,
+            connect=_connect,
             rbac=settings.rbac,
             secret=hmac.digest(identity.key, b"tokens of service accounts", "sha256"),
+            authority=self._authority.certificate,
         )
-        if isinstance(clock, Timeline):
-            self._api.control_time(clock)
-        self._persistence: Persistence | None = None
         self._audit: AuditLog | None = None
-        names = dict.fromkeys([*LOCAL_NAMES, settings.listen, *settings.names])
-        pair = self._authority.server_pair(list(names))
-        tls = server_context(pair, self._authority.certificate)
-        self._http = HttpServer(self._api, Authenticator({}, self._api.account_tokens.user), tls)
-        self._nodes = settings.nodes
+        self._http: HttpServer | None = None
+        self._persistence: Persistence | None = None
         self.url = ""
 
     async def start(self) -> ServerReport:
@@ -93,23 +99,28 @@ class SandboxServer:
         UsageError
             The port cannot be listened on, or the data directory cannot be used.
         """
-        restored = self._fill()
+        opened = self._open()
+        self._api, self._persistence = opened.api, opened.persistence
+        if opened.restored:
+            self._complete(salvaged=opened.damaged)
         if self._settings.audit_log:
             rng = self._streams.stream("apiserver/audit")
             self._audit = AuditLog(Path(self._settings.audit_log), clock=self._clock, rng=rng)
             self._api.audit_to(self._audit)
-        if restored:
+        self._cluster = EmbeddedCluster(self._form, self._api)
+        self._nodes = self._settings.nodes
+        if opened.restored:
             self._nodes = self._with_stored_nodes()
         port = await self._listen()
         listen = self._settings.listen
         self.url = f"https://[{listen}]:{port}" if ":" in listen else f"https://{listen}:{port}"
-        await publish_endpoints(self._client("moorage-apiserver"), listen, port)
+        await publish_endpoints(self._cluster.client("apiserver"), listen, port)
         authority = self._authority
         return ServerReport(
             url=self.url,
             kubeconfig=self._kubeconfig(authority.client_pair()),
             scheduler_kubeconfig=self._kubeconfig(authority.client_pair(SCHEDULER_USER, ())),
-            restored=restored,
+            restored=opened.restored,
             nodes=len(self._nodes),
         )
 
@@ -120,15 +131,6 @@ class SandboxServer:
             client=client,
             cluster=SANDBOX_CONTEXT,
         )
-
-    def _transport(self, user: User, name: str) -> Transport:
-        """Return the transport of a part of the sandbox to the server."""
-        return InProcessTransport(self._api, user=user, latency_seconds=0, user_agent=name)
-
-    def _client(self, name: str) -> Client:
-        """Return a client with the rights of the controllers."""
-        transport = self._transport(_CONTROLLERS, name)
-        return Client(transport, rng=self._streams.stream("controllers/client"))
 
     async def play_nodes(self, on_ready: Callable[[], None]) -> None:
         """Play kubelet for the nodes, and all controllers, until cancelled.
@@ -145,29 +147,27 @@ class SandboxServer:
         MoorageError
             The disk failed, and the cluster can no longer be kept.
         """
-        controllers = ClusterControllers(
-            self._client("moorage-controllers"),
-            clock=self._clock,
-            streams=self._streams,
-            authority=self._authority.certificate.decode(),
-        )
-        nodes = play_nodes(
-            self._transport(_NODES, "moorage-nodes"),
-            self._nodes,
-            clock=self._clock,
-            streams=self._streams,
-            on_ready=on_ready,
-            first=controllers.ready,
-            adopt=True,
-        )
-        works = [controllers.run(), nodes]
+        works = [self._cluster.failed(), self._play(on_ready)]
         if self._persistence is not None:
             works.append(self._persistence.failed())
-        await together(*works)
+        try:
+            await together(*works)
+        finally:
+            await self._cluster.stop()
+
+    async def _play(self, on_ready: Callable[[], None]) -> None:
+        """Start controllers and agents, and tell when they work."""
+        controllers = self._cluster.start_controllers()
+        agents = self._cluster.start_agents(self._nodes, adopt=True)
+        await controllers.ready()
+        await agents.registered.wait()
+        on_ready()
+        await asyncio.Event().wait()
 
     async def stop(self) -> None:
         """End every stream, close every connection, commit pending writes."""
-        await self._http.stop()
+        if self._http is not None:
+            await self._http.stop()
         if self._persistence is not None:
             await self._persistence.close()
         if self._audit is not None:
@@ -175,23 +175,15 @@ class SandboxServer:
         if self._directory is not None:
             self._directory.close()
 
-    def _fill(self) -> bool:
-        """Load a new cluster's initial objects or the stored objects; return which."""
+    def _open(self) -> OpenServer:
+        """Open the server with a new cluster's first objects, or with the stored objects."""
         if self._directory is None:
-            bootstrap(self._api, authority_certificate=self._authority.certificate)
-            return False
+            return open_server(self._form)
         salvaging = self._settings.salvage
         journal = self._directory.open_journal(self._clock, salvaging=salvaging)
         for line in journal.report or (["nothing is damaged"] if salvaging else []):
             _log.warning("salvage: %s", line)
-        restored = self._api.restore(journal)
-        if not restored:
-            bootstrap(self._api, authority_certificate=self._authority.certificate)
-            journal.fill(list(self._api.store.all_records()), self._api.store.version)
-        self._persistence = self._api.keep_in(journal)
-        if restored:
-            self._complete(salvaged=bool(journal.report))
-        return restored
+        return open_server(self._form, journal)
 
     def _complete(self, *, salvaged: bool) -> None:
         """Create the objects of a new cluster that a stored one lacks, as each start upstream does.
@@ -225,14 +217,19 @@ class SandboxServer:
     async def _listen(self) -> int:
         """Listen on the requested port, else on the previous port, else on any free port."""
         listen = self._settings.listen
+        names = dict.fromkeys([*LOCAL_NAMES, listen, *self._settings.names])
+        pair = self._authority.server_pair(list(names))
+        tls = server_context(pair, self._authority.certificate)
+        authenticator = Authenticator({}, self._api.account_tokens.user)
+        http = self._http = HttpServer(self._api, authenticator, tls)
         before = self._directory.identity.port if self._directory else 0
         try:
-            port = await self._http.start(listen, self._settings.port or before)
+            port = await http.start(listen, self._settings.port or before)
         except UsageError:
             if self._settings.port or not before:
                 raise
             _log.warning("port %d is taken now; kubeconfigs made before are out of date", before)
-            port = await self._http.start(listen)
+            port = await http.start(listen)
         if self._directory is not None:
             self._directory.keep_port(port)
         return port
@@ -245,8 +242,6 @@ async def play_nodes(
     clock: Clock,
     streams: Streams,
     on_ready: Callable[[], None],
-    first: Callable[[], Awaitable[object]] | None = None,
-    adopt: bool = False,
 ) -> None:
     """Play kubelet for nodes of any API server until cancelled.
 
@@ -258,10 +253,6 @@ async def play_nodes(
         Templates of the nodes.
     on_ready
         Called once when all nodes are registered.
-    first
-        Additional work to wait for before that call.
-    adopt
-        Also play nodes that other clients created for this purpose.
 
     Raises
     ------
@@ -269,21 +260,15 @@ async def play_nodes(
         A node was refused.
     """
     client = Client(transport, rng=streams.stream("nodes/client"))
-    agents = NodeAgents(client, nodes, clock=clock, streams=streams, adopt=adopt)
+    agents = NodeAgents(client, nodes, clock=clock, streams=streams)
+
+    async def report() -> None:
+        await agents.registered.wait()
+        on_ready()
+
     waiting = TaskOwner()
     try:
-        waiting.spawn(_tell(agents, on_ready, first), name="nodes ready")
+        waiting.spawn(report(), name="nodes ready")
         await agents.run()
     finally:
         await waiting.cancel_all()
-
-
-async def _tell(
-    agents: NodeAgents,
-    on_ready: Callable[[], None],
-    first: Callable[[], Awaitable[object]] | None,
-) -> None:
-    if first is not None:
-        await first()
-    await agents.registered.wait()
-    on_ready()
