@@ -16,10 +16,12 @@ from moorage.base.errors import UsageError
 from moorage.base.ids import name_suffix, new_uid
 from moorage.base.rng import Random
 from moorage.kinds.kind import Numbers, Obj
+from moorage.kinds.served import ServedKind
 from moorage.kinds.status import StatusError
 from moorage.kinds.users import User
 from moorage.what_if.kinds import kind_of, readable
 from moorage.what_if.lists import Objects
+from moorage.what_if.policies import Policies
 
 _CALLER = User("kubernetes-admin", ("system:masters",))
 
@@ -33,10 +35,15 @@ class Admission:
         The objects that manifests may refer to: priority classes, limit ranges and so on.
     clock, rng
         The time, and the stream of uids and names.
+    with_policies
+        Whether the admission policies among the objects are asked, too.
     """
 
-    def __init__(self, objects: Objects, *, clock: Clock, rng: Random) -> None:
+    def __init__(
+        self, objects: Objects, *, clock: Clock, rng: Random, with_policies: bool = False
+    ) -> None:
         self._objects = objects
+        self._policies = Policies(objects, self) if with_policies else None
         self.clock = clock
         self.rng = rng
 
@@ -99,15 +106,35 @@ class Admission:
         meta.update(uid=new_uid(self.rng), creationTimestamp=rfc3339(self.clock.now_ns()))
         try:
             kind.prepare_create(obj, self)
+            obj = self._mutated(kind, obj)
         except StatusError as error:
             raise UsageError(f"{name} would be refused: {error}") from error
         faults = kind.validate(obj, None, subresource=None)
         if faults:
             told = "; ".join(fault.message for fault in faults)
             raise UsageError(f"{name} would be refused: {told}")
+        if why := self.policy_fault(obj, kind):
+            raise UsageError(f"{name} would be refused: {why}")
         if kind.resource.kind in _KEEP_STATUS and status:
             obj["status"] = status
         return obj
+
+    @property
+    def asks_policies(self) -> bool:
+        """Whether there are policies that new objects have to meet."""
+        return self._policies is not None and self._policies.exist
+
+    def policy_fault(self, obj: Obj, kind: ServedKind | None = None) -> str:
+        """Return why a policy denies a new object, "" if none does."""
+        try:
+            if self._policies is not None:
+                self._policies.check(kind or kind_of(obj), obj)
+        except StatusError as error:
+            return str(error)
+        return ""
+
+    def _mutated(self, kind: ServedKind, obj: Obj) -> Obj:
+        return obj if self._policies is None else self._policies.mutated(kind, obj)
 
 
 # A budget or a volume without a status means nothing before its controller has seen it.

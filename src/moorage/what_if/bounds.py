@@ -142,8 +142,8 @@ class Bounds:
             self._put(pod)
 
     def remake(self, pod: Pod) -> None:
-        """Put the pod that an owner makes for a pod that leaves; limit ranges see it anew."""
-        if not self._has_ranges(pod.namespace):
+        """Put the pod that an owner makes for a pod that leaves; admission sees it anew."""
+        if not (self._has_ranges(pod.namespace) or self._admission.asks_policies):
             self._put(pod)
             return
         body = self._body_of(pod)
@@ -153,7 +153,11 @@ class Bounds:
         # Without the template there is only the old pod, in which limits may be missing.
         obj = to_dict(pod)
         default_from_limit_ranges(obj, self._admission)
-        self._put(from_dict(Pod, obj))
+        made = from_dict(Pod, obj)
+        if why := self._admission.policy_fault(obj):
+            self._refuse(made, why, invalid=True)
+        else:
+            self._put(made)
 
     def _body_of(self, pod: Pod) -> dict[str, Any] | None:
         """Return a pod as its owner would send it; None without the owner's template."""

@@ -185,6 +185,7 @@ def scene_of(rehearsal: Rehearsal) -> Scene:
         rehearsal.objects,
         clock=rehearsal.filled.clock,
         rng=rehearsal.names.stream("what-if/admission"),
+        with_policies=True,
     )
     bounds = Bounds(rehearsal, admission)
     PodClaims(rehearsal, admission)

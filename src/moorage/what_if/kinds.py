@@ -10,8 +10,8 @@ from typing import Any, Final
 from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType
+from moorage.apiserver.served_kinds import served_kinds
 from moorage.base.errors import DecodeError, UsageError
-from moorage.kinds import all_kinds
 from moorage.kinds.custom.custom_kind import custom_kind
 from moorage.kinds.custom.shipped import shipped_definitions
 from moorage.kinds.kind import Obj
@@ -24,6 +24,10 @@ _READ_PLAIN: Final[Mapping[tuple[str, str], bool]] = {
     ("", "LimitRange"): True,
     ("", "ReplicationController"): False,
     ("", "ResourceQuota"): True,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicy"): False,
+    ("admissionregistration.k8s.io", "MutatingAdmissionPolicyBinding"): False,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicy"): False,
+    ("admissionregistration.k8s.io", "ValidatingAdmissionPolicyBinding"): False,
     ("apps", "DaemonSet"): False,
     ("apps", "Deployment"): False,
     ("apps", "ReplicaSet"): False,
@@ -112,6 +116,13 @@ def resources_of(kind: str) -> list[ResourceType]:
     return [each.resource for (_version, name), each in _kinds().items() if name == kind]
 
 
+def versions_of(resource: ResourceType) -> frozenset[str]:
+    """Return every version of a resource."""
+    same = (resource.group, resource.plural)
+    each = (kind.resource for kind in _kinds().values())
+    return frozenset(r.version for r in each if (r.group, r.plural) == same)
+
+
 @cache
 def _kinds() -> dict[tuple[str, str], ServedKind]:
     """Return the rules of kinds by apiVersion and kind, those of scheduler-plugins included."""
@@ -120,5 +131,5 @@ def _kinds() -> dict[tuple[str, str], ServedKind]:
         for definition in shipped_definitions()
         for version in definition["spec"]["versions"]
     ]
-    kinds = (*all_kinds(), *custom)
+    kinds = (*served_kinds(), *custom)
     return {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}

@@ -6,9 +6,10 @@ apiserver pkg/admission/plugin/policy/generic/policy_dispatcher.go.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import cached_property
-from typing import Any, Final, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
@@ -21,11 +22,15 @@ from moorage.cel.runtime import is_installed
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError, forbidden
 from moorage.kinds.tree import Json, child, strings, text
+from moorage.kinds.users import User
 from moorage.rules.expressions import Failed, Policy, missing, read_policy
 from moorage.storage.store import Shelf
 
 _GROUP: Final = "admissionregistration.k8s.io"
 _CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
+
+Chosen: TypeAlias = Callable[[str, Any], bool]
+"""Whether an object of a name with labels is wanted."""
 
 
 class Asked(NamedTuple):
@@ -59,7 +64,115 @@ class Asked(NamedTuple):
         return strings(self.binding, "spec", "validationActions")
 
 
-class Bound:
+class PolicyObjects(Protocol):
+    """The objects that a write meets, policies among them."""
+
+    @property
+    def caller(self) -> User:
+        """The user who writes."""
+        ...
+
+    def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
+        """Return an object, None when there is none."""
+        ...
+
+    def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
+        """Return all objects of a resource, by namespace and name."""
+        ...
+
+
+class BoundPolicies(ABC):
+    """The policies of one kind with their bindings, wherever they are.
+
+    Parameters
+    ----------
+    objects
+        Holds them.
+    policies, bindings
+        The plurals of the two kinds, with their group where another has the plural, too.
+    """
+
+    def __init__(self, objects: PolicyObjects, policies: str, bindings: str) -> None:
+        self._objects = objects
+        self._policies = policies
+        self._bindings = bindings
+
+    @abstractmethod
+    def params_of(self, kind: Json, namespace: str, chosen: Chosen) -> list[Obj] | None:
+        """Return the chosen objects of a kind of parameters; None where there is no such kind.
+
+        Parameters
+        ----------
+        kind
+            Its ``apiVersion`` and ``kind``.
+        namespace
+            Where a kind with namespaces is looked up.
+        chosen
+            Whether an object of a name with labels is wanted.
+        """
+
+    def asked(self, write: Write) -> Iterator[Asked]:
+        """Yield the policies that are about a write, once for each object with parameters."""
+        for binding in self._objects.objects(self._bindings):
+            spec = binding["spec"]
+            policy = self._objects.lookup(self._policies, None, text(spec, "policyName"))
+            if policy is None:
+                continue
+            rules = child(policy, "spec")
+            if not matches(child(rules, "matchConstraints"), write):
+                continue
+            read = read_policy(rules)
+            if not matches(child(spec, "matchResources"), write) or missing(read):
+                continue
+            for params in self._params(rules, spec, write):
+                yield Asked(policy["metadata"]["name"], binding, read, params)
+
+    def variables(self, asked: Asked, write: Write, *, dry_run: bool) -> Mapping[str, Any]:
+        """Return the variables that expressions of a policy see."""
+        return {
+            "object": write.new,
+            "oldObject": write.old,
+            "request": self._request(write, dry_run=dry_run),
+            "params": asked.params,
+            "namespaceObject": write.namespace,
+        }
+
+    def _request(self, write: Write, *, dry_run: bool) -> Json:
+        """Return the variable ``request``."""
+        resource, user = write.resource, self._objects.caller
+        kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
+        called = {key: kind[key] for key in ("group", "version")} | {"resource": resource.plural}
+        return {
+            "kind": kind,
+            "resource": called,
+            "subResource": write.subresource,
+            "requestKind": kind,
+            "requestResource": called,
+            "requestSubResource": write.subresource,
+            "name": text(write.obj, "metadata", "name"),
+            "namespace": text(write.obj, "metadata", "namespace"),
+            "operation": write.operation,
+            "userInfo": {"username": user.name, "groups": list(user.groups)},
+            "dryRun": dry_run,
+        }
+
+    def _params(self, policy: Json, binding: Json, write: Write) -> Iterator[Obj | Failed | None]:
+        """Yield each object with parameters; None where the policy has none, or why it fails."""
+        kind, ref = child(policy, "paramKind"), child(binding, "paramRef")
+        if not kind or not ref:
+            yield None
+            return
+        namespace = text(ref, "namespace") or text(write.obj, "metadata", "namespace")
+        found = self.params_of(kind, namespace, partial(_refers, ref))
+        if found is None:
+            yield Failed(f"failed to find resource referenced by paramKind: '{text(kind, 'kind')}'")
+            return
+        if not found and ref.get("parameterNotFoundAction") != "Allow":
+            yield Failed("no params found for policy binding with `Deny` parameterNotFoundAction")
+        yield from found
+
+
+class Bound(BoundPolicies):
     """The stored policies of one kind, and their bindings.
 
     Parameters
@@ -71,9 +184,8 @@ class Bound:
     """
 
     def __init__(self, world: World, policies: str, bindings: str) -> None:
+        super().__init__(world, policies, bindings)
         self._world = world
-        self._policies = policies
-        self._bindings = bindings
 
     @cached_property
     def _stored(self) -> Shelf:
@@ -120,72 +232,17 @@ class Bound:
             namespace=self._world.lookup("namespaces", None, namespace) if namespace else None,
         )
 
-    def asked(self, write: Write) -> Iterator[Asked]:
-        """Yield the policies that are about a write, once for each object with parameters."""
-        for binding in self._world.objects(self._bindings):
-            spec = binding["spec"]
-            policy = self._world.lookup(self._policies, None, text(spec, "policyName"))
-            if policy is None:
-                continue
-            rules = child(policy, "spec")
-            if not matches(child(rules, "matchConstraints"), write):
-                continue
-            read = read_policy(rules)
-            if not matches(child(spec, "matchResources"), write) or missing(read):
-                continue
-            for params in self._params(rules, spec, write):
-                yield Asked(policy["metadata"]["name"], binding, read, params)
-
-    def variables(self, asked: Asked, write: Write, *, dry_run: bool) -> Mapping[str, Any]:
-        """Return the variables that expressions of a policy see."""
-        return {
-            "object": write.new,
-            "oldObject": write.old,
-            "request": self._request(write, dry_run=dry_run),
-            "params": asked.params,
-            "namespaceObject": write.namespace,
-        }
-
-    def _request(self, write: Write, *, dry_run: bool) -> Json:
-        """Return the variable ``request``."""
-        resource, user = write.resource, self._world.caller
-        kind = {"group": resource.group, "version": resource.version, "kind": resource.kind}
-        called = {key: kind[key] for key in ("group", "version")} | {"resource": resource.plural}
-        return {
-            "kind": kind,
-            "resource": called,
-            "subResource": write.subresource,
-            "requestKind": kind,
-            "requestResource": called,
-            "requestSubResource": write.subresource,
-            "name": text(write.obj, "metadata", "name"),
-            "namespace": text(write.obj, "metadata", "namespace"),
-            "operation": write.operation,
-            "userInfo": {"username": user.name, "groups": list(user.groups)},
-            "dryRun": dry_run,
-        }
-
-    def _params(self, policy: Json, binding: Json, write: Write) -> Iterator[Obj | Failed | None]:
-        """Yield each object with parameters; None where the policy has none, or why it fails."""
-        kind, ref = child(policy, "paramKind"), child(binding, "paramRef")
-        if not kind or not ref:
-            yield None
-            return
+    def params_of(self, kind: Json, namespace: str, chosen: Chosen) -> list[Obj] | None:
+        """Return the chosen stored objects of a kind of parameters."""
         served = self._world.catalog.by_kind(kind.get("apiVersion"), kind.get("kind"))
         if served is None:
-            yield Failed(f"failed to find resource referenced by paramKind: '{text(kind, 'kind')}'")
-            return
-        namespace = ""
-        if served.kind.resource.namespaced:
-            namespace = text(ref, "namespace") or text(write.obj, "metadata", "namespace")
-        found = [
+            return None
+        where = namespace if served.kind.resource.namespaced else ""
+        return [
             served.read(record)
-            for record in self._world.store.shelf(served.shelf).records(namespace)
-            if _refers(ref, record.name, record.labels)
+            for record in self._world.store.shelf(served.shelf).records(where)
+            if chosen(record.name, record.labels)
         ]
-        if not found and ref.get("parameterNotFoundAction") != "Allow":
-            yield Failed("no params found for policy binding with `Deny` parameterNotFoundAction")
-        yield from found
 
 
 def _refers(ref: Json, name: str, labels: Any) -> bool:

@@ -6,7 +6,7 @@ apiserver pkg/admission/plugin/policy/validating/dispatcher.go.
 
 from __future__ import annotations
 
-from moorage.apiserver.policies.asking import Asked, Bound, refusal
+from moorage.apiserver.policies.asking import Asked, Bound, BoundPolicies, refusal
 from moorage.apiserver.policies.matching import Write
 from moorage.apiserver.policies.noting import Notes
 from moorage.apiserver.policies.type_checking import TypeChecking
@@ -75,25 +75,34 @@ class Policies:
             return
         denials = []
         for asked in self._bound.asked(write):
-            found = self._judgement(asked, write, dry_run=dry_run)
+            found = judgement_of(self._bound, asked, write, dry_run=dry_run)
             self.notes.add_annotations(asked.name, found.annotations)
             for failed in found.failures:
                 self.notes.add_failure(asked, failed)
                 if "Deny" in asked.actions:
-                    denials.append(_denied(write, asked, failed))
+                    denials.append(denial(write, asked, failed))
         if denials:
             raise denials[0]
 
-    def _judgement(self, asked: Asked, write: Write, *, dry_run: bool) -> Judgement:
-        if isinstance(asked.params, Failed):
-            ignored = asked.policy.failure_policy == "Ignore"
-            return Judgement([] if ignored else [asked.params])
-        values = self._bound.variables(asked, write, dry_run=dry_run)
-        found: Judgement | None = judged(judgement, asked.policy, values)
-        return Judgement([Failed(USED_UP)]) if found is None else found
+
+def judgement_of(bound: BoundPolicies, asked: Asked, write: Write, *, dry_run: bool) -> Judgement:
+    """Return what a policy finds about a write.
+
+    Raises
+    ------
+    moorage.rules.judging.TooLongHere
+        The policy may take long, and the caller is in the loop.
+    """
+    if isinstance(asked.params, Failed):
+        ignored = asked.policy.failure_policy == "Ignore"
+        return Judgement([] if ignored else [asked.params])
+    values = bound.variables(asked, write, dry_run=dry_run)
+    found: Judgement | None = judged(judgement, asked.policy, values)
+    return Judgement([Failed(USED_UP)]) if found is None else found
 
 
-def _denied(write: Write, asked: Asked, failed: Failed) -> StatusError:
+def denial(write: Write, asked: Asked, failed: Failed) -> StatusError:
+    """Return the refusal of a write by a validation that does not hold."""
     message = (
         f"ValidatingAdmissionPolicy '{asked.name}' with binding "
         f"'{asked.binding_name}' denied request: {failed.message}"

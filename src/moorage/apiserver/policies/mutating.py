@@ -14,7 +14,7 @@ import jsonpatch
 
 from moorage.apiserver.applying.values import atomics_of, merged
 from moorage.apiserver.patches import json_patch
-from moorage.apiserver.policies.asking import Asked, Bound, refusal
+from moorage.apiserver.policies.asking import Asked, Bound, BoundPolicies, refusal
 from moorage.apiserver.policies.matching import Write
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
@@ -80,35 +80,52 @@ class Mutations:
         write = self._bound.write(served, new, old, subresource)
         if write is None:
             return new
-        first = write.new
-        for asked in self._bound.asked(write):
-            write = self._changed(asked, write, served.kind, dry_run=dry_run)
-        if write.new != first:
-            # A policy may have to look once more at what the policies after it have changed.
-            for asked in self._bound.asked(write):
-                if asked.policy.reinvocation_policy == "IfNeeded":
-                    write = self._changed(asked, write, served.kind, dry_run=dry_run)
-        assert write.new is not None, "only an object that is stored is changed"
-        return new if write.new == first else served.to_ruled(write.new)
+        found = mutated_write(self._bound, write, served.kind, dry_run=dry_run)
+        assert found.new is not None, "only an object that is stored is changed"
+        return new if found.new == write.new else served.to_ruled(found.new)
 
-    def _changed(self, asked: Asked, write: Write, kind: ServedKind, *, dry_run: bool) -> Write:
-        """Return a write with the mutations of a policy, one after the other."""
-        try:
-            _usable(asked.params or {})
-            values = self._bound.variables(asked, write, dry_run=dry_run)
-            if not _usable(judged(applies, asked.policy, values)):
-                return write
-            for mutation in asked.policy.mutations:
-                values = self._bound.variables(asked, write, dry_run=dry_run)
-                patch = _usable(judged(patch_of, asked.policy, mutation, values))
-                assert write.new is not None, "only an object that is stored is changed"
-                write = write.with_new(_patched(write.new, patch, mutation, kind))
-        except _Unfit as fault:
-            if asked.policy.failure_policy == "Ignore":
-                return write
-            message = f"policy '{asked.name}' with binding '{asked.binding_name}' denied request: "
-            raise refusal(write, f"{message}{fault}") from fault
-        return write
+
+def mutated_write(bound: BoundPolicies, write: Write, kind: ServedKind, *, dry_run: bool) -> Write:
+    """Return a write as policies change it.
+
+    Raises
+    ------
+    StatusError
+        422: a policy whose failure policy is ``Fail`` has failed.
+    moorage.rules.judging.TooLongHere
+        The policies may take long, and the caller is in the loop.
+    """
+    first = write.new
+    for asked in bound.asked(write):
+        write = _changed(bound, asked, write, kind, dry_run=dry_run)
+    if write.new != first:
+        # A policy may have to look once more at what the policies after it have changed.
+        for asked in bound.asked(write):
+            if asked.policy.reinvocation_policy == "IfNeeded":
+                write = _changed(bound, asked, write, kind, dry_run=dry_run)
+    return write
+
+
+def _changed(
+    bound: BoundPolicies, asked: Asked, write: Write, kind: ServedKind, *, dry_run: bool
+) -> Write:
+    """Return a write with the mutations of a policy, one after the other."""
+    try:
+        _usable(asked.params or {})
+        values = bound.variables(asked, write, dry_run=dry_run)
+        if not _usable(judged(applies, asked.policy, values)):
+            return write
+        for mutation in asked.policy.mutations:
+            values = bound.variables(asked, write, dry_run=dry_run)
+            patch = _usable(judged(patch_of, asked.policy, mutation, values))
+            assert write.new is not None, "only an object that is stored is changed"
+            write = write.with_new(_patched(write.new, patch, mutation, kind))
+    except _Unfit as fault:
+        if asked.policy.failure_policy == "Ignore":
+            return write
+        message = f"policy '{asked.name}' with binding '{asked.binding_name}' denied request: "
+        raise refusal(write, f"{message}{fault}") from fault
+    return write
 
 
 def _usable(answer: Any) -> Any:

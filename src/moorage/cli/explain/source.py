@@ -7,7 +7,7 @@ engine computes the answer afresh.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -196,7 +196,12 @@ def objects_of_file(file: Path) -> Objects:
 
 
 def objects_of_server(
-    *, kubeconfig: str, context: str, namespace: str, more: Sequence[ResourceType] = ()
+    *,
+    kubeconfig: str,
+    context: str,
+    namespace: str,
+    more: Sequence[ResourceType] = (),
+    then: Callable[[Session, Objects], Awaitable[None]] | None = None,
 ) -> tuple[Objects, str]:
     """Read the objects that a scheduler watches from an API server, and the chosen namespace.
 
@@ -204,6 +209,8 @@ def objects_of_server(
     ----------
     more
         Further kinds to read.
+    then
+        Reads what need not be readable.
 
     Raises
     ------
@@ -215,6 +222,8 @@ def objects_of_server(
         found = Objects()
         watched = (kind.resource for kind in KINDS.values())
         await take_kinds(session, (NODES, PODS, *watched, *more), found)
+        if then is not None:
+            await then(session, found)
         return found, session.namespace
 
     return run_session(work, kubeconfig=kubeconfig, context=context, namespace=namespace)

@@ -35,6 +35,7 @@ from moorage.cli.session import Session, run_session
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.what_if.lists import Objects
+from moorage.what_if.policies import not_evaluated
 from moorage.what_if.wire import LIMIT_REASON, Manifest
 from moorage.what_if.world import World
 
@@ -45,6 +46,12 @@ _ADMITTING = (
     resources.RESOURCE_QUOTAS,
     resources.LIMIT_RANGES,
     resources.RESOURCE_CLAIM_TEMPLATES,
+)
+_POLICIES = (
+    resources.MUTATING_ADMISSION_POLICIES,
+    resources.MUTATING_ADMISSION_POLICY_BINDINGS,
+    resources.VALIDATING_ADMISSION_POLICIES,
+    resources.VALIDATING_ADMISSION_POLICY_BINDINGS,
 )
 _OWNERS = (resources.DEPLOYMENTS, resources.DAEMON_SETS, resources.JOBS, *_ADMITTING)
 # Their controllers act where nobody scales or deletes them: pods of nodes that come, names of pods.
@@ -200,6 +207,7 @@ def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
     async def work(session: Session) -> Objects:
         found = Objects()
         await take_kinds(session, tuple(kinds), found)
+        await _take_policies(session, found)
         return found
 
     to = source.to
@@ -208,8 +216,18 @@ def _manifests(source: Source, owners: Iterable[str]) -> tuple[Manifest, ...]:
     except MoorageError as error:
         show_note(f"Deployments and their like are not sent along: {error}")
         return ()
+    for sentence in not_evaluated(found):
+        show_note(sentence)
     manifests = (each for known in found.manifests.values() for each in known.values())
     return tuple(_slim(decode_untyped(each)) for each in manifests)
+
+
+async def _take_policies(session: Session, found: Objects) -> None:
+    """Read the admission policies, which few may list; say if they cannot be read."""
+    try:
+        await take_kinds(session, _POLICIES, found)
+    except MoorageError as error:
+        show_note(f"admission policies are not looked at: {error}")
 
 
 def _slim(manifest: Any) -> Manifest:
@@ -230,7 +248,11 @@ def load(source: Source) -> tuple[World, str]:
     if source.dump is None:
         to = source.to
         objects, _namespace = objects_of_server(
-            kubeconfig=to.kubeconfig, context=to.context, namespace=source.namespace, more=_OWNERS
+            kubeconfig=to.kubeconfig,
+            context=to.context,
+            namespace=source.namespace,
+            more=_OWNERS,
+            then=_take_policies,
         )
         told = "Computed from lists of the API server"
     else:
@@ -238,6 +260,8 @@ def load(source: Source) -> tuple[World, str]:
         told = ""
     for each in objects.unreadable:
         show_note(f"{each.text}; it is left out")
+    for sentence in not_evaluated(objects):
+        show_note(sentence)
     served = source.served()
     world = world_over(objects, served.config, served.plugins)
     return msgspec.structs.replace(

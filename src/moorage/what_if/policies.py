@@ -1,0 +1,220 @@
+"""Admission policies in a rehearsal: new objects are changed and denied as a server would do it.
+
+Place in the flow: `admission` asks here for each new object. Without the CEL runtime, or where the
+parameters of a policy are not among the objects, a policy is not evaluated; `not_evaluated` names
+it. Mirrors kubernetes v1.36 apiserver pkg/admission/plugin/policy, by the rules of the embedded API
+server. Only creations are looked at: what-if changes objects in no other way that policies see.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, Protocol
+
+from moorage.api.codec import decode_untyped
+from moorage.apiserver.policies.asking import Asked, BoundPolicies, Chosen
+from moorage.apiserver.policies.denying import denial, judgement_of
+from moorage.apiserver.policies.matching import Write
+from moorage.apiserver.policies.mutating import mutated_write
+from moorage.cel.runtime import is_installed
+from moorage.kinds.kind import Obj
+from moorage.kinds.served import ServedKind
+from moorage.kinds.tree import Json, child, text
+from moorage.kinds.tree import objects as objects_of
+from moorage.kinds.users import User
+from moorage.rules.expressions import missing, read_policy
+from moorage.what_if.kinds import versions_of
+from moorage.what_if.lists import Objects
+
+_GROUP: Final = "admissionregistration.k8s.io"
+_PAIRS: Final = (
+    ("MutatingAdmissionPolicy", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
+    (
+        "ValidatingAdmissionPolicy",
+        "validatingadmissionpolicies",
+        "validatingadmissionpolicybindings",
+    ),
+)
+_ADMIN: Final = User("kubernetes-admin", ("system:masters", "system:authenticated"))
+_ACCOUNTS: Final[Mapping[str, str]] = {
+    "DaemonSet": "daemon-set-controller",
+    "Job": "job-controller",
+    "ReplicaSet": "replicaset-controller",
+    "ReplicationController": "replication-controller",
+    "StatefulSet": "statefulset-controller",
+}
+"""The service account that creates the pods of an owner, by the owner's kind."""
+
+
+class Lookup(Protocol):
+    """Finds objects by their resource."""
+
+    def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
+        """Return an object, None when there is none."""
+        ...
+
+    def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
+        """Return all objects of a resource, by namespace and name."""
+        ...
+
+
+class Policies:
+    """The admission policies of a world.
+
+    Parameters
+    ----------
+    objects
+        The objects of the world.
+    lookup
+        Finds policies and bindings in them.
+    """
+
+    def __init__(self, objects: Objects, lookup: Lookup) -> None:
+        self._objects = objects
+        source = _PolicyObjects(lookup)
+        self._source = source
+        self._mutating = _Bound(objects, source, *_PAIRS[0][1:])
+        self._validating = _Bound(objects, source, *_PAIRS[1][1:])
+
+    @property
+    def exist(self) -> bool:
+        """Whether any policy has to be looked at."""
+        found = self._objects.manifests
+        return is_installed() and any(found.get((_GROUP, f"{kind}Binding")) for kind, *_ in _PAIRS)
+
+    def mutated(self, kind: ServedKind, obj: Obj) -> Obj:
+        """Return a new object as the mutating policies change it.
+
+        Raises
+        ------
+        moorage.kinds.status.StatusError
+            A policy whose failure policy is ``Fail`` has failed.
+        """
+        if not self.exist or kind.resource.group == _GROUP:
+            return obj
+        write = mutated_write(self._mutating, self._write(kind, obj), kind, dry_run=False)
+        assert write.new is not None, "a new object stays one"
+        return write.new
+
+    def check(self, kind: ServedKind, obj: Obj) -> None:
+        """Refuse a new object that a validating policy denies.
+
+        Raises
+        ------
+        moorage.kinds.status.StatusError
+            The first denial.
+        """
+        if not self.exist or kind.resource.group == _GROUP:
+            return
+        write = self._write(kind, obj)
+        for asked in self._validating.asked(write):
+            if "Deny" not in asked.actions:
+                continue
+            for failed in judgement_of(self._validating, asked, write, dry_run=False).failures:
+                raise denial(write, asked, failed)
+
+    def _write(self, kind: ServedKind, obj: Obj) -> Write:
+        self._source.caller = _creator(obj)
+        return Write(
+            operation="CREATE",
+            resource=kind.resource,
+            versions=versions_of(kind.resource),
+            subresource="",
+            new=obj,
+            old=None,
+            namespace=self._namespace(text(obj, "metadata", "namespace")),
+        )
+
+    def _namespace(self, name: str) -> Obj | None:
+        """Return a namespace; one that is known by its name only has the label of its name."""
+        if not name:
+            return None
+        labels = {"kubernetes.io/metadata.name": name}
+        found = self._objects.manifest("", "Namespace", ("", name))
+        if found is None:
+            watched = self._objects.lister("namespaces").get(("", name))
+            labels |= {} if watched is None else dict(watched.metadata.labels)
+            return {"metadata": {"name": name, "labels": labels}}
+        found["metadata"]["labels"] = labels | (found["metadata"].get("labels") or {})
+        return found
+
+
+class _PolicyObjects:
+    """The objects that a write meets, and the user who writes."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        self.caller = _ADMIN
+        self.lookup = lookup.lookup
+        self.objects = lookup.objects
+
+
+class _Bound(BoundPolicies):
+    """The policies of one kind that can be evaluated here."""
+
+    def __init__(
+        self, world: Objects, source: _PolicyObjects, policies: str, bindings: str
+    ) -> None:
+        super().__init__(source, policies, bindings)
+        self._world = world
+
+    def asked(self, write: Write) -> Iterator[Asked]:
+        """Yield the policies that are about a write, and whose parameters are known."""
+        for asked in super().asked(write):
+            policy = self._objects.lookup(self._policies, None, asked.name) or {}
+            if not _unknown_parameters(self._world, policy, asked.binding):
+                yield asked
+
+    def params_of(self, kind: Json, namespace: str, chosen: Chosen) -> list[Obj] | None:
+        """Return the chosen objects of a kind of parameters; a kind without namespaces has none."""
+        known = self._world.manifests.get(_kind_of(kind), {})
+        params = [decode_untyped(known[key]) for key in sorted(known) if key[0] in ("", namespace)]
+        return [
+            each
+            for each in params
+            if chosen(each["metadata"]["name"], each["metadata"].get("labels") or {})
+        ]
+
+
+def not_evaluated(objects: Objects) -> list[str]:
+    """Return a sentence for each bound policy of a world that is not looked at, and why."""
+    sentences = []
+    for name, *_ in _PAIRS:
+        policies = objects.manifests.get((_GROUP, name), {})
+        for _, text_of in sorted(objects.manifests.get((_GROUP, f"{name}Binding"), {}).items()):
+            binding = decode_untyped(text_of)
+            policy = policies.get(("", text(binding, "spec", "policyName")))
+            why = "" if policy is None else _why_not(objects, decode_untyped(policy), binding)
+            if why:
+                policy_name = text(binding, "spec", "policyName")
+                sentences.append(f"{name} {policy_name} is not looked at: {why}")
+    return list(dict.fromkeys(sentences))
+
+
+def _why_not(objects: Objects, policy: Obj, binding: Obj) -> str:
+    if not is_installed():
+        return "CEL is not installed; pip install 'moorage[dra]' has it"
+    if _unknown_parameters(objects, policy, binding):
+        return f"objects of the kind {text(policy, 'spec', 'paramKind', 'kind')} were not read"
+    return "; ".join(missing(read_policy(child(policy, "spec"))))
+
+
+def _unknown_parameters(objects: Objects, policy: Obj, binding: Obj) -> bool:
+    kind = child(policy, "spec", "paramKind")
+    asks = bool(kind) and bool(child(binding, "spec", "paramRef"))
+    return asks and _kind_of(kind) not in objects.manifests
+
+
+def _kind_of(kind: Json) -> tuple[str, str]:
+    return text(kind, "apiVersion").rpartition("/")[0], text(kind, "kind")
+
+
+def _creator(obj: Obj) -> User:
+    """Return who creates an object: the controller of its owner, or an administrator."""
+    owners = objects_of(obj, "metadata", "ownerReferences")
+    kinds = [text(each, "kind") for each in owners if each.get("controller")]
+    account = _ACCOUNTS.get(kinds[0]) if kinds else None
+    if account is None:
+        return _ADMIN
+    groups = ("system:serviceaccounts", "system:serviceaccounts:kube-system")
+    name = f"system:serviceaccount:kube-system:{account}"
+    return User(name, (*groups, "system:authenticated"))
