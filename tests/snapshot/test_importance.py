@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from moorage.base.clock import rfc3339
@@ -54,6 +54,16 @@ def said(importance: Importance, snapshot: Snapshot):
 
 
 @settings(max_examples=150, deadline=None)
+@example(
+    [
+        ("node", 0, 0, (0, None, 0)),
+        ("node", 0, 1, (0, None, 0)),
+        ("pod", 0, 0, (0, None, 0)),
+        ("pod", 1, 1, (0, 0, 0)),
+        ("ask", 0, 0, (0, None, 0)),
+        ("gone", 1, 0, (0, None, 0)),
+    ]
+)
 @given(steps)
 def test_ranks_kept_by_change_are_the_ones_made_afresh(history):
     snapshot = Snapshot()
