@@ -108,8 +108,10 @@ def _objects(run: CompanyRun, wave: Wave) -> Iterator[bytes]:
             nodes = {
                 name_of(each.decode()) for each in store.records_at(NODES.qualified, before) or ()
             }
-            # The pods of a node that is gone are removed before long.
-            pods = [pod for pod in pods if not node_of(pod) or node_of(pod) in nodes]
+            # The pods of a node that is gone are removed before long. Elastic quotas count them
+            # until then, as upstream does, so other pods go in their place.
+            if "elastic-quota" not in run.world.features:
+                pods = [pod for pod in pods if not node_of(pod) or node_of(pod) in nodes]
             yield from _quiet_pods([*pods, *comers])
             continue
         known = {record.key for record in records}
