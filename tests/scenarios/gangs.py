@@ -37,7 +37,7 @@ _PROFILE = """
   plugins:
     multiPoint:
       enabled: [{{name: Coscheduling}}{extra}]
-      disabled: [{{name: PrioritySort}}]
+      disabled: [{{name: PrioritySort}}{without}]
   pluginConfig:
   - name: Coscheduling
     args: {args}
@@ -50,10 +50,13 @@ def coscheduling(
     args: str = "{}",
     names: Sequence[str] = ("default-scheduler",),
     extra: str = "",
+    without: str = "",
 ) -> LoadedConfiguration:
-    """Return a configuration whose profiles have Coscheduling, and one more plugin if named."""
-    more = f", {{name: {extra}}}" if extra else ""
-    profiles = "".join(_PROFILE.format(name=name, args=args, extra=more) for name in names)
+    """Return a configuration whose profiles have Coscheduling, and one plugin more or less."""
+    more, less = (f", {{name: {plugin}}}" if plugin else "" for plugin in (extra, without))
+    profiles = "".join(
+        _PROFILE.format(name=name, args=args, extra=more, without=less) for name in names
+    )
     own = "\n".join(f"- {{schedulerName: {name}, groupMode: {mode}}}" for name in names)
     return parse_config(_CONFIG.format(profiles=profiles, own=own))
 

@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from moorage.api.resources import (
     CUSTOM_RESOURCE_DEFINITIONS,
     ELASTIC_QUOTAS,
@@ -18,15 +20,16 @@ from moorage.api.resources import (
 from moorage.base import aio
 from moorage.base.clock import Clock
 from moorage.config.load import load_config
-from moorage.testing.builders import node_manifest, pod_manifest
+from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from moorage.testing.virtual_cluster import VirtualCluster
 from tests.plugins.quotas.builders import quota_manifest
 from tests.scenarios.company import Company, made, replicas
 from tests.scenarios.company import play as play_company
-from tests.scenarios.gangs import Cluster, coscheduling, of_object, play, pod_group
+from tests.scenarios.gangs import Cluster, coscheduling, of_labels, of_object, play, pod_group
 from tests.scenarios.gangs import nodes as nodes_of_gangs
 from tests.scenarios.over_https import OverHttps, run_scenario
 
+HOST = "kubernetes.io/hostname"
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Scenario = Callable[[VirtualCluster], Awaitable[None]]
 
@@ -120,6 +123,62 @@ def test_pods_that_take_back_a_minimum_at_one_moment_evict_one_pod_each():
     config = load_config(EXAMPLES / "profiles" / "elastic-quota.yaml")
     nodes = [node_manifest(f"n{i}", cpu="3") for i in range(2)]
     play_company(scenario, nodes=nodes, config=config)
+
+
+def fixed(name: str, node: str, *, stops: float) -> Manifest:
+    """Return a low pod that fills a node."""
+    return made(name, stops=stops, cpu="1", nodeSelector={HOST: node})
+
+
+async def share(company: Company, cpu: int) -> None:
+    """Let the namespace owner have a minimum, which the default namespace borrows."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "owner"}}
+    await company.create(namespace)
+    await give(company.cluster, "default", {"cpu": 0})
+    await give(company.cluster, "owner", {"cpu": cpu})
+
+
+def small_nodes(count: int) -> list[Manifest]:
+    return [node_manifest(f"n{i}", cpu="1", labels={HOST: f"n{i}"}) for i in range(count)]
+
+
+def test_a_preemptor_waits_for_the_victims_of_others_that_count_in_the_quotas():
+    """Its own victim is gone first. It needs the share of the other victim, and no third one."""
+
+    async def scenario(company: Company) -> None:
+        await share(company, 3)
+        for index, stops in enumerate((1, 5, 5)):
+            await company.create(fixed(f"low-{index}", f"n{index}", stops=stops))
+        await company.run("low-", 3)
+        for index in range(2):
+            await company.create(made(f"p{index}", high=True, namespace="owner", cpu="1"))
+        await company.cluster.until(lambda: placed(company.cluster, "owner") == NAMES[:2])
+        await company.sleep(20)
+        assert company.evicted == ["low-0", "low-1"]
+
+    config = load_config(EXAMPLES / "profiles" / "elastic-quota.yaml")
+    play_company(scenario, nodes=small_nodes(3), config=config)
+
+
+@pytest.mark.parametrize("mode", ["trial", "permit"])
+def test_a_gang_keeps_its_places_while_victims_of_others_count_in_the_quotas(mode: str):
+    """The victims of the gang stop soon, the victim of the single pod later."""
+
+    async def scenario(company: Company) -> None:
+        await share(company, 4)
+        for index, stops in enumerate((1, 1, 5, 1)):
+            await company.create(fixed(f"low-{index}", f"n{index}", stops=stops))
+        await company.run("low-", 4)
+        for name in NAMES[:2]:
+            fields = {"namespace": "owner", "priorityClassName": "high"}
+            await company.create(of_labels(name, least=2, **fields))
+        await company.create(made("p2", high=True, namespace="owner", cpu="1"))
+        await company.cluster.until(lambda: placed(company.cluster, "owner") == NAMES[:3])
+        await company.sleep(20)
+        assert company.evicted == ["low-0", "low-1", "low-2"]
+
+    config = coscheduling(mode, extra="CapacityScheduling", without="DefaultPreemption")
+    play_company(scenario, nodes=small_nodes(4), config=config)
 
 
 def test_a_namespace_above_its_minimum_takes_nothing_from_others(https: bool):

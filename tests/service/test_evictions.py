@@ -9,9 +9,11 @@ import pytest
 
 from moorage.api.pod import Pod
 from moorage.base.clock import NS_PER_SECOND, ManualClock
+from moorage.framework.preemption import leaving_pods
 from moorage.service.evictions import EvictionLedger
 from moorage.snapshot.pod_groups import GroupKey
-from moorage.testing.builders import pod
+from moorage.snapshot.snapshot import Snapshot
+from moorage.testing.builders import node, pod
 
 VICTIM = pod("victim", node_name="n1")
 
@@ -149,6 +151,28 @@ def test_a_victim_is_leaving_from_the_decision_until_it_has_left_its_node() -> N
     assert ledger.is_leaving(VICTIM)
     del nodes[VICTIM.uid]
     assert not ledger.is_leaving(VICTIM)
+
+
+def test_the_pods_that_leave_are_victims_and_pods_that_somebody_deleted() -> None:
+    """A victim counts from the decision on. A pod that stays too long counts no more."""
+    clock = ManualClock(start_ns=0)
+    gone, deleted = pod("gone", node_name="n1"), leaving(pod("deleted", node_name="n2"))
+    shown = {each.key: each for each in (VICTIM, OTHER, gone, deleted)}
+    snapshot = Snapshot()
+    for name in ("n1", "n2"):
+        snapshot.table.add_node(node(name))
+    for each in shown.values():
+        snapshot.table.add_pod(each, each.spec.node_name)
+    ledger = EvictionLedger(
+        lambda namespace, name: shown.get((namespace, name)),
+        snapshot.table.node_of_pod,
+        clock=clock,
+    )
+    ledger.begin("p", [VICTIM, gone])
+    snapshot.table.remove_pod(gone.uid)
+    assert [each.name for each in leaving_pods(snapshot, ledger)] == ["deleted", "victim"]
+    clock.advance(41)
+    assert [each.name for each in leaving_pods(snapshot, ledger)] == ["victim"]
 
 
 def test_a_victim_that_came_back_to_its_node_is_not_waited_for() -> None:

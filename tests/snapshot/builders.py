@@ -169,6 +169,9 @@ def validate(snapshot: Snapshot) -> None:
     for row in rows:
         for uid, info in table.pods_by_row[row].items():
             assert (table.node_of_pod(uid), table.pod(uid)) == (table.names[row], info)
+    placed = [info for row in rows for info in snapshot.pods(row)]
+    terminating = {info.uid: info for info in placed if info.pod.metadata.deletion_timestamp}
+    assert table.terminating == terminating
     sets: tuple[SetColumn[Any], ...] = (table.taints, table.features, table.ports)
     for column in sets:
         used = np.bincount(column.ids, minlength=column.size).tolist()

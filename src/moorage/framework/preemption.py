@@ -6,7 +6,7 @@ report causes no eviction: victims are in `PostFilterResult`, and ``service`` ev
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
@@ -99,6 +99,11 @@ NARROWING: StateKey[Narrowing] = StateKey("narrowing")
 class EvictionsUnderWay(Protocol):
     """Tells whether room is being made for a pod or a group right now."""
 
+    @property
+    def requested(self) -> Collection[str]:
+        """The uids of the victims of preemption; some of them may have left their nodes."""
+        ...
+
     def running_for(self, uid: str) -> bool:
         """Whether some eviction for this preemptor has not been sent to the API yet."""
         ...
@@ -128,6 +133,7 @@ class NoEvictions:
     """`EvictionsUnderWay` without evictions: benchmarks of the engine, conformance, what-if."""
 
     groups_wait = False
+    requested: Collection[str] = ()
 
     def running_for(self, uid: str) -> bool:
         """Answer no."""
@@ -146,6 +152,18 @@ class NoEvictions:
         """Answer no."""
         del group
         return False
+
+
+def leaving_pods(snapshot: Snapshot, evictions: EvictionsUnderWay) -> list[PodInfo]:
+    """Return the pods that are about to leave their nodes, for whatever reason, on all nodes."""
+    table = snapshot.table
+    pods = dict(table.terminating)
+    for uid in evictions.requested:
+        node_name = None if uid in pods else table.node_of_pod(uid)
+        row = None if node_name is None else table.row_of(node_name)
+        if row is not None:
+            pods[uid] = table.pods_by_row[row][uid]
+    return [pod for pod in pods.values() if evictions.will_leave(pod.pod)]
 
 
 def makes_room(pods: Iterable[PodInfo], priority: int, evictions: EvictionsUnderWay) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -266,6 +266,11 @@ class EvictionLedger:
         if not deleted:
             return pod.uid in self._requested
         return self._clock.now_ns() < parse_rfc3339(deleted) + _OVERDUE_NS
+
+    @property
+    def requested(self) -> Collection[str]:
+        """The uids of the victims of preemption; some of them may have left their nodes."""
+        return self._requested.keys()
 
     @property
     def groups_wait(self) -> bool:

@@ -59,6 +59,8 @@ class NodeTable:
         self.pod_log: KeyLog[int] = KeyLog()
         self.version_log: KeyLog[int] = KeyLog()
         """Rows with a pod whose newer version has the same requests: for readers of the objects."""
+        self.terminating: dict[str, PodInfo] = {}
+        """The pods on rows that have a deletionTimestamp, by uid."""
         self.exact_limit: dict[str, int] = {}
         """By resource, the greatest allocatable ever seen: whether float64 is exact for it."""
         self._image_sizes: list[dict[str, int]] = []
@@ -129,6 +131,7 @@ class NodeTable:
         staying = self.pods_by_row[row]
         for info in staying.values():
             self.pods.remove(info.uid)
+            self.terminating.pop(info.uid, None)
             if info.pod.spec.volumes:
                 self.volume_pods.remove(info, name)
             if info.pod.spec.affinity is not None:
@@ -189,6 +192,8 @@ class NodeTable:
             pods = self.pods_by_row[row]
             if info.counts_like(pods[uid]):
                 pods[uid] = info
+                if uid in self.terminating:
+                    self.terminating[uid] = info
                 self.version_log.append(row)
                 return
         self.remove_pod(uid)
@@ -289,9 +294,10 @@ class NodeTable:
         if ports:
             self.ports.set(row, self.ports.at(row) | frozenset(ports))
         metadata, spec = info.pod.metadata, info.pod.spec
-        self.pods.add(
-            info.uid, row, info.namespace, metadata.labels, live=not metadata.deletion_timestamp
-        )
+        live = not metadata.deletion_timestamp
+        if not live:
+            self.terminating[info.uid] = info
+        self.pods.add(info.uid, row, info.namespace, metadata.labels, live=live)
         if spec.affinity is not None:
             self.terms.add(info, row)
         if spec.volumes:
@@ -306,6 +312,8 @@ class NodeTable:
             # one goes, the port counts as free (scheduling spec, node basics section 3).
             self.ports.set(row, self.ports.at(row) - frozenset(ports))
         self.pods.remove(uid)
+        if self.terminating:
+            self.terminating.pop(uid, None)
         spec = info.pod.spec
         if spec.volumes:
             self.volume_pods.remove(info, self.names[row])

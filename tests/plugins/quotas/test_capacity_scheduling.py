@@ -20,6 +20,7 @@ from moorage.engine.select_node import smallest_name
 from moorage.framework.effects import NoEffects
 from moorage.framework.handle import Handle
 from moorage.framework.status import ReasonTable
+from moorage.plugins.quotas.capacity_scheduling import STILL_COUNTED
 from moorage.plugins.quotas.elastic_quotas import QuotaBooks, request_of
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
@@ -249,6 +250,29 @@ def test_no_further_eviction_while_victims_terminate_on_the_nominated_node(
     decision = decide(snapshot, nominated(asking("2", namespace=namespace), "n0"))
     waits = "not eligible due to a terminating pod on the nominated node." in decision.message
     assert waits is refused
+
+
+@pytest.mark.parametrize(
+    ("stops", "cpu", "victims"),
+    [
+        pytest.param(running("l", "b"), "2", [], id="without a borrower that stops, quotas hold"),
+        pytest.param(running("l", "a"), "2", [], id="without a pod of its namespace, quotas hold"),
+        pytest.param(running("l", "b"), "3", ["stays"], id="the quotas are exceeded all the same"),
+        pytest.param(running("l", "free"), "3", ["stays"], id="the pod that stops has no quota"),
+    ],
+)
+def test_a_nominated_pod_waits_for_pods_on_other_nodes_that_count_in_the_quotas(
+    stops: Pod, cpu: str, victims: list[str]
+):
+    """The preemptor's node is free. What it lacks is a share that pods on n1 use."""
+    asks = nominated(asking(cpu), "n0")
+    snapshot = cluster((running("stays", "b", "6"), "n1"), (terminating(stops), "n1"), nodes=2)
+    snapshot.nominations = {"n0": [PodInfo(asks)]}
+    snapshot.listers.elastic_quotas.put(quota("a", {"cpu": 8}))
+    snapshot.listers.elastic_quotas.put(quota("b", {}))
+    decision = decide(snapshot, asks)
+    waits = decision.message.endswith(f"{NO_CLAIMS}{STILL_COUNTED}")
+    assert ([each.name for each in decision.victims], waits) == (victims, not victims)
 
 
 def test_preemption_policy_never_prevents_preemption():

@@ -12,10 +12,7 @@ _AT_PERMIT = (28, 221, 282, 287, 458, 476)
 """Groups whose members are placed one by one: tried without end (28, 476), nominated though the
 group no longer fits (287), bound next to one whose node goes in that moment (458), and not looked
 at yet (221, 282)."""
-_QUOTAS = (69, 80, 278, 402, 487, 498)
-"""Elastic quotas: PreFilter counts victims that still stop, so preemptors evict again. The cause is
-seen in 69 only, and suspected in the others."""
-_EXCEPTIONS = frozenset((*_AT_PERMIT, *_QUOTAS))
+_EXCEPTIONS = frozenset(_AT_PERMIT)
 """Seeds of which a total is too large. The lists may only shrink."""
 
 

@@ -35,6 +35,7 @@ from moorage.engine.groups.orders import ORDERS, OtherOrders
 from moorage.engine.groups.placements import Placements
 from moorage.engine.groups.trying import MembersOnTrial, Suspendable
 from moorage.framework.containment import contained
+from moorage.framework.preemption import leaving_pods
 from moorage.framework.status import Status, unschedulable
 from moorage.snapshot.pod_groups import GroupKey
 from moorage.snapshot.pod_info import PodInfo
@@ -243,24 +244,40 @@ class GroupCycle:
         )
 
     def _without_leaving(self, pod: PodInfo, row: int) -> Decision | None:
-        """Decide for a member on one row as if the pods that are about to leave it were gone.
+        """Decide for a member on one row as if the pods that are about to leave were gone.
+
+        The pods of the row go first. If that is too little, all others go too: they may still count
+        in a quota. Of the others, the group waits for victims of preemption only, because a pod
+        that somebody deleted may have a long grace and be of no concern.
 
         Returns
         -------
         Decision or None
-            The binding, with these pods as its victims. None if no pod leaves, or it is too little.
+            The binding, with the pods to wait for as its victims. None if no pod leaves, or it is
+            too little.
         """
-        snapshot = self._snapshot
-        leaving = [each.pod for each in snapshot.pods(row) if self._will_leave(each.pod)]
-        if not leaving:
+        evictions = self._profile.handle.evictions
+        leaving = leaving_pods(self._snapshot, evictions)
+        there = self._snapshot.table.pods_by_row[row]
+        here = awaited = [each for each in leaving if each.uid in there]
+        found = self._as_if_gone(pod, row, here) if here else None
+        if found is None and len(here) < len(leaving):
+            found = self._as_if_gone(pod, row, leaving)
+            awaited = [
+                each for each in leaving if each.uid in there or evictions.is_leaving(each.pod)
+            ]
+        if found is None:
             return None
+        return msgspec.structs.replace(found, victims=tuple(each.pod for each in awaited))
+
+    def _as_if_gone(self, pod: PodInfo, row: int, leaving: Sequence[PodInfo]) -> Decision | None:
+        """Decide for a member on one row without some pods; return a binding, or None."""
+        snapshot = self._snapshot
         with snapshot.trial() as trial:
             for each in leaving:
                 trial.remove_pod(each.uid)
             found = self.cycle.decide(pod, Scope(within=snapshot.rows([row]), post_filter=False))
-        if found.outcome is not Outcome.BIND:
-            return None
-        return msgspec.structs.replace(found, victims=tuple(leaving))
+        return found if found.outcome is Outcome.BIND else None
 
     def _evictions(self, found: GroupDecision) -> int:
         """Return the number of pods that a decision evicts and that would stay without it."""

@@ -13,7 +13,6 @@ the pods on nodes, assumed pods included. Upstream counts use at Reserve and fro
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain
 from typing import Final
 
 import msgspec
@@ -24,7 +23,7 @@ from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
 from moorage.framework.points import EventRegistration, PostFilterResult, PreFilterResult
-from moorage.framework.preemption import EXPLAIN
+from moorage.framework.preemption import EXPLAIN, leaving_pods
 from moorage.framework.status import SUCCESS, Status, unschedulable
 from moorage.framework.what_if import WHAT_IF
 from moorage.plugins.preemption.evaluator import POLICY_NEVER, TERMINATING, Evaluator
@@ -42,6 +41,7 @@ from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 
 NOT_LOOKED_AT: Final = "not eligible due to failed to read from cycleState"
+STILL_COUNTED: Final = "not eligible due to terminating pods that still count in the quotas."
 
 
 class _Looked(msgspec.Struct, frozen=True):
@@ -112,17 +112,22 @@ class CapacityScheduling:
             return self._evaluator.refused(POLICY_NEVER)
         if looked is None:
             return self._evaluator.refused(NOT_LOOKED_AT)
+        usage = self._usage_without_leaving(looked.usage)
         rules = CapacityVictims(
             self._snapshot,
             self._evaluator.around.budgets,
             pod,
             looked.claim,
-            usage=self._usage_without_leaving(looked.usage),
+            usage=usage,
             now_ns=self._clock.now_ns(),
         )
         row = self._evaluator.nominated_row(state.read(WHAT_IF), pod)
-        if row is not None and rules.leaving(self._snapshot.pods(row), self._evictions):
-            return self._evaluator.refused(TERMINATING)
+        if row is not None:
+            if rules.leaving(self._snapshot.pods(row), self._evictions):
+                return self._evaluator.refused(TERMINATING)
+            if looked.excess and rules.within_quotas():
+                # Victims on other nodes still stop. Once they are gone, the pod has its share.
+                return self._evaluator.refused(STILL_COUNTED)
         return self._evaluator.preempt(state, pod, _every_node, rules)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
@@ -139,10 +144,8 @@ class CapacityScheduling:
         """
         if not self._snapshot.nominations or not self._snapshot.nominated_everywhere:
             return usage
-        pods = chain.from_iterable(map(self._snapshot.pods, range(self._snapshot.num_nodes)))
-        counted = (pod for pod in pods if pod.namespace in usage.quotas)
         left = usage.copy()
-        left.leave_out([pod for pod in counted if self._evictions.is_leaving(pod.pod)])
+        left.leave_out(leaving_pods(self._snapshot, self._evictions))
         return left
 
     def _tell(self, pod: PodInfo, excess: str) -> None:

@@ -107,6 +107,12 @@ class CapacityVictims:
             for pod in pods
         )
 
+    def within_quotas(self) -> bool:
+        """Whether the preemptor exceeds no quota, and needs room on a node only."""
+        if self._claim is None:
+            return True
+        return _exceeded(self._usage, self._pod.namespace, self._claim) is None
+
     def _may_go(self, pods: Iterable[PodInfo]) -> list[PodInfo]:
         """Return the pods of a row that may be evicted, in the row's order.
 
@@ -173,7 +179,11 @@ class _WithinQuotas:
         return (self._exceeded(self._own) or status) if status.ok else status
 
     def _exceeded(self, claim: Claim) -> Status | None:
-        quota, used = self._usage.quotas[self._namespace], self._usage.used(self._namespace)
-        if quota.above_max(claim.in_quota, used) or self._usage.above_total(claim.in_all):
-            return unschedulable(QUOTA_STILL_EXCEEDED).by(_PLUGIN)
-        return None
+        return _exceeded(self._usage, self._namespace, claim)
+
+
+def _exceeded(usage: Usage, namespace: str, claim: Claim) -> Status | None:
+    quota, used = usage.quotas[namespace], usage.used(namespace)
+    if quota.above_max(claim.in_quota, used) or usage.above_total(claim.in_all):
+        return unschedulable(QUOTA_STILL_EXCEEDED).by(_PLUGIN)
+    return None
