@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import sys
 import threading
 from collections.abc import AsyncIterator
 from typing import Any
@@ -13,6 +15,10 @@ import pytest
 from moorage.apiserver import writing
 from moorage.apiserver.aside import Aside, is_heavy
 from moorage.apiserver.loading import SNAPSHOT_PATH
+from moorage.apiserver.negotiate import PROTOBUF
+from moorage.apiserver.protobuf import calls
+from moorage.apiserver.protobuf.rendering import ProtobufRenderer
+from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Request
 from moorage.apiserver.world import World
 from moorage.base.aio import sleep
@@ -32,6 +38,8 @@ from tests.apiserver.harness import (
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/default/leases"
 NAMESPACES = "/api/v1/namespaces"
 LARGE = {"k": "x" * 10_000}
+SECRETS = "/api/v1/namespaces/default/secrets"
+SCALERS_V1 = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers"
 TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
 
 
@@ -58,6 +66,12 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
         pytest.param("GET", CONFIG_MAPS, None, "", False, id="a long list as stored"),
         pytest.param("GET", CONFIG_MAPS, None, TABLE, True, id="a long list as a table"),
         pytest.param("GET", PODS, None, TABLE, False, id="a short list as a table"),
+        pytest.param("GET", SECRETS, None, "", False, id="a few large objects as stored"),
+        pytest.param("GET", SECRETS, None, TABLE, True, id="a few large objects as a table"),
+        pytest.param("GET", SCALERS_V1, None, "", True, id="a long list in another version"),
+        pytest.param(
+            "GET", f"{PODS}/a", None, PROTOBUF, True, id="the first call in protobuf about a kind"
+        ),
         pytest.param("DELETE", CONFIG_MAPS, None, "", True, id="a collection to delete"),
         pytest.param("DELETE", f"{PODS}/a", None, "", False, id="an object to delete"),
         pytest.param("DELETE", "/api/v1/namespaces/x", None, "", True, id="a namespace to delete"),
@@ -68,17 +82,77 @@ TABLE = "application/json;as=Table;g=meta.k8s.io;v=v1"
     ],
 )
 async def test_calls_on_large_bodies_or_lists_count_as_heavy(
-    method: str, path: str, body: Any, accept: str, heavy: bool
+    method: str, path: str, body: Any, accept: str, heavy: bool, monkeypatch: pytest.MonkeyPatch
 ):
     cluster = Cluster()
     await cluster.ok("POST", PODS, pod())
     await cluster.ok("POST", CONFIG_MAPS, config_map("big", k="x" * 40_000))
     for n in range(250):
         await cluster.ok("POST", CONFIG_MAPS, config_map(f"m{n}"))
+        await cluster.ok("POST", SCALERS_V1.replace("v1", "v2", 1), scaler(f"s{n}"))
+    for n in range(3):
+        secret = {"metadata": {"name": f"s{n}"}, "stringData": {"k": "x" * 100_000}}
+        await cluster.ok("POST", SECRETS, secret)
+    monkeypatch.setattr(calls, "_prepared", set())
     sent = json.dumps(body).encode() if body is not None else b""
     request = Request(method=method, path=path, body=sent, headers={"accept": accept}, user=ADMIN)
     target = cluster.server._routes.find(path.partition("?")[0])
     assert is_heavy(request, target, cluster.server.store) is heavy
+
+
+def scaler(name: str) -> Any:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}
+    spec = {"maxReplicas": 3, "scaleTargetRef": target}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("accept", "size", "thread"),
+    [
+        pytest.param(PROTOBUF, 100_000, "rendering", id="a large object in protobuf"),
+        pytest.param(TABLE, 100_000, "rendering", id="a large object as a row of a table"),
+        pytest.param(TABLE, 10, "MainThread", id="a small object as a row of a table"),
+        pytest.param("", 100_000, "MainThread", id="a large object as stored"),
+    ],
+)
+async def test_large_events_of_a_watch_are_written_in_a_thread(
+    cluster: Cluster, accept: str, size: int, thread: str, monkeypatch: pytest.MonkeyPatch
+):
+    threads: list[str] = []
+    for kind in (Renderer, ProtobufRenderer):
+        monkeypatch.setattr(kind, "event", _noted(kind.event, threads))
+    first = config_map("first", k="x" * size)
+    await cluster.ok("POST", CONFIG_MAPS, first)
+    reply = await cluster.reply("GET", CONFIG_MAPS, query={"watch": "true"}, accept=accept)
+    assert not isinstance(reply.body, bytes)
+    # The whole stream so far is one chunk, or one for each large object.
+    await anext(reply.body)
+    await cluster.ok("POST", CONFIG_MAPS, config_map("second", k="x" * size))
+    while len(threads) < 3:
+        await anext(reply.body)
+    await reply.body.aclose()  # type: ignore[attr-defined]
+    assert threads == [thread] * 3
+
+
+def _noted(event: Any, threads: list[str]) -> Any:
+    def noted(*given: Any) -> bytes:
+        threads.append(threading.current_thread().name.partition("_")[0])
+        return bytes(event(*given))
+
+    return noted
+
+
+async def test_the_interpreter_is_as_before_once_both_threads_have_ended():
+    before = gc.isenabled(), sys.getswitchinterval()
+    aside, go = Aside(), threading.Event()
+    aside.start()
+    long = asyncio.ensure_future(aside.heavy("a", lambda _: go.wait()))  # noqa: TID251
+    assert await aside.apart(lambda: (gc.isenabled(), sys.getswitchinterval())) == (False, 0.0005)
+    assert (gc.isenabled(), sys.getswitchinterval()) == (False, 0.0005)
+    go.set()
+    assert await long
+    assert (gc.isenabled(), sys.getswitchinterval()) == before
+    aside.close()
 
 
 async def test_an_error_in_the_thread_reaches_the_caller():

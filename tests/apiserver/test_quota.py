@@ -75,6 +75,28 @@ async def test_the_count_follows_every_write():
     await cluster.ok("POST", PODS, sized("c", "8"))
 
 
+async def test_a_write_reads_only_quotas_about_its_resources(monkeypatch: pytest.MonkeyPatch):
+    """Thousands of quotas about other things do not make every write of a namespace slow."""
+    cluster = Cluster()
+    await cluster.ok("POST", QUOTAS, quota("pods", pods="5"))
+    for n in range(5):
+        await cluster.ok("POST", QUOTAS, quota(f"secrets{n}", count___secrets="1"))
+    world, read = cluster.server._world, []
+    lookup = world.lookup
+
+    def noted(plural: str, namespace: str | None, name: str) -> Any:
+        if plural == "resourcequotas":
+            read.append(name)
+        return lookup(plural, namespace, name)
+
+    shelf = cluster.server.store.shelf("pods")
+    await cluster.ok("POST", PODS, pod("a"))
+    record = shelf.get(("default", "a"))
+    monkeypatch.setattr(world, "lookup", noted)
+    cluster.server._quotas._written(world.catalog.by_plural("pods"), None, record)
+    assert read == ["pods"]
+
+
 async def test_a_pod_beyond_the_quota_is_refused_with_the_resource():
     cluster = Cluster()
     await cluster.ok("POST", QUOTAS, quota(requests__cpu="1", pods="1", requests__memory="1Gi"))

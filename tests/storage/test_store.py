@@ -214,6 +214,7 @@ def _found(store: Store) -> dict[int, set[Key]]:
 def _expected(store: Store) -> dict[int, set[Key]]:
     """The same, by a look at every object."""
     records = list(store.shelf("things").records())
+    assert store.shelf("things").size_bytes == sum(len(record.data) for record in records)
     return {each: {r.key for r in records if each in r.decode()["numbers"]} for each in range(4)}
 
 
@@ -233,8 +234,8 @@ def test_objects_are_found_by_their_numbers_also_after_undone_writes_and_a_resta
     _apply(store, undone)
     assert _found(store) == _expected(store)
     store.undo(held)
-    assert _found(store) == told
+    assert _found(store) == told == _expected(store)
     other = Store()
     assert _found(other) == {each: set() for each in range(4)}
     other.restore(list(store.all_records()), store.version)
-    assert _found(other) == told
+    assert _found(other) == told == _expected(other)

@@ -24,6 +24,7 @@ from typing import TypeVar
 from moorage.apiserver.fairness import FairMutex
 from moorage.apiserver.loading import SNAPSHOT_PATH
 from moorage.apiserver.negotiate import Accepted, Form, accepts_yaml, negotiate
+from moorage.apiserver.protobuf.calls import is_first
 from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
 from moorage.base.aio import TaskOwner
@@ -39,6 +40,10 @@ T = TypeVar("T")
 _BODY_BYTES_MAX = 8 * 1024
 _STORED_BYTES_MAX = 32 * 1024
 _ROWS_MAX = 200
+_LIST_BYTES_MAX = 256 * 1024
+# Joining the stored objects of a list costs half a microsecond a row, and one a kilobyte.
+_STORED_ROWS_MAX = 10_000
+_STORED_LIST_BYTES_MAX = 4 * 1024 * 1024
 _SELECTED_MAX = 200_000
 # Kinds whose writes take long. Some look at many other objects: kinds that are deleted together
 # with their contents, and quotas, for which a namespace is counted. Others have rules to compile.
@@ -85,42 +90,74 @@ def is_heavy(request: Request, target: Target | None, store: Store) -> bool:
         return True
     if request.method == "DELETE" and not target.name:
         return True
+    resource = target.served.kind.resource
+    if is_first(request, (resource.api_version, resource.kind)):
+        return True
     if target.name:
         record = shelf.get((target.namespace, target.name))
         large = record is not None and len(record.data) > _STORED_BYTES_MAX
-        return large and (not reading or _is_made_anew(request))
+        return large and (not reading or _is_made_anew(request, target))
     if not reading:
         return False
     query = Query(request.query)
     asked = len(query.text("labelSelector")) + len(query.text("fieldSelector"))
     if len(shelf) * asked > _SELECTED_MAX:
         return True
-    return len(shelf) > _ROWS_MAX and not query.flag("watch") and _is_made_anew(request)
+    # The answer to a watch comes later, and what takes long in it is done apart; see `watching`.
+    if query.flag("watch"):
+        return False
+    if not _is_made_anew(request, target):
+        return len(shelf) > _STORED_ROWS_MAX or shelf.size_bytes > _STORED_LIST_BYTES_MAX
+    return len(shelf) > _ROWS_MAX or shelf.size_bytes > _LIST_BYTES_MAX
 
 
-def _is_made_anew(request: Request) -> bool:
+def _is_made_anew(request: Request, target: Target) -> bool:
     """Whether the answer needs decoded objects, and not only their bytes."""
+    if not target.served.as_stored:
+        return True
     try:
         return negotiate(request.headers.get("accept", "")) != _AS_STORED
     except StatusError:
         return False
 
 
-def _yielding(work: Callable[[], T]) -> T:
-    """Do work during which the loop's thread gets many turns, without garbage collection.
+class _Turns:
+    """Gives the loop's thread many turns while other threads work, without garbage collection.
 
     A collection stops every thread, and 100,000 values of JSON make it last a tenth of a second.
     These values refer to one another in one direction only, so counting references is enough.
     """
-    collected, interval = gc.isenabled(), sys.getswitchinterval()
-    gc.disable()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    try:
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._working = 0
+        # Settings of the interpreter without such threads.
+        self._collected, self._interval = True, 0.0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._working += 1
+            if self._working == 1:
+                self._collected, self._interval = gc.isenabled(), sys.getswitchinterval()
+                gc.disable()
+                sys.setswitchinterval(_SWITCH_SECONDS)
+
+    def __exit__(self, *raised: object) -> None:
+        with self._lock:
+            self._working -= 1
+            if not self._working:
+                sys.setswitchinterval(self._interval)
+                if self._collected:
+                    gc.enable()
+
+
+_turns = _Turns()
+
+
+def _yielding(work: Callable[[], T]) -> T:
+    """Do work in a thread, during which the loop's thread gets many turns."""
+    with _turns:
         return work()
-    finally:
-        sys.setswitchinterval(interval)
-        if collected:
-            gc.enable()
 
 
 def _nothing() -> None:
@@ -128,10 +165,11 @@ def _nothing() -> None:
 
 
 class Aside:
-    """One thread, for one call at a time."""
+    """One thread, for one call at a time; and one for long pieces of streams."""
 
     def __init__(self) -> None:
         self._thread: ThreadPoolExecutor | None = None
+        self._rendering: ThreadPoolExecutor | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._home = 0
         self._changed: Callable[[], None] = _nothing
@@ -153,6 +191,7 @@ class Aside:
         if self._thread is None:
             self._changed = changed
             self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="long call")
+            self._rendering = ThreadPoolExecutor(max_workers=1, thread_name_prefix="rendering")
             self._loop, self._home = asyncio.get_running_loop(), threading.get_ident()
 
     def close(self) -> None:
@@ -160,6 +199,9 @@ class Aside:
         if self._thread is not None:
             self._thread.shutdown(wait=False)
             self._thread = None
+        if self._rendering is not None:
+            self._rendering.shutdown(wait=False)
+            self._rendering = None
 
     @property
     def started(self) -> bool:
@@ -212,6 +254,13 @@ class Aside:
                 work()
 
         self._chores.spawn(self.heavy("", chore), name="long work of the server")
+
+    async def apart(self, work: Callable[[], T]) -> T:
+        """Do work that only reads, next to the calls of both threads; a part of a stream."""
+        if self._rendering is None:
+            return work()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._rendering, _yielding, work)
 
     @contextmanager
     def alone(self) -> Iterator[None]:

@@ -224,13 +224,12 @@ class Deleter:
             As `delete`, for the first object that may not be deleted.
         """
         deleted = []
-        # A check may take long, and so it is not done within a step.
         for few in _batches(records, _TOGETHER_MAX if check is None else 1):
-            if check is not None:
-                deleted += self._world.one_by_one(partial(self._few, served, few, options, check))
-                continue
-            work = partial(self._few, served, few, options)
-            deleted += self._world.one_by_one(partial(self._world.step, work))
+            work = partial(self._few, served, few, options, check)
+            # A check may take long, and so may decoding a large object: neither is done in a step.
+            if check is None and len(few[0].data) <= _TOGETHER_BYTES_MAX:
+                work = partial(self._world.step, work)
+            deleted += self._world.one_by_one(work)
         return deleted
 
     def _few(
@@ -238,7 +237,7 @@ class Deleter:
         served: Served,
         records: Iterable[Record],
         options: DeleteOptions,
-        check: Check | None = None,
+        check: Check | None,
     ) -> list[Record]:
         deleted = []
         for each in records:

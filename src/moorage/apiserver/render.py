@@ -20,6 +20,9 @@ from moorage.storage.record import Record
 
 encode = msgspec.json.Encoder().encode
 
+# To render so many bytes anew takes 2 ms (2-core machine, 2026-11-28).
+_BYTES_FEW = 32 * 1024
+
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
@@ -59,6 +62,12 @@ class Renderer:
         """Whether calls for the same version and form can share lines."""
         # Rows of Tables contain ages, and only the first line contains the columns.
         return self.form is not Form.TABLE
+
+    def takes_long(self, records: Iterable[Record]) -> bool:
+        """Whether rendering may take more than a few milliseconds."""
+        if self.form is Form.OBJECT and self.media_type == JSON and self.served.as_stored:
+            return False
+        return sum(len(record.data) for record in records) > _BYTES_FEW
 
     def one(self, record: Record) -> bytes:
         """Render one object, always in JSON; the answer is converted from it."""

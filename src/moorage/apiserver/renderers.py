@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.apiserver.negotiate import PROTOBUF, Accepted
+from moorage.apiserver.protobuf.calls import prepare
 from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Query
 from moorage.apiserver.views import Served
@@ -22,6 +23,7 @@ def make_renderer(served: Served, accepted: Accepted, query: Query, now_ns: int)
         raise bad_request(f'unrecognized includeObject value: "{include}"')
     make = Renderer
     if accepted.media_type == PROTOBUF:
+        prepare((served.kind.resource.api_version, served.kind.resource.kind))
         # The runtime of protobuf is imported only for clients that use it.
         from moorage.apiserver.protobuf.rendering import ProtobufRenderer
 

@@ -78,7 +78,7 @@ class ResourceCalls:
         self._admission = admission
         self._tokens = tokens
         self._lister = Lister(world.store)
-        self._watcher = Watcher(world.store, self._lister, rng)
+        self._watcher = Watcher(world, self._lister, rng)
         self._logs = PodLogs(world)
         self._scaler = Scaler(world, writer)
 

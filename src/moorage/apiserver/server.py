@@ -428,6 +428,7 @@ class ApiServer:
         self._aside.start(self._note_group)
         self._store.at_home = self._aside.at_home
         self._world.later = self._aside.later
+        self._world.apart = self._aside.apart
         self._world.alone = self._aside.alone
 
     def close(self) -> None:

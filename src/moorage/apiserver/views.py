@@ -56,6 +56,11 @@ class Served(msgspec.Struct, frozen=True):
         return self.kind is not self.stored_kind
 
     @property
+    def as_stored(self) -> bool:
+        """Whether the bytes of objects are served as they are stored, but perhaps for a few."""
+        return not self.translated and not self.renewed
+
+    @property
     def rules(self) -> ServedKind:
         """The kind whose rules apply to objects; the form that these rules know is called ruled."""
         return self.stored_kind if self._stored_rules else self.kind

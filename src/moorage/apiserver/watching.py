@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
@@ -19,12 +21,15 @@ from moorage.apiserver.render import Renderer
 from moorage.apiserver.requests import Query, version_number
 from moorage.apiserver.routes import Target
 from moorage.apiserver.selection import Selection, read_selection
+from moorage.apiserver.world import World
 from moorage.base.aio import sleep
 from moorage.base.rng import Random
 from moorage.kinds.status import expired, version_too_large
 from moorage.storage.record import Record, make_record
-from moorage.storage.store import Shelf, Store
+from moorage.storage.store import Shelf
 from moorage.storage.watch_log import Change, WatchLog
+
+T = TypeVar("T")
 
 # Upstream's watch cache sends bookmarks about once a minute.
 BOOKMARK_SECONDS = 60.0
@@ -60,7 +65,7 @@ class Watcher:
 
     Parameters
     ----------
-    store
+    world
         Holds the watched objects.
     lister
         Selects the objects that exist when a watch starts.
@@ -68,8 +73,9 @@ class Watcher:
         Draws the duration of a watch without a timeout.
     """
 
-    def __init__(self, store: Store, lister: Lister, rng: Random) -> None:
-        self._store = store
+    def __init__(self, world: World, lister: Lister, rng: Random) -> None:
+        self._world = world
+        self._store = world.store
         self._lister = lister
         self._rng = rng
         self._closing = False
@@ -118,7 +124,9 @@ class Watcher:
     async def _stream(self, shelf: Shelf, plan: _Plan, renderer: Renderer) -> AsyncIterator[bytes]:
         loop, log = asyncio.get_running_loop(), shelf.log
         end_at = loop.time() + plan.timeout_seconds
-        for chunk in _initial(plan, renderer):
+        long = renderer.takes_long(plan.initial or ())
+        chunks = _initial(plan, renderer)
+        while chunk := await self._done(partial(next, chunks, b""), long=long):
             yield chunk
             # A reader that takes everything at once must not keep other calls from the loop.
             await sleep(0)
@@ -132,7 +140,9 @@ class Watcher:
                     yield renderer.error(expired(f"too old resource version: {seen} ({forgotten})"))
                     return
                 if changes:
-                    for chunk in self._shared.chunks(log, changes, plan.selection, renderer):
+                    render = partial(self._shared.chunks, log, changes, plan.selection, renderer)
+                    long = renderer.takes_long(change.record for change in changes)
+                    for chunk in await self._done(render, long=long):
                         yield chunk
                     seen = changes[-1].version
                     # A burst of changes outside the selection must not keep other calls from the
@@ -156,6 +166,10 @@ class Watcher:
                 wake_at = min(end_at, bookmark_at) if plan.bookmarks else end_at
                 await log.wait_for_change(wake_at - loop.time())
 
+    async def _done(self, work: Callable[[], T], *, long: bool) -> T:
+        """Do work here, or apart if it may take long."""
+        return await self._world.apart(work) if long else work()
+
 
 def _initial(plan: _Plan, renderer: Renderer) -> Iterator[bytes]:
     """Yield the first lines of a watch."""
@@ -175,7 +189,7 @@ class _SharedChunks:
     ) -> Iterable[bytes]:
         """Return changes as the watchers of a selection see them, in chunks of whole lines."""
         if log.readers < _SHARING_MIN or not renderer.shareable:
-            return _chunks(_lines(changes, selection, renderer))
+            return list(_chunks(_lines(changes, selection, renderer)))
         place = (changes[0].version, changes[-1].version)
         key = (renderer.api_version, renderer.form, renderer.media_type, selection, log, *place)
         found = self._rendered.get(key)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import lru_cache, partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -43,6 +43,18 @@ T = TypeVar("T")
 Report = Callable[[], None]
 Tell = Callable[[Served, Record | None, Record | None], None]
 """Called for a write with the served resource, and the records before and after."""
+
+
+class Apart(Protocol):
+    """Does work that only reads next to the loop, and returns its result."""
+
+    async def __call__(self, work: Callable[[], T], /) -> T:
+        """Do the work."""
+        ...
+
+
+async def _here(work: Callable[[], T], /) -> T:
+    return work()
 
 
 class World:
@@ -78,6 +90,8 @@ class World:
         self._reports: list[Report] | None = None
         # Does long work of the server itself, at once or later.
         self.later: Callable[[Callable[[], None]], None] = _at_once
+        # Does work that only reads, and may take long.
+        self.apart: Apart = _here
         # While in this context, calls in the loop write nothing but leases.
         self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
 

@@ -102,6 +102,8 @@ class Shelf:
         self.log = WatchLog(limits)
         # Version of the last write to any object here, 0 before the first.
         self.changed_version = 0
+        # Encoded size of all objects, bytes.
+        self.size_bytes = 0
         self._records: dict[Key, Record] = {}
         # The keys of _records, sorted, without the changes since they were last read.
         self._keys: list[Key] = []
@@ -186,6 +188,9 @@ class Shelf:
         previous = self._records.get(key)
         if previous is None:
             self._note(key, self._added, self._removed)
+        else:
+            self.size_bytes -= len(previous.data)
+        self.size_bytes += len(record.data)
         self._records[key] = record
         for index in self._indexes.values():
             if previous is not None:
@@ -196,6 +201,7 @@ class Shelf:
     def take(self, key: Key) -> Record:
         """Remove and return the record stored under a key."""
         record = self._records.pop(key)
+        self.size_bytes -= len(record.data)
         self._note(key, self._removed, self._added)
         for index in self._indexes.values():
             index.drop(record)
