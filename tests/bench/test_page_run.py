@@ -8,9 +8,9 @@ from __future__ import annotations
 import pytest
 
 from moorage.base.clock import SystemClock
+from moorage.base.process import run_loop
 from moorage.base.rng import Streams
 from moorage.bench.page_run import PagePlan, measure_page
-from moorage.sandbox.process import run_loop
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 

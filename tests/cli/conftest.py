@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from moorage.cli.main import main
-from moorage.sandbox.running import find
+from moorage.client.running_sandboxes import find
 from tests.sandbox.process import Up
 
 Type = Callable[..., Result]

@@ -171,7 +171,7 @@ def test_no_signal_is_lost_when_the_loop_takes_signals_over(
 ) -> None:
     code = f"""
 import os, signal
-from moorage.sandbox.process import Ending
+from moorage.base.process import Ending
 
 listen = Ending.listen
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from moorage.apiserver import certs
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.http import HttpServer
 from moorage.base.clock import SystemClock
+from moorage.service.serving import certificates as certs
 from moorage.storage.watch_log import Limits
 from tests.apiserver.harness import Cluster
 

@@ -16,7 +16,6 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.certs import Authority, server_context
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.requests import User
 from moorage.base import aio
@@ -28,6 +27,7 @@ from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.cluster.in_process import Handling
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import LeaderElection
+from moorage.service.serving.certificates import Authority, server_context
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 

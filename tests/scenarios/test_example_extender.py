@@ -24,7 +24,6 @@ from moorage.api.codec import from_dict
 from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.certs import Authority
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
@@ -40,6 +39,7 @@ from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.sandbox.example_extender import KEEP, MAINTENANCE, POWER, ExampleExtender
+from moorage.service.serving.certificates import Authority
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 
 ROOT = Path(__file__).resolve().parents[2]

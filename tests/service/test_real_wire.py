@@ -21,7 +21,6 @@ import pytest
 
 from moorage.api.resources import PODS
 from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.certs import Authority, server_context
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.requests import User
 from moorage.apiserver.served_kinds import served_kinds
@@ -35,6 +34,7 @@ from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.cluster.assembly import NODE_AGENTS, SCHEDULER, USER
 from moorage.cluster.in_process import Handling, InProcessTransport
 from moorage.config.load import parse_config
+from moorage.service.serving.certificates import Authority, server_context
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.fault_proxy import FaultProxy
 from moorage.testing.virtual_cluster import VirtualCluster

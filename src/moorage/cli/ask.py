@@ -25,6 +25,7 @@ from moorage.base.errors import (
     UsageError,
 )
 from moorage.base.files import read_file
+from moorage.base.process import run_loop
 from moorage.cli.asked_scheduler import AskedScheduler
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.render import show_note
@@ -32,7 +33,6 @@ from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bear
 from moorage.client.http_transport import HttpTransport
 from moorage.client.status import error_from_answer
 from moorage.client.transport import Call
-from moorage.sandbox.process import run_loop
 from moorage.service.questions.question import PREFIX
 
 T = TypeVar("T")

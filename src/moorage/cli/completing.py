@@ -48,7 +48,7 @@ def complete_contexts(
     del param
     from moorage.base.errors import MoorageError
     from moorage.client.kubeconfig import load_kubeconfig
-    from moorage.sandbox.running import find_all
+    from moorage.client.running_sandboxes import find_all
 
     given = ctx.params.get("kubeconfig") or os.environ.get("KUBECONFIG") or ""
     paths = [Path(part).expanduser() for part in str(given).split(os.pathsep) if part]

@@ -21,7 +21,7 @@ def main() -> None:
     """Run the command line.
 
     Nothing is started yet that has to be ended, so a signal may end the process at once. The loop
-    of a command that runs until told to end takes the signals over (`moorage.sandbox.process`).
+    of a command that runs until told to end takes the signals over (`moorage.base.process`).
     """
     until_told = _runs_until_told(sys.argv[1:])
     before = signal.getsignal(signal.SIGINT)

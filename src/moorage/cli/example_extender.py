@@ -89,7 +89,7 @@ def example_extender(  # noqa: PLR0913 - one parameter an option
     It refuses nodes labelled example.com/maintenance, prefers nodes labelled
     example.com/power=green and spares pods labelled example.com/keep=true.
     """
-    from moorage.sandbox.process import Ending, run_loop, until_ended
+    from moorage.base.process import Ending, run_loop, until_ended
 
     start_logging(verbose)
     tls = _tls(tls_cert_file, tls_private_key_file)

@@ -103,11 +103,11 @@ def nodes(  # noqa: PLR0913 - one parameter an option
     if shapes and nodes_from is not None:
         raise click.UsageError("--shape and --nodes-from exclude each other; keep one")
     from moorage.base.clock import SystemClock
+    from moorage.base.process import Ending, run_loop, until_ended
     from moorage.base.rng import Streams
     from moorage.cli.session import check_server
     from moorage.client.http_transport import HttpTransport
     from moorage.client.kubeconfig import find_access
-    from moorage.sandbox.process import Ending, run_loop, until_ended
     from moorage.sandbox.server import play_nodes
 
     start_logging(verbose)

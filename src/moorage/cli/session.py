@@ -10,6 +10,7 @@ import msgspec
 from moorage.base.aio import sleep
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import KubeconfigError, MoorageError, RefusedError
+from moorage.base.process import run_loop
 from moorage.base.rng import Streams
 from moorage.cli.cluster_choice import (
     ClusterChoice,
@@ -21,7 +22,6 @@ from moorage.client.auth import ServerAccess
 from moorage.client.http_transport import HttpTransport, open_transport
 from moorage.client.transport import Transport
 from moorage.client.writes import Client
-from moorage.sandbox.process import run_loop
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from moorage.cli.render import Form, show
 from moorage.cli.which_sandbox import Which, which_options
 
 if TYPE_CHECKING:
+    from moorage.client.running_sandboxes import SandboxRecord
     from moorage.sandbox.progress import Progress
-    from moorage.sandbox.running import SandboxRecord
 
 _EPILOG = """
 \b
@@ -35,7 +35,7 @@ _SECONDS_MAX = 5.0
 @which_options
 def status(*, output: Form, name: str, kubeconfig: Path | None) -> None:
     """Tell which sandboxes run in this directory, and how their pods are."""
-    from moorage.sandbox.process import run_loop
+    from moorage.base.process import run_loop
 
     which = Which(name, kubeconfig)
     records = which.found()

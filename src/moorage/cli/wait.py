@@ -13,7 +13,7 @@ from moorage.cli.render import Form, show
 from moorage.cli.which_sandbox import Which, which_options
 
 if TYPE_CHECKING:
-    from moorage.sandbox.running import SandboxRecord
+    from moorage.client.running_sandboxes import SandboxRecord
 
 _EPILOG = """
 \b
@@ -56,7 +56,7 @@ def wait(
     kubeconfig: Path | None,
 ) -> None:
     """Wait for a sandbox that another process starts."""
-    from moorage.sandbox.process import run_loop
+    from moorage.base.process import run_loop
 
     which = Which(name, kubeconfig)
     report: dict[str, Any] = {"goal": goal, "reached": False, "url": "", "pods": {}}
@@ -101,7 +101,7 @@ async def _wait(which: Which, goal: str, timeout: float, report: dict[str, Any])
 async def _ready(which: Which, timeout: float) -> SandboxRecord:
     """Wait until the sandbox schedules; raise if there is none, or not in time."""
     from moorage.base import aio
-    from moorage.sandbox.running import find
+    from moorage.client.running_sandboxes import find
 
     waited, seen = 0.0, False
     while True:

@@ -11,7 +11,7 @@ import msgspec
 
 from moorage.base.errors import UsageError
 from moorage.cli.up.life_options import check_name
-from moorage.sandbox.running import SandboxRecord, find, find_all, kubeconfig_of
+from moorage.client.running_sandboxes import SandboxRecord, find, find_all, kubeconfig_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 

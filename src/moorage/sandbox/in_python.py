@@ -28,11 +28,11 @@ from moorage.base.rng import Streams
 from moorage.client import requests
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
+from moorage.client.running_sandboxes import find
 from moorage.client.status import error_from_answer
 from moorage.client.writes import Client
 from moorage.sandbox.children import Child
 from moorage.sandbox.progress import state_of
-from moorage.sandbox.running import find
 from moorage.sandbox.watching import settled_within, watched
 
 T = TypeVar("T")

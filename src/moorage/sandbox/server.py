@@ -18,7 +18,6 @@ from moorage.api.resources import LEASES, NODES
 from moorage.apiserver.audit import AuditLog
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.bootstrap import complete
-from moorage.apiserver.certs import LOCAL_NAMES, KeyPair, kubeconfig, server_context
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.rbac.policy import CONTROLLER_USER, NODES_GROUP, SCHEDULER_USER
 from moorage.apiserver.requests import User
@@ -42,6 +41,7 @@ from moorage.nodeshapes.templates import NodeTemplate, name_of, template_of
 from moorage.sandbox.data_directory import DataDirectory, new_identity
 from moorage.sandbox.own_endpoints import publish_endpoints
 from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerReport, ServerSettings
+from moorage.service.serving.certificates import LOCAL_NAMES, KeyPair, kubeconfig, server_context
 from moorage.storage.persistence import Persistence
 
 _log = logging.getLogger(__name__)

@@ -18,7 +18,7 @@ from moorage.base.timeline import Timeline
 
 with without_collecting():
     from moorage.base.memory import settle_memory
-    from moorage.sandbox.process import Ending, run_loop, until_ended
+    from moorage.base.process import Ending, run_loop, until_ended
     from moorage.sandbox.server import SandboxServer
     from moorage.sandbox.settings import ServerReport, ServerSettings
 

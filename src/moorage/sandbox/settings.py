@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from moorage.sandbox.process import Pace
+from moorage.base.process import Pace
 
 SANDBOX_CONTEXT = "moorage"
 """Name of the context in a sandbox's kubeconfig; other contexts are not the sandbox's."""

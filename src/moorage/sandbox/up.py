@@ -19,12 +19,12 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import Clock, process_age_seconds
 from moorage.base.errors import KubeconfigError, MoorageError, UsageError
 from moorage.base.files import read_file
+from moorage.base.process import Ending, until_ended
 from moorage.base.rng import Streams
+from moorage.client.running_sandboxes import Held
 from moorage.sandbox.lines import Started, View
 from moorage.sandbox.parts import Parts
-from moorage.sandbox.process import Ending, until_ended
 from moorage.sandbox.progress import Progress
-from moorage.sandbox.running import Held
 from moorage.sandbox.settings import SANDBOX_CONTEXT
 
 if TYPE_CHECKING:

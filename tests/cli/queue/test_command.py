@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from moorage.sandbox.running import find
+from moorage.client.running_sandboxes import find
 from tests.cli.conftest import Type
 
 PODS = """

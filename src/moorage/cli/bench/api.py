@@ -72,9 +72,9 @@ def bench_api(
     output: Form,
 ) -> None:
     """Load the API server: objects created, lists read, many watchers told."""
+    from moorage.base.process import run_loop
     from moorage.bench.api_run import ApiPlan, ApiRun
     from moorage.cli.render import show
-    from moorage.sandbox.process import run_loop
 
     plan = ApiPlan(
         nodes=nodes,
@@ -96,7 +96,7 @@ def bench_api(
 def bench_api_client(*, kubeconfig: str) -> None:
     """Do what ``moorage bench api`` asks for on standard input."""
     from moorage.base.clock import SystemClock
+    from moorage.base.process import run_loop
     from moorage.bench.api_client import serve
-    from moorage.sandbox.process import run_loop
 
     run_loop(serve(kubeconfig, SystemClock()))

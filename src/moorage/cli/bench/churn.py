@@ -38,10 +38,10 @@ node. What is left is what the server keeps: Events, and the history of watches.
 def bench_churn(*, nodes: int, pods: int, present: int, output: Form, seed: int) -> None:
     """Create and delete pods: memory of the API server and of the scheduler afterwards."""
     from moorage.base.clock import SystemClock
+    from moorage.base.process import run_loop
     from moorage.base.rng import Streams
     from moorage.bench.churn import ChurnPlan, measure_churn
     from moorage.cli.render import show
-    from moorage.sandbox.process import run_loop
 
     result = run_loop(
         measure_churn(

@@ -49,11 +49,11 @@ def bench_extender(
     import msgspec
 
     from moorage.base.clock import SystemClock
+    from moorage.base.process import run_loop
     from moorage.base.rng import Streams
     from moorage.bench.extender_run import ExtenderRun
     from moorage.bench.workload import basic
     from moorage.cli.render import show
-    from moorage.sandbox.process import run_loop
 
     run = ExtenderRun(
         basic(nodes=nodes, init_pods=init_pods, pods=pods),

@@ -67,11 +67,11 @@ longer than promised (LATE lines): 1 s after SIGTERM, the lease and 5 s after SI
 def handover(ctx: click.Context, /, *, output: Form, seed: int, **plan: Any) -> None:
     """End, stop and replace replicas of a scheduler while pods come and go."""
     from moorage.base.clock import SystemClock
+    from moorage.base.process import run_loop
     from moorage.base.rng import Streams
     from moorage.bench.handover_plan import HandoverPlan
     from moorage.bench.handover_run import HandoverRun
     from moorage.cli.render import show
-    from moorage.sandbox.process import run_loop
 
     run = HandoverRun(
         HandoverPlan(**plan),

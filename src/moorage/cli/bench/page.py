@@ -65,10 +65,10 @@ def bench_page(
 ) -> None:
     """Serve a page to viewers: time of the first picture, the scheduler's CPU, bytes of changes."""
     from moorage.base.clock import SystemClock
+    from moorage.base.process import run_loop
     from moorage.base.rng import Streams
     from moorage.bench.page_run import PagePlan, measure_page
     from moorage.cli.render import show
-    from moorage.sandbox.process import run_loop
 
     found = run_loop(
         measure_page(

@@ -75,11 +75,11 @@ def bench_path(
 ) -> None:
     """Place plain pods over HTTPS with a server that costs nothing: CPU of each part."""
     from moorage.base.clock import SystemClock
+    from moorage.base.process import run_loop
     from moorage.base.rng import Streams
     from moorage.bench.path.run import PathPlan, measure_path
     from moorage.cli.render import show
     from moorage.plugins.in_tree import in_tree_registry
-    from moorage.sandbox.process import run_loop
 
     plan = PathPlan(
         nodes=nodes, init_pods=init_pods, pods=pods, window=window, rate=rate, parts=parts
@@ -103,8 +103,8 @@ def bench_null_server(*, standing: str, kubeconfig: Path) -> None:
     """Serve ``moorage bench path`` and ``start``: STANDING, and the access in KUBECONFIG."""
     import msgspec
 
+    from moorage.base.process import run_loop
     from moorage.bench.path.null_server import serve
     from moorage.bench.path.standing import Standing
-    from moorage.sandbox.process import run_loop
 
     run_loop(serve(msgspec.json.decode(standing, type=Standing), kubeconfig))

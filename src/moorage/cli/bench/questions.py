@@ -42,11 +42,11 @@ def bench_questions(
 ) -> None:
     """Place plain pods while what-if is asked again and again: pods a second, time of an answer."""
     from moorage.base.clock import SystemClock
+    from moorage.base.process import run_loop
     from moorage.base.rng import Streams
     from moorage.bench.questions_run import measure_questions
     from moorage.bench.workload import basic
     from moorage.cli.render import show
-    from moorage.sandbox.process import run_loop
 
     found = run_loop(
         measure_questions(

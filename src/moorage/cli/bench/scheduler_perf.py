@@ -102,9 +102,9 @@ Exit codes: 0 nothing failed, 1 a workload failed or missed its threshold, 2 a f
 @click.pass_context
 def bench_scheduler_perf(ctx: click.Context, /, output: Form, **given: Any) -> None:
     """Run workload files in the format of Kubernetes' scheduler_perf, unmodified."""
+    from moorage.base.process import run_loop
     from moorage.bench.scheduler_perf.files import OWN, read_files
     from moorage.cli.render import show
-    from moorage.sandbox.process import run_loop
 
     if not given["kubeconfig"] and (given["no_scheduler"] or given["with_nodes"]):
         raise click.UsageError("--no-scheduler and --with-nodes need --kubeconfig")

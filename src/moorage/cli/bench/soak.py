@@ -54,11 +54,11 @@ def soak(
 ) -> None:
     """Have two schedulers and a stranger place pods on nodes that come and go."""
     from moorage.base.clock import SystemClock
+    from moorage.base.process import run_loop
     from moorage.base.rng import Streams
     from moorage.bench.soak_plan import SoakPlan
     from moorage.bench.soak_run import SoakRun
     from moorage.cli.render import show
-    from moorage.sandbox.process import run_loop
 
     run = SoakRun(
         SoakPlan(nodes=nodes, pods=pods, pods_per_second=rate),

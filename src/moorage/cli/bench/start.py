@@ -48,10 +48,10 @@ is asked every 20 ms over TLS.
 def bench_start(*, nodes: int, pods: int, listed: str, output: Form, seed: int) -> None:
     """Start a scheduler in a running cluster: time, CPU and memory until its first binding."""
     from moorage.base.clock import SystemClock
+    from moorage.base.process import run_loop
     from moorage.bench.start.result import StartPlan
     from moorage.bench.start.run import measure_start
     from moorage.cli.render import show
-    from moorage.sandbox.process import run_loop
 
     if pods > nodes * _PODS_OF_A_NODE:
         raise click.UsageError(

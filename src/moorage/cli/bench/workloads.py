@@ -104,8 +104,8 @@ def basic(
         )
         result = engine.run(progress)
     else:
+        from moorage.base.process import run_loop
         from moorage.bench.server_run import ServerRun
-        from moorage.sandbox.process import run_loop
 
         server = ServerRun(workload, clock=clock, streams=streams, progress=progress)
         result = run_loop(server.run())

@@ -12,6 +12,7 @@ import msgspec
 
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import KubeconfigError, UsageError
+from moorage.base.process import Ending, run_loop, until_ended
 from moorage.base.rng import Streams
 from moorage.cli.ask import found_scheduler, is_sandbox
 from moorage.cli.asked_scheduler import AskedScheduler
@@ -29,7 +30,6 @@ from moorage.client.writes import Client
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration
 from moorage.dashboard.source import Source
-from moorage.sandbox.process import Ending, run_loop, until_ended
 
 _AGENT: Final = "moorage-dashboard"
 _RIGHTS: Final = (

@@ -104,9 +104,9 @@ def run(
     effect are not listed here, and are warned of.
     """
     with without_collecting():
+        from moorage.base.process import Ending, Pace, run_loop, until_ended
         from moorage.cli.run.scheduling import schedule, write_config
         from moorage.cli.run.standing import schedule_in_sandbox
-        from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
 
     own = {name: flags.pop(name) for name in ("records_bytes", "record", "page", "page_acts")}
     given = given_flags(flags)

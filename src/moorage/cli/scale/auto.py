@@ -66,6 +66,7 @@ def auto(  # noqa: PLR0913 - one parameter an option
 
     The cluster has at least MIN and at most MAX nodes. A stand-in for cluster-autoscaler.
     """
+    from moorage.base.process import Ending, Pace, run_loop, until_ended
     from moorage.base.rng import Streams
     from moorage.cli.checking import check_config
     from moorage.cli.cluster_choice import choose_cluster
@@ -73,7 +74,6 @@ def auto(  # noqa: PLR0913 - one parameter an option
     from moorage.client.http_transport import HttpTransport
     from moorage.client.writes import Client
     from moorage.plugins.from_outside import with_plugins
-    from moorage.sandbox.process import Ending, Pace, run_loop, until_ended
     from moorage.sandbox.scaling.autoscaler import Autoscaler, Rules
     from moorage.sandbox.scaling.groups import groups_of, idle_seconds_of, parse_bounds
 

@@ -16,6 +16,7 @@ from moorage.base import aio
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import NS_PER_SECOND, Clock, SystemClock
 from moorage.base.errors import UsageError
+from moorage.base.process import Ending, run_loop, until_ended
 from moorage.base.rng import Streams
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.cli.queue.text import duration
@@ -24,7 +25,6 @@ from moorage.client.http_transport import HttpTransport
 from moorage.config.load import load_config
 from moorage.config.own import LoadedConfiguration, emulating
 from moorage.plugins.from_outside import with_plugins
-from moorage.sandbox.process import Ending, run_loop, until_ended
 from moorage.shadow.comparison import Comparison
 from moorage.shadow.feed import Feed
 from moorage.shadow.report import Report

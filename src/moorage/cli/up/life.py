@@ -26,8 +26,8 @@ def live_through(plan: UpPlan, parts: Parts, view: View, life: LifeOptions) -> N
         A part failed.
     """
     from moorage.base.clock import SystemClock, rfc3339
-    from moorage.sandbox.process import run_loop
-    from moorage.sandbox.running import SandboxRecord, hold, log_of
+    from moorage.base.process import run_loop
+    from moorage.client.running_sandboxes import SandboxRecord, hold, log_of
     from moorage.sandbox.up import up
 
     clock = SystemClock()

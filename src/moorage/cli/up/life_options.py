@@ -76,7 +76,7 @@ def check_name(name: str) -> str:
 
 def kubeconfig_path(name: str, given: Path | None) -> Path:
     """Return the path of a sandbox's kubeconfig: as given, else by the sandbox's name."""
-    from moorage.sandbox.running import kubeconfig_of
+    from moorage.client.running_sandboxes import kubeconfig_of
 
     return kubeconfig_of(check_name(name)) if given is None else given
 

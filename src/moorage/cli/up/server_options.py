@@ -14,7 +14,7 @@ import click
 from moorage.cli.render import show_note
 
 if TYPE_CHECKING:
-    from moorage.sandbox.process import Pace
+    from moorage.base.process import Pace
     from moorage.sandbox.settings import ServerSettings
 
 
@@ -142,7 +142,7 @@ def server_settings(
 
 def _pace(speed: float, data: Path | None) -> Pace:
     from moorage.base.clock import NS_PER_SECOND, SystemClock
-    from moorage.sandbox.process import Pace
+    from moorage.base.process import Pace
 
     now_ns = SystemClock().now_ns()
     ahead_ns = 0

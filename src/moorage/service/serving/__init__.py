@@ -1,7 +1,7 @@
 """The rights of callers on the secure port: TLS, authentication and authorization.
 
-`tls` presents the certificate, reloads it, and asks callers for theirs; `chain` reads the
-certificate of a connection. `gate` lets a call through or refuses it: `authentication` finds the
+`tls` presents the certificate (`certificates` makes one), reloads it, and asks callers for theirs;
+`chain` reads that of a connection. `gate` lets a call pass or not: `authentication` finds the
 caller, by `tokens` (TokenReview), client certificate or `front_proxy`, and `authorization` asks
 whether the caller may (SubjectAccessReview). `reviews` sends both kinds of review; `trust` knows
 the authorities of client certificates. `callers` has the nouns, `expiring` the cache.

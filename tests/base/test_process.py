@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from moorage.sandbox.process import run_loop
+from moorage.base.process import run_loop
 
 
 @pytest.mark.parametrize(
