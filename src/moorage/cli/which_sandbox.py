@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,10 +11,11 @@ import click
 import msgspec
 
 from moorage.base.errors import UsageError
-from moorage.cli.up.life_options import check_name
 from moorage.client.running_sandboxes import SandboxRecord, find, find_all, kubeconfig_of
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class Which(msgspec.Struct, frozen=True):
@@ -61,3 +63,16 @@ def which_options(function: F) -> F:
     return click.option(
         "--name", default="", metavar="NAME", help="The sandbox that was started with --name NAME."
     )(function)
+
+
+def check_name(name: str) -> str:
+    """Return the name of a sandbox.
+
+    Raises
+    ------
+    UsageError
+        It cannot be one.
+    """
+    if name and not _NAME.fullmatch(name):
+        raise UsageError(f"--name {name}: write lower case letters, digits and dashes")
+    return name

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.api.quantity import NANO
+from moorage.cli.amounts import amount, percent
 from moorage.cli.render import Columns
-from moorage.cli.top.text import amount, percent
 from moorage.shadow.comparison import Comparison, Outcome
 from moorage.shadow.fullness import Amount
 from moorage.shadow.report import Courses, Report

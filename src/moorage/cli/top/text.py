@@ -7,12 +7,11 @@ from typing import Any, Final
 
 import msgspec
 
+from moorage.cli.amounts import amount, percent
 from moorage.cli.render import Columns
 from moorage.cli.top.fullness import Amounts, By, Fullness, Row
 
 _NANO: Final = 10**9
-_GIB: Final = _NANO * 2**30
-_BYTES: Final = ("memory", "ephemeral-storage")
 
 
 def tables(found: Fullness, by: By) -> str:
@@ -67,18 +66,6 @@ def plain(found: Fullness, autoscale: str = "") -> dict[str, Any]:
             for row in found.rows
         ],
     }
-
-
-def amount(resource: str, nano: int) -> str:
-    """Return an amount for people: memory in GiB, other resources in their own unit."""
-    if resource in _BYTES:
-        return f"{nano / _GIB:.1f}Gi"
-    return f"{nano / _NANO:.2f}".rstrip("0").rstrip(".")
-
-
-def percent(used: int, allocatable: int) -> str:
-    """Return the used share; ``-`` where there is nothing to use."""
-    return f"{100 * used // allocatable}%" if allocatable else "-"
 
 
 def _plain(amounts: Amounts) -> dict[str, float]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypedDict
 
 import click
 
-from moorage.base.errors import UsageError
-
-_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+from moorage.cli.which_sandbox import check_name
 
 
 class LifeOptions(TypedDict):
@@ -59,19 +56,6 @@ def life_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
-
-
-def check_name(name: str) -> str:
-    """Return the name of a sandbox.
-
-    Raises
-    ------
-    UsageError
-        It cannot be one.
-    """
-    if name and not _NAME.fullmatch(name):
-        raise UsageError(f"--name {name}: write lower case letters, digits and dashes")
-    return name
 
 
 def kubeconfig_path(name: str, given: Path | None) -> Path:

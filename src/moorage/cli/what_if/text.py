@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
+from moorage.cli.amounts import amount, percent
 from moorage.cli.render import Columns
-from moorage.cli.top.text import amount, percent
 from moorage.what_if.consequences import Course, Waiting
 from moorage.what_if.fullness import Use, UseChange
 
