@@ -270,6 +270,7 @@ def test_a_course_can_be_told_to_programs() -> None:
         "notEvicted",
         "drainFlags",
         "orderMatters",
+        "volumesAnywhere",
     }
 
 

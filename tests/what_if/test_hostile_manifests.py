@@ -178,3 +178,10 @@ def test_nothing_breaks(part: int) -> None:
 def test_nodes_that_make_no_sense_are_refused(kind: Any, manifest: Manifest, message: str) -> None:
     with pytest.raises(MoorageError, match=message):
         try_steps(world_of(), [kind(manifest)])
+
+
+@pytest.mark.parametrize("metadata", [["a"], "x", 5, True])
+def test_metadata_of_a_custom_resource_that_is_no_object_is_refused(metadata: Any) -> None:
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {}}
+    with pytest.raises(MoorageError, match=r"PodGroup\.metadata of type v1\.ObjectMeta"):
+        try_steps(world_of(), [Apply({**group, "metadata": metadata})])

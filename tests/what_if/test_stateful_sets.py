@@ -7,7 +7,6 @@ from functools import partial
 import pytest
 
 from moorage.api.pod import Pod
-from moorage.base.errors import UsageError
 from moorage.testing.builders import Manifest
 from moorage.what_if.carrying import CALL_SECONDS
 from moorage.what_if.change import Drain, Scale
@@ -183,13 +182,6 @@ def test_a_new_pod_of_a_set_gets_a_claim_of_its_own() -> None:
     items = [*_with_volumes("WaitForFirstConsumer"), _volume(0, "n1")]
     course = try_steps(world_of(*items), [Scale("StatefulSet", "default", "db", 3)])
     assert [each.pod for each in course.starts] == ["default/db-1", "default/db-2"]
-
-
-def test_volumes_that_do_not_wait_for_a_pod_are_not_made() -> None:
-    """Nobody here knows where a driver would make them."""
-    items = [*_with_volumes("Immediate"), _volume(0, "n1")]
-    with pytest.raises(UsageError, match="data-db-1 has the class late, which does not"):
-        try_steps(world_of(*items), [Scale("StatefulSet", "default", "db", 3)])
 
 
 def test_a_set_that_is_deleted_during_its_call_gets_no_pod() -> None:

@@ -115,7 +115,7 @@ class _Filling:
             return 0
         if self._groups.key_of(kind.pod) is not None:
             by_node, self._why_no_group = self._groups.place([kind.pod] * count)
-        elif kind.pod.spec.resource_claims:
+        elif kind.pod.spec.resource_claims or any(v.ephemeral for v in kind.pod.spec.volumes):
             by_node, self._why_no_group = self._with_claims(kind.pod)
         else:
             self._last = self._one(kind.pod)

@@ -40,6 +40,7 @@ from moorage.what_if.lists import Key, checked_node, checked_pod
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.remaking import DAEMON_SET, is_of_one_node
 from moorage.what_if.remaking import kind_of as kind_of_owner
+from moorage.what_if.volumes import ClaimVolumes
 from moorage.what_if.workloads import OWNERS, SCALABLE, Workloads
 from moorage.workloads.node_steps import UNSCHEDULABLE, eviction_in
 
@@ -63,6 +64,7 @@ class Scene(msgspec.Struct, frozen=True):
     workloads: Workloads
     budgets: Budgets
     bounds: Bounds
+    volumes: ClaimVolumes
     not_evicted: dict[str, NotEvicted] = msgspec.field(default_factory=dict)
     flags: dict[DrainFlag, list[str]] = msgspec.field(default_factory=dict)
 

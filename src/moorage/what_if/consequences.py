@@ -120,6 +120,9 @@ class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     order_matters
         Whether it would come out differently if pods that leave at one moment were made again in
         another order.
+    volumes_anywhere
+        Volume claims, as namespace and name, whose volumes a driver makes before a pod is placed,
+        nobody knows where: they are taken to be usable on every node.
     is_quiet
         Whether everything came to rest; if not, pods are tried again and again.
     nodes, zones
@@ -139,6 +142,7 @@ class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     not_evicted: tuple[NotEvicted, ...] = ()
     drain_flags: tuple[FlagNeed, ...] = ()
     order_matters: bool = False
+    volumes_anywhere: tuple[Prose, ...] = ()
 
     @property
     def worse(self) -> tuple[str, ...]:

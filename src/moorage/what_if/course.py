@@ -26,6 +26,7 @@ from moorage.what_if.lists import Key, is_finished
 from moorage.what_if.pod_claims import PodClaims
 from moorage.what_if.rehearsal import Rehearsal
 from moorage.what_if.remaking import unknown_owner
+from moorage.what_if.volumes import ClaimVolumes
 from moorage.what_if.workloads import Workloads
 from moorage.what_if.world import World
 
@@ -144,6 +145,7 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, backwards: bool = Fals
         drain_flags=tuple(
             FlagNeed(flag, tuple(sorted(pods))) for flag, pods in sorted(scene.flags.items())
         ),
+        volumes_anywhere=tuple("/".join(key) for key in sorted(scene.volumes.without_topology)),
     )
     together = len(found.leavers) > 1 or scene.bounds.is_contended
     return Tried(course, dict(found.fates), together)
@@ -189,8 +191,9 @@ def scene_of(rehearsal: Rehearsal) -> Scene:
     )
     bounds = Bounds(rehearsal, admission)
     PodClaims(rehearsal, admission)
+    volumes = ClaimVolumes(rehearsal, bounds)
     workloads = Workloads(rehearsal, admission, bounds)
-    return Scene(rehearsal, admission, workloads, Budgets(rehearsal), bounds)
+    return Scene(rehearsal, admission, workloads, Budgets(rehearsal), bounds, volumes)
 
 
 class _Difference:

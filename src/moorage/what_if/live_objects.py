@@ -6,7 +6,7 @@ A change enters through the ingests (`moorage.what_if.world`), as a watch event 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -21,6 +21,14 @@ from moorage.what_if.world import Filled
 
 # Larger than the versions of a server, so that changes count as newer.
 _FIRST_VERSION: Final = 10**15
+
+
+class PutListener(Protocol):
+    """Is called when an object of another kind than Node and Pod was put."""
+
+    def __call__(self, lister: str, key: Key, obj: ApiObject, *, is_new: bool) -> None:
+        """Take in the object."""
+        ...
 
 
 class LiveObjects:
@@ -43,6 +51,8 @@ class LiveObjects:
         Called with every pod that has changed, or is gone.
     changes
         Called with the version of a pod before and after a change, None for no version.
+    puts
+        Called with the lister, key and object of another kind that was put, and whether it is new.
     touched
         The pods that have come, changed or gone since `mark`, by uid in the order of their first
         change: the pod's key, and the pod at the mark, None for a pod that came later.
@@ -53,6 +63,7 @@ class LiveObjects:
         self.filled = filled
         self.listeners: list[Callable[[Pod], None]] = []
         self.changes: list[Callable[[Pod | None, Pod | None], None]] = []
+        self.puts: list[PutListener] = []
         self.touched: dict[str, tuple[Key, Pod | None]] = {}
         self._clock = clock
         self._uids = uids
@@ -149,12 +160,13 @@ class LiveObjects:
         old = known.get(key)
         known[key] = obj
         ingest = self.filled.others.get(lister)
-        if ingest is None:
-            return  # the profiles do not watch this kind
-        if old is None:
-            ingest.on_add(obj)
-        else:
-            ingest.on_update(old, obj)
+        if ingest is not None:  # or the profiles do not watch this kind
+            if old is None:
+                ingest.on_add(obj)
+            else:
+                ingest.on_update(old, obj)
+        for listener in self.puts:
+            listener(lister, key, obj, is_new=old is None)
 
     def remove(self, lister: str, key: Key) -> None:
         """Remove an object of another watched kind, if it is there."""

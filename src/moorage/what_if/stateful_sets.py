@@ -7,7 +7,6 @@ from typing import Any, Final
 from moorage.api.codec import decode, from_dict
 from moorage.api.pod import Pod
 from moorage.api.volume import PersistentVolumeClaim
-from moorage.base.errors import UsageError
 from moorage.what_if.bounds import Bounds
 from moorage.what_if.lists import Key
 from moorage.what_if.rehearsal import Rehearsal
@@ -84,18 +83,11 @@ class StatefulSets:
             self.sync_soon(key)
 
     def _make_claim(self, body: dict[str, Any]) -> None:
-        """Make a volume claim that does not exist yet; its volume comes with its first pod."""
+        """Make a volume claim that does not exist yet."""
         meta = body["metadata"]
         if (meta["namespace"], meta["name"]) in self._rehearsal.objects.lister(_CLAIMS):
             return
         claim = self._bounds.stored_claim(body)
-        name = str(claim["spec"].get("storageClassName") or "")
-        found: Any = self._rehearsal.objects.lister("storage_classes").get(("", name))
-        if found is None or found.volume_binding_mode != "WaitForFirstConsumer":
-            raise UsageError(
-                f"volume claim {meta['name']} has the class {name or 'none'}, which does not "
-                "wait for the first pod, and volumes are not made here"
-            )
         key = (meta["namespace"], meta["name"])
         self._rehearsal.put(_CLAIMS, key, from_dict(PersistentVolumeClaim, claim))
 

@@ -15,6 +15,7 @@ from moorage.what_if.fullness import Use, UseChange
 _LINES_MOST: Final = 20
 _ROWS_MOST: Final = 100
 _NANO: Final = 10**9
+_ANYWHERE: Final = "Get volumes that a driver makes, taken to be usable on every node"
 _ORDER: Final = (
     "Which pods get a node depends on the order in which their owners make them again; another "
     "order comes out differently."
@@ -72,6 +73,7 @@ def report(course: Course, source: str, *, worse: Sequence[str]) -> str:
         parts += _section(f"kubectl drain needs {need.flag} for", list(need.pods))
     if course.order_matters:
         parts += [_ORDER, ""]
+    parts += _section(_ANYWHERE, list(course.volumes_anywhere))
     if not course.is_quiet:
         parts += ["It does not come to rest: pods are tried again and again.", ""]
     parts += _fullness(course)

@@ -51,7 +51,10 @@ class CustomShape:
 
     def type_errors(self, obj: Obj) -> list[str]:
         """Return the type errors of the metadata."""
-        return check.type_errors(definition(OBJECT_META), obj.get("metadata") or {}, "metadata.")
+        meta = obj.get("metadata") or {}
+        if not isinstance(meta, dict):
+            return [check.no_object(meta, f"{self._resource.kind}.metadata", OBJECT_META)]
+        return check.type_errors(definition(OBJECT_META), meta, "metadata.")
 
     def unknown_fields(self, obj: Obj) -> list[str]:
         """Return the paths of the fields the schema does not have."""

@@ -219,6 +219,20 @@ def _mismatch(field: Field, value: Any, place: _Place) -> str:
     )
 
 
+def no_object(value: Any, place: str, name: str) -> str:
+    """Return the error of a value that should be an object of a definition.
+
+    Parameters
+    ----------
+    place
+        The field with its type before it, ``PodGroup.metadata``.
+    name
+        Full name of the definition.
+    """
+    shown = _json_type(value)
+    return f"json: cannot unmarshal {shown} into Go struct field {place} of type {go_name(name)}"
+
+
 def _go_type(field: Field) -> str:
     if field.shape == "list":
         return f"[]{_go_type(field.element)}"
