@@ -86,6 +86,8 @@ class AttemptOracle:
         self._on_breach = on_breach
         self.judged = 0
         """Attempts that were judged."""
+        self.compared: object = None
+        """What the scheduler's table was made of when it was last compared with a new one."""
         # What was known when the sleeping pods were last looked at, and those found then.
         self._looked_at: object = None
         self._asleep: set[str] = set()
