@@ -73,11 +73,11 @@ def test_reading_the_flag(text, switched):
             id="locked",
         ),
         pytest.param(
-            "StorageCapacityScoring=true,VolumeLimitScaling=true",
+            "SchedulerAsyncAPICalls=true,DRAListTypeAttributes=true",
             [
                 f"featureGates.{name}: moorage does not implement {name}=true yet; "
                 "leave the gate out"
-                for name in ("StorageCapacityScoring", "VolumeLimitScaling")
+                for name in ("DRAListTypeAttributes", "SchedulerAsyncAPICalls")
             ],
             id="not built, every fault is told",
         ),

@@ -234,12 +234,9 @@ CASES: list[Any] = [
     ),
     pytest.param(
         "VolumeBinding",
-        {"shape": [{"utilization": 0, "score": 10}]},
-        [
-            "args.shape: Invalid value: [0: 10]: unexpected field `shape`, remove it or turn on "
-            "the feature gate StorageCapacityScoring",
-        ],
-        id="volumes: a shape without its gate",
+        {"shape": [{"utilization": 0, "score": 11}]},
+        ["args.shape[0].score: Invalid value: 11: not in valid range [0, 10]"],
+        id="volumes: a score of the shape that is too high",
     ),
 ]
 

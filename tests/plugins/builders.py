@@ -15,6 +15,7 @@ from moorage.api.pod import Pod
 from moorage.base.clock import ManualClock
 from moorage.base.rng import Streams
 from moorage.config.args import example_args
+from moorage.config.feature_gates import DEFAULT_GATES, FeatureGates
 from moorage.framework.capabilities import NONE, Capabilities, capabilities_of
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
@@ -65,7 +66,9 @@ def cluster(*nodes: Node, pods: dict[str, list[Pod]] | None = None) -> Snapshot:
     return snapshot
 
 
-def handle(snapshot: Snapshot | None = None, client: Any = None) -> Handle:
+def handle(
+    snapshot: Snapshot | None = None, client: Any = None, gates: FeatureGates = DEFAULT_GATES
+) -> Handle:
     return Handle(
         profile_name="default-scheduler",
         snapshot=Snapshot() if snapshot is None else snapshot,
@@ -73,12 +76,20 @@ def handle(snapshot: Snapshot | None = None, client: Any = None) -> Handle:
         clock=ManualClock(),
         streams=Streams(1),
         client=client,
+        gates=gates,
     )
 
 
-def make(name: str, snapshot: Snapshot | None = None, *, args: Any = None, client: Any = None):
+def make(
+    name: str,
+    snapshot: Snapshot | None = None,
+    *,
+    args: Any = None,
+    client: Any = None,
+    gates: FeatureGates = DEFAULT_GATES,
+):
     """Return (plugin, its reason table)."""
-    given = handle(snapshot, client)
+    given = handle(snapshot, client, gates)
     entry = in_tree_registry().find(name)
     assert entry is not None
     plugin: Any = entry.make(example_args(name) if args is None else args, given)
@@ -99,10 +110,16 @@ def without(name: str, *capabilities: str) -> Iterator[None]:
 
 
 def rejections(
-    name: str, snapshot: Snapshot, asked: Pod, *, args: Any = None, rows=None
+    name: str,
+    snapshot: Snapshot,
+    asked: Pod,
+    *,
+    args: Any = None,
+    rows=None,
+    gates: FeatureGates = DEFAULT_GATES,
 ) -> Rejections:
     """Run PreFilter and Filter; a Skip passes every node."""
-    plugin, reasons = make(name, snapshot, args=args)
+    plugin, reasons = make(name, snapshot, args=args, gates=gates)
     state, info = CycleState(), PodInfo(asked)
     if hasattr(plugin, "pre_filter"):
         _, status = plugin.pre_filter(state, info, snapshot)

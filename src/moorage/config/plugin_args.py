@@ -154,13 +154,21 @@ class PodTopologySpreadArgs(Args, frozen=True, kw_only=True):
     """System: kube-scheduler's own two soft constraints; List: `default_constraints`."""
 
 
+DEFAULT_STORAGE_SHAPE: Final = (
+    UtilizationShapePoint(utilization=0, score=10),
+    UtilizationShapePoint(utilization=100, score=0),
+)
+"""Nodes with the most free storage are preferred (kubernetes v1.37, defaults.go)."""
+
+
 class VolumeBindingArgs(Args, frozen=True, kw_only=True):
     """Time for which PreBind waits for volumes."""
 
     bind_timeout_seconds: int = 600
     """Seconds PreBind waits for the pod's volumes to be bound, 0 or more."""
     shape: tuple[UtilizationShapePoint, ...] | None = None
-    """Refused: belongs to the feature gate StorageCapacityScoring, which is off."""
+    """Scores by the share of a node's storage that is used; empty: the less, the better. Only with
+    the feature gate StorageCapacityScoring."""
 
 
 # -- defaults --------------------------------------------------------------------------------------
@@ -305,13 +313,16 @@ def validate_volume_binding_args(args: VolumeBindingArgs, path: str) -> list[str
     if seconds < 0:
         rule = "invalid BindTimeoutSeconds, should not be a negative value"
         faults.append(_invalid(_child(path, "bindTimeoutSeconds"), seconds, rule))
-    if args.shape is not None:
-        points = ", ".join(f"{point.utilization}: {point.score}" for point in args.shape)
-        rule = (
-            "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
-        )
-        faults.append(f"{_child(path, 'shape')}: Invalid value: [{points}]: {rule}")
+    if args.shape:
+        faults += _shape_faults(args.shape, _child(path, "shape"))
     return faults
+
+
+def unexpected_shape(shape: Sequence[UtilizationShapePoint], path: str) -> list[str]:
+    """Return the fault of a shape that is given although its feature gate is off."""
+    points = ", ".join(f"{point.utilization}: {point.score}" for point in shape)
+    rule = "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+    return [f"{path}: Invalid value: [{points}]: {rule}"]
 
 
 def _term_faults(term: NodeSelectorTerm, path: str) -> list[str]:

@@ -13,7 +13,13 @@ import msgspec
 import pytest
 
 from moorage.api.codec import from_dict
-from moorage.api.volume import CSINode, PersistentVolume, PersistentVolumeClaim, StorageClass
+from moorage.api.volume import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.status import Status, error, unresolvable
 from moorage.plugins.volumes.assumed import Assumed
@@ -86,6 +92,7 @@ def with_objects(*objects: Any) -> Snapshot:
             PersistentVolume: listers.persistent_volumes,
             StorageClass: listers.storage_classes,
             CSINode: listers.csi_nodes,
+            CSIDriver: listers.csi_drivers,
         }
         by_type[type(obj)].put(obj)
     return snapshot

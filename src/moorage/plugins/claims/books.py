@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from moorage.api.devices import AllocationResult, ResourceClaim
 from moorage.config.feature_gates import FeatureGates
+from moorage.config.gate_table import FRACTIONAL_CAPACITY
 from moorage.framework.handle import Handle
 from moorage.plugins.claims.devices.allocated import AllocatedState
 from moorage.plugins.claims.devices.allocator import Allocator
@@ -211,6 +212,7 @@ def features_of(gates: FeatureGates) -> Features:
         consumable_capacity=gates("DRAConsumableCapacity"),
         device_binding=gates("DRADeviceBindingConditions"),
         device_taints=gates("DRADeviceTaints"),
+        fractional_capacity=gates(FRACTIONAL_CAPACITY),
         partitionable_devices=gates("DRAPartitionableDevices"),
         prioritized_list=gates("DRAPrioritizedList"),
     )

@@ -19,11 +19,11 @@ from numpy.typing import NDArray
 from moorage.api.names import is_scalar_resource
 from moorage.config.plugin_args import LEAST_ALLOCATED, MOST_ALLOCATED
 from moorage.framework.points import MAX_NODE_SCORE, ScoreArray
+from moorage.framework.utilization_shape import scores_by_percent
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 FIRST_CLASS: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
-_MAX_SHAPE_SCORE: Final = 10
 
 Int64Array = NDArray[np.int64]
 Float64Array = NDArray[np.float64]
@@ -183,8 +183,7 @@ class RequestedToCapacityRatio:
     """
 
     def __init__(self, points: Sequence[tuple[int, int]]) -> None:
-        scaled = [(at, score * MAX_NODE_SCORE // _MAX_SHAPE_SCORE) for at, score in points]
-        self._by_percent = np.array([_interpolate(scaled, p) for p in range(101)], np.int64)
+        self._by_percent = scores_by_percent(points)
 
     def __call__(self, uses: Sequence[ResourceUse], count: int) -> ScoreArray:
         """Return the weighted mean over resources that score above 0, rounded half up."""
@@ -238,17 +237,3 @@ def _divided(total_n: Int64Array, by: int) -> Int64Array:
     else:
         total_n //= by
     return total_n
-
-
-def _interpolate(points: Sequence[tuple[int, int]], at: int) -> int:
-    for index, (right, right_score) in enumerate(points):
-        if at > right:
-            continue
-        if index == 0:
-            return right_score
-        left, left_score = points[index - 1]
-        rise = (right_score - left_score) * (at - left)
-        # Go truncates toward zero, also on falling lines.
-        step = abs(rise) // (right - left)
-        return left_score + (step if rise >= 0 else -step)
-    return points[-1][1]

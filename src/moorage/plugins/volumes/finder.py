@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.api.meta import Quantity
 from moorage.api.quantity import parse_quantity, value
 from moorage.api.volume import (
     CSIStorageCapacity,
@@ -91,6 +92,21 @@ class Found(msgspec.Struct, frozen=True):
             else:
                 bindings.append((match.claim, match.volumes[index]))
         return bindings, provisions
+
+
+class NodeCapacity(msgspec.Struct, frozen=True):
+    """The storage of one class by row.
+
+    Parameters
+    ----------
+    known_n
+        bool, (n,): rows with a CSIStorageCapacity that holds the claim.
+    bytes_n
+        int64, (n,): the capacity of that object, bytes.
+    """
+
+    known_n: BoolArray
+    bytes_n: NDArray[np.int64]
 
 
 _EVERY_ROW: Final = Found(None)
@@ -305,6 +321,31 @@ class VolumeFinder:
             room |= mask
         return room
 
+    def node_capacity(self, claim: PersistentVolumeClaim) -> NodeCapacity | None:
+        """Return the capacity that a claim would be provisioned from; None: it is not tracked.
+
+        Where several objects suit a row, the first by namespace and name counts. (kube-scheduler
+        takes any of them.)
+        """
+        storage_class = self._listers.storage_classes.get(claim_class(claim))
+        request = requested_nano(claim)
+        if storage_class is None or request is None:
+            return None
+        driver = self._listers.csi_drivers.get(storage_class.provisioner)
+        if driver is None or not driver.spec.storage_capacity:
+            return None
+        n, wanted_bytes = self._snapshot.num_nodes, value(request)
+        found = NodeCapacity(np.zeros(n, np.bool_), np.zeros(n, np.int64))
+        entries = self._capacities_of(storage_class.name)
+        for capacity, terms in sorted(entries, key=lambda entry: _key(entry[0]), reverse=True):
+            limit = capacity_limit_bytes(capacity)
+            if limit is not None and limit >= wanted_bytes:
+                mask = self.masks.mask(terms)
+                here = slice(None) if mask is None else mask
+                found.known_n[here] = True
+                found.bytes_n[here] = _quantity_bytes(capacity.capacity) or 0
+        return found
+
     def _capacities_of(self, class_name: str) -> Sequence[tuple[CSIStorageCapacity, Terms]]:
         capacities = self._listers.csi_storage_capacities
         if capacities.generation != self._capacity_generation:
@@ -319,12 +360,18 @@ class VolumeFinder:
 def capacity_limit_bytes(capacity: CSIStorageCapacity) -> int | None:
     """Return the size of the largest possible volume, bytes rounded up; None if unknown."""
     limit = capacity.maximum_volume_size
-    if limit is None:
-        limit = capacity.capacity
+    return _quantity_bytes(capacity.capacity if limit is None else limit)
+
+
+def _quantity_bytes(amount: Quantity | None) -> int | None:
     try:
-        return None if limit is None else value(parse_quantity(limit))
+        return None if amount is None else value(parse_quantity(amount))
     except ValueError:
         return None
+
+
+def _key(capacity: CSIStorageCapacity) -> tuple[str, str]:
+    return capacity.metadata.namespace, capacity.metadata.name
 
 
 def _taken(earlier: Sequence[Match], volume: PersistentVolume, n: int) -> BoolArray:

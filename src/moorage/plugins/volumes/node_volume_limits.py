@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from moorage.api.changes import Action, ClusterEvent, Resource
 from moorage.api.pod import Pod, Volume
 from moorage.api.volume import CSINode, VolumeAttachment
+from moorage.config.gate_table import VOLUME_LIMIT_SCALING
 from moorage.framework.capabilities import Capabilities
 from moorage.framework.cycle_state import CycleState
 from moorage.framework.handle import Handle
@@ -32,6 +33,7 @@ from moorage.framework.subjects import Subject
 from moorage.plugins.pod_hints import holds_place
 from moorage.plugins.volumes.attached import AttachedVolumes, limits_of
 from moorage.plugins.volumes.claims import VolumeError, used_claim_hint
+from moorage.plugins.volumes.installed import InstalledDrivers, driver_hint, installed_hint
 from moorage.plugins.volumes.resolver import ClaimMissingError, VolumeId, VolumeResolver
 from moorage.plugins.volumes.translation import DRIVER_OF, MIGRATED_PLUGINS, source_of
 from moorage.snapshot.pod_info import PodInfo
@@ -60,6 +62,9 @@ class NodeVolumeLimits:
         prefix = f"{handle.streams.stream(self.name).getrandbits(64):016x}"
         self._resolver = VolumeResolver(handle.snapshot.listers, prefix)
         self._attached = AttachedVolumes(handle.snapshot, self._resolver)
+        self._installed: InstalledDrivers | None = None
+        if handle.gates(VOLUME_LIMIT_SCALING):
+            self._installed = InstalledDrivers(handle.snapshot)
 
     def capabilities(self) -> Capabilities:
         """Declare which pods PreFilter skips and Filter sees, and what rejections are about."""
@@ -90,7 +95,12 @@ class NodeVolumeLimits:
         self._attached.follow()
         on_csi = self._new(pod, has_csi_node=True)
         everywhere = self._attached.each_has_csi_node
-        if everywhere and not isinstance(on_csi, Status) and self._attached.surely_fit(on_csi):
+        if (
+            everywhere
+            and not isinstance(on_csi, Status)
+            and not self._required(on_csi)
+            and self._attached.surely_fit(on_csi)
+        ):
             return None
         failures = _Failures(self._reasons, self._reason, self._snapshot.num_nodes)
         if everywhere:
@@ -115,7 +125,18 @@ class NodeVolumeLimits:
         claim = ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD | Action.UPDATE)
         storage_class = ClusterEvent(Resource.STORAGE_CLASS, Action.DELETE)
         volume = ClusterEvent(Resource.PERSISTENT_VOLUME, Action.DELETE)
+        scaling = (
+            EventRegistration(
+                ClusterEvent(Resource.CSI_NODE, Action.UPDATE), installed_hint, replicas_agree=True
+            ),
+            EventRegistration(
+                ClusterEvent(Resource.CSI_DRIVER, Action.UPDATE | Action.DELETE),
+                driver_hint,
+                replicas_agree=True,
+            ),
+        )
         return (
+            *(() if self._installed is None else scaling),
             EventRegistration(csi_node),
             EventRegistration(update, _csi_node_hint, replicas_agree=True),
             EventRegistration(
@@ -159,6 +180,19 @@ class NodeVolumeLimits:
             for row, text in faults.items():
                 if (where_n is None or where_n[row]) and limited[row]:
                     failures.fail(np.arange(len(limited)) == row, Code.ERROR, text)
+        for driver in reversed(self._required(new)):  # the first missing driver is the reason
+            assert self._installed is not None, "without the gate no driver is required"
+            missing_n = self._installed.missing(driver)
+            text = f"{driver} CSI driver is not installed on the node"
+            where = missing_n if where_n is None else where_n & missing_n
+            failures.fail(where, Code.UNSCHEDULABLE, text)
+
+    def _required(self, new: Sequence[VolumeId]) -> list[str]:
+        """Return the drivers of volumes that have to be on the pod's node, in volume order."""
+        if self._installed is None:
+            return []
+        drivers = dict.fromkeys(driver for driver, _ in new)
+        return [driver for driver in drivers if self._installed.is_required(driver)]
 
     def _too_many(self, driver: str, volumes: Sequence[VolumeId]) -> BoolArray:
         """Return bool, (n,): nodes that cannot attach the given volumes.

@@ -16,7 +16,12 @@ import numpy as np
 from moorage.api.changes import RESERVATION_DELETE, Action, ClusterEvent, Resource
 from moorage.api.volume import PersistentVolume, PersistentVolumeClaim
 from moorage.base.errors import ApiError, ConfigError, TransportError
-from moorage.config.plugin_args import VolumeBindingArgs
+from moorage.config.gate_table import STORAGE_CAPACITY_SCORING
+from moorage.config.plugin_args import (
+    DEFAULT_STORAGE_SHAPE,
+    VolumeBindingArgs,
+    unexpected_shape,
+)
 from moorage.framework.capabilities import Capabilities, sees_no_pod
 from moorage.framework.cycle_state import CycleState, StateKey
 from moorage.framework.handle import Handle
@@ -34,6 +39,7 @@ from moorage.framework.status import (
 )
 from moorage.framework.subjects import Subject
 from moorage.plugins.volumes.assumed import Assumed
+from moorage.plugins.volumes.capacity_scores import CapacityScorer
 from moorage.plugins.volumes.claims import (
     VolumeError,
     claim_not_found,
@@ -117,6 +123,13 @@ class VolumeBinding:
     def __init__(self, args: VolumeBindingArgs, handle: Handle) -> None:
         if args.bind_timeout_seconds < 0:
             raise ConfigError(["bindTimeoutSeconds: must not be negative"], source=self.name)
+        if args.shape is not None and not handle.gates(STORAGE_CAPACITY_SCORING):
+            raise ConfigError(unexpected_shape(args.shape, "shape"), source=self.name)
+        self._scorer: CapacityScorer | None = None
+        if handle.gates(STORAGE_CAPACITY_SCORING):
+            shape = args.shape or DEFAULT_STORAGE_SHAPE
+            points = [(point.utilization, point.score) for point in shape]
+            self._scorer = CapacityScorer(points)
         self._timeout_seconds = args.bind_timeout_seconds
         self._snapshot = snapshot = handle.snapshot
         self._volumes = Assumed(snapshot.listers.persistent_volumes)
@@ -222,14 +235,16 @@ class VolumeBinding:
         return FilterAnswer(code_n, self._reason_of.take(failed_n))
 
     def pre_score(self, state: CycleState, pod: PodInfo, feasible: NodeView) -> Status:
-        """Skip: the feature gate for scoring by storage capacity is off."""
-        del state, pod, feasible
-        return SKIP
+        """Skip a pod without claims, and every pod without the gate StorageCapacityScoring."""
+        del state, feasible
+        return SKIP if self._scorer is None or not claims_of(pod) else SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        """Score every row 0, for profiles that enable Score without PreScore."""
-        del state, pod
-        return np.zeros(len(view), np.int64)
+        """Score rows by the share of their storage that the pod's claims would use."""
+        if self._scorer is None or not claims_of(pod):
+            return np.zeros(len(view), np.int64)
+        found, n = self._found(state.read(_STATE)), self._snapshot.num_nodes
+        return view.take(self._scorer.scores(found, n, self._finder.node_capacity))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Assume the volumes to bind and to provision on the chosen node.

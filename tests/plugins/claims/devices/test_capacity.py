@@ -83,6 +83,29 @@ def test_consumed_capacity_of_a_request(policy, amount, consumed):
     assert taken == (None if consumed is None else {"memory": consumed})
 
 
+FINE: dict[str, Any] = {"validRange": {"min": "500m", "max": "2", "step": "250m"}}
+
+
+@pytest.mark.parametrize(
+    ("policy", "amount", "in_1_36", "in_1_37"),
+    [
+        pytest.param(FINE, "100m", "500m", "500m", id="below a minimum that is not whole"),
+        pytest.param(FINE, "600m", "1", "750m", id="between two steps that are not whole"),
+        pytest.param(FINE, "750m", "1", "750m", id="on a step that is not whole"),
+        pytest.param(FINE, "1.9", "2", "2", id="rounded up to a whole amount"),
+        pytest.param(FINE, "2100m", None, None, id="beyond the maximum"),
+        pytest.param(RANGE, "3073Mi", "5Gi", "5Gi", id="a whole range counts whole units"),
+    ],
+)
+def test_a_range_that_is_not_whole_is_counted_in_thousandths(policy, amount, in_1_36, in_1_37):
+    for fractions, consumed in ((False, in_1_36), (True, in_1_37)):
+        features = Features(fractional_capacity=fractions)
+        around = allocator([shared(**policy)], features=features)
+        results = around.allocate(N1, [claim(asking(amount))])
+        taken = None if results is None else results[0].devices.results[0].consumed_capacity
+        assert taken == (None if consumed is None else {"memory": consumed})
+
+
 def held(*amounts: str) -> list[AllocationResult]:
     return [
         allocation({"device": "a", "shareID": str(i), "consumedCapacity": {"memory": amount}})

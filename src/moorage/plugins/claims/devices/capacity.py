@@ -1,17 +1,25 @@
 """Consumable capacity: the amount of a device that a request consumes, and its policy.
 
-Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/consumable_capacity.go``.
+Rules mirrored: kubernetes v1.36 ``structured/internal/incubating/consumable_capacity.go``, and of
+v1.37 the gate DRAFractionalCapacityRange: a range with a bound or a step that is no whole number is
+counted in thousandths.
 Amounts are nano units, each with the quantity as the API writes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from moorage.api.devices import CapacityRequestPolicy, DeviceCapacity
+from moorage.api.devices import (
+    CapacityRequestPolicy,
+    CapacityRequestPolicyRange,
+    DeviceCapacity,
+)
 from moorage.api.meta import Quantity
-from moorage.api.quantity import canonical, parse_quantity, value
+from moorage.api.quantity import NANO, canonical, parse_quantity
+
+_MILLI_NANO: Final = NANO // 1000
 
 
 class Amount(NamedTuple):
@@ -22,11 +30,16 @@ class Amount(NamedTuple):
 
 
 class Range(NamedTuple):
-    """The allowed amounts: minimum, maximum and step."""
+    """The allowed amounts: minimum, maximum and step; and the unit in which steps are counted."""
 
     least: Amount | None
     most: Amount | None
     step: Amount | None
+    unit_nano: int = NANO
+
+    def units(self, amount: Amount) -> int:
+        """Return an amount in units of the range, rounded up."""
+        return -(-amount.nano // self.unit_nano)
 
 
 class CapacityRule(NamedTuple):
@@ -42,7 +55,7 @@ class CapacityRule(NamedTuple):
         if requested is None:
             return self.default or self.total
         if self.valid_range is not None and self.valid_range.least is not None:
-            return _rounded_up(requested, self.valid_range.least, self.valid_range.step)
+            return _rounded_up(requested, self.valid_range.least, self.valid_range)
         for valid in self.valid_values:
             if requested.nano <= valid.nano:
                 return valid
@@ -68,8 +81,15 @@ def parse_amount(quantity: Quantity) -> Amount:
     return Amount(parse_quantity(quantity), canonical(quantity))
 
 
-def parse_capacity(capacity: DeviceCapacity) -> CapacityRule:
+def parse_capacity(capacity: DeviceCapacity, *, fractions: bool = False) -> CapacityRule:
     """Read one capacity of a device.
+
+    Parameters
+    ----------
+    capacity
+        The capacity and its request policy.
+    fractions
+        Whether a range that is not whole is counted in thousandths.
 
     Raises
     ------
@@ -82,10 +102,14 @@ def parse_capacity(capacity: DeviceCapacity) -> CapacityRule:
         parse_amount(capacity.value),
         _optional(policy.default),
         tuple(parse_amount(quantity) for quantity in policy.valid_values),
-        None
-        if limits is None
-        else Range(_optional(limits.min), _optional(limits.max), _optional(limits.step)),
+        None if limits is None else _range(limits, fractions=fractions),
     )
+
+
+def _range(limits: CapacityRequestPolicyRange, *, fractions: bool) -> Range:
+    least, most, step = map(_optional, (limits.min, limits.max, limits.step))
+    fractional = any(bound is not None and bound.nano % NANO for bound in (least, most, step))
+    return Range(least, most, step, _MILLI_NANO if fractions and fractional else NANO)
 
 
 def consumption(
@@ -105,19 +129,21 @@ def _optional(quantity: Quantity | None) -> Amount | None:
     return None if quantity is None else parse_amount(quantity)
 
 
-def _rounded_up(requested: Amount, least: Amount, step: Amount | None) -> Amount:
+def _rounded_up(requested: Amount, least: Amount, limits: Range) -> Amount:
     if requested.nano < least.nano:
         return least
-    if step is None:
+    if limits.step is None:
         return requested
-    # Whole units, as the reference counts them; fractions are a later feature there.
-    size = max(value(step.nano), 1)
-    steps = -(-(value(requested.nano) - value(least.nano)) // size)
-    return _binary(value(least.nano) + steps * size)
+    size = max(limits.units(limits.step), 1)
+    steps = -(-(limits.units(requested) - limits.units(least)) // size)
+    return _written((limits.units(least) + steps * size) * limits.unit_nano)
 
 
-def _binary(number: int) -> Amount:
-    """Write a number with binary suffixes, as the reference writes rounded amounts."""
+def _written(nano: int) -> Amount:
+    """Write a whole number with binary suffixes, as the reference writes rounded amounts."""
+    if nano % NANO:
+        return parse_amount(f"{nano // _MILLI_NANO}m")
+    number = nano // NANO
     return parse_amount(str(number) if number % 1024 else f"{number // 1024}Ki")
 
 
@@ -126,5 +152,5 @@ def _within(amount: Amount, limits: Range) -> bool:
         return False
     if limits.step is None:
         return True
-    least = 0 if limits.least is None else value(limits.least.nano)
-    return (value(amount.nano) - least) % max(value(limits.step.nano), 1) == 0
+    least = 0 if limits.least is None else limits.units(limits.least)
+    return (limits.units(amount) - least) % max(limits.units(limits.step), 1) == 0

@@ -51,6 +51,8 @@ class Features(msgspec.Struct, frozen=True, kw_only=True):
     """``DRADeviceBindingConditions`` (with ``DRAResourceClaimDeviceStatus``)."""
     device_taints: bool = True
     """``DRADeviceTaints``."""
+    fractional_capacity: bool = False
+    """``DRAFractionalCapacityRange``, of v1.37."""
     partitionable_devices: bool = True
     """``DRAPartitionableDevices``."""
     prioritized_list: bool = True

@@ -84,7 +84,12 @@ class Inventory:
     def put(self, slice_: ResourceSlice) -> None:
         """Add a slice, or replace the slice of the same name."""
         self.remove(slice_.name)
-        offered = offer(slice_, self._kinds, consumable_capacity=self.features.consumable_capacity)
+        offered = offer(
+            slice_,
+            self._kinds,
+            consumable_capacity=self.features.consumable_capacity,
+            fractional_capacity=self.features.fractional_capacity,
+        )
         if offered.fault is not None:
             _log.error("%s; nothing of pool %s is given out", offered.fault, offered.pool)
         self._slices[slice_.name] = offered

@@ -163,13 +163,25 @@ class OfferedSlice:
         return device.all_nodes or _selected(device.node_selector, matcher, node)
 
 
-def offer(slice_: ResourceSlice, kinds: KindTable, *, consumable_capacity: bool) -> OfferedSlice:
+def offer(
+    slice_: ResourceSlice,
+    kinds: KindTable,
+    *,
+    consumable_capacity: bool,
+    fractional_capacity: bool = False,
+) -> OfferedSlice:
     """Read a slice; a slice with an invalid quantity has a fault and no devices."""
     offered = OfferedSlice(slice_)
     try:
         offered.counter_sets = tuple(_counter_set(found) for found in slice_.spec.shared_counters)
         offered.devices = tuple(
-            _offer_device(offered, device, kinds, consumable_capacity=consumable_capacity)
+            _offer_device(
+                offered,
+                device,
+                kinds,
+                consumable_capacity=consumable_capacity,
+                fractional_capacity=fractional_capacity,
+            )
             for device in slice_.spec.devices
         )
     except ValueError as error:
@@ -178,9 +190,17 @@ def offer(slice_: ResourceSlice, kinds: KindTable, *, consumable_capacity: bool)
 
 
 def _offer_device(
-    offered: OfferedSlice, device: Device, kinds: KindTable, *, consumable_capacity: bool
+    offered: OfferedSlice,
+    device: Device,
+    kinds: KindTable,
+    *,
+    consumable_capacity: bool,
+    fractional_capacity: bool,
 ) -> OfferedDevice:
-    capacity = {name: parse_capacity(found) for name, found in device.capacity.items()}
+    capacity = {
+        name: parse_capacity(found, fractions=fractional_capacity)
+        for name, found in device.capacity.items()
+    }
     consumes = _consumed_counters(device)
     taints = tuple(taint for taint in device.taints if taint.effect in _KEEPING_OFF)
     shareable = consumable_capacity and device.allow_multiple_allocations
