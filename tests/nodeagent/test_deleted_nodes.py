@@ -10,8 +10,9 @@ import pytest
 from moorage.base import aio
 from moorage.base.rng import Streams
 from moorage.client.writes import Client
-from moorage.nodeagent.agents import PLAYED, NodeAgents
+from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeagent.pod_life import PodLife
+from moorage.nodeshapes.annotations import PLAYED
 from moorage.nodeshapes.templates import default_nodes
 from moorage.testing.builders import node
 from moorage.testing.builders import pod as api_pod

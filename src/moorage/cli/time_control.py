@@ -8,6 +8,7 @@ import click
 
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.options import kubeconfig_option, output_option
+from moorage.client.running_sandboxes import TIME_PATH
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
@@ -22,8 +23,6 @@ Examples, with a cluster started by `moorage up --speed 0`:
   moorage time speed 0             stop
   moorage time show
 """
-TIME_PATH = "/moorage.dev/v1/time"
-"""The path of a sandbox that tells and changes its time; no other server has it."""
 _SPEED_MAX = 1000
 # Fast enough to be useful, slow enough for heartbeats to be in time on a busy machine.
 _STEP_SPEED = 20.0

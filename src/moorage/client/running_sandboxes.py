@@ -16,6 +16,8 @@ import msgspec
 
 from moorage.base.errors import UsageError
 
+TIME_PATH = "/moorage.dev/v1/time"
+"""The path of a sandbox that reports and changes its time; no other server has it."""
 FOLDER = Path(".moorage")
 """The folder of the sandboxes that are started in a directory."""
 _SUFFIX = "-sandbox.json"

@@ -38,12 +38,11 @@ from moorage.nodeagent.pod_life import Complain, PatchPod, PodEffect, PodLife, R
 from moorage.nodeagent.pressure import EVICT_SECONDS, pressures_of
 from moorage.nodeagent.timers import Timers
 from moorage.nodeagent.writers import KeyedWriters, worth_repeating
+from moorage.nodeshapes.annotations import PLAYED
 from moorage.nodeshapes.templates import NodeTemplate, name_of, template_of
 
 _log = logging.getLogger(__name__)
 
-PLAYED = "moorage.dev/played"
-"""Annotation of nodes of other clients: ``true`` asks the agents to play the node as well."""
 
 _LEASE_FACTOR = 4  # a lease lasts four renewals, as a kubelet's
 _HEARTBEAT_SECONDS = 300

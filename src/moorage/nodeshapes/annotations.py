@@ -13,6 +13,8 @@ from typing import Final
 from moorage.api.pod import Container, Pod, Probe
 from moorage.nodeshapes.commands import course_of
 
+PLAYED = "moorage.dev/played"
+"""Annotation of nodes of other clients: ``true`` asks the agents to play the node as well."""
 START_SECONDS: Final = "moorage.dev/start-seconds"
 STARTUP_SECONDS: Final = "moorage.dev/startup-seconds"
 READY_SECONDS: Final = "moorage.dev/ready-seconds"

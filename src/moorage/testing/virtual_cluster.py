@@ -37,7 +37,7 @@ from moorage.cluster.schedulers import scheduler_over
 from moorage.config.own import LoadedConfiguration
 from moorage.controllers.cluster import MakePart
 from moorage.framework.registry import Registry
-from moorage.nodeagent.agents import PLAYED
+from moorage.nodeshapes.annotations import PLAYED
 from moorage.nodeshapes.templates import complete
 from moorage.observe.traces.attempts import Traces
 from moorage.plugins.in_tree import in_tree_registry

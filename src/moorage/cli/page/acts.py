@@ -11,16 +11,16 @@ from moorage.api.quantity import parse_quantity
 from moorage.api.resources import NODES, PODS, ResourceType, by_kind
 from moorage.base.errors import MoorageError, UsageError
 from moorage.cli.page.pod_replacement import PodReplacement
-from moorage.cli.time_control import TIME_PATH
+from moorage.client.node_writes import create_nodes, list_nodes
 from moorage.client.requests import MERGE_PATCH
+from moorage.client.running_sandboxes import TIME_PATH
 from moorage.client.status import error_from_answer
 from moorage.client.transport import Call, Transport
 from moorage.client.writes import Client
 from moorage.dashboard.source import Answered
+from moorage.nodeshapes.new_nodes import highest_number, new_nodes
 from moorage.nodeshapes.shapes import Shape
 from moorage.nodeshapes.templates import DEFAULT_RESOURCES
-from moorage.sandbox.scaling.new_nodes import highest_number, new_nodes
-from moorage.sandbox.scaling.resize import create_nodes, list_nodes
 
 T = TypeVar("T")
 

@@ -23,17 +23,18 @@ from moorage.base.errors import ConflictError, NotFoundError
 from moorage.base.rng import Streams
 from moorage.client.event_series import EventNote
 from moorage.client.events import EventRecorder
+from moorage.client.node_writes import create_nodes
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.nodeagent.pod_life import reference
+from moorage.nodeshapes.new_nodes import highest_number
 from moorage.sandbox.scaling.groups import Bounds, NodeGroup
 from moorage.sandbox.scaling.growth import Growth, GrowthPlan, NewNode, waits_for_node
 from moorage.sandbox.scaling.idle import IdleNodes
-from moorage.sandbox.scaling.new_nodes import highest_number
 from moorage.sandbox.scaling.removal import load_by_node, newest_first
-from moorage.sandbox.scaling.resize import create_nodes, delete_node
+from moorage.sandbox.scaling.resize import delete_node
 from moorage.sandbox.scaling.watched import WatchedCluster
 from moorage.what_if.world import World
 

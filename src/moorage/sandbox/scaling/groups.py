@@ -13,9 +13,9 @@ from moorage.api.quantity import parse_quantity
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import UsageError
 from moorage.config.durations import parse_duration
+from moorage.nodeshapes.new_nodes import DEFAULT_SHAPE, PREFIX, played
 from moorage.nodeshapes.shapes import Shape, parse_shape, shaped_nodes
 from moorage.nodeshapes.templates import ZONES, NodeTemplate
-from moorage.sandbox.scaling.new_nodes import DEFAULT_SHAPE, PREFIX, played
 
 ZONE: Final = "topology.kubernetes.io/zone"
 _BOUNDS: Final = re.compile(r"(\d{1,5}):(\d{1,5})")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import msgspec
 
@@ -14,19 +12,16 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.resources import NODES, PODS
 from moorage.base import aio
-from moorage.base.errors import ConflictError, MoorageError, NotFoundError, UsageError
+from moorage.base.errors import MoorageError, NotFoundError, UsageError
+from moorage.client.node_writes import create_nodes, for_each, list_nodes
 from moorage.client.requests import MERGE_PATCH, patch_body
 from moorage.client.writes import Client
+from moorage.nodeshapes.new_nodes import highest_number, new_nodes
 from moorage.nodeshapes.shapes import Shape
-from moorage.nodeshapes.templates import NodeTemplate
-from moorage.sandbox.scaling.new_nodes import highest_number, new_nodes
 from moorage.sandbox.scaling.removal import Removal, choose, load_by_node
 
-_PARALLEL: Final = 16  # guess: keeps a local server busy
 _LOOK_SECONDS: Final = 0.1
 _READY_SECONDS_MAX: Final = 60.0
-
-T = TypeVar("T")
 
 
 class Resized(msgspec.Struct, frozen=True):
@@ -82,27 +77,6 @@ async def resize(
     return Resized(before=len(nodes), nodes=len(nodes) - len(removed), removed=removed)
 
 
-async def list_nodes(client: Client) -> list[Node]:
-    """Return all nodes of the cluster."""
-    found: Any = (await client.list(NODES))["items"]
-    return [from_dict(Node, {**each, "kind": "Node"}) for each in found]
-
-
-async def create_nodes(client: Client, templates: Sequence[NodeTemplate]) -> tuple[str, ...]:
-    """Create nodes; return the names of those that did not exist before."""
-    created: list[str] = []
-
-    async def create(template: NodeTemplate) -> None:
-        try:
-            made: Any = await client.create(NODES, template)
-        except ConflictError:
-            return
-        created.append(made["metadata"]["name"])
-
-    await _for_each(templates, create)
-    return tuple(sorted(created))
-
-
 async def _shrink(
     client: Client, nodes: Sequence[Node], count: int, *, force: bool
 ) -> tuple[str, ...]:
@@ -112,15 +86,15 @@ async def _shrink(
         _check_empty(removal)
     before = {node.name for node in nodes if node.spec.unschedulable}
     cordoned = [name for name in removal.names if name not in before]
-    await _for_each(cordoned, lambda name: _cordon(client, name, on=True))
+    await for_each(cordoned, lambda name: _cordon(client, name, on=True))
     if not force:
         loads = load_by_node(await _list_pods(client))
         occupied = tuple(name for name in removal.names if loads[name])
         if occupied:
-            await _for_each(cordoned, lambda name: _cordon(client, name, on=False))
+            await for_each(cordoned, lambda name: _cordon(client, name, on=False))
             pods = sum(loads[name] for name in occupied)
             _check_empty(Removal(removal.names, occupied, pods))
-    await _for_each(removal.names, lambda name: delete_node(client, name))
+    await for_each(removal.names, lambda name: delete_node(client, name))
     return removal.names
 
 
@@ -174,14 +148,3 @@ async def _until_ready(client: Client, names: Iterable[str]) -> None:
 
 def _is_ready(node: Node) -> bool:
     return any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
-
-
-async def _for_each(items: Iterable[T], work: Callable[[T], Awaitable[None]]) -> None:
-    """Await some work about each item, several at a time."""
-    waiting = deque(items)
-
-    async def run() -> None:
-        while waiting:
-            await work(waiting.popleft())
-
-    await asyncio.gather(*(run() for _ in range(min(_PARALLEL, len(waiting)))))

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from moorage.nodeshapes.new_nodes import highest_number, new_nodes
 from moorage.nodeshapes.shapes import parse_shape
-from moorage.sandbox.scaling.new_nodes import highest_number, new_nodes
 
 
 @pytest.mark.parametrize(

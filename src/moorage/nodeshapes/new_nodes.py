@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
-from moorage.nodeagent.agents import PLAYED
+from moorage.nodeshapes.annotations import PLAYED
 from moorage.nodeshapes.shapes import Shape, shaped_nodes
 from moorage.nodeshapes.templates import DEFAULT_RESOURCES, NodeTemplate
 
