@@ -6,6 +6,7 @@ from typing import Any
 
 from moorage.base.clock import NS_PER_SECOND, ManualClock
 from moorage.base.rng import Streams
+from moorage.cluster.assembly import ClusterSettings
 from moorage.sim.history import History, Placed, Write
 from moorage.sim.invariants.seen import Seen
 from moorage.sim.served import Served
@@ -26,7 +27,8 @@ class Past(History):
 
     def __init__(self) -> None:
         clock = ManualClock()
-        served = Served(clock, Streams(1), on_disk=False, on_death=lambda: None)
+        form = ClusterSettings(clock=clock, streams=Streams(1))
+        served = Served(form, on_disk=False, on_death=lambda: None)
         super().__init__(served, clock)
         self.kept: dict[str, dict[tuple[str, str], Manifest]] = {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
@@ -16,11 +16,10 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import ConfigError, LeaseLostError, MoorageError
 from moorage.base.rng import Streams
 from moorage.client.transport import Answer, Call
-from moorage.client.writes import Client
-from moorage.cluster.in_process import InProcessTransport
+from moorage.cluster.assembly import NODE_AGENTS, USER, ClusterSettings, EmbeddedCluster
+from moorage.cluster.in_process import Handling, InProcessTransport
 from moorage.cluster.schedulers import scheduler_over
 from moorage.config.extenders import Extender
-from moorage.controllers.cluster import ClusterControllers
 from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeshapes.templates import complete
 from moorage.service.scheduler import Scheduler
@@ -89,15 +88,15 @@ class SimCluster:
         on_disk: bool = False,
         on_step: OnStep | None = None,
     ) -> None:
-        self.seed = seed
+        self.seed, self.setup, self.clock = seed, setup, clock
         self._on_step = on_step
-        self.setup = setup
-        self.clock = clock
         self.trace = Trace(clock)
         self._on_write = on_write
         self._on_try = on_try
         self._streams = Streams(seed)
-        self.served = Served(clock, self._streams, on_disk=on_disk, on_death=self.crash)
+        form = ClusterSettings(clock=clock, streams=self._streams, connect=self._connect)
+        self.served = Served(form, on_disk=on_disk, on_death=self.crash)
+        self._programs = EmbeddedCluster(form, self.served, self._spawn_program)
         self.history = History(self.served, clock)
         self._processes: list[Process] = []
         self.server = Server(self._process("server"))
@@ -131,7 +130,7 @@ class SimCluster:
         self.on_crash: Callable[[], None] = lambda: None
         """Called when the server has died."""
         self._tasks = TaskOwner(self._failed)
-        self.user = self._client("user")
+        self.user = self._programs.client(USER)
         self._parts = self._process("parts")
         self.agents = self._process("nodes")
         """The life of now of the node agents."""
@@ -143,12 +142,9 @@ class SimCluster:
 
     async def start(self, nodes: list[dict[str, Any]], replicas: int) -> None:
         """Start every part; returns when the nodes are registered."""
-        streams = self._streams
         self.server.spawn(self._watch_disk(), name="disk")
         self._auditing = self._spawn("auditor", self.auditor.run())
-        works = self._client("controllers")
-        controllers = ClusterControllers(works, clock=self.clock, streams=streams)
-        self._spawn("controllers", controllers.run())
+        controllers = self._programs.start_controllers()
         await self.join(nodes)
         await controllers.ready()
         for number in range(replicas):
@@ -176,14 +172,7 @@ class SimCluster:
                 self._joining -= added.keys()
 
     def _play(self, nodes: list[dict[str, Any]]) -> NodeAgents:
-        agents = NodeAgents(
-            self._client("nodes"),
-            [complete(each) for each in nodes],
-            clock=self.clock,
-            streams=self._streams,
-        )
-        self.agents.run(lambda: self._tasks.spawn(agents.run(), name="nodes"))
-        return agents
+        return self._programs.start_agents([complete(each) for each in nodes])
 
     def kill_agents(self) -> None:
         """Kill the node agents as by SIGKILL."""
@@ -223,6 +212,10 @@ class SimCluster:
     def spawn(self, work: Any) -> None:
         """Start a task of an administrator."""
         self._spawn("administrator", work)
+
+    def _spawn_program(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+        process = self.agents if name == NODE_AGENTS else self._parts
+        return process.run(lambda: self._tasks.spawn(work, name=name))
 
     def _spawn(self, name: str, work: Any) -> asyncio.Task[None]:
         return self._parts.run(lambda: self._tasks.spawn(work, name=name))
@@ -364,9 +357,8 @@ class SimCluster:
 
     # --- connections ------------------------------------------------------------------------------
 
-    def _client(self, name: str) -> Client:
-        rng = self._streams.stream(f"client/{name}")
-        return Client(self._wire(name, self._weather(name), None), rng=rng)
+    def _connect(self, _server: Handling, program: str) -> Wire:
+        return self._wire(program, self._weather(program), None)
 
     def _weather(self, name: str) -> Weather:
         if name not in self.weathers:

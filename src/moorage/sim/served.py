@@ -12,13 +12,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from moorage.apiserver.bootstrap import bootstrap
 from moorage.apiserver.requests import Reply, Request
-from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
-from moorage.base.clock import ManualClock
 from moorage.base.errors import MoorageError
-from moorage.base.rng import Random, Streams
+from moorage.base.rng import Random
+from moorage.cluster.assembly import ClusterSettings, open_server
 from moorage.storage.journal.kept import Journal
 from moorage.storage.persistence import Persistence
 from moorage.storage.store import Key, Store, Write
@@ -48,21 +46,18 @@ class Served:
 
     Parameters
     ----------
-    clock, streams
-        Time and randomness of every server.
+    form
+        What the cluster is made of.
     on_disk
         Whether the server keeps its objects on a disk.
     on_death
         Called once when the server dies in a call to its disk.
     """
 
-    def __init__(
-        self, clock: ManualClock, streams: Streams, *, on_disk: bool, on_death: OnDeath
-    ) -> None:
-        self._clock = clock
-        self._streams = streams
+    def __init__(self, form: ClusterSettings, *, on_disk: bool, on_death: OnDeath) -> None:
+        self._form = form
         self._on_death = on_death
-        self._rng: Random = streams.stream("disk")
+        self._rng: Random = form.streams.stream("disk")
         self.disk: FaultyDisk | None = FaultyDisk() if on_disk else None
         self.lives = 0
         """Number of servers so far."""
@@ -84,24 +79,21 @@ class Served:
 
     def _server(self) -> ApiServer:
         self.lives += 1
-        api = ApiServer(served_kinds(), clock=self._clock, streams=self._streams)
-        self.persistence = None
-        if self.disk is None:
-            bootstrap(api)
-            return api
-        journal = _MortalJournal(self.disk, self._clock, served=self.lives > 1)
-        journal.on_death = self._on_death
-        if not api.restore(journal):
-            bootstrap(api)
-            journal.fill(list(api.store.all_records()), api.store.version)
-        persistence = self.persistence = api.keep_in(journal)
+        self.persistence = journal = None
+        if self.disk is not None:
+            journal = _MortalJournal(self.disk, self._form.clock, served=self.lives > 1)
+            journal.on_death = self._on_death
+        opened = open_server(self._form, journal)
+        persistence = self.persistence = opened.persistence
+        if persistence is None:
+            return opened.api
 
         def collect(write: Write) -> None:
             self.pending[write.change.version] = Pending(write, *CALLER.get())
             persistence.collect(write)
 
-        api.store.hold_back(collect)
-        return api
+        opened.api.store.hold_back(collect)
+        return opened.api
 
     def author(self, version: int) -> tuple[str, str] | None:
         """Return program and path of a write that its callers have been told of; once."""
