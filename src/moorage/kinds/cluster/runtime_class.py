@@ -12,7 +12,7 @@ from moorage.kinds import status
 from moorage.kinds.built_in import resource_type
 from moorage.kinds.cells import AGE, NAME, column, name_of
 from moorage.kinds.fields import kept, named, rules
-from moorage.kinds.kind import Context, Obj
+from moorage.kinds.kind import Context, FieldError, Obj, duplicate
 from moorage.kinds.metadata import check_labels
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, attach, child, objects, text
@@ -70,6 +70,18 @@ def _add_scheduling(pod: Obj, scheduling: Json, resource: ResourceType) -> None:
         spec["tolerations"] = tolerations + [dict(each) for each in more]
 
 
+def _unique(tolerations: list[Json] | None, where: str) -> list[FieldError]:
+    """Refuse a toleration that comes twice; how many seconds it lasts makes no difference."""
+    seen: set[tuple[str, ...]] = set()
+    errors = []
+    for index, each in enumerate(tolerations or ()):
+        key = tuple(text(each, name) for name in ("key", "operator", "value", "effect"))
+        if key in seen:
+            errors.append(duplicate(f"{where}[{index}]", each))
+        seen.add(key)
+    return errors
+
+
 def _warn(obj: Obj) -> list[str]:
     chosen = child(obj, "scheduling", "nodeSelector")
     return of_labels([("scheduling.nodeSelector", key) for key in chosen], named=False)
@@ -90,6 +102,7 @@ KINDS = (
             lambda obj, where: check_limits(child(obj, "overhead").get("podFixed"), "overhead"),
             ("scheduling.nodeSelector", check_labels),
             ("scheduling.tolerations", check_tolerations),
+            ("scheduling.tolerations", _unique),
         ),
         change=kept("handler"),
         warn=_warn,

@@ -142,6 +142,23 @@ def _not_stuck(rolling: Json, where: str) -> list[FieldError]:
     return [invalid(f"{where}.maxUnavailable", rolling["maxUnavailable"], detail)]
 
 
+def _one_of_two(strategy: Json, where: str) -> list[FieldError]:
+    """Refuse a rolling update of a daemon set that may neither surge nor be short, or both."""
+    if text(strategy, "type") != "RollingUpdate":
+        return []
+    where = f"{where}.rollingUpdate"
+    rolling = child(strategy, "rollingUpdate")
+    short, surge = rolling.get("maxUnavailable"), rolling.get("maxSurge")
+    errors = amount(short, f"{where}.maxUnavailable") + amount(surge, f"{where}.maxSurge")
+    zero = (None, 0, "0%")
+    if short not in zero and surge not in zero:
+        detail = "may not be set when maxUnavailable is non-zero"
+        errors.append(invalid(f"{where}.maxSurge", surge, detail))
+    elif short in zero and surge in zero:
+        errors.append(required(f"{where}.maxUnavailable", "cannot be 0 when maxSurge is 0"))
+    return errors
+
+
 _service_name = named(dns_label_faults)
 
 
@@ -389,7 +406,11 @@ DAEMON_SET = ServedKind(
         empty={"spec.updateStrategy.type": "RollingUpdate"},
     ),
     counts_generations=True,
-    rules=_workload("daemonset"),
+    rules=_workload(
+        "daemonset",
+        ("updateStrategy.type", one_of("OnDelete", "RollingUpdate")),
+        ("updateStrategy", _one_of_two),
+    ),
     change=_SELECTOR_KEPT,
     warn=_warn,
 )

@@ -57,6 +57,7 @@ _STATES = (
     "SuccessCriteriaMet",
 )
 # Upstream's parser accepts it; the controller's parser reports the error when the job is due.
+_CRON_NAME_MAX = 52  # the limit of a Job name, 63, without the time that a CronJob adds
 _INTERVAL = "@every "
 
 
@@ -295,6 +296,14 @@ def _is_zone(name: str) -> bool:
     return True
 
 
+def _short_name(obj: Obj, old: Obj | None) -> list[FieldError]:
+    """Refuse a new name that leaves no room for the eleven characters that its Jobs add."""
+    name = text(obj, "metadata", "name")
+    if old is not None or len(name) <= _CRON_NAME_MAX:
+        return []
+    return [invalid("metadata.name", name, f"must be no more than {_CRON_NAME_MAX} characters")]
+
+
 def _schedule_fault(schedule: str) -> str:
     """Return why a text is not a schedule, "" for a valid schedule."""
     if "TZ" in schedule:
@@ -407,6 +416,7 @@ CRON_JOB = ServedKind(
         empty={"spec.concurrencyPolicy": "Allow"},
     ),
     counts_generations=True,
+    check=_short_name,
     rules=rules(
         ("spec.schedule", _schedule),
         ("spec.timeZone", _time_zone),
