@@ -5,6 +5,7 @@ import pytest
 from moorage.api.meta import ObjectMeta
 from moorage.api.pod import Pod
 from moorage.state.nominations import NominatingInfo, Nominator
+from moorage.testing.builders import pod as built
 from tests.state.build import NODE_ADD, World, pod
 
 
@@ -75,6 +76,35 @@ def test_victims_are_known_as_long_as_the_nomination_to_their_node(info, status,
     nominator.add(pod(), NominatingInfo("n1", frozenset({"v"})), queued=None)
     nominator.add(one, info, queued=None)
     assert nominator.victims_of(one.uid) == expected
+
+
+REPELS = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "zone"}],
+    }
+}
+NEAR = {"podAffinity": REPELS["podAntiAffinity"]}
+
+
+@pytest.mark.parametrize(
+    ("affinity", "node_name", "expected"),
+    [
+        pytest.param(REPELS, "n1", True, id="required anti-affinity"),
+        pytest.param(REPELS, "", False, id="required anti-affinity, and no node"),
+        pytest.param(NEAR, "n1", False, id="required affinity"),
+        pytest.param({"podAntiAffinity": {}}, "n1", False, id="anti-affinity without a term"),
+        pytest.param(None, "n1", False, id="no affinity"),
+    ],
+)
+def test_a_nominated_pod_may_repel_until_its_nomination_ends(affinity, node_name, expected):
+    one = built("a", affinity=affinity)
+    nominator = Nominator(lambda _namespace, _name: one)
+    assert not nominator.may_repel()
+    nominator.add(one, NominatingInfo(node_name), queued=one)
+    nominator.left(one.uid)  # it is tried meanwhile
+    assert nominator.may_repel() is expected
+    nominator.delete(one)
+    assert not nominator.may_repel()
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def rejected(
 
 def uids_of(pods: Iterable[Pod]) -> frozenset[str]:
     """Return the uids of pods."""
-    return frozenset(pod.uid for pod in pods)
+    return frozenset([pod.metadata.uid for pod in pods])
 
 
 def failed(attempt: Attempt, status: Status) -> Decision:

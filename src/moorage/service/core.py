@@ -338,7 +338,7 @@ def empty_snapshot(
         sources[CUSTOM_SOURCE] = CustomGroups(listers.coscheduling_groups, members.of)
     if open_to[LABEL_SOURCE]:
         sources[LABEL_SOURCE] = LabelledGroups(members.of)
-    return Snapshot(
+    snapshot = Snapshot(
         listers=listers,
         nominations=Nominations(nominator),
         nominations_log=nominator.log,
@@ -346,6 +346,8 @@ def empty_snapshot(
         victims_of=nominator.victims_of,
         groups=PodGroups(SeveralSources(sources, open_to) if sources else None, members),
     )
+    snapshot.may_repel = nominator.may_repel
+    return snapshot
 
 
 def opening(source: str, specs: Sequence[ProfileSpec], registry: Registry) -> list[str]:

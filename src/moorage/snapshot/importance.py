@@ -172,7 +172,6 @@ class Importance:
         self._count[rows] = counts
         self._stale[rows] = False
         self._priority[rows] = _NO_POD
-        self._start[rows] = NOT_STARTED
         for array in self._requests.values():
             array[rows] = 0
         every = [pod for each in pods for pod in each]

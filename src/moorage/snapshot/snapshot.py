@@ -33,6 +33,10 @@ from moorage.snapshot.volume_pods import VolumePods
 Nominations = Mapping[str, Sequence[PodInfo]]
 
 
+def _maybe() -> bool:
+    return True
+
+
 def _unknown_victims(uid: str) -> frozenset[str] | None:
     del uid
     return None
@@ -69,6 +73,9 @@ class Snapshot(ResourceColumns):
     ----------
     claims
         Resource claims, including changes not yet in the lister.
+    may_repel
+        Whether any nominated pod may have required anti-affinity, told without reading the
+        nominations. Always, until somebody who knows sets it.
     companions
         Columns that plugins keep beside the snapshot's own, under keys of theirs: the plugins of
         all profiles find the same object.
@@ -97,6 +104,7 @@ class Snapshot(ResourceColumns):
         self.nominations: Nominations = {} if nominations is None else nominations
         self.nominations_log = nominations_log
         self.only_nominated = only_nominated
+        self.may_repel: Callable[[], bool] = _maybe
         self.victims_of = victims_of
         self.nominated_everywhere = nominated_everywhere
         self._nominated = NominatedRows(self.table)
@@ -208,6 +216,8 @@ class Snapshot(ResourceColumns):
     @property
     def any_nominated_repels(self) -> bool:
         """Whether any nominated pod has required anti-affinity that counts everywhere."""
+        if not self.may_repel():
+            return False  # each attempt asks, and most nominated pods have none
         if not self.nominations or not self.nominated_everywhere:
             return False
         self._nominated.follow(self.nominations, self.nominations_log)

@@ -69,6 +69,8 @@ class Nominator:
         self._by_node: dict[str, dict[str, _Ref]] = {}
         # uid -> the version in a sub-queue, of the nominated pods that are in one.
         self._queued: dict[str, Pod] = {}
+        # The uids of the pods with required anti-affinity that are nominated to a node.
+        self._repelling: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._by_uid)
@@ -89,6 +91,10 @@ class Nominator:
         """Return the uids of the pods evicted for a nominated pod; None for another pod."""
         ref = self._by_uid.get(uid)
         return ref.victims if ref is not None else None
+
+    def may_repel(self) -> bool:
+        """Whether any pod that is nominated to a node has required anti-affinity."""
+        return bool(self._repelling)
 
     def only_one(self, uid: str, node_name: str) -> bool:
         """Whether a pod is the only one nominated to a node."""
@@ -123,6 +129,8 @@ class Nominator:
         ref = _Ref(uid, (metadata.namespace, metadata.name), node_name, victims)
         self._by_uid[uid] = ref
         self._by_node.setdefault(node_name, {})[uid] = ref
+        if node_name and _repels(pod):
+            self._repelling.add(uid)
         if queued is not None:
             self._queued[uid] = queued
         self._changed(node_name)
@@ -149,6 +157,7 @@ class Nominator:
         refs = self._by_node[ref.node_name]
         del refs[ref.uid]
         self._queued.pop(ref.uid, None)
+        self._repelling.discard(ref.uid)
         if not refs:
             del self._by_node[ref.node_name]
         self._changed(ref.node_name)
@@ -201,3 +210,9 @@ class Nominator:
         # them.
         if node_name:
             self.log.append(node_name)
+
+
+def _repels(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    terms = None if affinity is None else affinity.pod_anti_affinity
+    return terms is not None and bool(terms.required_during_scheduling_ignored_during_execution)

@@ -41,9 +41,12 @@ def filter_nominated(attempt: Attempt, view: NodeView, filtered: FilterPass) -> 
     CycleError
         A plugin broke.
     """
-    profile = attempt.profile
-    # Filters that count nominated pods have judged with these pods already.
-    seen = profile.pods_seen(attempt.state.skip_filter | profile.count_nominated)
+    profile, judged = attempt.profile, attempt.state.skip_filter
+    # Filters that count nominated pods have judged with these pods already. A new set would cost
+    # its hash in each attempt, and most pods skip these Filters anyway.
+    if not profile.count_nominated <= judged:
+        judged |= profile.count_nominated
+    seen = profile.pods_seen(judged)
     if seen is not None:
         positions = filter_beside_sums(attempt, seen.by_sums, view, filtered)
         if seen.only_sums or (filtered.plugin_n[positions] < seen.first).all():

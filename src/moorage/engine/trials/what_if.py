@@ -111,8 +111,11 @@ class SearchWhatIf:
 
     def awaits_nominated(self) -> bool:
         """Whether a row takes the pod as soon as the pods nominated first are placed."""
-        profile, rows = self._attempt.profile, self._statuses.rows_with(Code.PENDING).tolist()
-        return any(self._statuses.status_of(row).plugin in profile.count_nominated for row in rows)
+        counting = self._attempt.profile.count_nominated
+        if counting <= self._attempt.state.skip_filter:
+            return False  # no such Filter judged the pod: most pods ask for nothing of the kind
+        rows = self._statuses.rows_with(Code.PENDING).tolist()
+        return any(self._statuses.status_of(row).plugin in counting for row in rows)
 
     def independent(self, rows: Rows) -> bool:
         """Whether most of these rows can be tried at once; told from some of them."""
