@@ -56,6 +56,16 @@ def _targets(page: Path) -> set[Path]:
     return {(page.parent / link).resolve() for link in links if link}
 
 
+def test_each_threat_names_tests_that_exist() -> None:
+    page = (DOCS / "explanation/security.md").read_text()
+    rows = [line.split("|") for line in page.partition("## Threats")[2].splitlines() if "|" in line]
+    tried = {row[2].strip(): re.findall(r"`(tests/[^`]+)`", row[4]) for row in rows[2:]}
+    assert len(tried) > 15
+    assert [threat for threat, tests in tried.items() if not tests] == []
+    named = re.findall(r"`(tests/[^`]+)`", page)
+    assert [test for test in named if not (ROOT / test).exists()] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
     assert _broken_links(page, page.read_text()) == []

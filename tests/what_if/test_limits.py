@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from moorage.base.clock import SystemClock
 from moorage.cli.main import main
+from moorage.what_if.forks import forked
+from moorage.what_if.limits import Limits
+from moorage.what_if.messages import Reply
 
 NODE = """apiVersion: v1
 kind: Node
@@ -71,3 +75,29 @@ def test_owners_that_make_too_many_pods_together(tmp_path: Path) -> None:
 @pytest.mark.parametrize("count", ["2001", "1000000000", "9" * 5000])
 def test_too_many_nodes(count: str, tmp_path: Path) -> None:
     assert "at most 2000 nodes" in asked(tmp_path, "--add", f"{count}xcpu=1")
+
+
+def test_the_bound_of_memory_ends_an_answer_and_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With 1 MiB in place of 2 GiB: 5,000 pods take more."""
+    defaults = {"seconds": 120.0, "memory_bytes": 1024 * 1024}
+    monkeypatch.setattr(Limits.__init__, "__kwdefaults__", defaults)
+    (tmp_path / "nodes.yaml").write_text(NODE)
+    owner = tmp_path / "owner.yaml"
+    owner.write_text(OWNER % ("apps/v1", "Deployment", "replicas", 5000, "Always"))
+    command = ["what-if", "--apply", str(owner), "--from", str(tmp_path / "nodes.yaml")]
+    found = CliRunner().invoke(main, command)
+    assert (found.exit_code, found.stdout) == (1, "")
+    assert "the limit of 1 MiB was reached" in found.stderr
+
+
+def test_the_bound_of_memory_ends_the_process_of_an_answer_over_http() -> None:
+    def work() -> bytes:
+        limits, taken = Limits(SystemClock(), memory_bytes=32 * 1024 * 1024), []
+        for _ in range(20_000):
+            taken.append(bytearray(10_000))
+            limits.check()
+        return b"the bound did not strike"
+
+    assert forked(work, seconds_most=24) == Reply(503, b"the limit of 32 MiB was reached")
