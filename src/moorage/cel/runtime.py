@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from moorage.cel.expression_costs import Costs
+from moorage.cel.functions import CelFunction
 from moorage.cel.rule_functions import rule_functions
 from moorage.cel.rule_text import Reading, read_rule
 from moorage.cel.selector_cost import has_many_macros
@@ -116,7 +117,7 @@ def compile_over(text: str, wanted: str, names: tuple[str, ...]) -> Program | Re
     try:
         expression = _environment(names).compile(text)
     except RuntimeError as error:
-        return _refusal(text, _plain(str(error)))
+        return _refusal(text, plain_message(str(error)))
     if expression.return_type().name().lower().partition("<")[0] not in (wanted, "dyn"):
         return Refusal(f"must evaluate to a {wanted}")
     return Program(expression, read_rule(text), uses_old=False, costs=Costs(expression, names))
@@ -138,7 +139,7 @@ def check_types(environment: cel.Env, text: str) -> str | list[str]:
     try:
         return str(environment.compile(text).return_type().name().lower())
     except RuntimeError as error:
-        message = _IN_STRUCT.sub("", _plain(str(error)))
+        message = _IN_STRUCT.sub("", plain_message(str(error)))
         return [each for each in _ERROR.split(message) if not _NO_ERROR.search(each)]
 
 
@@ -186,7 +187,7 @@ def evaluate(program: Program, variables: Any) -> Any:
         return value
     if isinstance(value, str):
         is_error = answer.type() == _runtime().Type.ERROR
-        return Failure(_plain(value)) if is_error else value
+        return Failure(plain_message(value)) if is_error else value
     return _NO_OVERLOAD
 
 
@@ -210,13 +211,13 @@ def _json_of(value: Any) -> Any:
     if isinstance(found, list):
         return [_json_of(each) for each in found]
     if isinstance(found, str) and found is not value and value.type() == kinds.Type.ERROR:
-        return Failure(_plain(found))
+        return Failure(plain_message(found))
     if isinstance(found, str | bool | int | float) or found is None:
         return found
     raise TypeError(f"a result with a {type(found).__name__} is not JSON")
 
 
-def _plain(text: str) -> str:
+def plain_message(text: str) -> str:
     """Return a message of the runtime without its codes."""
     return _STATUS.sub("", text)
 
@@ -236,23 +237,42 @@ def new_environment(types: Mapping[str, Any], pool: Any = None) -> cel.Env:
     pool
         Descriptions of the messages.
     """
-    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
-
-    runtime = _runtime()
+    kinds = cel_types()
     variables = {
-        name: (runtime.Type(each) if each else runtime.Type.DYN) if isinstance(each, str) else each
+        name: (kinds(each) if each else kinds.DYN) if isinstance(each, str) else each
         for name, each in types.items()
     }
-    return runtime.NewEnv(
+    return environment_over(variables | {HAS_OLD: kinds.BOOL}, _rule_functions(), pool)
+
+
+def environment_over(
+    variables: Mapping[str, Any], functions: tuple[CelFunction, ...], pool: Any = None
+) -> cel.Env:
+    """Return an environment over variables of these types, with these functions of Kubernetes."""
+    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
+
+    return _runtime().NewEnv(
         pool,
-        variables=variables | {HAS_OLD: runtime.Type.BOOL},
-        functions=_functions(),
+        variables=dict(variables),
+        functions=_declared(functions),
         extensions=[
             ext_bindings.ExtBindings(),
             ext_optional.ExtOptional(),
             ext_strings.ExtStrings(),
         ],
     )
+
+
+@cache
+def cel_types() -> Any:
+    """Return the types of the runtime.
+
+    Raises
+    ------
+    ImportError
+        The runtime is not installed.
+    """
+    return _runtime().Type
 
 
 def quantities_by_name() -> Any:
@@ -262,12 +282,17 @@ def quantities_by_name() -> Any:
 
 
 @cache
-def _functions() -> list[cel.FunctionDecl]:
+def _rule_functions() -> tuple[CelFunction, ...]:
+    return tuple(rule_functions())
+
+
+@cache
+def _declared(functions: tuple[CelFunction, ...]) -> list[cel.FunctionDecl]:
     runtime = _runtime()
     kinds = runtime.Type
     lists = {"LIST": kinds.List(kinds.DYN), "TEXTS": kinds.List(kinds.STRING)}
     overloads: dict[str, list[cel.Overload]] = {}
-    for function in rule_functions():
+    for function in functions:
         overloads.setdefault(function.name, []).append(
             runtime.Overload(
                 id="_".join((function.name, *function.parameters)).lower(),

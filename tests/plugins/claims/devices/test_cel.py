@@ -10,6 +10,7 @@ import pytest
 
 from moorage.api.codec import from_dict
 from moorage.api.devices import Device
+from moorage.cel import runtime
 from moorage.plugins.claims.devices import cel
 from moorage.plugins.claims.devices.cel import SelectorFault
 from moorage.plugins.claims.devices.offered import DeviceKind
@@ -230,7 +231,7 @@ def test_each_selector_is_evaluated_once_for_a_kind(monkeypatch):
 
 @pytest.fixture
 def _no_runtime(monkeypatch) -> Iterator[None]:
-    caches = (cel._compiled, cel._environment, cel._runtime)
+    caches = (cel._compiled, cel._environment, runtime.cel_types, runtime._runtime)
     for cached in caches:
         cached.cache_clear()
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)

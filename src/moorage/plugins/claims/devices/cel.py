@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from moorage.cel.bounds import Known
 from moorage.cel.functions import cel_functions
+from moorage.cel.runtime import cel_types, environment_over, plain_message
 from moorage.cel.selector_cost import (
     SELECTOR_COST_MAX,
     is_too_long,
@@ -37,7 +38,6 @@ _NOT_INSTALLED: Final = (
 _HINT: Final = (
     "Consider using CEL optional chaining (?), has() macro, or orValue() for optional fields"
 )
-_STATUS: Final = re.compile(r"^[A-Z_]+: | \[[A-Z_]+\]$")
 _NO_SUCH_KEY: Final = re.compile(r"""^NOT_FOUND: Key not found in map : ["']?(.*?)["']?$""", re.S)
 # Messages of the runtime, and the message of kube-scheduler's runtime, cel-go.
 _WORDS: Final = {"divide by zero": "division by zero"}
@@ -138,8 +138,8 @@ def _evaluated(expression: cel.Expression, device: CelInput) -> bool | SelectorF
         try:
             answer = expression.eval(data={"device": _variable(device, domains)})
         except RuntimeError as error:  # no answer: the runtime would need too many steps
-            return SelectorFault("runtime", _plain(str(error)))
-        if not isinstance(answer.value(), str) or answer.type() != _runtime().Type.ERROR:
+            return SelectorFault("runtime", plain_message(str(error)))
+        if not isinstance(answer.value(), str) or answer.type() != cel_types().ERROR:
             break
         # In Kubernetes, a domain that the device lacks is an empty map. In the runtime, its
         # lookup is an error. With an empty map added, the rest is evaluated.
@@ -147,7 +147,7 @@ def _evaluated(expression: cel.Expression, device: CelInput) -> bool | SelectorF
         if missing is None or missing[1] in domains:
             return SelectorFault("runtime", _runtime_message(answer.value()))
         domains[missing[1]] = {}
-    if answer.type() != _runtime().Type.BOOL:
+    if answer.type() != cel_types().BOOL:
         name = answer.type().name().lower()
         return SelectorFault("runtime", f"CEL result of type {name} could not be converted to bool")
     return bool(answer.value())
@@ -174,9 +174,9 @@ def _compiled(expression: str) -> _Selector | SelectorFault:
     try:
         compiled = env.compile(expression)
     except RuntimeError as error:
-        return SelectorFault("compile", f"compilation failed: {_plain(str(error))}")
+        return SelectorFault("compile", f"compilation failed: {plain_message(str(error))}")
     result = compiled.return_type()
-    if result not in (_runtime().Type.BOOL, _runtime().Type.DYN):
+    if result not in (cel_types().BOOL, cel_types().DYN):
         text = f"must evaluate to bool or the unknown type, not {result.name().lower()}"
         return SelectorFault("compile", text)
     return _Selector(compiled, selector_cost(compiled.serialize()))
@@ -184,39 +184,7 @@ def _compiled(expression: str) -> _Selector | SelectorFault:
 
 @cache
 def _environment() -> cel.Env:
-    runtime = _runtime()
-    from cel_expr_python.ext import ext_bindings, ext_optional, ext_strings
-
-    types = {
-        name: getattr(runtime.Type, name) for name in ("BOOL", "BYTES", "DOUBLE", "INT", "STRING")
-    }
-    overloads: dict[str, list[cel.Overload]] = {}
-    for function in cel_functions():
-        overloads.setdefault(function.name, []).append(
-            runtime.Overload(
-                id="_".join((function.name, *function.parameters)).lower(),
-                parameters=[types[name] for name in function.parameters],
-                return_type=types[function.returns],
-                is_member=function.is_member,
-                impl=function.implementation,
-            )
-        )
-    return runtime.NewEnv(
-        variables={"device": runtime.Type.DYN},
-        functions=[runtime.FunctionDecl(name, items) for name, items in overloads.items()],
-        extensions=[
-            ext_bindings.ExtBindings(),
-            ext_optional.ExtOptional(),
-            ext_strings.ExtStrings(),
-        ],
-    )
-
-
-@cache
-def _runtime() -> Any:
-    from cel_expr_python import cel
-
-    return cel
+    return environment_over({"device": cel_types().DYN}, tuple(cel_functions()))
 
 
 def _runtime_message(text: str) -> str:
@@ -225,10 +193,5 @@ def _runtime_message(text: str) -> str:
         return f"no such key: {missing[1]}. {_HINT}"
     if "No matching overloads found" in text:
         return "no such overload"
-    plain = _plain(text)
+    plain = plain_message(text)
     return _WORDS.get(plain, plain)
-
-
-def _plain(text: str) -> str:
-    """Return a message of the runtime without its codes."""
-    return _STATUS.sub("", text)
