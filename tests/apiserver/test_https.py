@@ -18,9 +18,9 @@ import pytest
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.requests import User
+from moorage.base import certificates as certs
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
-from moorage.service.serving import certificates as certs
 from moorage.storage.watch_log import Limits
 from tests.apiserver.harness import ADMIN, CONFIG_MAPS, Cluster, config_map
 

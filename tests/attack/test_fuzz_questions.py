@@ -14,7 +14,7 @@ from urllib.parse import urlencode, urlsplit
 import pytest
 
 from moorage.base.rng import Random
-from moorage.client.running_sandboxes import find
+from moorage.base.running_sandboxes import find
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 from tests.attack.fuzz import ODD_VALUES, RUNS, draws, mutated_value
 from tests.sandbox.process import Up

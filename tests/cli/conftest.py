@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from moorage.base.running_sandboxes import find
 from moorage.cli.main import main
-from moorage.client.running_sandboxes import find
 from tests.sandbox.process import Up
 
 Type = Callable[..., Result]

@@ -16,11 +16,11 @@ import pytest
 from click.testing import Result
 
 from moorage.base.errors import TransportError
+from moorage.base.running_sandboxes import Held, SandboxRecord, find, hold, kubeconfig_of
 from moorage.cli.cluster_choice import choose_cluster
 from moorage.client import kubeconfig as kubeconfig_module
 from moorage.client.auth import FixedCredentials, ServerAccess
 from moorage.client.http_transport import HttpTransport
-from moorage.client.running_sandboxes import Held, SandboxRecord, find, hold, kubeconfig_of
 from tests.cli.conftest import Type
 
 FLAG, VARIABLE, SANDBOX, POD, HOME = (

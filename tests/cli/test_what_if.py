@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moorage.client.running_sandboxes import find
+from moorage.base.running_sandboxes import find
 from moorage.testing.builders import Manifest, node_manifest
 from tests.cli.conftest import Type
 from tests.sandbox.process import Up

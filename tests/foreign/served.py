@@ -15,8 +15,8 @@ from typing import Any
 
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.http import HttpServer
+from moorage.base import certificates as certs
 from moorage.base.clock import SystemClock
-from moorage.service.serving import certificates as certs
 from moorage.storage.watch_log import Limits
 from tests.apiserver.harness import Cluster
 

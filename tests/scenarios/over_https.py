@@ -20,6 +20,7 @@ from moorage.apiserver.http import HttpServer
 from moorage.apiserver.requests import User
 from moorage.base import aio
 from moorage.base.aio import ScaledLoop
+from moorage.base.certificates import Authority, server_context
 from moorage.base.clock import Clock, ManualClock, ScaledClock, SystemClock
 from moorage.client.auth import Credential, FixedCredentials, ServerAccess, bearer
 from moorage.client.http_transport import HttpTransport
@@ -27,7 +28,6 @@ from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.cluster.in_process import Handling
 from moorage.config.own import LoadedConfiguration
 from moorage.config.types import LeaderElection
-from moorage.service.serving.certificates import Authority, server_context
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
 

@@ -28,6 +28,7 @@ from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
 from moorage.base.aio import TaskOwner
+from moorage.base.certificates import Authority
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
 from moorage.cli.main import main
@@ -39,7 +40,6 @@ from moorage.nodeagent.agents import NodeAgents
 from moorage.nodeshapes.templates import complete
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.sandbox.example_extender import KEEP, MAINTENANCE, POWER, ExampleExtender
-from moorage.service.serving.certificates import Authority
 from moorage.testing.builders import Manifest, node_manifest, pod_manifest
 
 ROOT = Path(__file__).resolve().parents[2]

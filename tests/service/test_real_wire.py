@@ -26,6 +26,7 @@ from moorage.apiserver.requests import User
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
 from moorage.base import aio
+from moorage.base.certificates import Authority, server_context
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.rng import Streams
 from moorage.client.auth import AuthorityFile, Credential, FileCredentials, ServerAccess, token_file
@@ -34,7 +35,6 @@ from moorage.client.transport import Answer, Call, LineStream, Transport
 from moorage.cluster.assembly import NODE_AGENTS, SCHEDULER, USER
 from moorage.cluster.in_process import Handling, InProcessTransport
 from moorage.config.load import parse_config
-from moorage.service.serving.certificates import Authority, server_context
 from moorage.testing.builders import node_manifest, pod_manifest
 from moorage.testing.fault_proxy import FaultProxy
 from moorage.testing.virtual_cluster import VirtualCluster

@@ -17,11 +17,11 @@ import msgspec
 
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import KubeconfigError, UsageError
+from moorage.base.running_sandboxes import SandboxRecord, find, find_all, find_dead, kubeconfig_of
 from moorage.cli.render import show_note
 from moorage.client.auth import ServerAccess
 from moorage.client.kubeconfig import FoundServer, ServerSource, find_server
 from moorage.client.kubeconfig_file import read_kubeconfig
-from moorage.client.running_sandboxes import SandboxRecord, find, find_all, find_dead, kubeconfig_of
 
 _META = "moorage.cli.cluster_choice"
 _NOTED = "noted"

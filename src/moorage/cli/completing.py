@@ -47,8 +47,8 @@ def complete_contexts(
     """Complete the name of a context of the kubeconfig."""
     del param
     from moorage.base.errors import MoorageError
+    from moorage.base.running_sandboxes import find_all
     from moorage.client.kubeconfig import load_kubeconfig
-    from moorage.client.running_sandboxes import find_all
 
     given = ctx.params.get("kubeconfig") or os.environ.get("KUBECONFIG") or ""
     paths = [Path(part).expanduser() for part in str(given).split(os.pathsep) if part]

@@ -16,7 +16,7 @@ from moorage.cli.render import Form, show, show_note
 from moorage.cli.which_sandbox import Which, which_options
 
 if TYPE_CHECKING:
-    from moorage.client.running_sandboxes import SandboxRecord
+    from moorage.base.running_sandboxes import SandboxRecord
 
 _EPILOG = """
 \b
@@ -43,7 +43,7 @@ def down(*, every: bool, output: Form, name: str, kubeconfig: Path | None) -> No
     Without --name and --all, the sandbox without a name ends.
     """
     from moorage.base.process import run_loop
-    from moorage.client.running_sandboxes import find, find_all, remove_dead
+    from moorage.base.running_sandboxes import find, find_all, remove_dead
 
     which = Which(name, kubeconfig)
     record = find(which.path)
@@ -66,7 +66,7 @@ def down(*, every: bool, output: Form, name: str, kubeconfig: Path | None) -> No
 
 async def _end(records: Sequence[SandboxRecord]) -> None:
     from moorage.base import aio
-    from moorage.client.running_sandboxes import find
+    from moorage.base.running_sandboxes import find
 
     for each in records:
         _signal(each)

@@ -15,7 +15,7 @@ from moorage.cli.render import Form, show
 from moorage.cli.which_sandbox import Which, which_options
 
 if TYPE_CHECKING:
-    from moorage.client.running_sandboxes import SandboxRecord
+    from moorage.base.running_sandboxes import SandboxRecord
     from moorage.sandbox.progress import Progress
 
 _EPILOG = """

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from moorage.base.running_sandboxes import TIME_PATH
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.options import kubeconfig_option, output_option
-from moorage.client.running_sandboxes import TIME_PATH
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form

@@ -13,7 +13,7 @@ from moorage.cli.render import Form, show
 from moorage.cli.which_sandbox import Which, which_options
 
 if TYPE_CHECKING:
-    from moorage.client.running_sandboxes import SandboxRecord
+    from moorage.base.running_sandboxes import SandboxRecord
 
 _EPILOG = """
 \b
@@ -101,7 +101,7 @@ async def _wait(which: Which, goal: str, timeout: float, report: dict[str, Any])
 async def _ready(which: Which, timeout: float) -> SandboxRecord:
     """Wait until the sandbox schedules; raise if there is none, or not in time."""
     from moorage.base import aio
-    from moorage.client.running_sandboxes import find
+    from moorage.base.running_sandboxes import find
 
     waited, seen = 0.0, False
     while True:

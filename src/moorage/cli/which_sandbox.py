@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from moorage.base.errors import UsageError
-from moorage.client.running_sandboxes import SandboxRecord, find, find_all, kubeconfig_of
+from moorage.base.running_sandboxes import SandboxRecord, find, find_all, kubeconfig_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import msgspec
 
+from moorage.base.certificates import Authority, KeyPair
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
-from moorage.service.serving.certificates import Authority, KeyPair
 from moorage.storage.journal.files import Directory, put
 from moorage.storage.journal.kept import Journal
 from moorage.storage.journal.mark import MARK

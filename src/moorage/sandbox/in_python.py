@@ -25,10 +25,10 @@ from moorage.base.aio import TaskOwner
 from moorage.base.clock import SystemClock
 from moorage.base.errors import DecodeError, MoorageError, UsageError
 from moorage.base.rng import Streams
+from moorage.base.running_sandboxes import find
 from moorage.client import requests
 from moorage.client.http_transport import HttpTransport
 from moorage.client.kubeconfig import find_access
-from moorage.client.running_sandboxes import find
 from moorage.client.status import error_from_answer
 from moorage.client.writes import Client
 from moorage.sandbox.children import Child

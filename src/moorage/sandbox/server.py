@@ -22,6 +22,7 @@ from moorage.apiserver.http import HttpServer
 from moorage.apiserver.rbac.policy import CONTROLLER_USER, NODES_GROUP, SCHEDULER_USER
 from moorage.apiserver.requests import User
 from moorage.base.aio import TaskOwner, together
+from moorage.base.certificates import LOCAL_NAMES, KeyPair, kubeconfig, server_context
 from moorage.base.clock import Clock, SystemClock
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
@@ -41,7 +42,6 @@ from moorage.nodeshapes.templates import NodeTemplate, name_of, template_of
 from moorage.sandbox.data_directory import DataDirectory, new_identity
 from moorage.sandbox.own_endpoints import publish_endpoints
 from moorage.sandbox.settings import SANDBOX_CONTEXT, ServerReport, ServerSettings
-from moorage.service.serving.certificates import LOCAL_NAMES, KeyPair, kubeconfig, server_context
 from moorage.storage.persistence import Persistence
 
 _log = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from moorage.base.errors import KubeconfigError, MoorageError, UsageError
 from moorage.base.files import read_file
 from moorage.base.process import Ending, until_ended
 from moorage.base.rng import Streams
-from moorage.client.running_sandboxes import Held
+from moorage.base.running_sandboxes import Held
 from moorage.sandbox.lines import Started, View
 from moorage.sandbox.parts import Parts
 from moorage.sandbox.progress import Progress

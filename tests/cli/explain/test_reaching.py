@@ -21,7 +21,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.client.running_sandboxes import find
+from moorage.base.running_sandboxes import find
 from tests.cli.conftest import Type, errors, settle
 from tests.kubectl.install import RELEASES, NoKubectlError, kubectl_path
 from tests.sandbox.process import Up

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from moorage.client.running_sandboxes import find
+from moorage.base.running_sandboxes import find
 from tests.cli.conftest import Type
 
 PODS = """

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from moorage.base.certificates import Authority
 from moorage.base.clock import ManualClock, SystemClock
 from moorage.base.errors import KubeconfigError, UsageError
 from moorage.base.rng import Streams
@@ -18,7 +19,6 @@ from moorage.cli.run.access import access_of, proxy_names
 from moorage.cli.run.tls_flags import named_sources, pair_source, tls_rules
 from moorage.observe.access import AccessFacts
 from moorage.service.serving.access import Access
-from moorage.service.serving.certificates import Authority
 from moorage.service.serving.tls import Pair, TlsRules
 from moorage.service.serving.trust import ProxyNames
 

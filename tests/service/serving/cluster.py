@@ -14,12 +14,12 @@ import aiohttp
 from moorage.apiserver.auth import Authenticator
 from moorage.apiserver.http import HttpServer
 from moorage.apiserver.requests import User
+from moorage.base import certificates as certs
 from moorage.base.clock import ManualClock, SystemClock
 from moorage.base.rng import Streams
 from moorage.cli.run.access import access_of
 from moorage.observe.access import AccessFacts
 from moorage.service.health import HealthServer, Listening, Page
-from moorage.service.serving import certificates as certs
 from tests.apiserver.harness import Cluster
 
 AUTHORITY = certs.Authority(SystemClock())

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from moorage.base.certificates import Authority
 from moorage.base.clock import SystemClock
 from moorage.observe.access import AccessFacts
 from moorage.service.serving.access import Access
 from moorage.service.serving.authentication import Authenticator
 from moorage.service.serving.authorization import AlwaysAllowed, Authorizer
-from moorage.service.serving.certificates import Authority
 from moorage.service.serving.gate import Gate
 from moorage.service.serving.tls import MadePair, Pair, ServerTls, TlsRules
 from moorage.service.serving.trust import Trust

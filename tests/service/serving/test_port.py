@@ -14,9 +14,9 @@ import aiohttp
 import pytest
 
 from moorage.base import aio
+from moorage.base.certificates import Authority, KeyPair
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
-from moorage.service.serving.certificates import Authority, KeyPair
 from tests.apiserver.harness import MERGE
 from tests.service.serving.cluster import AUTHORITY, PUBLISHED, Port, presenting, replace, running
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from moorage.base.certificates import Authority, KeyPair
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError
-from moorage.service.serving.certificates import Authority, KeyPair
 from moorage.service.serving.chain import peer_certificate
 from moorage.service.serving.tls import FilePair, NamedSource, ServerTls, TlsRules
 from moorage.service.serving.trust import BundleFile, Trust, bundle_of

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from moorage.base.certificates import Authority
 from moorage.base.clock import ManualClock, SystemClock
 from moorage.base.errors import ApiError, DecodeError
 from moorage.base.rng import Streams
-from moorage.service.serving.certificates import Authority
 from moorage.service.serving.trust import (
     Bundle,
     ClusterTrust,

@@ -17,10 +17,10 @@ import msgspec
 
 from moorage.api.codec import encode
 from moorage.base import aio
+from moorage.base.certificates import Authority, kubeconfig, server_context
 from moorage.base.clock import NS_PER_SECOND, Clock, SystemClock
 from moorage.bench.path.standing import Standing
 from moorage.bench.workload import default_pod
-from moorage.service.serving.certificates import Authority, kubeconfig, server_context
 
 _END_OF_HEAD: Final = b"\r\n\r\n"
 _LENGTH: Final = b"content-length:"

@@ -10,10 +10,10 @@ import msgspec
 from moorage.api.quantity import parse_quantity
 from moorage.api.resources import NODES, PODS, ResourceType, by_kind
 from moorage.base.errors import MoorageError, UsageError
+from moorage.base.running_sandboxes import TIME_PATH
 from moorage.cli.page.pod_replacement import PodReplacement
 from moorage.client.node_writes import create_nodes, list_nodes
 from moorage.client.requests import MERGE_PATCH
-from moorage.client.running_sandboxes import TIME_PATH
 from moorage.client.status import error_from_answer
 from moorage.client.transport import Call, Transport
 from moorage.client.writes import Client

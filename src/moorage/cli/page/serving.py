@@ -170,7 +170,7 @@ def plan_of(address: str, *, title: str, rights: str, option: str = "--dashboard
 
 
 def _own_tls(host: str) -> ssl.SSLContext:
-    from moorage.service.serving.certificates import Authority
+    from moorage.base.certificates import Authority
 
     pair = Authority(SystemClock()).server_pair((host, "localhost", "127.0.0.1", "::1"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

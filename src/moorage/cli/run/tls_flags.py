@@ -159,7 +159,7 @@ def _write(made: Pair, certificate: Path, key: Path) -> None:
 
 def _made(clock: Clock, address: str) -> Pair:
     """Return a new certificate, followed by that of the authority that signed it."""
-    from moorage.service.serving.certificates import Authority
+    from moorage.base.certificates import Authority
 
     names = (*_NAMES, address) if address not in ("", "0.0.0.0", "::", *_NAMES) else _NAMES
     authority = Authority(clock)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from moorage.base.errors import UsageError
-from moorage.client.running_sandboxes import TIME_PATH
+from moorage.base.running_sandboxes import TIME_PATH
 from moorage.client.transport import Call
 
 if TYPE_CHECKING:

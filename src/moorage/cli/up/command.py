@@ -207,7 +207,7 @@ def _detached(kubeconfig: Path, *, until_settled: bool) -> Detached:
         raise click.UsageError(
             "--detach returns once pods are scheduled; `moorage wait --for=settled` waits further"
         )
-    from moorage.client.running_sandboxes import log_of
+    from moorage.base.running_sandboxes import log_of
     from moorage.sandbox.detaching import detach
 
     found = detach(log_of(kubeconfig))

@@ -27,7 +27,7 @@ def live_through(plan: UpPlan, parts: Parts, view: View, life: LifeOptions) -> N
     """
     from moorage.base.clock import SystemClock, rfc3339
     from moorage.base.process import run_loop
-    from moorage.client.running_sandboxes import SandboxRecord, hold, log_of
+    from moorage.base.running_sandboxes import SandboxRecord, hold, log_of
     from moorage.sandbox.up import up
 
     clock = SystemClock()

@@ -60,7 +60,7 @@ def life_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def kubeconfig_path(name: str, given: Path | None) -> Path:
     """Return the path of a sandbox's kubeconfig: as given, else by the sandbox's name."""
-    from moorage.client.running_sandboxes import kubeconfig_of
+    from moorage.base.running_sandboxes import kubeconfig_of
 
     return kubeconfig_of(check_name(name)) if given is None else given
 

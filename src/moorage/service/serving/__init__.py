@@ -1,6 +1,6 @@
 """The rights of callers on the secure port: TLS, authentication and authorization.
 
-`tls` presents the certificate (`certificates` makes one), reloads it, and asks callers for theirs;
+`tls` presents the certificate, reloads it, and asks callers for theirs;
 `chain` reads that of a connection. `gate` lets a call pass or not: `authentication` finds the
 caller, by `tokens` (TokenReview), client certificate or `front_proxy`, and `authorization` asks
 whether the caller may (SubjectAccessReview). `reviews` sends both kinds of review; `trust` knows

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from moorage.base.errors import UsageError
-from moorage.client.running_sandboxes import SandboxRecord, find, find_all, hold
+from moorage.base.running_sandboxes import SandboxRecord, find, find_all, hold
 
 HOLDER = """
 import os, sys, time
-from moorage.client.running_sandboxes import SandboxRecord, hold
+from moorage.base.running_sandboxes import SandboxRecord, hold
 hold(SandboxRecord(process=os.getpid(), kubeconfig=sys.argv[1], url="https://h:1"))
 print("held", flush=True)
 sys.stdin.read()

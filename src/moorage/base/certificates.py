@@ -87,7 +87,7 @@ class Authority:
         return _pair(self._certificate, self._key)
 
     def server_pair(self, names: Sequence[str] = LOCAL_NAMES) -> KeyPair:
-        """Sign a server certificate for host names and addresses."""
+        """Sign a server certificate for DNS names and addresses."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "kube-apiserver")])
         builder = self._signed_builder(subject, key, ExtendedKeyUsageOID.SERVER_AUTH)
