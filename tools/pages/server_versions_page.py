@@ -26,7 +26,8 @@ beta versions of it are not used. The exception is PodGroup: alpha in 1.36 (`v1a
 off by default in 1.37 (`v1beta1`). The API server serves it only with its own feature gate, and
 moorage looks for it only with the gate GenericWorkload. moorage uses the version that the server
 serves, also when that changes while it runs. It reads of 1.37's groups what 1.36 has:
-`parentCompositePodGroupName` and `preemptionPolicy` have no effect.
+`parentCompositePodGroupName` and `preemptionPolicy` have no effect, composite groups are not read,
+and groups are placed and preempt as in 1.36, also with `--emulated-version 1.37`.
 
 Tests compare the table with what each version serves: groups, versions, resources and verbs. They
 also run every part of the scheduler's work against a server that answers 404 to everything else.
@@ -101,7 +102,16 @@ def _row(version: str) -> str:
     lacking = [kind for kind in (*WATCHED, POD_GROUP) if not kind.served_by(version)]
     told = [_CONSEQUENCES[kind.lister] for kind in lacking if kind.lister in _CONSEQUENCES]
     names = ", ".join(map(_named, lacking)) or "-"
-    return f"| {version} | {names} | {' '.join(told) or 'Everything works.'} |\n"
+    return f"| {version} | {names} | {' '.join(told) or _otherwise(version)} |\n"
+
+
+def _otherwise(version: str) -> str:
+    if version == V1_36:
+        return "Everything works."
+    return (
+        "Works as with 1.36. kube-scheduler of this version "
+        "[decides otherwise](#what-is-decided-otherwise) in some things."
+    )
 
 
 def _named(kind: WatchedKind) -> str:
