@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from moorage.engine.groups import trying
 from moorage.engine.groups.decision import GroupDecision, GroupOutcome
+from moorage.framework.runner import PermitOutcome, run_permit
+from moorage.framework.status import Code, Status
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.snapshot import Snapshot
 from moorage.testing.builders import pod
@@ -60,6 +63,20 @@ def test_a_port_that_a_member_will_use_is_not_free_for_the_next():
         (f"n{row}", [f"low-{row}-0"]) for row in range(3)
     ]
     assert decide(snapshot, with_port(4), 4).outcome is GroupOutcome.REJECTED
+
+
+def test_a_member_that_preempts_is_not_bound_though_permit_lets_it_wait(monkeypatch):
+    def held(profile, state, pod, node_name):
+        if pod.name == "p2":
+            return PermitOutcome(Status(Code.WAIT))
+        return run_permit(profile, state, pod, node_name)
+
+    monkeypatch.setattr(trying, "run_permit", held)
+    snapshot, pods = cluster([2, 3]), members([1, 1, 3])
+    put_low(snapshot, 1, [3])
+    found = decide(snapshot, pods, 2)
+    assert found.outcome is GroupOutcome.PREEMPTING
+    assert [each.decision for each in found.outcomes(pods)] == [None, None, None]
 
 
 def with_port(count: int) -> list[PodInfo]:

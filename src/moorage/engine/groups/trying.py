@@ -97,7 +97,10 @@ class MembersOnTrial:
             return False
         if member.preempts:
             self._preempting = True
-        if member.node_name and member.permit.ok:
+        # Once enough members have a place, one that must wait for its victims holds all of them up,
+        # whatever Permit says of it: it cannot be bound yet.
+        enough = member.permit.ok or self._outcome is GroupOutcome.PLACED
+        if member.node_name and enough:
             preempting = self._preempting
             self._outcome = GroupOutcome.PREEMPTING if preempting else GroupOutcome.PLACED
         return True
