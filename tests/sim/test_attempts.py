@@ -210,3 +210,29 @@ def test_the_oracle_finds_a_mistake(
     told = {breach.invariant for breach in play(SCRIPT).breaches}
     assert {name for name in told if name.startswith("attempt-")} == broken
     assert bool(told) == bool(broken)
+
+
+def test_an_assumed_pod_counts_as_it_was_when_it_was_decided() -> None:
+    held = pod_manifest("held", cpu="1500m", labels={"errand": "x"})  # Permit holds it for 2 s
+    smaller = [{"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]
+    script = Script(
+        seed=1,
+        setup="errand",
+        nodes=[node_manifest("n", cpu="2")],
+        acts=[
+            acts.Create(at=2.0, object=held),
+            acts.Patch(
+                at=3.0,
+                kind="Pod",
+                name="held",
+                changes={"spec": {"containers": smaller}},
+                subresource="resize",
+            ),
+            acts.Create(at=3.2, object=pod_manifest("other", cpu="100m")),
+        ],
+        rest_seconds=10.0,
+    )
+    outcome = play(script)
+    assert [(each.invariant, each.text) for each in outcome.breaches] == []
+    assert any("held/resize -> 200" in line for line in outcome.lines)
+    assert outcome.bound == 1

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from moorage.api.codec import from_dict, to_dict
 from moorage.api.meta import Condition
@@ -112,7 +112,7 @@ def _columns(cluster: SimCluster) -> Iterable[str]:
     """Compare what a node's row says is requested with the sum over its pods.
 
     The pods count as the scheduler has heard of them: after an outage it may not know for minutes
-    that a pod was resized.
+    that a pod was resized. An assumed pod counts as it was when it was decided, as upstream.
     """
     for scheduler in synced(cluster):
         snapshot, dump = scheduler.core.snapshot, scheduler.core.cache.dump()
@@ -125,19 +125,27 @@ def _columns(cluster: SimCluster) -> Iterable[str]:
             cached = sorted(uid for uid, node in dump.node_of_pod.items() if node == name)
             if here != cached:
                 yield f"node {name} has pods {here} in its row, {cached} in the cache"
-            yield from _wrong_sums(scheduler.core.store, snapshot, row, here)
+            assumed = {uid: dump.pods[uid] for uid in dump.assumed}
+            yield from _wrong_sums(scheduler.core.store, assumed, snapshot, row)
 
 
-def _wrong_sums(store: PodStore, snapshot: Snapshot, row: int, here: list[str]) -> Iterable[str]:
-    name = snapshot.names[row]
+def _wrong_sums(
+    store: PodStore, assumed: Mapping[str, Pod], snapshot: Snapshot, row: int
+) -> Iterable[str]:
+    name, here = snapshot.names[row], [info.uid for info in snapshot.pods(row)]
     counted = int(snapshot.pod_count[row])
     if counted != len(here):
         yield f"node {name} counts {counted} pods, and has {len(here)}"
-    known = [found for uid in here if (found := store.name_of(uid))]
-    wanted = sum(asks(to_dict(pod), "cpu") for each in known if (pod := store.get(*each)))
+    known = [pod for uid in here if (pod := assumed.get(uid) or _stored(store, uid))]
+    wanted = sum(asks(to_dict(pod), "cpu") for pod in known)
     booked = int(snapshot.requested("cpu")[row])
     if len(known) == len(here) and booked != wanted // _NANO_PER_MILLI:
         yield f"node {name} has {booked}m of cpu requested, its pods ask {wanted} billionths"
+
+
+def _stored(store: PodStore, uid: str) -> Pod | None:
+    found = store.name_of(uid)
+    return None if found is None else store.get(*found)
 
 
 def _nothing_under_way(cluster: SimCluster) -> Iterable[str]:
