@@ -168,14 +168,19 @@ class World:
         real = self.queue.move_all
 
         def move_all(
-            event: ClusterEvent, old: Any, new: Any, *, precheck: Precheck | None = None
+            event: ClusterEvent,
+            old: Any,
+            new: Any,
+            *,
+            precheck: Precheck | None = None,
+            is_news: Precheck | None = None,
         ) -> None:
             line = f"move {event.label} {_name(old)} {_name(new)}"
             if precheck is not None:
                 passed = [each.name for each in self.onlookers if precheck(each)]
                 line += f" only {' '.join(passed)}"
             self.log.append(line)
-            real(event, old, new, precheck=precheck)
+            real(event, old, new, precheck=precheck, is_news=is_news)
 
         setattr(self.queue, "move_all", move_all)  # noqa: B010 - mypy forbids the plain form
 

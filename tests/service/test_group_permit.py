@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import pytest
 
+from moorage.api.coscheduling import COSCHEDULING_POD_GROUPS
+from moorage.api.resources import CORE_EVENTS, PODS
 from moorage.base import aio
-from moorage.testing.builders import pod_manifest
+from moorage.testing.builders import node_manifest, pod_manifest
 from tests.scenarios.gangs import (
     Cluster,
     coscheduling,
@@ -222,3 +224,58 @@ def test_a_pod_of_a_missing_group_says_so_and_starts_once_the_group_exists():
         await live.until(lambda: live.bound("p0") == 1)
 
     play(scenario, cluster=nodes(1), config=coscheduling("permit"))
+
+
+def written(live: Cluster) -> list[tuple[str, str]]:
+    """Return the version of every pod, Event and group."""
+    shelves = live.server.store.shelves()
+    kinds = (CORE_EVENTS, PODS, COSCHEDULING_POD_GROUPS)
+    return sorted(
+        (record.key[1], record.decode()["metadata"]["resourceVersion"])
+        for kind in kinds
+        for record in (shelves[kind.qualified].records() if kind.qualified in shelves else ())
+    )
+
+
+@pytest.mark.parametrize("member", SOURCES)
+def test_a_group_that_cannot_fit_writes_nothing_while_only_time_passes(member):
+    """The room that its members give back is no news, and no error; neither is it to others."""
+
+    async def scenario(live: Cluster) -> None:
+        for group in ("a", "b"):
+            if member is of_object:
+                await live.create(pod_group(group, least=5))
+            await live.create(*(member(name, of=group, least=5) for name in names(5, group)))
+        await live.create(pod_manifest("single", cpu="2"))
+        await aio.sleep(30)
+        members = [*names(5, "a"), *names(5, "b")]
+        before, attempts = written(live), live.scheduler.facts.decisions
+        assert {live.condition_of(name)[1] for name in members} == {"Unschedulable"}
+        for name in members:
+            assert "4 of 5 pods needed have a node" in live.message_of(name)
+        await aio.sleep(120)
+        assert written(live) == before
+        assert live.scheduler.facts.decisions > attempts, "another order may fit, and is not tried"
+        await live.join(node_manifest("late", cpu="1", memory="8Gi"))
+        await live.until(lambda: 5 in (live.bound(*names(5, each)) for each in "ab"), seconds=5)
+
+    play(scenario, cluster=nodes(4), config=coscheduling("permit"))
+
+
+@pytest.mark.parametrize("member", SOURCES)
+def test_every_member_says_the_reason_of_its_group_that_holds_now(member):
+    async def scenario(live: Cluster) -> None:
+        if member is of_object:
+            await live.create(pod_group(least=3))
+        await live.create(*(member(name, least=3) for name in names(2)))
+        await live.create(member("p2", least=3, nodeSelector={"kind": "large"}))
+        await aio.sleep(20)
+        for name in names(3):
+            assert "node(s) didn't match Pod's node affinity/selector" in live.message_of(name)
+        full = node_manifest("full", cpu="500m", memory="8Gi", labels={"kind": "large"})
+        await live.join(full)
+        await aio.sleep(20)
+        for name in names(3):
+            assert "1 Insufficient cpu" in live.message_of(name), name
+
+    play(scenario, cluster=nodes(2), config=coscheduling("permit"))

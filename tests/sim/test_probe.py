@@ -40,7 +40,7 @@ class Queue:
         """Activate the pod."""
         self.active = [SimpleNamespace(pod=self.entry.pod)]
 
-    def activate(self, pods: Any) -> None:
+    def activate(self, pods: Any, *, news: bool = True) -> None:
         """Do nothing."""
 
     def update(self, old: Any, new: Any) -> None:

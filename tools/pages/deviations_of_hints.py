@@ -79,4 +79,10 @@ FORGOTTEN_WAKE_UPS: Final[tuple[Deviation, ...]] = (
         here="both queue the pod: the skew is less from then on",
         why=_HEARD,
     ),
+    Deviation(
+        subject="A pod that Permit turns away gives its room back",
+        upstream="every waiting pod whose hints want room is tried again",
+        here="only its group, and pods that were tried while it had the room",
+        why="the others were rejected with that room free; two groups woke each other without end",
+    ),
 )

@@ -386,7 +386,7 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
     Deviation(
         subject="Coscheduling that waits at Permit, a group just rejected while members waited",
         upstream="is tried again at once: its first member activates the others past their backoff",
-        here="waits for a second before each further try",
+        here="waits for a second before each further try; reports nothing while only time passes",
         why="two groups that want the same room took it from each other without end",
     ),
     Deviation(

@@ -44,7 +44,7 @@ from moorage.service.evictions import Evictor
 from moorage.service.extended_attempts import ExtendedAttempts
 from moorage.service.extenders import Connect, OpenExtenders
 from moorage.service.facts import Facts
-from moorage.service.failure import CompletedMessage, FailureHandler
+from moorage.service.failure import FailureHandler
 from moorage.service.first_failure import FirstFailure
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.group_status import GroupReports
@@ -244,7 +244,7 @@ def _pump(core: Core, edge: _Edge, reports: GroupReports) -> Pump:
         recorder=edge.recorder,
         writes=edge.writes,
         attempts=edge.facts.attempts,
-        completed=_completed_message(core, reports),
+        group_reasons=_group_reasons(core, reports),
     )
     binding_cycles = BindingCycles(
         core,
@@ -341,10 +341,10 @@ def _incomplete_groups(
     return IncompleteGroups(core.snapshot.groups, reports, one_by_one=one_by_one)
 
 
-def _completed_message(core: Core, reports: GroupReports) -> CompletedMessage | None:
-    """Return what completes messages of members; None where members are always tried together."""
+def _group_reasons(core: Core, reports: GroupReports) -> PermitReasons | None:
+    """Return the reasons of groups; None where members are always tried together."""
     holders = holders_at_permit(core.profiles)
-    return PermitReasons(core.snapshot.groups, reports, holders).message_of if holders else None
+    return PermitReasons(core.snapshot.groups, reports, holders) if holders else None
 
 
 def _reflectors(

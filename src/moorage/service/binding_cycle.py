@@ -194,8 +194,15 @@ class BindingCycles:
         """Activate the pods that plugins put into the cycle state."""
         pods = decision.state.pods_to_activate
         if pods:
-            self._queue.activate(tuple(pods.values()))
+            # That a member has a node is no news to its group: it may be turned away again.
+            for pod in pods.values():
+                self._queue.activate([pod], news=not self._same_group(pod, decision.pod.pod))
             pods.clear()
+
+    def _same_group(self, pod: Pod, other: Pod) -> bool:
+        groups = self._cache.groups
+        key = groups.key_of(pod)
+        return key is not None and groups.key_of(other) == key
 
     # --- the binding task -----------------------------------------------------------------------
 
@@ -249,9 +256,10 @@ class BindingCycles:
         self._ran("PreBindPreFlight", ahead, profile, began_ns)
         if ahead.code is Code.ERROR or ahead.rejected:
             return ahead, None
-        takes_long = ahead.ok or self._waiting.find(uid) is not None
-        if self._writes is not None and takes_long and self._cache.is_assumed(uid):
-            self._writes.report_status(binding.queued.pod, None, nominated=node_name)
+        # A member that waits again, without news since its group was rejected, is silent so long.
+        silent = self._waiting.holds(uid) and not binding.queued.has_news
+        if ahead.ok or self._waiting.find(uid) is not None:
+            self._report_node(binding, silent=silent)
         # 2. Wait until Permit lets the pod go. From here on its attempt is not to be repeated.
         if self._waiting.holds(uid):
             began_ns = points.now_ns()
@@ -262,6 +270,8 @@ class BindingCycles:
             if not status.ok:
                 return status, _diagnosis(decision, status)
             self._goes_on(binding)
+            if silent and ahead.ok:
+                self._report_node(binding)
         self._queue.done(uid)
         # 3. Prepare, and bind.
         status = SUCCESS
@@ -278,6 +288,12 @@ class BindingCycles:
         status = await run_bind(profile, state, pod, node_name)
         self._ran("Bind", status, profile, began_ns, uid)
         return None if status.ok else (status, None)
+
+    def _report_node(self, binding: Binding, *, silent: bool = False) -> None:
+        """Write the chosen node to the pod, unless the watch has shown it meanwhile."""
+        if self._writes is not None and not silent and self._cache.is_assumed(binding.queued.uid):
+            node_name = binding.decision.node_name
+            self._writes.report_status(binding.queued.pod, None, nominated=node_name)
 
     async def _pre_bind(self, binding: Binding) -> Status:
         """Run PreBind without a time limit; the pod has no slot meanwhile."""
@@ -355,21 +371,43 @@ class BindingCycles:
     ) -> None:
         """Undo the attempt, wake pods that what it held may help, and requeue the pod."""
         self._facts.note_bind_failure()
-        own = binding.queued.uid
+        pod = binding.queued.pod
         freed = self._undo(binding.profile, binding.decision)
         if freed is not None and not status.rejected:
             self._queue.move_all(ASSIGNED_POD_DELETE, freed, None)
         missed = freed is not None and self._is_missed(binding)
         keeps = binding.decision.node_name if missed else ""
         self._fail(binding.queued, status, diagnosis, keeps=keeps)
+        wakes = partial(self._wakes, binding, rejected=status.rejected)
         if freed is not None and status.rejected:
             self._queue.move_all(
-                ASSIGNED_POD_DELETE, freed, None, precheck=lambda other: other.uid != own
+                ASSIGNED_POD_DELETE,
+                freed,
+                None,
+                precheck=wakes,
+                is_news=lambda other: not self._same_group(other, pod),
             )
         # Also where the pod has been removed meanwhile: plugins gave back what they held just now.
         self._queue.move_all(
-            RESERVATION_DELETE, binding.queued.pod, None, precheck=lambda other: other.uid != own
+            RESERVATION_DELETE,
+            pod,
+            None,
+            precheck=wakes,
+            is_news=lambda other: not (status.rejected and self._same_group(other, pod)),
         )
+
+    def _wakes(self, binding: Binding, other: Pod, *, rejected: bool) -> bool:
+        """Whether what a pod gives back may help another pod.
+
+        A pod that was rejected before this one took the room was rejected with the room free.
+        Two groups that wait for the same room would otherwise wake each other for ever.
+        """
+        queued = binding.queued
+        if other.uid == queued.uid:
+            return False
+        if not rejected or self._same_group(other, queued.pod):
+            return True
+        return not self._queue.reader.was_tried_before(other, queued)
 
     def _undo(self, profile: Profile, decision: Decision) -> Pod | None:
         """Undo the changes of the attempt.

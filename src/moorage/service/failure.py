@@ -27,8 +27,24 @@ from moorage.state.queued_pod import QueuedPod
 _log = logging.getLogger(__name__)
 
 PodLookup = Callable[[str, str], Pod | None]
-CompletedMessage = Callable[[QueuedPod, Status, Diagnosis | None, str], str]
-"""Returns the message about a failed pod with the reason of its group added."""
+
+
+class GroupReasons(Protocol):
+    """Knows why groups wait whose members are tried one by one."""
+
+    def tried_too_soon(self, queued: QueuedPod, status: Status) -> bool:
+        """Whether a pod was refused only because its group failed a moment ago."""
+        ...
+
+    def repeats(self, queued: QueuedPod, status: Status) -> bool:
+        """Whether a rejection tells nothing that is not reported already."""
+        ...
+
+    def message_of(
+        self, queued: QueuedPod, status: Status, diagnosis: Diagnosis | None, message: str
+    ) -> str:
+        """Return the message about a failed pod with the reason of its group added."""
+        ...
 
 
 class StatusReports(Protocol):
@@ -54,7 +70,7 @@ class FailureHandler:
         Receives the report; None where nothing is written (benchmarks of the engine alone).
     attempts
         Counts every attempt that ends here; None where attempts are not counted.
-    completed
+    group_reasons
         Completes the messages of members of groups; None where no profile places members one by
         one.
     """
@@ -67,7 +83,7 @@ class FailureHandler:
         recorder: EventRecorder | None,
         writes: StatusReports | None,
         attempts: AttemptFacts | None = None,
-        completed: CompletedMessage | None = None,
+        group_reasons: GroupReasons | None = None,
     ) -> None:
         self._queue = queue
         self._lookup = lookup
@@ -75,7 +91,7 @@ class FailureHandler:
         self._writes = writes
         self._tells = recorder is not None or writes is not None
         self._attempts = attempts
-        self._completed = completed
+        self._group_reasons = group_reasons
 
     def handle(
         self,
@@ -102,8 +118,14 @@ class FailureHandler:
         nomination
             Change to the pod's nomination; None leaves the nomination alone.
         """
-        if self._completed is not None:
-            message = self._completed(queued, status, diagnosis, message)
+        reasons = self._group_reasons
+        if reasons is not None:
+            if reasons.tried_too_soon(queued, status):
+                diagnosis = None  # only time helps, and no event
+            if reasons.repeats(queued, status):
+                self.repeat(queued, status, diagnosis, nomination=nomination)
+                return
+            message = reasons.message_of(queued, status, diagnosis, message)
         current = self._give_back(queued, status, diagnosis, message=message, nomination=nomination)
         if current is not None and self._tells:
             self._report(current, status, message=sendable(message), nomination=nomination)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+import msgspec
+
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.group import FAILED_RECENTLY
 from moorage.framework.profile import Profile
@@ -20,6 +22,24 @@ from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupTerms, PodG
 from moorage.state.queued_pod import QueuedPod
 
 _FORGET_MIN: Final = 64  # groups without members are not looked for before; a guess
+
+
+class _Reason(msgspec.Struct):
+    """Why a group waits.
+
+    Parameters
+    ----------
+    text
+        The reason.
+    placed
+        The number of members that had a node.
+    reported
+        The uids of the members that reported since.
+    """
+
+    text: str
+    placed: int
+    reported: set[str] = msgspec.field(default_factory=set)
 
 
 class PermitReasons:
@@ -42,8 +62,27 @@ class PermitReasons:
         self._groups = groups
         self._reports = reports
         self._holders = holders
-        self._reasons: dict[GroupKey, str] = {}
+        self._reasons: dict[GroupKey, _Reason] = {}
         self._forget_at = _FORGET_MIN
+
+    def tried_too_soon(self, queued: QueuedPod, status: Status) -> bool:
+        """Whether a pod was refused only because its group failed a moment ago."""
+        return FAILED_RECENTLY in status.message and self._gang_of(queued) is not None
+
+    def repeats(self, queued: QueuedPod, status: Status) -> bool:
+        """Whether a rejection tells nothing that is not reported already.
+
+        A group that waits wakes itself with the room that its members give back, because another
+        member may come first then. Each time another member may be the one without a node. The
+        reason that counts the most members with a node stays.
+        """
+        if queued.has_news or not status.rejected:
+            return False
+        key = self._gang_of(queued)
+        reason = None if key is None else self._reasons.get(key)
+        if key is None or reason is None or queued.uid not in reason.reported:
+            return False
+        return self._groups.members(key).placed <= reason.placed
 
     def message_of(
         self, queued: QueuedPod, status: Status, diagnosis: Diagnosis | None, message: str
@@ -57,32 +96,46 @@ class PermitReasons:
         status, diagnosis, message
             The failure, as `FailureHandler.handle` has it.
         """
-        holders = self._holders.get(queued.profile)
-        key = None if holders is None else self._groups.key_of(queued.pod)
+        key = self._gang_of(queued)
         terms = None if key is None else self._groups.source.terms_of(key)
-        if holders is None or key is None or terms is None or not terms.gang:
+        if key is None or terms is None:
             return message
-        members = self._groups.members(key)
+        members, holder = self._groups.members(key), self._holders[queued.profile].get(key.source)
         if members.placed >= terms.minimum:
             self._reasons.pop(key, None)
             return message
         missing = lack_of(key, terms, members, gates=True)
         if missing:
-            note = self._keep(key, missing)
-        elif _by_its_group(status, diagnosis, holders.get(key.source, "")):
-            note = self._reasons.get(key, "")
-            return _joined(message, note) if note else message
+            note = self._keep(key, missing, members).text
+        elif _by_its_group(status, diagnosis, holder or ""):
+            reason = self._reasons.get(key)
+            if reason is None:
+                return message
+            reason.reported.add(queued.uid)
+            return _joined(message, reason.text)
         else:
             note = f"pod group {key.full_name}: {_places(members, terms)}"
-            self._keep(key, f"{note}, {_without(queued, members)} none: {message}")
-        self._reports.waits(key, self._reasons[key], queued.pod)
+            self._keep(key, f"{note}, {_without(queued, members)} none: {message}", members)
+        self._reasons[key].reported.add(queued.uid)
+        self._reports.waits(key, self._reasons[key].text, queued.pod)
         return _joined(message, note)
 
-    def _keep(self, key: GroupKey, reason: str) -> str:
-        self._reasons[key] = reason
+    def _gang_of(self, queued: QueuedPod) -> GroupKey | None:
+        """Return the group of a pod that is tried by itself; None where it needs no other pod."""
+        if queued.profile not in self._holders:
+            return None
+        key = self._groups.key_of(queued.pod)
+        terms = None if key is None else self._groups.source.terms_of(key)
+        return key if terms is not None and terms.gang else None
+
+    def _keep(self, key: GroupKey, text: str, members: GroupMembers) -> _Reason:
+        """Keep the reason of a group; a new one is to be reported by every member."""
+        reason = self._reasons.get(key)
+        if reason is None or reason.text != text:
+            reason = self._reasons[key] = _Reason(text, members.placed)
         if len(self._reasons) >= self._forget_at:
             here = self._groups.all()
-            self._reasons = {each: text for each, text in self._reasons.items() if each in here}
+            self._reasons = {each: kept for each, kept in self._reasons.items() if each in here}
             self._forget_at = 2 * len(self._reasons) + _FORGET_MIN
         return reason
 

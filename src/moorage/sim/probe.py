@@ -114,12 +114,12 @@ class Probe:
             if each.pod.uid in self._errors:
                 self._ended.setdefault(each.pod.uid, self._clock.now_ns())
 
-    def activate(self, pods: Iterable[Pod]) -> None:
+    def activate(self, pods: Iterable[Pod], *, news: bool = True) -> None:
         """Activate pods, as the queue does; these need not wait out their backoff."""
         pods = list(pods)
         for pod in pods:
             self._errors.pop(pod.uid, None)
-        self._activate(pods)
+        self._activate(pods, news=news)
 
     def update(self, old: Pod | None, new: Pod, *, assumed: bool = False) -> None:
         """Take over a new version of a pod, as the queue does, and look whether a promise stays."""

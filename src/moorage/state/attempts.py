@@ -70,6 +70,7 @@ class Attempts:
             self._lifecycle.note(queued.pod, "second copy dropped", cause=cause)
             return False
         self._in_flight.begin(queued.uid)
+        queued.attempt_number = self._in_flight.scheduling_cycle
         if self._lifecycle.known(queued.uid) in _ASSUMED_OR_BOUND:
             self._lifecycle.note(queued.pod, "second copy popped", cause=cause)
         else:

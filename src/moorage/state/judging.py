@@ -33,6 +33,8 @@ class Judging:
         The object before and after; None where it did not exist.
     precheck
         Waiting pods for which it answers False are left alone.
+    is_news
+        Pods for which it answers False may be moved, but have no news. None for news to all.
     """
 
     def __init__(
@@ -44,6 +46,7 @@ class Judging:
         old: object | None,
         new: object | None,
         precheck: Precheck | None = None,
+        is_news: Precheck | None = None,
     ) -> None:
         self._wakeups = wakeups
         self._companions = companions
@@ -51,6 +54,7 @@ class Judging:
         self._old = old
         self._new = new
         self._precheck = precheck
+        self._is_news = is_news
         self._subjects = frozenset(each.key for each in (old, new) if isinstance(each, Pod))
 
     def concerned(
@@ -74,6 +78,10 @@ class Judging:
         if self._precheck is not None:
             count = sum(self.is_open_to(queued) for queued in equal.values())
         return self._judge(first, count) if count else Requeue.SKIP
+
+    def is_news_to(self, queued: QueuedPod) -> bool:
+        """Whether the event may change what is reported about a pod that it moves."""
+        return self._is_news is None or self._is_news(queued.pod)
 
     def is_open_to(self, queued: QueuedPod) -> bool:
         """Whether the event may move a pod at all."""

@@ -237,7 +237,7 @@ class SchedulingQueue:
         QueuedPod or None
             None if the pod cannot be tried now: gated, in flight or unknown.
         """
-        self._wake_if(self._activated([pod], news=False))
+        self.activate([pod], news=False)
         key = pod.key
         if key not in self._sub_queues.active:
             return None
@@ -280,6 +280,7 @@ class SchedulingQueue:
         new: object | None,
         *,
         precheck: Precheck | None = None,
+        is_news: Precheck | None = None,
     ) -> None:
         """Move the waiting pods that a cluster event may help.
 
@@ -294,23 +295,52 @@ class SchedulingQueue:
             The object before and after; None where it did not exist.
         precheck
             Waiting pods for which it answers False are left alone.
+        is_news
+            Pods for which it answers False may be moved, but have no news. None for news to all.
         """
         if not self._wakeups.of_interest(event):
             return
         self._in_flight.record_move(event, old, new)
         if self._sub_queues.unschedulable:
             judging = Judging(
-                self._wakeups, self.companions, event, old=old, new=new, precheck=precheck
+                self._wakeups,
+                self.companions,
+                event,
+                old=old,
+                new=new,
+                precheck=precheck,
+                is_news=is_news,
             )
             self._move(self._sub_queues.unschedulable.candidates(judging), judging)
 
-    def activate(self, pods: Iterable[Pod]) -> None:
+    def activate(self, pods: Iterable[Pod], *, news: bool = True) -> None:
         """Move pods to activeQ at once, whatever their hints or backoff say; PreEnqueue may refuse.
 
         A pod in flight comes back to backoffQ instead of waiting for an event; other pods are
         ignored.
+
+        Parameters
+        ----------
+        pods
+            The pods.
+        news
+            Whether the cause may change what is reported about them.
         """
-        self._wake_if(self._activated(pods, news=True))
+        activated = False
+        for pod in pods:
+            key = pod.key
+            waiting = self._sub_queues.unschedulable.get(key)
+            if waiting is not None:
+                waiting.has_news |= news
+                activated |= self._sub_queues.to_active(waiting, FORCE_ACTIVATE.label)
+            elif (backing_off := self._sub_queues.backoff.remove(key)) is not None:
+                backing_off.has_news |= news
+                activated |= self._sub_queues.to_active(
+                    backing_off, FORCE_ACTIVATE.label, from_backoff=True
+                )
+            elif pod.uid in self._in_flight:
+                self._in_flight.record_move(FORCE_ACTIVATE, None, pod)
+        self._wake_if(activated)
 
     def flush_backoff(self) -> None:
         """Move every pod whose backoff is over to activeQ; to be called once a second."""
@@ -386,27 +416,6 @@ class SchedulingQueue:
 
     # --- leaves ----------------------------------------------------------------------------------
 
-    def _activated(self, pods: Iterable[Pod], *, news: bool) -> bool:
-        """Move pods to activeQ, and return whether any pod was moved.
-
-        The member of a group that is only taken along has no news.
-        """
-        activated = False
-        for pod in pods:
-            key = pod.key
-            waiting = self._sub_queues.unschedulable.get(key)
-            if waiting is not None:
-                waiting.has_news |= news
-                activated |= self._sub_queues.to_active(waiting, FORCE_ACTIVATE.label)
-            elif (backing_off := self._sub_queues.backoff.remove(key)) is not None:
-                backing_off.has_news |= news
-                activated |= self._sub_queues.to_active(
-                    backing_off, FORCE_ACTIVATE.label, from_backoff=True
-                )
-            elif pod.uid in self._in_flight:
-                self._in_flight.record_move(FORCE_ACTIVATE, None, pod)
-        return activated
-
     def _take_activations(self) -> None:
         if self._activations:
             self.activate(self._activations.take())
@@ -447,7 +456,7 @@ class SchedulingQueue:
             own = judging.answer(queued) if answer is None else answer
             if own is _SKIP:
                 continue
-            queued.has_news = True
+            queued.has_news |= judging.is_news_to(queued)
             self._sub_queues.unschedulable.remove(queued.key)
             went_to = self._sub_queues.requeue(queued, own, judging.event.label)
             if self._is_poppable(went_to):

@@ -11,6 +11,7 @@ from itertools import islice
 
 import msgspec
 
+from moorage.api.pod import Pod
 from moorage.state.in_flight import InFlight
 from moorage.state.pending import PendingPod, QueueCounts, pending_pod
 from moorage.state.queued_pod import QueuedPod
@@ -80,6 +81,11 @@ class QueueReader:
         self._sub_queues = sub_queues
         self._in_flight = in_flight
         self._wakeups = wakeups
+
+    def was_tried_before(self, pod: Pod, other: QueuedPod) -> bool:
+        """Whether a queued pod's last attempt began before that of another pod."""
+        queued = self._sub_queues.find(pod.key)
+        return queued is not None and queued.attempt_number < other.attempt_number
 
     def first(self, count: int, *, counts: QueueCounts) -> QueueRecord:
         """Return records of the first pods of each sub-queue.

@@ -44,6 +44,8 @@ class QueuedPod(msgspec.Struct, eq=False):
     timestamp_ns: int
     attempts: int = 0
     """Number of times that the pod was popped."""
+    attempt_number: int = 0
+    """Number of the last attempt among those of all pods; 0 before the first."""
     unschedulable_count: int = 0
     """Number of times that the pod came back with a rejector."""
     consecutive_errors_count: int = 0

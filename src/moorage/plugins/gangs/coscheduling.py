@@ -41,7 +41,7 @@ from moorage.framework.points import (
     ScoreArray,
 )
 from moorage.framework.preemption import awaits_victims
-from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
+from moorage.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from moorage.plugins.gangs.coscheduling_hints import GroupHints
 from moorage.plugins.gangs.coscheduling_rules import GroupRules, Until, created_ns
 from moorage.plugins.gangs.topology_domains import TopologyDomains, counted
@@ -167,7 +167,7 @@ class Coscheduling:
             # member without a node for the room that the placed members give back. That member is
             # placed first then, and the group may fit. Upstream tries again without this backoff. A
             # backoff that grew would delay the group when there is room at last.
-            status = error(text)
+            status = unresolvable(text)
         return None, status
 
     # -- topology ------------------------------------------------------------------------------
@@ -229,6 +229,8 @@ class Coscheduling:
         if found is None:
             return None, unschedulable("can not find pod group")
         key, members, terms = found
+        if self._backing_off.holds(key):
+            return None, unschedulable()  # PreFilter refused the member, no node did
         missing = terms.minimum - members.placed
         kept = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
         # The members that have a node wait for the victims of another member: their room would be
