@@ -12,7 +12,7 @@ from moorage.kinds.built_in import fact_of, stored_resources
 from tests.apiserver.harness import MERGE, STRATEGIC, Cluster
 
 OWN = {kind.resource for group in GROUPS for kind in group}
-# Their rules hold in every version; tests/apiserver_kinds has them.
+# Their rules hold in every version; tests/kinds has them.
 RULED = {"ipaddresses", "servicecidrs", "volumeattributesclasses"}
 KEPT = [
     each

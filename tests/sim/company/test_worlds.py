@@ -8,10 +8,10 @@ from moorage.sim.company.series import judged
 
 _WORLDS = 500
 _TOGETHER = 25
-_AT_PERMIT = (221, 282, 287, 458)
+_AT_PERMIT = (221, 287, 458)
 """Groups whose members are placed one by one: nominated for five minutes though the group no longer
-fits (287), bound next to one whose node goes in that moment (458), before a node that comes 11 ms
-later (221), and not looked at yet (282)."""
+fits (287), bound next to one whose node goes in that moment (458), and before a node that comes
+11 ms later (221)."""
 _EXCEPTIONS = frozenset(_AT_PERMIT)
 """Seeds of which a total is too large. The lists may only shrink."""
 
