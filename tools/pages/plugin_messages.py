@@ -107,6 +107,10 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "PVC <namespace>/<name> was not created for pod <namespace>/<name> (pod is not owner)": (
             "Delete or rename the claim that has the name of the ephemeral volume's."
         ),
+        "<driver> CSI driver is not installed on the node": (
+            "Under 1.37 a node needs the driver in its `CSINode`: install the driver's node "
+            "plugin there, or wait until it has registered."
+        ),
     },
     "VolumeBinding": {
         **VOLUME_MESSAGES,
@@ -283,6 +287,10 @@ REMEDIES: Final[Mapping[str, Mapping[str, str]]] = {
         "Pod <key> is rejected in PreFilter because total ElasticQuota used is more than min": (
             "All quotas together guarantee no more: an Event of the pod tells the figures. Raise "
             "a `spec.min`, or wait for pods of namespaces with a quota to end."
+        ),
+        "not eligible due to terminating pods that still count in the quotas.": (
+            "The pod was nominated already, and the quotas have room for it once the pods that "
+            "stop are gone: wait for the end of their grace period."
         ),
         "<ElasticQuota>; mend the quota": (
             "The quota has an amount that cannot be read, so nothing of its namespace is "

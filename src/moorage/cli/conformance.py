@@ -18,7 +18,7 @@ _EPILOG = """
 Examples:
   moorage conformance tests/conformance/data
   moorage conformance noderesources.jsonl.gz taints.jsonl -o json
-  moorage conformance tests/conformance/data --emulated-version 1.37    what 1.37 decides otherwise
+  moorage conformance tests/conformance/data --emulated-version 1.37    what differs in 1.37
 
 \b
 Exit codes: 0 nothing that is supported differs, 1 something differs, 2 a file cannot be read.
