@@ -84,7 +84,7 @@ def test_a_node_selector_is_an_or_of_ands_without_its_empty_terms(terms, name, l
     )
     expected = any(term and all(_holds(e, labels) for e in term) for term in terms)
     assert selector.error is None
-    assert selector.matches(labels, name) is expected
+    assert selector.matches_node(labels, name) is expected
 
 
 @given(
@@ -114,8 +114,8 @@ def test_a_missing_selector_matches_nothing_and_an_empty_one_everything():
         assert s.compile_label_selector(LabelSelector()).matches(labels)
         assert s.equality_selector(None).matches(labels)
         assert s.equality_selector({}).matches(labels)
-        assert not s.compile_node_selector(None).matches(labels, "n")
-        assert not s.compile_node_selector(NodeSelector()).matches(labels, "n")
+        assert not s.compile_node_selector(None).matches_node(labels, "n")
+        assert not s.compile_node_selector(NodeSelector()).matches_node(labels, "n")
     assert not s.compile_label_selector(None).is_empty
 
 
@@ -204,7 +204,7 @@ NAME = "metadata.name"
 def test_a_term_on_node_n1(term, labels, matches):
     compiled = s.compile_node_selector_term(term)
     assert compiled is not None
-    assert (compiled.error, compiled.matches(labels, "n1")) == (None, matches)
+    assert (compiled.error, compiled.matches_node(labels, "n1")) == (None, matches)
 
 
 @pytest.mark.parametrize(
@@ -228,9 +228,9 @@ def test_a_term_in_error_matches_nothing_and_says_why(term, message):
     good = _term(("b", "Exists", []))
     matcher = s.compile_node_selector(NodeSelector(node_selector_terms=[term, good]))
     assert message in (matcher.error or "")
-    assert not matcher.terms[0].matches({"a": "x"}, "a")
-    assert not matcher.terms[0].matches({"a": "x"})
-    assert matcher.matches({"b": ""}, "n1"), "the other term still counts"
+    assert not matcher.terms[0].matches_node({"a": "x"}, "a")
+    assert not matcher.terms[0].matches_node({"a": "x"})
+    assert matcher.matches_node({"b": ""}, "n1"), "the other term still counts"
 
 
 def test_without_a_name_only_labels_are_compared():
@@ -238,6 +238,6 @@ def test_without_a_name_only_labels_are_compared():
     both = s.compile_node_selector_term(_term(("a", "Exists", []), fields=[(NAME, "In", ["n1"])]))
     assert by_name is not None
     assert both is not None
-    assert by_name.matches({})
-    assert both.matches({"a": ""})
-    assert not both.matches({})
+    assert by_name.matches_node({})
+    assert both.matches_node({"a": ""})
+    assert not both.matches_node({})

@@ -342,7 +342,7 @@ async def test_what_happens_during_a_long_create_counts(
     quota = {"metadata": {"name": "q"}, "spec": {"hard": {"count/configmaps": room}}}
     await cluster.ok("POST", "/api/v1/namespaces/default/resourcequotas", quota)
     reached, go = threading.Event(), threading.Event()
-    step = World.step
+    step = World.run_in_one_step
 
     def stopping(self: World, work: Any) -> Any:
         if threading.current_thread() is not threading.main_thread() and not go.is_set():
@@ -350,7 +350,7 @@ async def test_what_happens_during_a_long_create_counts(
             go.wait()
         return step(self, work)
 
-    monkeypatch.setattr(World, "step", stopping)
+    monkeypatch.setattr(World, "run_in_one_step", stopping)
     create = cluster.call("POST", path, config_map("b", **LARGE))
     long = asyncio.ensure_future(create)  # noqa: TID251
     while not reached.is_set():

@@ -157,8 +157,8 @@ async def test_the_turn_of_a_cancelled_call_passes_to_the_next_call():
 
 async def test_a_call_cancelled_in_the_queue_is_skipped():
     queue, tasks = FairQueue(), TaskOwner()
-    gone = tasks.spawn(queue.wait("a", lambda: pytest.fail("nothing to pass on")), name="gone")
-    waiting = tasks.spawn(queue.wait("a", lambda: None), name="waiting")
+    gone = tasks.spawn(queue.wait_turn("a", lambda: pytest.fail("nothing to pass on")), name="gone")
+    waiting = tasks.spawn(queue.wait_turn("a", lambda: None), name="waiting")
     await sleep(0)
     gone.cancel()
     await sleep(0)

@@ -28,7 +28,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.fixture
 def cluster(machine: list[int], tmp_path: Any) -> Cluster:
     cluster = Cluster()
-    timeline = Timeline.create(tmp_path / "time", START_NS)
+    timeline = Timeline.create_file(tmp_path / "time", START_NS)
     timeline.run(0)
     cluster.server.control_time(timeline)
     return cluster

@@ -400,7 +400,7 @@ def test_a_call_answered_in_a_thread_is_checked_for_its_own_caller():
             began.set()
             assert ended.wait(10)
             with pytest.raises(StatusError) as caught:
-                escalation.check(served, role("x", rule("secrets", "get")), None)
+                escalation.check_grants(served, role("x", rule("secrets", "get")), None)
             return caught.value.message
 
     with ThreadPoolExecutor(1) as pool:

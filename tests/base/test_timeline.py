@@ -30,7 +30,7 @@ def seconds(timeline: Timeline) -> float:
 
 
 def test_time_runs_stops_and_goes_on_for_everybody_who_shares_it(machine, tmp_path):
-    first = Timeline.create(tmp_path / "time", START_NS)
+    first = Timeline.create_file(tmp_path / "time", START_NS)
     second = Timeline(tmp_path / "time")
     seen = []
 
@@ -46,7 +46,7 @@ def test_time_runs_stops_and_goes_on_for_everybody_who_shares_it(machine, tmp_pa
     let_pass(2)  # as the machine's
     first.run(0)
     let_pass(100)  # stopped
-    second.step(60, 20)
+    second.advance_for(60, 20)
     let_pass(1)  # twenty seconds of the step
     let_pass(2)  # the rest of it
     let_pass(100)  # stopped again
@@ -66,7 +66,7 @@ def test_time_runs_stops_and_goes_on_for_everybody_who_shares_it(machine, tmp_pa
     ],
 )
 def test_the_state_says_how_time_runs(machine, tmp_path, change, real, state):
-    timeline = Timeline.create(tmp_path / "time", START_NS)
+    timeline = Timeline.create_file(tmp_path / "time", START_NS)
     if change is not None:
         getattr(timeline, change[0])(*change[1:])
     machine[0] += real * NS_PER_SECOND
@@ -76,7 +76,7 @@ def test_the_state_says_how_time_runs(machine, tmp_path, change, real, state):
 
 
 def test_a_process_that_ends_goes_on_alone(machine, tmp_path):
-    staying, ending = Timeline.create(tmp_path / "time", START_NS), Timeline(tmp_path / "time")
+    staying, ending = Timeline.create_file(tmp_path / "time", START_NS), Timeline(tmp_path / "time")
     staying.run(0)
     assert ending.real_seconds(1) == math.inf
     ending.let_go()
@@ -85,7 +85,7 @@ def test_a_process_that_ends_goes_on_alone(machine, tmp_path):
 
 
 def test_a_loop_waits_in_the_time_it_is_given(tmp_path: Path):
-    timeline = Timeline.create(tmp_path / "time", START_NS)
+    timeline = Timeline.create_file(tmp_path / "time", START_NS)
     timeline.run(0)
     rung: list[int] = []
 
@@ -100,7 +100,7 @@ def test_a_loop_waits_in_the_time_it_is_given(tmp_path: Path):
             loop.call_at(moment, rung.append, moment)
         await turns()
         assert rung == []
-        timeline.step(35, 1000)
+        timeline.advance_for(35, 1000)
         while timeline.state().speed:
             await sleep(0)
         await turns()

@@ -86,18 +86,18 @@ def promises(placed: int, *, cpu: str = "1", held: tuple[str, ...] = ()) -> Prom
     snapshot.table.add_node(node("n", cpu="4", memory="8Gi"))
     for index in range(4):
         member = pod(f"job-{index}", cpu=cpu, nodeName="n" if index < placed else "")
-        snapshot.groups.put(member)
+        snapshot.groups.put_pod(member)
         if index < placed:
             snapshot.table.add_pod(member, "n")
     waiting: Any = SimpleNamespace(all=lambda: [SimpleNamespace(pod=pod(each)) for each in held])
     promises = Promises()
-    promises.begin(cast("Core", SimpleNamespace(snapshot=snapshot, waiting=waiting)))
+    promises.start_checking(cast("Core", SimpleNamespace(snapshot=snapshot, waiting=waiting)))
     return promises
 
 
 @pytest.mark.parametrize("placed", [0, 3, 4])
 def test_a_group_with_no_member_or_enough_members_placed_keeps_the_promise(placed: int):
-    promises(placed).check()
+    promises(placed).check_books()
 
 
 @pytest.mark.parametrize(
@@ -114,10 +114,10 @@ def test_a_group_with_no_member_or_enough_members_placed_keeps_the_promise(place
 )
 def test_a_broken_promise_ends_the_run(broken: Promises, said: str):
     with pytest.raises(BrokenPromiseError, match=said):
-        broken.check()
+        broken.check_books()
 
 
 def test_a_job_whose_pods_are_being_deleted_may_have_less():
     ending = promises(2)
     ending.ending.add("job")
-    ending.check()
+    ending.check_books()

@@ -76,32 +76,33 @@ def test_pods_come_in_place_of_those_with_a_node_and_an_event() -> None:
     watched = b"/api/v1/pods?watch=true&sendInitialEvents=true"
     (bookmark,) = server.watch(watched, sent.append)
     assert b"initial-events-end" in bookmark
-    server.answer(b"POST", b"/null/start", msgspec.json.encode(Script(3, 2)))
+    server.answer_call(b"POST", b"/null/start", msgspec.json.encode(Script(3, 2)))
     (_, first, _), (_, second, _) = _lines(sent)
     sent.clear()
     clock.advance(1)
     target = msgspec.json.encode({"target": {"name": "n1"}})
     path = f"/api/v1/namespaces/default/pods/{first}/binding".encode()
-    assert server.answer(b"POST", path, target)[0] == 201
+    assert server.answer_call(b"POST", path, target)[0] == 201
     assert _lines(sent) == [("MODIFIED", first, "n1")]
     sent.clear()
     assert (
-        server.answer(b"POST", b"/apis/events.k8s.io/v1/namespaces/default/events", b"{}")[0] == 201
+        server.answer_call(b"POST", b"/apis/events.k8s.io/v1/namespaces/default/events", b"{}")[0]
+        == 201
     )
     ((kind, third, node),) = _lines(sent)
     assert (kind, node) == ("ADDED", None)
     assert third not in (first, second)
-    report = msgspec.json.decode(server.answer(b"GET", b"/null/report", b"")[1], type=Report)
+    report = msgspec.json.decode(server.answer_call(b"GET", b"/null/report", b"")[1], type=Report)
     assert (report.bindings, report.events, report.others, report.seconds) == (1, 1, 0, 1.0)
 
 
 def test_a_lease_is_kept_as_it_was_written_last() -> None:
     server = NullServer(Standing(nodes=1), ManualClock())
     leases = b"/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
-    assert server.answer(b"GET", leases + b"/moorage", b"")[0] == 404
-    assert server.answer(b"POST", leases, b'{"spec":1}') == (201, b'{"spec":1}')
-    assert server.answer(b"PUT", leases + b"/moorage", b'{"spec":2}') == (200, b'{"spec":2}')
-    assert server.answer(b"GET", leases + b"/moorage", b"") == (200, b'{"spec":2}')
+    assert server.answer_call(b"GET", leases + b"/moorage", b"")[0] == 404
+    assert server.answer_call(b"POST", leases, b'{"spec":1}') == (201, b'{"spec":1}')
+    assert server.answer_call(b"PUT", leases + b"/moorage", b'{"spec":2}') == (200, b'{"spec":2}')
+    assert server.answer_call(b"GET", leases + b"/moorage", b"") == (200, b'{"spec":2}')
 
 
 @pytest.mark.slow

@@ -70,7 +70,7 @@ async def test_a_child_is_measured_and_ended(command: pytest.MonkeyPatch, tmp_pa
     await child.start()
     try:
         await wait_for(mark, child, seconds=30)
-        child.check()
+        child.raise_if_ended()
         if HAS_PROC:
             assert 1 < child.peak_memory_mib() < 1000
             assert 0.05 < child.processor_seconds() < 30
@@ -78,7 +78,7 @@ async def test_a_child_is_measured_and_ended(command: pytest.MonkeyPatch, tmp_pa
         await child.stop()
     await child.stop()  # a second time: nothing to do
     with pytest.raises(MoorageError, match="worker ended with -15"):
-        child.check()
+        child.raise_if_ended()
     assert child.peak_memory_mib() == 0
     assert child.processor_seconds() == 0
 
@@ -93,7 +93,7 @@ async def test_a_child_that_will_not_end_is_killed(
     await wait_for(tmp_path / "mark", child, seconds=30)
     await child.stop()
     with pytest.raises(MoorageError, match="worker ended with -9"):
-        child.check()
+        child.raise_if_ended()
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])

@@ -187,7 +187,7 @@ async def record(
         recorder._maintain = _never  # type: ignore[method-assign]
         tasks.spawn(recorder.run(), name="recorder")
         for each in notes:
-            recorder.record(each)
+            recorder.record_event(each)
         await recorder.flush()
         await tasks.cancel_all()
     targets = [target.replace(f"{START:x}", "T") for target in transport.targets]
@@ -285,9 +285,9 @@ async def test_a_full_buffer_drops_and_counts(caplog):
     client = Client(ScriptedTransport(), rng=Streams(1).stream("client"))
     recorder = EventRecorder(client, host="h", clock=clock, rng=Streams(1).stream("events"))
     for _ in range(1005):
-        recorder.record(note())
+        recorder.record_event(note())
     clock.advance(60)
-    recorder.record(note())
+    recorder.record_event(note())
     assert recorder.lost == {"buffer_full": 6, "refused": 0, "no_answer": 0, "error": 0}
     assert [each.getMessage() for each in caplog.records] == [
         "1000 Events wait to be written, the most; 1 are lost",

@@ -440,7 +440,7 @@ async def test_failing_lists_back_off_up_to_thirty_seconds_and_jitter_at_most_do
 
 async def test_the_store_holds_what_the_handler_was_told():
     *_, reflector, _ = await play(Stream(*BEGIN, deleted("a", 6), added("c", 7)))
-    assert sorted(reflector.objects) == [("", "b"), ("", "c")]
+    assert sorted(reflector.known_objects) == [("", "b"), ("", "c")]
     assert reflector.last_resource_version == "7"
 
 
@@ -531,4 +531,4 @@ async def test_the_loop_has_turns_while_a_long_list_comes_and_while_it_goes(scri
     heard = Turns()
     _, _, reflector, _ = await play(*script, heard=heard, each_turn=heard.turn)
     assert 0 < heard.most <= 64
-    assert not reflector.objects
+    assert not reflector.known_objects

@@ -188,5 +188,5 @@ async def test_the_handler_hears_every_change_once_and_in_order(script):
     known = {name: int(obj.metadata.resource_version) for name, obj in checker.known.items()}
     held = {n: int(obj["metadata"]["resourceVersion"]) for n, obj in server.objects.items()}
     assert known == held
-    assert {name for _, name in reflector.objects} == set(held)
+    assert {name for _, name in reflector.known_objects} == set(held)
     assert checker.synced == 1

@@ -76,7 +76,7 @@ def _running_objects(resource: ResourceType, manifest: Any, count: int) -> list[
     objects: list[Any] = []
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(manifest)
+        await cluster.create_objects(manifest)
         await cluster.until(lambda: len(running(cluster)) == count)
         await aio.sleep(5)
         for each in (resource, PODS):

@@ -65,7 +65,7 @@ async def set_usage(cluster: VirtualCluster, usage: str) -> None:
 
 def test_a_workload_grows_with_its_use_and_shrinks_five_minutes_later():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(deployment("10m"), autoscaler())
+        await cluster.create_objects(deployment("10m"), autoscaler())
         await cluster.until(lambda: wanted(cluster) == 4, seconds=40)
         await cluster.until(lambda: status(cluster).get("currentReplicas") == 4, seconds=40)
         assert status(cluster)["currentMetrics"] == [
@@ -138,7 +138,7 @@ def test_a_workload_grows_with_its_use_and_shrinks_five_minutes_later():
 )
 def test_a_condition_and_an_event_tell_why_scaling_fails(made, scaler, condition, reason, note):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(made, scaler)
+        await cluster.create_objects(made, scaler)
         kind, value = condition
         await cluster.until(lambda: conditions(cluster).get(kind) == (value, reason), seconds=60)
         [event, *_] = await cluster.events("web", reason=reason)
@@ -150,7 +150,7 @@ def test_a_condition_and_an_event_tell_why_scaling_fails(made, scaler, condition
 
 def test_bounds_hold_without_any_measurement():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(deployment("5m", replicas=9), autoscaler())
+        await cluster.create_objects(deployment("5m", replicas=9), autoscaler())
         await cluster.until(lambda: wanted(cluster) == 6, seconds=40)
 
     play(scenario)
@@ -158,7 +158,7 @@ def test_bounds_hold_without_any_measurement():
 
 def test_a_workload_of_zero_replicas_is_left_alone():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(deployment("10m", replicas=0), autoscaler())
+        await cluster.create_objects(deployment("10m", replicas=0), autoscaler())
         disabled = ("False", "ScalingDisabled")
         await cluster.until(
             lambda: conditions(cluster).get("ScalingActive") == disabled, seconds=40

@@ -52,7 +52,7 @@ def reasons(cluster: VirtualCluster) -> set[str]:
 
 def test_a_job_is_made_at_each_moment_and_only_the_newest_are_kept():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(cron_job("*/2 * * * *"))
+        await cluster.create_objects(cron_job("*/2 * * * *"))
         await aio.sleep(119)
         assert jobs(cluster) == []
         await aio.sleep(2)
@@ -89,7 +89,7 @@ def test_a_job_is_made_at_each_moment_and_only_the_newest_are_kept():
 )
 def test_jobs_that_take_longer_than_their_schedule(spec, expected, reason):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(cron_job("* * * * *", seconds=1000, **spec))
+        await cluster.create_objects(cron_job("* * * * *", seconds=1000, **spec))
         await aio.sleep(200)
         assert jobs(cluster) == expected
         assert reason in reasons(cluster)
@@ -99,7 +99,7 @@ def test_jobs_that_take_longer_than_their_schedule(spec, expected, reason):
 
 def test_failed_jobs_are_kept_apart():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(cron_job("* * * * *", exit_code=1, failedJobsHistoryLimit=2))
+        await cluster.create_objects(cron_job("* * * * *", exit_code=1, failedJobsHistoryLimit=2))
         await aio.sleep(290)
         assert jobs(cluster) == [3, 4]
         assert "lastSuccessfulTime" not in stored(cluster, CRON_JOBS, "tick")["status"]
@@ -109,7 +109,7 @@ def test_failed_jobs_are_kept_apart():
 
 def test_a_resumed_cron_job_makes_up_for_the_last_moment_only():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(cron_job("* * * * *", suspend=True))
+        await cluster.create_objects(cron_job("* * * * *", suspend=True))
         await aio.sleep(330)
         assert jobs(cluster) == []
         await cluster.client.patch(
@@ -123,7 +123,9 @@ def test_a_resumed_cron_job_makes_up_for_the_last_moment_only():
 
 def test_a_moment_missed_by_more_than_the_deadline_is_left_out():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(cron_job("*/5 * * * *", suspend=True, startingDeadlineSeconds=20))
+        await cluster.create_objects(
+            cron_job("*/5 * * * *", suspend=True, startingDeadlineSeconds=20)
+        )
         await aio.sleep(330)
         await cluster.client.patch(
             CRON_JOBS, "tick", b'{"spec": {"suspend": false}}', namespace="default"
@@ -139,7 +141,7 @@ def test_a_moment_missed_by_more_than_the_deadline_is_left_out():
 
 def test_a_schedule_that_only_the_server_reads_is_reported():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(cron_job("@every 5m"))
+        await cluster.create_objects(cron_job("@every 5m"))
         await aio.sleep(120)
         assert (jobs(cluster), reasons(cluster)) == ([], {"UnparseableSchedule"})
 

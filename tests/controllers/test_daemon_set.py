@@ -37,7 +37,7 @@ def image(name: str) -> dict[str, Any]:
 
 
 async def change(cluster: VirtualCluster, spec: dict[str, Any]) -> None:
-    await cluster.patch(DAEMON_SETS, "agent", {"spec": spec}, namespace="default")
+    await cluster.patch_object(DAEMON_SETS, "agent", {"spec": spec}, namespace="default")
 
 
 NODES_GIVEN = [
@@ -77,7 +77,7 @@ NODES_GIVEN = [
 )
 def test_one_pod_on_each_node_it_is_meant_for(pod_spec, nodes):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(daemon(pod_spec=pod_spec))
+        await cluster.create_objects(daemon(pod_spec=pod_spec))
         await cluster.until(lambda: placed(cluster) == nodes)
         await cluster.until(
             lambda: (
@@ -100,16 +100,16 @@ def test_one_pod_on_each_node_it_is_meant_for(pod_spec, nodes):
 
 def test_nodes_that_come_and_change_get_and_lose_their_pod():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(daemon(pod_spec={"nodeSelector": {"disk": "ssd"}}))
+        await cluster.create_objects(daemon(pod_spec={"nodeSelector": {"disk": "ssd"}}))
         await cluster.until(lambda: placed(cluster) == ["n1"])
         await cluster.play([node_manifest("n5", labels={"disk": "ssd"})])
         await cluster.until(lambda: placed(cluster) == ["n1", "n5"])
-        await cluster.patch(NODES, "n2", {"metadata": {"labels": {"disk": "ssd"}}})
+        await cluster.patch_object(NODES, "n2", {"metadata": {"labels": {"disk": "ssd"}}})
         await cluster.until(lambda: placed(cluster) == ["n1", "n2", "n5"])
-        await cluster.patch(NODES, "n1", {"metadata": {"labels": {"disk": "old"}}})
+        await cluster.patch_object(NODES, "n1", {"metadata": {"labels": {"disk": "old"}}})
         await cluster.until(lambda: placed(cluster) == ["n2", "n5"])
         # A taint that only keeps new pods away leaves those that are there.
-        await cluster.patch(NODES, "n2", {"spec": {"taints": [TAINT]}})
+        await cluster.patch_object(NODES, "n2", {"spec": {"taints": [TAINT]}})
         await cluster.until(
             lambda: stored(cluster, DAEMON_SETS, "agent")["status"]["numberMisscheduled"] == 1
         )
@@ -129,7 +129,7 @@ def test_nodes_that_come_and_change_get_and_lose_their_pod():
 def test_a_roll_out_replaces_pods_node_by_node(rolling, least, most):
     async def scenario(cluster: VirtualCluster) -> None:
         strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
-        await cluster.create(daemon(updateStrategy=strategy))
+        await cluster.create_objects(daemon(updateStrategy=strategy))
         await cluster.until(lambda: len(placed(cluster)) == 4)
         await change(cluster, image("agent:2"))
         seen: list[tuple[int, int]] = []
@@ -149,7 +149,7 @@ def test_a_roll_out_replaces_pods_node_by_node(rolling, least, most):
 
 def test_with_on_delete_pods_are_replaced_only_once_they_are_deleted():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(daemon(updateStrategy={"type": "OnDelete"}))
+        await cluster.create_objects(daemon(updateStrategy={"type": "OnDelete"}))
         await cluster.until(lambda: len(placed(cluster)) == 3)
         await change(cluster, image("agent:2"))
         await cluster.until(lambda: len(every(cluster, CONTROLLER_REVISIONS)) == 2)
@@ -166,7 +166,7 @@ def test_with_on_delete_pods_are_replaced_only_once_they_are_deleted():
 
 def test_a_pod_that_fails_is_replaced_ever_later():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(daemon())
+        await cluster.create_objects(daemon())
         while cluster.seconds <= 100:
             for each in pods(cluster):
                 if each["status"]["phase"] == "Running":

@@ -25,7 +25,7 @@ def complete(cluster: VirtualCluster, replicas: int, name: str = "web") -> bool:
 
 def test_a_deployment_gets_its_pods():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=50))
+        await cluster.create_objects(workload("Deployment", replicas=50))
         await cluster.until(lambda: complete(cluster, 50))
         (found,) = every(cluster, REPLICA_SETS)
         hashed = found["metadata"]["labels"]["pod-template-hash"]
@@ -69,7 +69,7 @@ def unavailable_most(cluster: VirtualCluster, seen: list[tuple[int, int]]) -> An
 
 
 async def change(cluster: VirtualCluster, spec: dict[str, Any]) -> None:
-    await cluster.patch(DEPLOYMENTS, "web", {"spec": spec}, namespace="default")
+    await cluster.patch_object(DEPLOYMENTS, "web", {"spec": spec}, namespace="default")
 
 
 def image(name: str) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def test_a_roll_out_keeps_within_surge_and_unavailable():
     async def scenario(cluster: VirtualCluster) -> None:
         rolling = {"maxSurge": 2, "maxUnavailable": 1}
         strategy = {"type": "RollingUpdate", "rollingUpdate": rolling}
-        await cluster.create(workload("Deployment", replicas=10, strategy=strategy))
+        await cluster.create_objects(workload("Deployment", replicas=10, strategy=strategy))
         await cluster.until(lambda: complete(cluster, 10))
         seen: list[tuple[int, int]] = []
         note = unavailable_most(cluster, seen)
@@ -112,7 +112,7 @@ def test_a_roll_out_keeps_within_surge_and_unavailable():
 
 def test_a_rollback_reuses_the_old_replica_set_under_a_new_revision():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=3))
+        await cluster.create_objects(workload("Deployment", replicas=3))
         await cluster.until(lambda: complete(cluster, 3))
         first = every(cluster, REPLICA_SETS)[0]["metadata"]["name"]
         await change(cluster, image("nginx:2"))
@@ -132,7 +132,9 @@ def test_a_rollback_reuses_the_old_replica_set_under_a_new_revision():
 
 def test_recreate_never_mixes_old_and_new_pods():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=4, strategy={"type": "Recreate"}))
+        await cluster.create_objects(
+            workload("Deployment", replicas=4, strategy={"type": "Recreate"})
+        )
         await cluster.until(lambda: complete(cluster, 4))
         await change(cluster, image("nginx:2"))
         mixed: list[set[str]] = []
@@ -150,7 +152,7 @@ def test_recreate_never_mixes_old_and_new_pods():
 
 def test_a_paused_deployment_changes_its_size_but_not_its_pods():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=3))
+        await cluster.create_objects(workload("Deployment", replicas=3))
         await cluster.until(lambda: complete(cluster, 3))
         await change(cluster, {"paused": True, **image("nginx:2")})
         await change(cluster, {"replicas": 5})
@@ -170,7 +172,7 @@ def test_a_roll_out_that_does_not_get_on_says_so_after_its_deadline():
         huge = workload("Deployment", replicas=1, progressDeadlineSeconds=60)
         container = huge["spec"]["template"]["spec"]["containers"][0]
         container["resources"] = {"requests": {"cpu": "100"}}
-        await cluster.create(huge)
+        await cluster.create_objects(huge)
 
         def reasons() -> list[str]:
             status = stored(cluster, DEPLOYMENTS, "web").get("status", {})
@@ -186,7 +188,7 @@ def test_a_roll_out_that_does_not_get_on_says_so_after_its_deadline():
 
 def test_history_is_kept_as_long_as_asked_for():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=1, revisionHistoryLimit=2))
+        await cluster.create_objects(workload("Deployment", replicas=1, revisionHistoryLimit=2))
         await cluster.until(lambda: complete(cluster, 1))
         for number in range(2, 6):
             await change(cluster, image(f"nginx:{number}"))
@@ -203,11 +205,11 @@ def test_history_is_kept_as_long_as_asked_for():
 
 def test_pods_that_die_or_leave_are_replaced():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=3))
+        await cluster.create_objects(workload("Deployment", replicas=3))
         await cluster.until(lambda: complete(cluster, 3))
         first, second, third = running(cluster)
         await cluster.client.delete(PODS, first, namespace="default")
-        await cluster.patch(
+        await cluster.patch_object(
             PODS, second, {"metadata": {"labels": {"app": "x"}}}, namespace="default"
         )
         await cluster.until(lambda: len(running(cluster)) == 4)
@@ -226,8 +228,8 @@ def test_a_replica_set_adopts_pods_that_match_before_it_makes_any():
             "metadata": {"name": "mine", "namespace": "default", "labels": {"app": "web"}},
             "spec": {"containers": [{"name": "main", "image": "nginx:1"}]},
         }
-        await cluster.create(pod)
-        await cluster.create(workload("ReplicaSet", replicas=2))
+        await cluster.create_objects(pod)
+        await cluster.create_objects(workload("ReplicaSet", replicas=2))
         await cluster.until(lambda: len(running(cluster)) == 2)
         (owner,) = stored(cluster, PODS, "mine")["metadata"]["ownerReferences"]
         assert owner["uid"] == stored(cluster, REPLICA_SETS, "web")["metadata"]["uid"]
@@ -238,14 +240,14 @@ def test_a_replica_set_adopts_pods_that_match_before_it_makes_any():
 
 def test_a_deployment_adopts_its_replica_set_before_it_makes_one():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=2))
+        await cluster.create_objects(workload("Deployment", replicas=2))
         await cluster.until(lambda: complete(cluster, 2))
         (orphan,) = every(cluster, REPLICA_SETS)
         await cluster.client.delete(DEPLOYMENTS, "web", namespace="default", propagation="Orphan")
         await cluster.until(lambda: not every(cluster, DEPLOYMENTS))
         other = workload("Deployment", replicas=2)
         other["metadata"]["name"] = "other"
-        await cluster.create(other)
+        await cluster.create_objects(other)
         await cluster.until(lambda: complete(cluster, 2, "other"))
         (adopted,) = every(cluster, REPLICA_SETS)
         assert adopted["metadata"]["uid"] == orphan["metadata"]["uid"]

@@ -58,7 +58,7 @@ class Budgets:
 
     async def own(self, obj: dict[str, Any]) -> dict[str, Any]:
         """Create a workload and return a reference of its pods to it."""
-        await self.cluster.create(obj)
+        await self.cluster.create_objects(obj)
         plural = obj["kind"].lower() + "s"
         shelf = plural if obj["apiVersion"] == "v1" else f"{plural}.apps"
         record = self.cluster.server.store.shelf(shelf).get(("default", obj["metadata"]["name"]))
@@ -76,7 +76,7 @@ class Budgets:
             manifest = pod_manifest(f"{prefix}{index}", labels=APP)
             if owner is not None:
                 manifest["metadata"]["ownerReferences"] = [owner]
-            await self.cluster.create(manifest)
+            await self.cluster.create_objects(manifest)
 
     def status(self, name: str = "b") -> dict[str, Any]:
         shelf = self.cluster.server.store.shelf("poddisruptionbudgets.policy")
@@ -112,14 +112,14 @@ def run(scenario: Scenario) -> None:
 
 def test_a_budget_follows_its_pods():
     async def scenario(budgets: Budgets) -> None:
-        await budgets.cluster.create(budget(minAvailable=1))
+        await budgets.cluster.create_objects(budget(minAvailable=1))
         await budgets.counted(0, 1, 0, 0)
         await budgets.add_pods(3)
         await budgets.counted(3, 1, 3, 2)
         await budgets.cluster.client.delete(PODS, "p0", namespace="default", grace_seconds=0)
         await budgets.counted(2, 1, 2, 1)
         changes = {"metadata": {"labels": {"app": "other"}}}
-        await budgets.cluster.patch(PODS, "p1", changes, namespace="default")
+        await budgets.cluster.patch_object(PODS, "p1", changes, namespace="default")
         await budgets.counted(1, 1, 1, 0)
         assert budgets.status()["observedGeneration"] == 1
         assert budgets.condition() == ("InsufficientPods", "")
@@ -130,10 +130,12 @@ def test_a_budget_follows_its_pods():
 def test_a_budget_that_is_changed_is_counted_anew():
     async def scenario(budgets: Budgets) -> None:
         await budgets.add_pods(3)
-        await budgets.cluster.create(budget(minAvailable=1))
+        await budgets.cluster.create_objects(budget(minAvailable=1))
         await budgets.counted(3, 1, 3, 2)
         changes = {"spec": {"minAvailable": 3, "selector": {}}}
-        await budgets.cluster.patch(POD_DISRUPTION_BUDGETS, "b", changes, namespace="default")
+        await budgets.cluster.patch_object(
+            POD_DISRUPTION_BUDGETS, "b", changes, namespace="default"
+        )
         await budgets.counted(3, 3, 3, 0)
         assert budgets.status()["observedGeneration"] == 2
 
@@ -145,7 +147,7 @@ def test_a_budget_counts_the_scale_of_the_pods_owner(kind):
     async def scenario(budgets: Budgets) -> None:
         owner = await budgets.own(workload(kind, "w", replicas=4))
         await budgets.add_pods(2, owner=owner)
-        await budgets.cluster.create(budget(maxUnavailable=3))
+        await budgets.cluster.create_objects(budget(maxUnavailable=3))
         await budgets.counted(4, 1, 2, 1)
 
     run(scenario)
@@ -156,7 +158,7 @@ def test_scale_of_a_deployment_counts_where_it_owns_the_replica_set():
         above = await budgets.own(workload("Deployment", "d", replicas=4))
         owner = await budgets.own(workload("ReplicaSet", "w", replicas=2, owner=above))
         await budgets.add_pods(2, owner=owner)
-        await budgets.cluster.create(budget(minAvailable="25%"))
+        await budgets.cluster.create_objects(budget(minAvailable="25%"))
         await budgets.counted(4, 1, 2, 1)
 
     run(scenario)
@@ -166,11 +168,11 @@ def test_a_change_of_scale_is_followed():
     async def scenario(budgets: Budgets) -> None:
         owner = await budgets.own(workload("ReplicationController", "w", replicas=2))
         await budgets.add_pods(2, owner=owner)
-        await budgets.cluster.create(budget(maxUnavailable=1))
+        await budgets.cluster.create_objects(budget(maxUnavailable=1))
         await budgets.counted(2, 1, 2, 1)
         changes = {"spec": {"replicas": 5}}
         cluster = budgets.cluster
-        await cluster.patch(REPLICATION_CONTROLLERS, "w", changes, namespace="default")
+        await cluster.patch_object(REPLICATION_CONTROLLERS, "w", changes, namespace="default")
         await budgets.counted(5, 4, 2, 0)
 
     run(scenario)
@@ -194,7 +196,7 @@ def test_a_change_of_scale_is_followed():
 def test_an_owner_without_a_scale(owner, why):
     async def scenario(budgets: Budgets) -> None:
         await budgets.add_pods(1, owner=owner | {"controller": True})
-        await budgets.cluster.create(budget(maxUnavailable=1))
+        await budgets.cluster.create_objects(budget(maxUnavailable=1))
         await budgets.cluster.until(lambda: budgets.condition() == ("SyncFailed", why))
         assert budgets.counts() == (0, 0, 0, 0)
 
@@ -205,7 +207,7 @@ def test_an_eviction_that_is_not_followed_by_a_deletion_is_forgotten_after_two_m
     async def scenario(budgets: Budgets) -> None:
         cluster = budgets.cluster
         await budgets.add_pods(2)
-        await cluster.create(budget(minAvailable=1))
+        await cluster.create_objects(budget(minAvailable=1))
         await budgets.counted(2, 1, 2, 1)
         began = cluster.seconds
         # What the eviction subresource of a server writes that fails right afterwards.
@@ -246,7 +248,7 @@ def test_a_pod_that_is_not_deleted_is_no_target_of_disruption_for_ever():
         )
 
         def found() -> dict[str, Any]:
-            conditions = (cluster.pod("p0") or {})["status"]["conditions"]
+            conditions = (cluster.stored_pod("p0") or {})["status"]["conditions"]
             (one,) = [each for each in conditions if each["type"] == "DisruptionTarget"]
             assert isinstance(one, dict)
             return one

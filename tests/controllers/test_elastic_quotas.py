@@ -53,7 +53,7 @@ def test_the_used_amounts_follow_the_running_pods():
         first = quota_manifest("default", {"cpu": 2}, {"cpu": 4, "memory": "1Gi"})
         await cluster.client.create(ELASTIC_QUOTAS, first, namespace="default")
         await cluster.until(lambda: used(cluster) == {"cpu": "0", "memory": "0"})
-        await cluster.create(
+        await cluster.create_objects(
             pod_manifest("a", cpu="1"),
             pod_manifest("b", cpu="500m", memory="2Gi"),
             pod_manifest("too-large", cpu="64"),

@@ -47,9 +47,11 @@ def web(name: str, **more: Any) -> dict[str, Any]:
 
 def test_a_service_follows_its_pods_and_its_objects_go_with_it():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(service())
+        await cluster.create_objects(service())
         await cluster.until(lambda: len(every(cluster, ENDPOINT_SLICES)) == 1)
-        await cluster.create(web("a"), web("b"), pod_manifest("other", labels={"app": "db"}))
+        await cluster.create_objects(
+            web("a"), web("b"), pod_manifest("other", labels={"app": "db"})
+        )
         await cluster.until(lambda: behind(cluster) == {"a": True, "b": True})
         (found,) = every(cluster, ENDPOINT_SLICES)
         meta = found["metadata"]
@@ -95,8 +97,8 @@ def named(cluster: VirtualCluster, service: str) -> tuple[dict[str, Any], dict[s
 
 def test_pods_of_a_stateful_set_have_their_hostnames_in_its_own_service_only():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(service(clusterIP="None"), service("all"))
-        await cluster.create(workload("StatefulSet", "web", replicas=2, serviceName="web"))
+        await cluster.create_objects(service(clusterIP="None"), service("all"))
+        await cluster.create_objects(workload("StatefulSet", "web", replicas=2, serviceName="web"))
         own, other = {"web-0": "web-0", "web-1": "web-1"}, {"web-0": None, "web-1": None}
         await cluster.until(lambda: named(cluster, "web") == (own, own))
         await cluster.until(lambda: named(cluster, "all") == (other, other))
@@ -109,11 +111,11 @@ def test_a_pod_that_is_replaced_with_another_hostname_stays_in_its_slice():
         def told(**expected: str | None) -> bool:
             return named(cluster, "web") == (expected, expected)
 
-        await cluster.create(service(), web("a", hostname="x", subdomain="web"), web("b"))
+        await cluster.create_objects(service(), web("a", hostname="x", subdomain="web"), web("b"))
         await cluster.until(lambda: told(a="x", b=None))
         before = [each["metadata"]["uid"] for each in every(cluster, ENDPOINT_SLICES)]
         await cluster.client.delete(PODS, "a", namespace="default", grace_seconds=0)
-        await cluster.create(web("a", hostname="y", subdomain="web"))
+        await cluster.create_objects(web("a", hostname="y", subdomain="web"))
         await cluster.until(lambda: told(a="y", b=None))
         assert [each["metadata"]["uid"] for each in every(cluster, ENDPOINT_SLICES)] == before
 
@@ -123,12 +125,12 @@ def test_a_pod_that_is_replaced_with_another_hostname_stays_in_its_slice():
 def test_a_pod_is_told_as_not_ready_and_as_leaving():
     async def scenario(cluster: VirtualCluster) -> None:
         late = web("late", annotations={"moorage.dev/ready-seconds": "20"})
-        await cluster.create(service(), late)
+        await cluster.create_objects(service(), late)
         await cluster.until(lambda: behind(cluster) == {"late": False})
         await cluster.until(lambda: listed(cluster, "notReadyAddresses") == ["late"])
         await cluster.until(lambda: behind(cluster) == {"late": True})
         stop = {"metadata": {"annotations": {"moorage.dev/stop-seconds": "20"}}}
-        await cluster.patch(PODS, "late", stop, namespace="default")
+        await cluster.patch_object(PODS, "late", stop, namespace="default")
         await cluster.client.delete(PODS, "late", namespace="default", grace_seconds=20)
         await cluster.until(lambda: behind(cluster) == {"late": False})
         (found,) = every(cluster, ENDPOINT_SLICES)
@@ -140,12 +142,14 @@ def test_a_pod_is_told_as_not_ready_and_as_leaving():
 
 def test_a_pod_leaves_a_service_with_its_label_and_a_service_may_choose_others():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(web("a"), web("b"), service())
+        await cluster.create_objects(web("a"), web("b"), service())
         await cluster.until(lambda: behind(cluster) == {"a": True, "b": True})
-        await cluster.patch(PODS, "a", {"metadata": {"labels": {"app": "db"}}}, namespace="default")
+        await cluster.patch_object(
+            PODS, "a", {"metadata": {"labels": {"app": "db"}}}, namespace="default"
+        )
         await cluster.until(lambda: behind(cluster) == {"b": True})
         other = {"spec": {"selector": {"app": "db"}}}
-        await cluster.patch(SERVICES, "web", other, namespace="default")
+        await cluster.patch_object(SERVICES, "web", other, namespace="default")
         await cluster.until(lambda: behind(cluster) == {"a": True})
 
     play(scenario)
@@ -160,7 +164,7 @@ def test_a_pod_leaves_a_service_with_its_label_and_a_service_may_choose_others()
 )
 def test_nothing_is_written_for_a_service_that(spec):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(web("a"), service(**spec))
+        await cluster.create_objects(web("a"), service(**spec))
         await cluster.until(lambda: cluster.phase_of("a") == "Running")
         await aio.sleep(5)
         assert every(cluster, ENDPOINT_SLICES) == []
@@ -171,13 +175,13 @@ def test_nothing_is_written_for_a_service_that(spec):
 
 def test_what_others_change_is_mended_and_a_round_costs_at_most_one_write_a_second():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(service(), *(web(f"p{number}") for number in range(30)))
+        await cluster.create_objects(service(), *(web(f"p{number}") for number in range(30)))
         await cluster.until(lambda: list(behind(cluster).values()) == [True] * 30)
         await aio.sleep(5)
         (found,) = every(cluster, ENDPOINT_SLICES)
         assert found["metadata"]["generation"] <= cluster.seconds
         name = found["metadata"]["name"]
-        await cluster.patch(ENDPOINT_SLICES, name, {"endpoints": []}, namespace="default")
+        await cluster.patch_object(ENDPOINT_SLICES, name, {"endpoints": []}, namespace="default")
         await cluster.client.delete(ENDPOINTS, "web", namespace="default")
         await cluster.until(lambda: len(behind(cluster)) == len(listed(cluster)) == 30)
         await cluster.client.delete(ENDPOINT_SLICES, name, namespace="default")
@@ -212,17 +216,17 @@ def mirrors(cluster: VirtualCluster) -> list[tuple[Any, ...]]:
 
 def test_endpoints_of_a_user_are_mirrored_through_create_update_and_delete():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(custom("10.1.2.3"))
+        await cluster.create_objects(custom("10.1.2.3"))
         await aio.sleep(2)
         assert mirrors(cluster) == []
-        await cluster.create(service(selector=None))
+        await cluster.create_objects(service(selector=None))
         await cluster.until(lambda: mirrors(cluster) == [("10.1.2.3", 80)])
         more = {"subsets": custom("10.2.3.4", "10.1.2.3")["subsets"]}
-        await cluster.patch(ENDPOINTS, "web", more, namespace="default")
+        await cluster.patch_object(ENDPOINTS, "web", more, namespace="default")
         await cluster.until(lambda: mirrors(cluster) == [("10.1.2.3", 81), ("10.2.3.4", 80)])
-        await cluster.patch(ENDPOINTS, "web", {"subsets": []}, namespace="default")
+        await cluster.patch_object(ENDPOINTS, "web", {"subsets": []}, namespace="default")
         await cluster.until(lambda: mirrors(cluster) == [])
-        await cluster.patch(ENDPOINTS, "web", more, namespace="default")
+        await cluster.patch_object(ENDPOINTS, "web", more, namespace="default")
         await cluster.until(lambda: len(mirrors(cluster)) == 2)
         await cluster.client.delete(ENDPOINTS, "web", namespace="default")
         await cluster.until(lambda: mirrors(cluster) == [])
@@ -242,7 +246,7 @@ def test_endpoints_of_a_user_are_mirrored_through_create_update_and_delete():
 )
 def test_endpoints_are_kept_out_of_mirroring_by(metadata):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(service(selector=None), custom("10.1.2.3", **metadata))
+        await cluster.create_objects(service(selector=None), custom("10.1.2.3", **metadata))
         await aio.sleep(5)
         assert mirrors(cluster) == []
 

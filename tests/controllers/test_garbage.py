@@ -46,7 +46,7 @@ async def delete(cluster: VirtualCluster, resource: ResourceType, name: str, pol
 
 def test_in_the_background_a_deployment_takes_all_below_it_along():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=3))
+        await cluster.create_objects(workload("Deployment", replicas=3))
         await cluster.until(lambda: len(running(cluster)) == 3)
         await delete(cluster, DEPLOYMENTS, "web", "Background")
         assert names(cluster, DEPLOYMENTS) == []
@@ -57,7 +57,7 @@ def test_in_the_background_a_deployment_takes_all_below_it_along():
 
 def test_in_the_foreground_owners_go_after_their_dependents():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=3))
+        await cluster.create_objects(workload("Deployment", replicas=3))
         await cluster.until(lambda: len(running(cluster)) == 3)
         await delete(cluster, DEPLOYMENTS, "web", "Foreground")
         order: list[tuple[int, int, int]] = []
@@ -76,7 +76,7 @@ def test_in_the_foreground_owners_go_after_their_dependents():
 
 def test_orphans_stay_and_belong_to_nobody():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=2))
+        await cluster.create_objects(workload("Deployment", replicas=2))
         await cluster.until(lambda: len(running(cluster)) == 2)
         await delete(cluster, DEPLOYMENTS, "web", "Orphan")
         await cluster.until(lambda: not names(cluster, DEPLOYMENTS))
@@ -84,7 +84,7 @@ def test_orphans_stay_and_belong_to_nobody():
         assert not left["metadata"].get("ownerReferences")
         assert len(running(cluster)) == 2
         # A new deployment of the same template takes them over.
-        await cluster.create(workload("Deployment", replicas=2))
+        await cluster.create_objects(workload("Deployment", replicas=2))
         await cluster.until(
             lambda: bool(every(cluster, REPLICA_SETS)[0]["metadata"].get("ownerReferences"))
         )
@@ -95,9 +95,9 @@ def test_orphans_stay_and_belong_to_nobody():
 
 def test_an_object_stays_while_one_of_its_owners_is_left():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(config_map("a"), config_map("b"))
+        await cluster.create_objects(config_map("a"), config_map("b"))
         first, second = stored(cluster, CONFIG_MAPS, "a"), stored(cluster, CONFIG_MAPS, "b")
-        await cluster.create(config_map("c", owned_by(first), owned_by(second)))
+        await cluster.create_objects(config_map("c", owned_by(first), owned_by(second)))
         await delete(cluster, CONFIG_MAPS, "a", "Background")
 
         def owners() -> list[str]:
@@ -120,10 +120,10 @@ def test_an_object_stays_while_one_of_its_owners_is_left():
 )
 def test_an_owner_is_known_by_its_uid(uid, stays):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(config_map("a"))
+        await cluster.create_objects(config_map("a"))
         owner = owned_by(stored(cluster, CONFIG_MAPS, "a"))
-        await cluster.create(config_map("b", {**owner, "uid": uid or owner["uid"]}))
-        await cluster.create(config_map("probe", {**owner, "uid": "gone"}))
+        await cluster.create_objects(config_map("b", {**owner, "uid": uid or owner["uid"]}))
+        await cluster.create_objects(config_map("probe", {**owner, "uid": "gone"}))
         await cluster.until(lambda: not stored(cluster, CONFIG_MAPS, "probe"))
         assert bool(stored(cluster, CONFIG_MAPS, "b")) is stays
 
@@ -160,7 +160,7 @@ def test_an_owner_of_a_custom_kind_takes_its_dependents_along():
         }
         await cluster.client.create(teams, team, namespace="default")
         made: Any = await cluster.client.get(teams, "red", namespace="default")
-        await cluster.create(config_map("c", owned_by(made)))
+        await cluster.create_objects(config_map("c", owned_by(made)))
         await cluster.until(lambda: cluster.seconds > 5)
         assert stored(cluster, CONFIG_MAPS, "c")
         await delete(cluster, teams, "red", "Background")

@@ -12,7 +12,7 @@ from moorage.base.clock import ManualClock
 from moorage.base.errors import NotFoundError
 from moorage.base.rng import Streams
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.controllers.views import View
 from moorage.testing.virtual_loop import run_virtual
 from moorage.workloads.objects import Whole
@@ -34,7 +34,7 @@ class Writing(Controller):
         client: Any = NoObjects()
         none: Any = None
         clock, streams = ManualClock(), Streams(1)
-        around = Surroundings(client, views=none, recorder=none, clock=clock, streams=streams)
+        around = ControllerInputs(client, views=none, recorder=none, clock=clock, streams=streams)
         super().__init__(around, name="writing", resource=DEPLOYMENTS)
         self.view = View(DEPLOYMENTS, Whole)
         self.follow(self.view)
@@ -43,7 +43,7 @@ class Writing(Controller):
 
     async def sync(self, key: Key) -> float | None:
         self.synced += 1
-        await self.write(self.writes, self.view.objects[key], {"spec": {}})
+        await self.patch_object(self.writes, self.view.objects[key], {"spec": {}})
         return None
 
 

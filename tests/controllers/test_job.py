@@ -47,7 +47,7 @@ def conditions(cluster: VirtualCluster) -> dict[str, str]:
 @pytest.mark.slow
 def test_a_job_of_a_hundred_completions_runs_to_its_end():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(completions=100, parallelism=20))
+        await cluster.create_objects(job(completions=100, parallelism=20))
         most = 0
 
         def done() -> bool:
@@ -75,7 +75,7 @@ def test_a_job_of_a_hundred_completions_runs_to_its_end():
 
 def test_an_indexed_job_runs_every_index_once():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(completions=7, parallelism=3, completionMode="Indexed"))
+        await cluster.create_objects(job(completions=7, parallelism=3, completionMode="Indexed"))
         await cluster.until(lambda: "Complete" in conditions(cluster), seconds=60)
         index = "batch.kubernetes.io/job-completion-index"
         found = every(cluster, PODS)
@@ -94,7 +94,7 @@ def test_an_indexed_job_runs_every_index_once():
 
 def test_a_job_without_completions_ends_when_its_pods_have():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(parallelism=3))
+        await cluster.create_objects(job(parallelism=3))
         await cluster.until(lambda: "Complete" in conditions(cluster), seconds=60)
         assert status(cluster)["succeeded"] == 3
 
@@ -103,7 +103,7 @@ def test_a_job_without_completions_ends_when_its_pods_have():
 
 def test_failures_are_retried_ever_later_until_the_limit():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(exit_code=1, backoffLimit=3))
+        await cluster.create_objects(job(exit_code=1, backoffLimit=3))
         await cluster.until(lambda: "Failed" in conditions(cluster), seconds=300)
         assert conditions(cluster)["Failed"] == "BackoffLimitExceeded"
         assert status(cluster)["failed"] == 4
@@ -116,7 +116,7 @@ def test_failures_are_retried_ever_later_until_the_limit():
 
 def test_a_job_that_takes_too_long_is_stopped():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(seconds=1000, parallelism=2, activeDeadlineSeconds=30))
+        await cluster.create_objects(job(seconds=1000, parallelism=2, activeDeadlineSeconds=30))
         await cluster.until(lambda: "Failed" in conditions(cluster), seconds=40)
         assert conditions(cluster)["Failed"] == "DeadlineExceeded"
         assert cluster.seconds >= 30
@@ -128,7 +128,7 @@ def test_a_job_that_takes_too_long_is_stopped():
 
 def test_a_finished_job_is_deleted_with_its_pods_after_its_time_to_live():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(ttlSecondsAfterFinished=20))
+        await cluster.create_objects(job(ttlSecondsAfterFinished=20))
         await cluster.until(lambda: "Complete" in conditions(cluster))
         assert every(cluster, PODS)
         began = cluster.seconds
@@ -141,16 +141,16 @@ def test_a_finished_job_is_deleted_with_its_pods_after_its_time_to_live():
 
 def test_a_suspended_job_has_no_pods_until_it_is_resumed():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(seconds=100, completions=2, parallelism=2, suspend=True))
+        await cluster.create_objects(job(seconds=100, completions=2, parallelism=2, suspend=True))
         await cluster.until(lambda: conditions(cluster) == {"Suspended": "JobSuspended"})
         assert not every(cluster, PODS)
         assert "startTime" not in status(cluster)
-        await cluster.patch(JOBS, "work", {"spec": {"suspend": False}}, namespace="default")
+        await cluster.patch_object(JOBS, "work", {"spec": {"suspend": False}}, namespace="default")
         await cluster.until(lambda: len(running(cluster)) == 2)
         assert conditions(cluster) == {}
-        await cluster.patch(JOBS, "work", {"spec": {"suspend": True}}, namespace="default")
+        await cluster.patch_object(JOBS, "work", {"spec": {"suspend": True}}, namespace="default")
         await cluster.until(lambda: not every(cluster, PODS))
-        await cluster.patch(JOBS, "work", {"spec": {"suspend": False}}, namespace="default")
+        await cluster.patch_object(JOBS, "work", {"spec": {"suspend": False}}, namespace="default")
         await cluster.until(lambda: "Complete" in conditions(cluster), seconds=300)
         assert status(cluster)["succeeded"] == 2
 
@@ -161,12 +161,12 @@ def test_a_suspended_job_has_no_pods_until_it_is_resumed():
 def test_pods_that_the_controller_takes_back_are_no_failures(change: dict[str, Any]):
     async def scenario(cluster: VirtualCluster) -> None:
         fields = {"completions": 2, "parallelism": 2, "backoffLimit": 0}
-        await cluster.create(job(seconds=20, **fields))
+        await cluster.create_objects(job(seconds=20, **fields))
         await cluster.until(lambda: len(running(cluster)) == 2)
-        await cluster.patch(JOBS, "work", {"spec": change}, namespace="default")
+        await cluster.patch_object(JOBS, "work", {"spec": change}, namespace="default")
         await cluster.until(lambda: not every(cluster, PODS))
         back = {"suspend": False, "parallelism": 2}
-        await cluster.patch(JOBS, "work", {"spec": back}, namespace="default")
+        await cluster.patch_object(JOBS, "work", {"spec": back}, namespace="default")
         began = cluster.seconds
         await cluster.until(lambda: "Complete" in conditions(cluster), seconds=60)
         # No pause as after a failure.
@@ -195,7 +195,9 @@ def test_pods_that_the_controller_takes_back_are_no_failures(change: dict[str, A
 )
 def test_a_policy_of_pod_failures_decides_what_a_failure_means(rule, outcome, failed):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(exit_code=42, backoffLimit=1, podFailurePolicy={"rules": [rule]}))
+        await cluster.create_objects(
+            job(exit_code=42, backoffLimit=1, podFailurePolicy={"rules": [rule]})
+        )
         await cluster.until(lambda: "Failed" in conditions(cluster), seconds=100)
         assert conditions(cluster)["Failed"] == outcome
         assert status(cluster)["failed"] == failed
@@ -205,7 +207,7 @@ def test_a_policy_of_pod_failures_decides_what_a_failure_means(rule, outcome, fa
 
 def test_the_pods_of_a_deleted_job_are_deleted_in_spite_of_their_finalizer():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(seconds=100, parallelism=3))
+        await cluster.create_objects(job(seconds=100, parallelism=3))
         await cluster.until(lambda: len(running(cluster)) == 3)
         await cluster.client.delete(JOBS, "work", namespace="default", propagation="Background")
         await cluster.until(lambda: not every(cluster, PODS))
@@ -221,9 +223,9 @@ def test_an_indexed_job_grows_and_shrinks_by_its_largest_indexes():
     async def scenario(cluster: VirtualCluster) -> None:
         async def resize(size: int) -> None:
             spec = {"completions": size, "parallelism": size}
-            await cluster.patch(JOBS, "work", {"spec": spec}, namespace="default")
+            await cluster.patch_object(JOBS, "work", {"spec": spec}, namespace="default")
 
-        await cluster.create(
+        await cluster.create_objects(
             job(seconds=1000, completionMode="Indexed", completions=3, parallelism=3)
         )
         await cluster.until(lambda: len(running(cluster)) == 3)
@@ -250,16 +252,18 @@ def owners(cluster: VirtualCluster, name: str) -> list[str]:
 
 def test_a_pod_that_leaves_its_job_loses_the_finalizer_and_gets_it_again():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(seconds=1000, parallelism=2))
+        await cluster.create_objects(job(seconds=1000, parallelism=2))
         await cluster.until(lambda: len(running(cluster)) == 2)
         first, _ = running(cluster)
         labels = stored(cluster, PODS, first)["metadata"]["labels"]
         without = {"metadata": {"labels": dict.fromkeys(labels)}}
-        await cluster.patch(PODS, first, without, namespace="default")
+        await cluster.patch_object(PODS, first, without, namespace="default")
         await cluster.until(lambda: not owners(cluster, first))
         assert finalizers(cluster, first) == []
         await cluster.client.delete(PODS, running(cluster)[-1], namespace="default")
-        await cluster.patch(PODS, first, {"metadata": {"labels": labels}}, namespace="default")
+        await cluster.patch_object(
+            PODS, first, {"metadata": {"labels": labels}}, namespace="default"
+        )
         await cluster.until(lambda: owners(cluster, first) == ["work"])
         assert finalizers(cluster, first) == [TRACKED]
 
@@ -268,7 +272,7 @@ def test_a_pod_that_leaves_its_job_loses_the_finalizer_and_gets_it_again():
 
 def test_the_pods_that_a_job_leaves_behind_lose_their_finalizer():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(seconds=1000, parallelism=2))
+        await cluster.create_objects(job(seconds=1000, parallelism=2))
         await cluster.until(lambda: len(running(cluster)) == 2)
         left = running(cluster)
         await cluster.client.delete(JOBS, "work", namespace="default", propagation="Orphan")
@@ -282,9 +286,9 @@ def test_the_pods_that_a_job_leaves_behind_lose_their_finalizer():
 
 def test_fewer_at_a_time_means_that_some_pods_go():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(seconds=100, parallelism=4, completions=8))
+        await cluster.create_objects(job(seconds=100, parallelism=4, completions=8))
         await cluster.until(lambda: len(running(cluster)) == 4)
-        await cluster.patch(JOBS, "work", {"spec": {"parallelism": 1}}, namespace="default")
+        await cluster.patch_object(JOBS, "work", {"spec": {"parallelism": 1}}, namespace="default")
         await cluster.until(lambda: len(pods(cluster)) == 1)
 
     play(scenario)
@@ -296,7 +300,7 @@ INDEXED: dict[str, Any] = {"completionMode": "Indexed", "parallelism": 3, "compl
 
 def test_each_index_has_a_limit_of_failures_of_its_own():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(exit_code=1, backoffLimitPerIndex=1, **INDEXED))
+        await cluster.create_objects(job(exit_code=1, backoffLimitPerIndex=1, **INDEXED))
         await cluster.until(lambda: "Failed" in conditions(cluster), seconds=120)
         assert conditions(cluster)["Failed"] == "FailedIndexes"
         found = status(cluster)
@@ -310,11 +314,11 @@ def test_each_index_has_a_limit_of_failures_of_its_own():
 
 def test_the_replacement_of_an_index_waits_and_the_others_do_not():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(job(exit_code=1, backoffLimitPerIndex=1, **INDEXED))
+        await cluster.create_objects(job(exit_code=1, backoffLimitPerIndex=1, **INDEXED))
         await cluster.until(lambda: len(every(cluster, PODS)) == 3)
         for pod in every(cluster, PODS)[1:]:
             change = {"metadata": {"annotations": {EXIT: "0"}}}
-            await cluster.patch(PODS, pod["metadata"]["name"], change, namespace="default")
+            await cluster.patch_object(PODS, pod["metadata"]["name"], change, namespace="default")
         await cluster.until(lambda: status(cluster).get("succeeded") == 2)
         began = cluster.seconds
         await cluster.until(lambda: len(every(cluster, PODS)) == 4)
@@ -329,7 +333,7 @@ def test_the_replacement_of_an_index_waits_and_the_others_do_not():
 def test_too_many_failed_indexes_end_the_job():
     async def scenario(cluster: VirtualCluster) -> None:
         limits = {"backoffLimitPerIndex": 0, "maxFailedIndexes": 0, "parallelism": 1}
-        await cluster.create(job(exit_code=1, **INDEXED | limits))
+        await cluster.create_objects(job(exit_code=1, **INDEXED | limits))
         await cluster.until(lambda: "Failed" in conditions(cluster), seconds=60)
         assert conditions(cluster)["Failed"] == "MaxFailedIndexesExceeded"
         assert status(cluster)["failedIndexes"] == "0"
@@ -351,7 +355,7 @@ def test_a_success_policy_ends_the_job_early(rule, completed):
     async def scenario(cluster: VirtualCluster) -> None:
         policy = {"rules": [{"succeededCount": 3}, rule]}
         spec = INDEXED | {"parallelism": 1}
-        await cluster.create(job(successPolicy=policy, **spec))
+        await cluster.create_objects(job(successPolicy=policy, **spec))
         await cluster.until(lambda: "Complete" in conditions(cluster), seconds=60)
         assert conditions(cluster) == {
             "SuccessCriteriaMet": "SuccessPolicy",
@@ -365,11 +369,11 @@ def test_a_success_policy_ends_the_job_early(rule, completed):
 def test_pods_that_are_not_needed_any_more_are_deleted():
     async def scenario(cluster: VirtualCluster) -> None:
         policy = {"rules": [{"succeededIndexes": "0"}]}
-        await cluster.create(job(seconds=1000, successPolicy=policy, **INDEXED))
+        await cluster.create_objects(job(seconds=1000, successPolicy=policy, **INDEXED))
         await cluster.until(lambda: len(running(cluster)) == 3)
         done = {"metadata": {"annotations": {RUN: "1"}}}
         [first] = [name for name in running(cluster) if name.startswith("work-0")]
-        await cluster.patch(PODS, first, done, namespace="default")
+        await cluster.patch_object(PODS, first, done, namespace="default")
         await cluster.until(lambda: "Complete" in conditions(cluster), seconds=90)
         assert status(cluster)["completedIndexes"] == "0"
         assert not running(cluster)
@@ -400,7 +404,7 @@ def test_a_job_replaces_a_pod_that_is_deleted_before_its_container_started(
             template["metadata"]["annotations"]["init.moorage.dev/run-seconds"] = "5"
         if starts == "nowhere":
             template["spec"]["nodeSelector"] = {"no": "node"}
-        await cluster.create(work)
+        await cluster.create_objects(work)
         await cluster.until(lambda: len(pods(cluster)) == 1)
         (first,) = pods(cluster)
         name = first["metadata"]["name"]

@@ -69,7 +69,7 @@ async def set_ready(cluster: VirtualCluster, name: str, status: str) -> None:
 def test_a_silent_node_is_marked_and_loses_its_pods_after_five_minutes():
     async def scenario(cluster: VirtualCluster) -> None:
         await add_node(cluster)
-        await cluster.create(pod_manifest("p", node_name="by-hand"))
+        await cluster.create_objects(pod_manifest("p", node_name="by-hand"))
         began = cluster.seconds
         await cluster.until(lambda: ready(cluster, "by-hand") == "Unknown", seconds=60)
         assert 49 < cluster.seconds - began < 52
@@ -95,7 +95,7 @@ def test_a_silent_node_is_marked_and_loses_its_pods_after_five_minutes():
 def test_a_node_that_is_heard_of_again_loses_the_taints_and_keeps_its_pods():
     async def scenario(cluster: VirtualCluster) -> None:
         await add_node(cluster)
-        await cluster.create(pod_manifest("p", node_name="by-hand"))
+        await cluster.create_objects(pod_manifest("p", node_name="by-hand"))
         await cluster.until(lambda: len(taints(cluster, "by-hand")) == 2, seconds=60)
         await renew(cluster)
         await set_ready(cluster, "by-hand", "True")
@@ -124,10 +124,10 @@ def test_nodes_are_tainted_by_their_state_and_other_taints_stay():
     async def scenario(cluster: VirtualCluster) -> None:
         mine = {"key": "mine", "value": "x", "effect": "NoSchedule"}
         change = {"spec": {"unschedulable": True, "taints": [mine]}}
-        await cluster.patch(NODES, "n1", change)
+        await cluster.patch_object(NODES, "n1", change)
         await cluster.until(lambda: len(taints(cluster, "n1")) == 2)
         assert taints(cluster, "n1") == [("mine", "NoSchedule"), ("unschedulable", "NoSchedule")]
-        await cluster.patch(NODES, "n1", {"spec": {"unschedulable": None}})
+        await cluster.patch_object(NODES, "n1", {"spec": {"unschedulable": None}})
         await cluster.until(lambda: taints(cluster, "n1") == [("mine", "NoSchedule")])
         await set_ready(cluster, "n2", "False")
         await cluster.until(lambda: len(taints(cluster, "n2")) == 2)
@@ -158,10 +158,10 @@ NO_EXECUTE = {"key": "gone", "effect": "NoExecute"}
 )
 def test_a_taint_that_throws_pods_out(tolerations, seconds):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("p", tolerations=tolerations))
+        await cluster.create_objects(pod_manifest("p", tolerations=tolerations))
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
         began = cluster.seconds
-        await cluster.patch(NODES, "n1", {"spec": {"taints": [NO_EXECUTE]}})
+        await cluster.patch_object(NODES, "n1", {"spec": {"taints": [NO_EXECUTE]}})
         if seconds is None:
             await cluster.until(lambda: cluster.seconds > began + 60, seconds=61)
             assert cluster.phase_of("p") == "Running"
@@ -179,12 +179,12 @@ def test_a_taint_that_throws_pods_out(tolerations, seconds):
 def test_a_limited_toleration_is_forgotten_when_the_taint_goes_in_time():
     async def scenario(cluster: VirtualCluster) -> None:
         toleration = {"key": "gone", "operator": "Exists", **LIMITED}
-        await cluster.create(pod_manifest("p", tolerations=[toleration]))
+        await cluster.create_objects(pod_manifest("p", tolerations=[toleration]))
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
-        await cluster.patch(NODES, "n1", {"spec": {"taints": [NO_EXECUTE]}})
+        await cluster.patch_object(NODES, "n1", {"spec": {"taints": [NO_EXECUTE]}})
         began = cluster.seconds
         await cluster.until(lambda: cluster.seconds > began + 10)
-        await cluster.patch(NODES, "n1", {"spec": {"taints": None}})
+        await cluster.patch_object(NODES, "n1", {"spec": {"taints": None}})
         await cluster.until(lambda: cluster.seconds > began + 60, seconds=61)
         assert cluster.phase_of("p") == "Running"
         assert "deletionTimestamp" not in stored(cluster, PODS, "p")["metadata"]
@@ -194,7 +194,7 @@ def test_a_limited_toleration_is_forgotten_when_the_taint_goes_in_time():
 
 def test_pods_of_a_node_that_is_gone_are_deleted_and_made_again_elsewhere():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("Deployment", replicas=2))
+        await cluster.create_objects(workload("Deployment", replicas=2))
         await cluster.until(lambda: len(every(cluster, PODS)) == 2)
         await cluster.until(lambda: "" not in cluster.placements().values())
         lost = sorted(cluster.placements().values())[0]
@@ -233,7 +233,7 @@ def test_every_namespace_has_the_certificate_as_it_is():
             return found
 
         await cluster.until(lambda: published() == {"ca.crt": "PEM"})
-        await cluster.patch(
+        await cluster.patch_object(
             CONFIG_MAPS, "kube-root-ca.crt", {"data": {"ca.crt": "other"}}, namespace="default"
         )
         await cluster.until(lambda: published() == {"ca.crt": "PEM"})
@@ -254,7 +254,7 @@ def test_the_workload_of_a_node_under_pressure_moves_to_another_node():
         ]
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("ReplicaSet", replicas=1))
+        await cluster.create_objects(workload("ReplicaSet", replicas=1))
         await cluster.until(lambda: running_on(cluster) == ["n1"])
         await cluster.client.create(NODES, node_manifest("n2"))
         await press(cluster, "true")

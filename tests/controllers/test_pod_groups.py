@@ -116,7 +116,7 @@ def test_the_phases_of_a_group_from_creation_to_its_end():
             COSCHEDULING_POD_GROUPS, pod_group(least=2), namespace="default"
         )
         await cluster.until(lambda: status(cluster).get("phase") == "Pending")
-        await cluster.create(of_object("a"), of_object("b"))
+        await cluster.create_objects(of_object("a"), of_object("b"))
         await cluster.until(lambda: status(cluster).get("phase") == "Running")
         await cluster.until(lambda: status(cluster).get("running") == 2)
         await cluster.client.delete(PODS, "a", namespace="default")
@@ -124,7 +124,7 @@ def test_the_phases_of_a_group_from_creation_to_its_end():
         # The Event is written on its own, after the status.
         await cluster.until(lambda: bool(told(cluster)))
         assert told(cluster) == ["1 of at least 2 pods have a node, others are gone"]
-        await cluster.create(of_object("c"))
+        await cluster.create_objects(of_object("c"))
         await cluster.until(lambda: status(cluster).get("phase") == "Running", seconds=60)
 
     play(scenario)

@@ -25,7 +25,7 @@ def has_pods(cluster: VirtualCluster, count: int) -> bool:
 
 def test_as_many_pods_as_wanted_run_and_the_status_counts_them():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(controller())
+        await cluster.create_objects(controller())
         await cluster.until(lambda: len(running(cluster)) == 2)
         await cluster.until(
             lambda: (
@@ -44,10 +44,10 @@ def test_as_many_pods_as_wanted_run_and_the_status_counts_them():
 
 def test_scaling_adds_and_removes_pods():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(controller())
+        await cluster.create_objects(controller())
         for wanted in (4, 1):
             change = {"spec": {"replicas": wanted}}
-            await cluster.patch(REPLICATION_CONTROLLERS, "web", change, namespace="default")
+            await cluster.patch_object(REPLICATION_CONTROLLERS, "web", change, namespace="default")
             await cluster.until(partial(has_pods, cluster, wanted))
 
     play(scenario)
@@ -57,13 +57,13 @@ def test_a_matching_pod_is_adopted_and_one_with_other_labels_is_released():
     async def scenario(cluster: VirtualCluster) -> None:
         lone = {"apiVersion": "v1", "kind": "Pod", **template()}
         lone["metadata"] = {"name": "lone", "namespace": "default", "labels": {"app": "web"}}
-        await cluster.create(lone)
-        await cluster.create(controller(replicas=1))
+        await cluster.create_objects(lone)
+        await cluster.create_objects(controller(replicas=1))
         await cluster.until(
             lambda: bool(stored(cluster, PODS, "lone")["metadata"].get("ownerReferences"))
         )
         change = {"metadata": {"labels": {"app": "other"}}}
-        await cluster.patch(PODS, "lone", change, namespace="default")
+        await cluster.patch_object(PODS, "lone", change, namespace="default")
         await cluster.until(lambda: len(every(cluster, PODS)) == 2)
         assert not stored(cluster, PODS, "lone")["metadata"].get("ownerReferences")
 

@@ -69,22 +69,22 @@ def state(claim: Any) -> tuple[list[str], list[str]]:
 
 def test_a_pod_with_a_claim_template_runs_where_the_device_is_and_leaves_it_when_it_ends():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(device_class(), offered("n2", "g0"), using("p"))
+        await cluster.create_objects(device_class(), offered("n2", "g0"), using("p"))
         await aio.sleep(1)
         assert (cluster.node_of("p"), claims(cluster)) == ("", {})
-        await cluster.create(template())
+        await cluster.create_objects(template())
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
         assert cluster.node_of("p") == "n2"
         ((name, made),) = claims(cluster).items()
         assert name.startswith("p-dev-")
         assert made["metadata"]["labels"] == {"made": "yes"}
         assert state(made) == (["g0"], ["p"])
-        pod = cluster.pod("p")
+        pod = cluster.stored_pod("p")
         assert pod is not None
         told = pod["status"]["resourceClaimStatuses"]
         assert told == [{"name": "dev", "resourceClaimName": name}]
         # Another pod wants the only device, and gets it once this one is gone.
-        await cluster.create(using("q"))
+        await cluster.create_objects(using("q"))
         await cluster.until(lambda: "cannot allocate all claims" in cluster.condition_of("q")[2])
         await cluster.client.delete(PODS, "p", namespace="default")
         await cluster.until(lambda: cluster.phase_of("q") == "Running", seconds=60)
@@ -103,10 +103,10 @@ def test_a_claim_made_by_a_user_is_shared_then_freed_and_kept():
             "metadata": {"name": "c", "namespace": "default"},
             "spec": ONE,
         }
-        await cluster.create(device_class(), offered("n3", "g0"), shared)
+        await cluster.create_objects(device_class(), offered("n3", "g0"), shared)
         entry = [{"name": "dev", "resourceClaimName": "c"}]
         for name in ("p", "q"):
-            await cluster.create(pod_manifest(name, resourceClaims=entry))
+            await cluster.create_objects(pod_manifest(name, resourceClaims=entry))
         await cluster.until(lambda: cluster.phase_of("p") == cluster.phase_of("q") == "Running")
         assert cluster.placements() == {"default/p": "n3", "default/q": "n3"}
         assert sorted(state(claims(cluster)["c"])[1]) == ["p", "q"]
@@ -130,11 +130,13 @@ def test_a_claim_made_by_a_user_is_shared_then_freed_and_kept():
 def test_an_extended_resource_is_served_by_devices_where_no_node_offers_it():
     async def scenario(cluster: VirtualCluster) -> None:
         gpu = "example.com/gpu"
-        await cluster.create(device_class(extendedResourceName=gpu), offered("n1", "g0", "g1"))
+        await cluster.create_objects(
+            device_class(extendedResourceName=gpu), offered("n1", "g0", "g1")
+        )
         asking = pod_manifest("p")
         amount = {gpu: "2"}
         asking["spec"]["containers"][0]["resources"] = {"requests": amount, "limits": amount}
-        await cluster.create(asking)
+        await cluster.create_objects(asking)
         await cluster.until(lambda: cluster.node_of("p") == "n1")
         ((name, made),) = claims(cluster).items()
         assert state(made) == (["g0", "g1"], ["p"])

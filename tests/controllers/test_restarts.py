@@ -39,7 +39,7 @@ def test_stopped_and_started_again_and_again(seed):
         async with VirtualCluster(
             clock, nodes=[node_manifest("n1"), node_manifest("n2")]
         ) as cluster:
-            await cluster.create(
+            await cluster.create_objects(
                 workload("Deployment", replicas=6),
                 workload("StatefulSet", "db", replicas=3),
                 job(seconds=1, completions=20, parallelism=5),

@@ -38,7 +38,7 @@ def images(cluster: VirtualCluster) -> list[str]:
 
 
 async def change(cluster: VirtualCluster, spec: dict[str, Any]) -> None:
-    await cluster.patch(STATEFUL_SETS, "web", {"spec": spec}, namespace="default")
+    await cluster.patch_object(STATEFUL_SETS, "web", {"spec": spec}, namespace="default")
 
 
 def settled(cluster: VirtualCluster, replicas: int) -> bool:
@@ -55,7 +55,7 @@ def settled(cluster: VirtualCluster, replicas: int) -> bool:
 def test_pods_with_claims_come_in_order_and_keep_their_claims():
     async def scenario(cluster: VirtualCluster) -> None:
         made = workload("StatefulSet", replicas=3, serviceName="web", volumeClaimTemplates=[CLAIM])
-        await cluster.create(made)
+        await cluster.create_objects(made)
         most_pending = 0
 
         def done() -> bool:
@@ -92,7 +92,9 @@ def test_pods_with_claims_come_in_order_and_keep_their_claims():
 
 def test_a_smaller_set_loses_its_highest_ordinals_one_by_one_but_no_claims():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("StatefulSet", replicas=3, volumeClaimTemplates=[CLAIM]))
+        await cluster.create_objects(
+            workload("StatefulSet", replicas=3, volumeClaimTemplates=[CLAIM])
+        )
         await cluster.until(lambda: settled(cluster, 3), seconds=60)
         await change(cluster, {"replicas": 1})
         left: list[int] = []
@@ -110,7 +112,9 @@ def test_a_smaller_set_loses_its_highest_ordinals_one_by_one_but_no_claims():
 
 def test_parallel_pod_management_creates_all_pods_at_once():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("StatefulSet", replicas=5, podManagementPolicy="Parallel"))
+        await cluster.create_objects(
+            workload("StatefulSet", replicas=5, podManagementPolicy="Parallel")
+        )
         await cluster.until(lambda: len(pods(cluster)) == 5, seconds=1)
         await cluster.until(lambda: settled(cluster, 5))
 
@@ -119,7 +123,7 @@ def test_parallel_pod_management_creates_all_pods_at_once():
 
 def test_a_roll_out_goes_from_the_highest_ordinal_down_to_the_partition():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("StatefulSet", replicas=4))
+        await cluster.create_objects(workload("StatefulSet", replicas=4))
         await cluster.until(lambda: settled(cluster, 4), seconds=60)
         rolling = {"updateStrategy": {"rollingUpdate": {"partition": 2}}}
         await change(cluster, {**rolling, **image("nginx:2")})
@@ -145,7 +149,7 @@ def test_a_roll_out_goes_from_the_highest_ordinal_down_to_the_partition():
 def test_with_on_delete_pods_are_replaced_only_once_they_are_deleted():
     async def scenario(cluster: VirtualCluster) -> None:
         strategy = {"type": "OnDelete"}
-        await cluster.create(workload("StatefulSet", replicas=2, updateStrategy=strategy))
+        await cluster.create_objects(workload("StatefulSet", replicas=2, updateStrategy=strategy))
         await cluster.until(lambda: settled(cluster, 2), seconds=60)
         await change(cluster, image("nginx:2"))
         await cluster.until(lambda: len(every(cluster, CONTROLLER_REVISIONS)) == 2)
@@ -157,7 +161,7 @@ def test_with_on_delete_pods_are_replaced_only_once_they_are_deleted():
 
 def test_a_rollback_makes_the_old_revision_the_newest():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(workload("StatefulSet", replicas=1, revisionHistoryLimit=1))
+        await cluster.create_objects(workload("StatefulSet", replicas=1, revisionHistoryLimit=1))
         await cluster.until(lambda: settled(cluster, 1))
         for name in ("nginx:2", "nginx:1"):
             await change(cluster, image(name))
@@ -188,7 +192,7 @@ def test_the_retention_policy_decides_which_claims_are_deleted(
     policy, after_scaling, after_deletion
 ):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(
+        await cluster.create_objects(
             workload(
                 "StatefulSet",
                 replicas=2,

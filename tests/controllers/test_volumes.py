@@ -129,7 +129,7 @@ def test_a_part_that_breaks_ends_the_controllers_with_the_reason(monkeypatch):
             running = TaskOwner(lambda _name, _error: None).spawn(made.run(), name="controllers")
             await made.ready()
             monkeypatch.setattr("moorage.controllers.views.View.on_add", broken)
-            await cluster.create(using("c"))
+            await cluster.create_objects(using("c"))
             async with asyncio.timeout(60):
                 await running
 
@@ -139,7 +139,7 @@ def test_a_part_that_breaks_ends_the_controllers_with_the_reason(monkeypatch):
 
 def test_a_claim_of_the_default_class_is_provisioned_for_its_pod():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(claim(), using("c"))
+        await cluster.create_objects(claim(), using("c"))
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
         found = stored(cluster, "persistentvolumeclaims", "c", "default")
         assert found["status"]["phase"] == "Bound"
@@ -162,7 +162,7 @@ def test_a_claim_of_the_default_class_is_provisioned_for_its_pod():
 def test_a_volume_has_the_source_that_its_provisioner_makes(provisioner: str, source: str):
     async def scenario(cluster: VirtualCluster) -> None:
         made = storage_class("own", provisioner=provisioner)
-        await cluster.create(made, claim(storageClassName="own"), using("c"))
+        await cluster.create_objects(made, claim(storageClassName="own"), using("c"))
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
         found = stored(cluster, "persistentvolumeclaims", "c", "default")
         volume = stored(cluster, "persistentvolumes", found["spec"]["volumeName"])
@@ -174,14 +174,14 @@ def test_a_volume_has_the_source_that_its_provisioner_makes(provisioner: str, so
 def test_allowed_topologies_choose_the_node_and_stay_with_the_volume():
     async def scenario(cluster: VirtualCluster) -> None:
         allowed = [{"matchLabelExpressions": [{"key": ZONE, "values": ["z2"]}]}]
-        await cluster.create(
+        await cluster.create_objects(
             storage_class("zonal", allowedTopologies=allowed),
             claim(storageClassName="zonal"),
             using("c"),
         )
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
         assert cluster.node_of("p") == "n2"
-        await cluster.create(using("c", name="q"))
+        await cluster.create_objects(using("c", name="q"))
         await cluster.until(lambda: cluster.phase_of("q") == "Running")
         assert cluster.node_of("q") == "n2"
 
@@ -190,7 +190,7 @@ def test_allowed_topologies_choose_the_node_and_stay_with_the_volume():
 
 def test_local_volumes_are_matched_smallest_first_and_taken_once():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(
+        await cluster.create_objects(
             storage_class("local", provisioner="kubernetes.io/no-provisioner"),
             local_volume("big", "n1", storage="5Gi"),
             local_volume("small", "n3", storage="2Gi"),
@@ -199,7 +199,7 @@ def test_local_volumes_are_matched_smallest_first_and_taken_once():
             lambda: stored(cluster, "persistentvolumes", "small")["status"]["phase"] == "Available"
         )
         for index in range(3):
-            await cluster.create(
+            await cluster.create_objects(
                 claim(f"c{index}", storageClassName="local", storage="2Gi"),
                 using(f"c{index}", name=f"p{index}"),
             )
@@ -222,9 +222,11 @@ def test_local_volumes_are_matched_smallest_first_and_taken_once():
 
 def test_an_immediate_claim_is_bound_before_its_pod_is_scheduled():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(storage_class("now", volumeBindingMode="Immediate"), using("c"))
+        await cluster.create_objects(
+            storage_class("now", volumeBindingMode="Immediate"), using("c")
+        )
         await cluster.until(lambda: "not found" in cluster.condition_of("p")[2])
-        await cluster.create(claim(storageClassName="now"))
+        await cluster.create_objects(claim(storageClassName="now"))
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
 
     Volumes().run(scenario)
@@ -234,7 +236,7 @@ def test_an_ephemeral_volume_gets_a_claim_that_goes_with_the_pod():
     async def scenario(cluster: VirtualCluster) -> None:
         template = {"spec": claim()["spec"]}
         volume = {"name": "v", "ephemeral": {"volumeClaimTemplate": template}}
-        await cluster.create(pod_manifest("p", volumes=[volume]))
+        await cluster.create_objects(pod_manifest("p", volumes=[volume]))
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
         assert stored(cluster, "persistentvolumeclaims", "p-v", "default") is not None
         await cluster.client.delete(PODS, "p", namespace="default")
@@ -248,7 +250,7 @@ def test_an_ephemeral_volume_gets_a_claim_that_goes_with_the_pod():
 
 def test_a_deleted_claim_stays_until_the_last_pod_that_uses_it_has_gone():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(claim(), using("c"), using("c", name="q"))
+        await cluster.create_objects(claim(), using("c"), using("c", name="q"))
         await cluster.until(lambda: {cluster.phase_of(name) for name in "pq"} == {"Running"})
         volume = stored(cluster, "persistentvolumeclaims", "c", "default")["spec"]["volumeName"]
         await cluster.client.delete(PERSISTENT_VOLUME_CLAIMS, "c", namespace="default")
@@ -261,7 +263,7 @@ def test_a_deleted_claim_stays_until_the_last_pod_that_uses_it_has_gone():
         assert "deletionTimestamp" in held
         kept = stored(cluster, "persistentvolumes", volume)["metadata"]
         assert kept["finalizers"] == ["kubernetes.io/pv-protection"]
-        await cluster.create(using("c", name="late"))
+        await cluster.create_objects(using("c", name="late"))
         await cluster.until(lambda: "is being deleted" in cluster.condition_of("late")[2])
         await cluster.client.delete(PODS, "q", namespace="default")
         await cluster.until(lambda: stored(cluster, "persistentvolumes", volume) is None)
@@ -276,7 +278,7 @@ def test_a_claim_stays_if_the_server_knows_a_pod_that_no_watch_has_shown(monkeyp
     )
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(claim(), using("c"))
+        await cluster.create_objects(claim(), using("c"))
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
         await cluster.client.delete(PERSISTENT_VOLUME_CLAIMS, "c", namespace="default")
         await aio.sleep(5)
@@ -298,10 +300,12 @@ def test_a_claim_is_expanded_by(fields, message):
         return (found["status"] if namespace else found["spec"])["capacity"]["storage"]
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(storage_class("s", **fields), claim(storageClassName="s"), using("c"))
+        await cluster.create_objects(
+            storage_class("s", **fields), claim(storageClassName="s"), using("c")
+        )
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
         more = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
-        asked = cluster.patch(PERSISTENT_VOLUME_CLAIMS, "c", more, namespace="default")
+        asked = cluster.patch_object(PERSISTENT_VOLUME_CLAIMS, "c", more, namespace="default")
         if message:
             with pytest.raises(ApiError, match=message):
                 await asked
@@ -318,10 +322,10 @@ def test_a_claim_is_expanded_by(fields, message):
 
 def test_a_claim_that_is_not_bound_is_not_expanded():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(claim())
+        await cluster.create_objects(claim())
         more = {"spec": {"resources": {"requests": {"storage": "3Gi"}}}}
         with pytest.raises(ApiError, match="Only bound persistent volume claims can be expanded"):
-            await cluster.patch(PERSISTENT_VOLUME_CLAIMS, "c", more, namespace="default")
+            await cluster.patch_object(PERSISTENT_VOLUME_CLAIMS, "c", more, namespace="default")
 
     Volumes().run(scenario)
 
@@ -329,11 +333,11 @@ def test_a_claim_that_is_not_bound_is_not_expanded():
 def test_a_namespace_goes_with_its_claims():
     async def scenario(cluster: VirtualCluster) -> None:
         there = {"metadata": {"namespace": "away"}}
-        await cluster.create(
+        await cluster.create_objects(
             {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "away"}}
         )
         for made in (claim(), using("c")):
-            await cluster.create({**made, "metadata": made["metadata"] | there["metadata"]})
+            await cluster.create_objects({**made, "metadata": made["metadata"] | there["metadata"]})
         await cluster.until(
             lambda: stored(cluster, "pods", "p", "away").get("status", {}).get("phase") == "Running"
         )
@@ -347,7 +351,9 @@ def test_a_volume_that_is_never_provisioned_times_out_and_frees_the_claim():
     volumes = Volumes(controllers=False)
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(storage_class("slow"), claim(storageClassName="slow"), using("c"))
+        await cluster.create_objects(
+            storage_class("slow"), claim(storageClassName="slow"), using("c")
+        )
         await cluster.until(
             lambda: "binding volumes: context deadline exceeded" in cluster.condition_of("p")[2],
             seconds=700,
@@ -375,7 +381,9 @@ def test_a_volume_that_is_never_provisioned_times_out_and_frees_the_claim():
 )
 def test_a_claim_given_back_ends_the_binding(change, message):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(storage_class("slow"), claim(storageClassName="slow"), using("c"))
+        await cluster.create_objects(
+            storage_class("slow"), claim(storageClassName="slow"), using("c")
+        )
         await cluster.until(
             lambda: (
                 "volume.kubernetes.io/selected-node"
@@ -384,7 +392,7 @@ def test_a_claim_given_back_ends_the_binding(change, message):
                 )
             )
         )
-        await cluster.patch(
+        await cluster.patch_object(
             PERSISTENT_VOLUME_CLAIMS,
             "c",
             {"metadata": {"annotations": change}},
@@ -397,7 +405,9 @@ def test_a_claim_given_back_ends_the_binding(change, message):
 
 def test_a_pod_deleted_while_its_volume_is_made_ends_its_binding_at_once():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(storage_class("slow"), claim(storageClassName="slow"), using("c"))
+        await cluster.create_objects(
+            storage_class("slow"), claim(storageClassName="slow"), using("c")
+        )
         await cluster.until(
             lambda: (
                 "annotations"
@@ -411,7 +421,7 @@ def test_a_pod_deleted_while_its_volume_is_made_ends_its_binding_at_once():
         chosen = stored(cluster, "persistentvolumeclaims", "c", "default")["metadata"][
             "annotations"
         ]["volume.kubernetes.io/selected-node"]
-        await cluster.create(using("c", name="q"))
+        await cluster.create_objects(using("c", name="q"))
         tasks = TaskOwner()
         made = _volume_controllers(cluster)
         tasks.spawn(made.run(), name="controllers")
@@ -427,7 +437,7 @@ def test_a_pod_deleted_while_its_volume_is_made_ends_its_binding_at_once():
 def test_pods_that_share_a_claim_end_on_its_node():
     async def scenario(cluster: VirtualCluster) -> None:
         names = [f"p{index}" for index in range(4)]
-        await cluster.create(claim(), *(using("c", name=name) for name in names))
+        await cluster.create_objects(claim(), *(using("c", name=name) for name in names))
         await cluster.until(
             lambda: all(cluster.phase_of(name) == "Running" for name in names), seconds=60
         )
@@ -437,7 +447,7 @@ def test_pods_that_share_a_claim_end_on_its_node():
 
 def test_a_volume_that_changes_while_its_pod_is_scheduled_is_bound_all_the_same():
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(
+        await cluster.create_objects(
             storage_class("local", provisioner="kubernetes.io/no-provisioner"),
             local_volume("only", "n2"),
             claim(storageClassName="local"),
@@ -445,8 +455,8 @@ def test_a_volume_that_changes_while_its_pod_is_scheduled_is_bound_all_the_same(
         await cluster.until(
             lambda: stored(cluster, "persistentvolumes", "only")["status"]["phase"] == "Available"
         )
-        await cluster.create(using("c"))
-        await cluster.patch(PERSISTENT_VOLUMES, "only", {"metadata": {"labels": {"a": "b"}}})
+        await cluster.create_objects(using("c"))
+        await cluster.patch_object(PERSISTENT_VOLUMES, "only", {"metadata": {"labels": {"a": "b"}}})
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
         assert cluster.node_of("p") == "n2"
 

@@ -119,7 +119,7 @@ async def test_sessions_end_after_twelve_hours() -> None:
     clock = ManualClock()
     tokens: list[str] = []
     sessions = Sessions(clock, tokens.append)
-    sessions.open()
+    sessions.renew_token()
     made = sessions.login(tokens[0])
     assert made is not None
     clock.advance(12 * 3600 - 1)

@@ -198,10 +198,10 @@ def play(
         cluster.server._rbac = True
         asking.inner = InProcessTransport(cluster.server, user=ACCOUNT)
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
-        cluster.server.create(namespace)
+        cluster.server.store_object(namespace)
         for obj in objects:
             if obj["kind"] in RBAC:
-                cluster.server.create(obj)
+                cluster.server.store_object(obj)
         tasks = TaskOwner()
         started = False
         try:

@@ -138,11 +138,11 @@ async def sees_every_change(cluster: VirtualCluster) -> None:
     await cluster.client.create(PODS, pod_manifest("late"), namespace="default")
 
     def unseen() -> list[str]:
-        nodes = cluster.scheduler.parts.nodes.objects
+        nodes = cluster.scheduler.parts.nodes.known_objects
         return [
-            *(str(each.kind) for each, key in made if key not in reflectors[each].objects),
+            *(str(each.kind) for each, key in made if key not in reflectors[each].known_objects),
             *(["Node"] if ("", "late") not in nodes else []),
-            *(["Pod"] if ("default", "late") not in reflectors[PODS].objects else []),
+            *(["Pod"] if ("default", "late") not in reflectors[PODS].known_objects else []),
         ]
 
     try:
@@ -153,7 +153,7 @@ async def sees_every_change(cluster: VirtualCluster) -> None:
 
 async def sees_what_is_there(cluster: VirtualCluster) -> None:
     """Place a pod; the cluster was listed before."""
-    await cluster.create(pod_manifest("p"))
+    await cluster.create_objects(pod_manifest("p"))
     await cluster.until(lambda: bool(cluster.node_of("p")))
 
 
@@ -162,7 +162,7 @@ async def sees_what_is_there(cluster: VirtualCluster) -> None:
 
 async def places_and_tells(cluster: VirtualCluster) -> None:
     """Bind a pod and write its Event."""
-    await cluster.create(pod_manifest("p"))
+    await cluster.create_objects(pod_manifest("p"))
     await cluster.until(lambda: bool(cluster.node_of("p")))
     await aio.sleep(2)
     assert await cluster.events("p", reason="Scheduled")
@@ -170,7 +170,7 @@ async def places_and_tells(cluster: VirtualCluster) -> None:
 
 async def tells_why_not(cluster: VirtualCluster) -> None:
     """Write the condition of a pod that has no place, and count its Events as a series."""
-    await cluster.create(pod_manifest("p", cpu="100"))
+    await cluster.create_objects(pod_manifest("p", cpu="100"))
     await cluster.until(lambda: cluster.condition_of("p")[0] == "False")
     await aio.sleep(700)  # it is tried again after five minutes, without a cause
     told = await cluster.events("p", reason="FailedScheduling")
@@ -179,10 +179,10 @@ async def tells_why_not(cluster: VirtualCluster) -> None:
 
 async def evicts(cluster: VirtualCluster) -> None:
     """Evict a pod of low priority for another."""
-    await cluster.create(*[priority(*each) for each in (("low", -5), ("high", 1000))])
-    await cluster.create(low("victim"))
+    await cluster.create_objects(*[priority(*each) for each in (("low", -5), ("high", 1000))])
+    await cluster.create_objects(low("victim"))
     await cluster.until(lambda: cluster.phase_of("victim") == "Running")
-    await cluster.create(high("preemptor"))
+    await cluster.create_objects(high("preemptor"))
     await cluster.until(lambda: cluster.phase_of("preemptor") == "Running", seconds=3)
 
 
@@ -247,7 +247,7 @@ def _failure(code: int, reason: str) -> Answer:
 
 async def finds_what_was_bound(cluster: VirtualCluster) -> None:
     """Look up a pod whose binding has no answer, and count it as bound."""
-    await cluster.create(pod_manifest("p"))
+    await cluster.create_objects(pod_manifest("p"))
     await cluster.until(lambda: bool(cluster.node_of("p")))
     await aio.sleep(2)
     assert await cluster.events("p", reason="Scheduled")
@@ -259,7 +259,7 @@ async def finds_what_was_bound(cluster: VirtualCluster) -> None:
 
 async def binds_volumes(cluster: VirtualCluster) -> None:
     """Bind a local volume."""
-    await cluster.create(
+    await cluster.create_objects(
         storage_class("local", provisioner="kubernetes.io/no-provisioner"),
         local_volume("v", "n2"),
         claim(storageClassName="local"),
@@ -270,13 +270,15 @@ async def binds_volumes(cluster: VirtualCluster) -> None:
 
 async def has_volumes_made(cluster: VirtualCluster) -> None:
     """Have a volume provisioned for the chosen node."""
-    await cluster.create(storage_class("fast"), claim(storageClassName="fast"), using("c"))
+    await cluster.create_objects(storage_class("fast"), claim(storageClassName="fast"), using("c"))
     await cluster.until(lambda: bool(cluster.node_of("p")))
 
 
 async def allocates_devices(cluster: VirtualCluster) -> None:
     """Allocate a device and reserve it."""
-    await cluster.create(device_class(), claim_template(), offered("n2", "g0"), using_device("p"))
+    await cluster.create_objects(
+        device_class(), claim_template(), offered("n2", "g0"), using_device("p")
+    )
     await cluster.until(lambda: cluster.node_of("p") == "n2")
 
 
@@ -288,8 +290,8 @@ async def allocates_devices_again(cluster: VirtualCluster) -> None:
 
 async def makes_claims(cluster: VirtualCluster) -> None:
     """Make the claim of an extended resource."""
-    await cluster.create(device_class(extendedResourceName=_GPU), offered("n1", "g0", "g1"))
-    await cluster.create(_wanting("p"))
+    await cluster.create_objects(device_class(extendedResourceName=_GPU), offered("n1", "g0", "g1"))
+    await cluster.create_objects(_wanting("p"))
     await cluster.until(lambda: cluster.node_of("p") == "n1")
     assert [state(each) for each in claims(cluster).values()] == [(["g0", "g1"], ["p"])]
 
@@ -303,8 +305,8 @@ def _wanting(name: str) -> Manifest:
 
 async def takes_claims_back(cluster: VirtualCluster) -> None:
     """Delete the claim of an extended resource whose pod could not be bound."""
-    await cluster.create(device_class(extendedResourceName=_GPU), offered("n1", "g0", "g1"))
-    await cluster.create(_wanting("p"))
+    await cluster.create_objects(device_class(extendedResourceName=_GPU), offered("n1", "g0", "g1"))
+    await cluster.create_objects(_wanting("p"))
     await cluster.until(lambda: len(claims(cluster)) == 1)
     await cluster.until(lambda: not claims(cluster))
 
@@ -314,7 +316,7 @@ async def takes_claims_back(cluster: VirtualCluster) -> None:
 
 async def tells_about_groups(cluster: VirtualCluster) -> None:
     """Write the condition of a PodGroup."""
-    await cluster.create(group(least=2), member("a"), member("b"))
+    await cluster.create_objects(group(least=2), member("a"), member("b"))
     await cluster.until(lambda: all(map(cluster.node_of, ("a", "b"))))
     shelf = cluster.server.store.shelf("podgroups.scheduling.k8s.io")
     await aio.sleep(1)
@@ -331,9 +333,9 @@ _WITH_GPUS = node_manifest("n1", **_GPUS)
 async def shares_gpus(cluster: VirtualCluster) -> None:
     """Write the chosen device into an annotation."""
     asking = {"alibabacloud.com/gpu-count": "1", "alibabacloud.com/gpu-milli": "400"}
-    await cluster.create(pod_manifest("p", annotations=asking))
+    await cluster.create_objects(pod_manifest("p", annotations=asking))
     await cluster.until(lambda: bool(cluster.node_of("p")))
-    found: Any = cluster.pod("p")
+    found: Any = cluster.stored_pod("p")
     assert found["metadata"]["annotations"]["alibabacloud.com/gpu-index"] == "0"
 
 

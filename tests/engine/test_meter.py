@@ -45,7 +45,7 @@ class Listing:
     def lap(self, point: str, code: Code) -> None:
         self.points.append(f"{point} {code.text}")
 
-    def now_ns(self) -> int:
+    def meter_ns(self) -> int:
         self._now_ns += 1
         return self._now_ns
 
@@ -195,7 +195,7 @@ def test_laps_are_what_passed_since_the_lap_before() -> None:
     for seconds, point in ((1, "PreFilter"), (2, "Filter"), (4, "Filter")):
         clock.advance(seconds)
         meter.lap(point, Code.SUCCESS)
-    began_ns = meter.now_ns()
+    began_ns = meter.meter_ns()
     clock.advance(8)
     meter.took("X", "Filter", Code.ERROR, since_ns=began_ns)
     assert {key: (h.count, h.total) for key, h in facts.durations.items()} == {

@@ -55,7 +55,7 @@ def test_prefer_green() -> None:
     scores = {}
 
     async def look(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("p"))
+        await cluster.create_objects(pod_manifest("p"))
         await cluster.until(lambda: cluster.node_of("p") != "")
         scores["p"] = cluster.node_of("p")
 
@@ -120,11 +120,11 @@ def test_on_hold_says_why() -> None:
 def test_on_hold_lets_go() -> None:
     async def hold_and_let_go(cluster: VirtualCluster) -> None:
         held = pod_manifest("p", annotations={"example.com/hold": "the audit"})
-        await cluster.create(held, pod_manifest("q"))
+        await cluster.create_objects(held, pod_manifest("q"))
         await cluster.until(lambda: cluster.node_of("q") == "n1")
         assert cluster.node_of("p") == ""
         changes = {"metadata": {"annotations": {"example.com/hold": None}}}
-        await cluster.patch(PODS, "p", changes, namespace="default")
+        await cluster.patch_object(PODS, "p", changes, namespace="default")
         await cluster.until(lambda: cluster.node_of("p") == "n1")
 
     in_time("on_hold.py:on_hold", hold_and_let_go)
@@ -132,7 +132,7 @@ def test_on_hold_lets_go() -> None:
 
 def test_tell_owner() -> None:
     async def look(cluster: VirtualCluster) -> None:
-        await cluster.create(
+        await cluster.create_objects(
             pod_manifest("p", annotations={"example.com/owner": "Ada"}), pod_manifest("q")
         )
         await cluster.until(lambda: all(cluster.placements().values()))
@@ -146,7 +146,7 @@ def test_tell_owner() -> None:
 
 def test_warm_up() -> None:
     async def look(cluster: VirtualCluster) -> None:
-        await cluster.create(
+        await cluster.create_objects(
             pod_manifest("cold", annotations={"example.com/warm-up-seconds": "20"}),
             pod_manifest("warm"),
         )

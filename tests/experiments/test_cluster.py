@@ -42,7 +42,7 @@ def test_a_dump_is_a_cluster_in_which_pods_are_placed(tmp_path: Path) -> None:
     file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": [node("n1"), there]}))
     cluster = moorage.Cluster.from_dump(file)
     found = cluster.place([pod("fits"), pod("waits", "2")])
-    assert list(found.rows) == [
+    assert list(found.table_rows) == [
         {"namespace": "x", "name": "fits", "node": "n1", "reason": ""},
         {
             "namespace": "x",
@@ -52,10 +52,10 @@ def test_a_dump_is_a_cluster_in_which_pods_are_placed(tmp_path: Path) -> None:
             "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.",
         },
     ]
-    assert list(cluster.nodes.where(resource="cpu").rows) == [
+    assert list(cluster.nodes.where(resource="cpu").table_rows) == [
         {"node": "n1", "resource": "cpu", "requested": 4000, "allocatable": 4000}
     ]
-    assert [row["name"] for row in cluster.pods.rows] == ["there", "fits", "waits"]
+    assert [row["name"] for row in cluster.pod_table.table_rows] == ["there", "fits", "waits"]
     assert repr(cluster) == "Cluster of 1 nodes and 3 pods"
 
 
@@ -119,12 +119,12 @@ def test_what_cannot_be_placed_is_refused(
 def test_results_show_themselves_and_become_data_frames() -> None:
     found = moorage.simulate({"nodes": [nodes()], "pods": [pods("1", count=2)], "name": "a < b"})
     assert "<h3>a &lt; b</h3>" in found._repr_html_()
-    assert found.pods._repr_html_().count("<tr>") == 3
-    assert repr(found.pods).startswith("Table of 2 rows: configuration, seed, namespace, name")
+    assert found.pod_table._repr_html_().count("<tr>") == 3
+    assert repr(found.pod_table).startswith("Table of 2 rows: configuration, seed, namespace, name")
     pytest.importorskip("pyarrow")
-    table = found.pods.to_arrow()
+    table = found.pod_table.to_arrow()
     assert table.num_rows == 2
-    assert table.column("node").to_pylist() == found.pods.columns["node"]
+    assert table.column("node").to_pylist() == found.pod_table.columns["node"]
 
 
 def test_the_page_is_whole_and_the_same_each_time() -> None:

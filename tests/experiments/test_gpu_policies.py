@@ -58,7 +58,7 @@ def test_every_policy_places_the_pods_of_a_trace_in_its_own_way() -> None:
     digests = {run.configuration: run.digest for run in found.of_runs}
     assert set(digests) == set(POLICIES)
     assert len(set(digests.values())) == len(POLICIES)
-    for row in found.pods.rows:
+    for row in found.pod_table.table_rows:
         assert row["node"] or "GPU" in row["reason"] or "Insufficient" in row["reason"]
 
 

@@ -69,7 +69,7 @@ def test_a_process_that_is_ended_half_way_changes_no_result(cluster: Any) -> Non
     assert len(ending.ended) == 1
     assert [each.digest for each in far.of_runs] == [each.digest for each in here.of_runs]
     assert [each.totals for each in far.of_runs] == [each.totals for each in here.of_runs]
-    assert list(far.pods.rows) == list(here.pods.rows)
+    assert list(far.pod_table.table_rows) == list(here.pod_table.table_rows)
 
 
 @pytest.mark.slow

@@ -103,8 +103,8 @@ def test_processes_change_no_result() -> None:
     here, beside = simulate(_SCENARIO), simulate(_SCENARIO, jobs=2)
     assert [each.digest for each in beside.of_runs] == [each.digest for each in here.of_runs]
     assert [each.totals for each in beside.of_runs] == [each.totals for each in here.of_runs]
-    assert list(beside.pods.rows) == list(here.pods.rows)
-    assert list(beside.series.rows) == list(here.series.rows)
+    assert list(beside.pod_table.table_rows) == list(here.pod_table.table_rows)
+    assert list(beside.series.table_rows) == list(here.series.table_rows)
 
 
 def test_progress_tells_what_is_done_and_how_long_it_takes() -> None:

@@ -80,7 +80,7 @@ def simulated(scene: Scene, folder: Path) -> Places:
             "until": f"{scene.end}s",
         }
     )
-    return {row["name"]: row["node"] for row in found.pods.rows if row["node"]}
+    return {row["name"]: row["node"] for row in found.pod_table.table_rows if row["node"]}
 
 
 def played(scene: Scene) -> Places | None:
@@ -96,7 +96,7 @@ def played(scene: Scene) -> Places | None:
             renew_seconds=10_000,
             controllers=(WorkloadControllers,),
         ) as cluster:
-            await cluster.create(*scene.classes)
+            await cluster.create_objects(*scene.classes)
             return await _play(cluster, scene)
 
     return run_virtual(main(), clock)
@@ -112,7 +112,7 @@ async def _play(cluster: VirtualCluster, scene: Scene) -> Places | None:
     for at, pod in sorted(acts, key=lambda each: each[0]):
         await aio.sleep(begin + at - cluster.seconds)
         if pod is not None:
-            await cluster.create(pod)
+            await cluster.create_objects(pod)
         elif scene.fails is not None:
             await cluster.delete_node(scene.fails[0])
     await aio.sleep(begin + scene.end - cluster.seconds)

@@ -95,14 +95,14 @@ async def _create(cluster: VirtualCluster, manifest: Manifest) -> None:
         namespace = manifest["metadata"]["namespace"]
         await cluster.client.create(ELASTIC_QUOTAS, manifest, namespace=namespace)
         return
-    await cluster.create(manifest)
+    await cluster.create_objects(manifest)
 
 
 async def _give_devices(cluster: VirtualCluster, claim: Manifest) -> None:
     """Write the status of a claim, with the uids that the server gave to its pods."""
     users = []
     for user in claim["status"].get("reservedFor", ()):
-        pod = cluster.pod(user["name"])
+        pod = cluster.stored_pod(user["name"])
         users.append({**user, "uid": pod["metadata"]["uid"]} if pod else user)
     await cluster.client.patch(
         RESOURCE_CLAIMS,
@@ -121,11 +121,11 @@ async def apply(cluster: VirtualCluster, case: Case, way: WayOut) -> None:
         await cluster.client.delete(PODS, name, namespace=namespace)
     if way.uncordon:
         node = next(each for each in case.manifests if each["metadata"]["name"] == way.uncordon)
-        await cluster.patch(NODES, way.uncordon, {"spec": uncordoned(node)})
+        await cluster.patch_object(NODES, way.uncordon, {"spec": uncordoned(node)})
     await cluster.play([each for each in way.create if each["kind"] == "Node"])
-    await cluster.create(*(each for each in way.create if each["kind"] != "Node"))
+    await cluster.create_objects(*(each for each in way.create if each["kind"] != "Node"))
     if way.patch:
         pod = next(each for each in case.manifests if each["metadata"]["name"] == "p")
         await cluster.client.delete(PODS, "p", namespace="default")
-        await cluster.until(lambda: cluster.pod("p") is None)
-        await cluster.create(changed(pod, way))
+        await cluster.until(lambda: cluster.stored_pod("p") is None)
+        await cluster.create_objects(changed(pod, way))

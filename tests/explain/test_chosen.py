@@ -26,9 +26,9 @@ def _after(nodes: list[Manifest], *pods: Manifest, name: str) -> Explanation:
 
     async def main() -> Explanation:
         async with VirtualCluster(clock, nodes=nodes) as cluster:
-            await cluster.create(IMPORTANT)
+            await cluster.create_objects(IMPORTANT)
             for each in pods:
-                await cluster.create(each)
+                await cluster.create_objects(each)
                 await cluster.until(_has_node(cluster, each["metadata"]["name"]))
             core = cluster.scheduler.core
             await cluster.until(lambda: core.cache.counts().assumed_pods == 0)

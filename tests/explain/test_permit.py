@@ -32,13 +32,13 @@ def test_a_member_at_permit_is_told_how_many_have_a_place() -> None:
         config = coscheduling("permit", args=args)
         async with VirtualCluster(clock, nodes=nodes(3), config=config) as cluster:
             core = cluster.scheduler.core
-            await cluster.create(
+            await cluster.create_objects(
                 of_labels("a", least=3),
                 of_labels("b", least=3),
                 of_labels("c", least=3, nodeSelector={"late": "yes"}),
             )
-            await cluster.until(lambda: len(core.waiting.all()) == 2)
-            held = sorted(each.pod.name for each in core.waiting.all())
+            await cluster.until(lambda: len(core.waiting.undecided_pods()) == 2)
+            held = sorted(each.pod.name for each in core.waiting.undecided_pods())
             found = []
             for name in held:
                 pod = core.store.get("default", name)
@@ -64,7 +64,7 @@ def test_a_pod_that_is_being_bound_is_told_its_node() -> None:
     async def main() -> tuple[Where, str]:
         async with VirtualCluster(clock, nodes=[node_manifest("n")]) as cluster:
             core = cluster.scheduler.core
-            await cluster.create(pod_manifest("p"))
+            await cluster.create_objects(pod_manifest("p"))
             await cluster.until(lambda: core.cache.counts().assumed_pods == 1)
             pod = core.store.get("default", "p")
             assert pod is not None
@@ -94,7 +94,7 @@ def test_the_cause_behind_a_recent_failure_is_reported(
         config = coscheduling("permit", args=f"{{podGroupBackoffSeconds: {backoff_seconds}}}")
         async with Cluster(clock, nodes=nodes(2), config=config) as cluster:
             core = cluster.scheduler.core
-            await cluster.create(*members)
+            await cluster.create_objects(*members)
             end = cluster.seconds + 3
             found = set()
             while cluster.seconds < end:

@@ -64,7 +64,7 @@ def test_answers_and_errors_are_as_the_document_describes(
 
     async def main() -> tuple[int, Any, Any]:
         async with VirtualCluster(clock, nodes=[node_manifest("n")]) as cluster:
-            await cluster.create(pod_manifest("w", cpu="2"), pod_manifest("p", cpu="3"))
+            await cluster.create_objects(pod_manifest("w", cpu="2"), pod_manifest("p", cpu="3"))
             await cluster.until(lambda: cluster.condition_of("p")[0] == "False")
             pages = question_pages([explain_question(cluster.scheduler, clock)])
             page = await pages[EXPLAIN](query)
@@ -87,7 +87,9 @@ def _course(*, asked: bool, seed: int) -> tuple[Any, ...]:
             core = cluster.scheduler.core
             pages = question_pages([explain_question(cluster.scheduler, clock)])
             for index in range(PODS):
-                await cluster.create(pod_manifest(f"p{index}", cpu="3" if index % 7 == 0 else "1"))
+                await cluster.create_objects(
+                    pod_manifest(f"p{index}", cpu="3" if index % 7 == 0 else "1")
+                )
                 for name in (index, index // 2) if asked else ():
                     assert (await pages[EXPLAIN]({"pod": f"default/p{name}"})).status == 200
             await cluster.until(lambda: not core.queue.counts().active)
@@ -114,10 +116,12 @@ def _groups(*, asked: bool) -> tuple[Any, ...]:
             core = cluster.scheduler.core
             pages = question_pages([explain_question(cluster.scheduler, clock)])
             for group, members in (("g", 3), ("h", 3), ("i", 4), ("j", 2)):
-                await cluster.create({**GROUP, "metadata": {**GROUP["metadata"], "name": group}})
+                await cluster.create_objects(
+                    {**GROUP, "metadata": {**GROUP["metadata"], "name": group}}
+                )
                 for index in range(members):
                     name = f"{group}{index}"
-                    await cluster.create(_member(name, group))
+                    await cluster.create_objects(_member(name, group))
                     if asked:
                         query = {"pod": f"default/{name}"}
                         assert (await pages[EXPLAIN](query)).status == 200
@@ -125,7 +129,7 @@ def _groups(*, asked: bool) -> tuple[Any, ...]:
             await cluster.until(lambda: core.cache.counts().assumed_pods == 0)
             core.queue.validate()
             core.snapshot.groups.validate()
-            groups = core.snapshot.groups.all()
+            groups = core.snapshot.groups.all_groups()
             names = {key: sorted(found.pods) for key, found in groups.items()}
             return cluster.placements(), core.queue.counts(), names
 
@@ -151,12 +155,12 @@ def test_an_incomplete_group_is_told_the_members_that_it_lacks() -> None:
 
     async def main() -> tuple[str, list[str], str]:
         async with VirtualCluster(clock, nodes=[node_manifest("n")], config=GANGS) as cluster:
-            await cluster.create(GROUP, _member("a"))
+            await cluster.create_objects(GROUP, _member("a"))
             await cluster.until(lambda: cluster.scheduler.core.queue.counts().gated == 1)
             pages = question_pages([explain_question(cluster.scheduler, clock)])
             body = json.loads((await pages[EXPLAIN]({"pod": "default/a"})).body)["explanation"]
             for way in body["waysOut"]:
-                await cluster.create(*way["create"])
+                await cluster.create_objects(*way["create"])
             await cluster.until(lambda: bool(cluster.node_of("a")))
             texts = [way["text"] for way in body["waysOut"]]
             return body["sentence"], texts, cluster.node_of("a")
@@ -177,7 +181,7 @@ def test_a_group_that_does_not_fit_together_is_told_so() -> None:
     async def main() -> str:
         nodes = [node_manifest("n", cpu="2")]
         async with VirtualCluster(clock, nodes=nodes, config=GANGS) as cluster:
-            await cluster.create(GROUP, *map(_member, "abc"))
+            await cluster.create_objects(GROUP, *map(_member, "abc"))
             await cluster.until(lambda: cluster.condition_of("a")[0] == "False")
             pages = question_pages([explain_question(cluster.scheduler, clock)])
             body = json.loads((await pages[EXPLAIN]({"pod": "default/a"})).body)["explanation"]

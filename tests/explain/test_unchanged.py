@@ -40,7 +40,7 @@ def _decide(filled: Filled, *, asking: bool) -> list[tuple[str, str, tuple[str, 
         found.append((queued.pod.name, node, victims))
         if decision.node_name:
             core.cache.assume_pod(queued.pod, decision.node_name)
-        core.queue.done(queued.uid)
+        core.queue.end_in_flight(queued.uid)
     return found
 
 

@@ -38,16 +38,16 @@ class World:
         return User("jane", ("developers",))
 
     def lookup(self, plural: str, namespace: str | None, name: str) -> Obj | None:
-        for obj in self.objects(plural, namespace):
+        for obj in self.stored_objects(plural, namespace):
             if obj["metadata"]["name"] == name:
                 return obj
         return None
 
-    def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
+    def stored_objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
         return [obj for each, obj in self._objects if each == plural]
 
     def keys_with(self, plural: str, numbers: Numbers, number: int) -> Collection[tuple[str, str]]:
-        found = (each for each in self.objects(plural) if number in numbers(each))
+        found = (each for each in self.stored_objects(plural) if number in numbers(each))
         return {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in found}
 
 

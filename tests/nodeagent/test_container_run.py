@@ -16,9 +16,9 @@ def backoffs(run_lengths: list[int]) -> list[int]:
     """The seconds between each end and the next start, for runs of these lengths."""
     run, now_ns, found = ContainerRun(), 1_000 * NS_PER_SECOND, []
     for seconds in run_lengths:
-        run.start(now_ns)
+        run.start_run(now_ns)
         now_ns += seconds * NS_PER_SECOND
-        run.end(now_ns, 1)
+        run.end_run(now_ns, 1)
         assert run.ended
         retry_ns = run.retry_ns(run.ended)
         found.append((retry_ns - now_ns) // NS_PER_SECOND)

@@ -6,7 +6,7 @@ import pytest
 
 from moorage.api.pod import Container
 from moorage.base import aio
-from moorage.nodeshapes.commands import Course, course_of
+from moorage.nodeshapes.commands import CommandRun, course_of
 from tests.nodeagent.memory_api import MemoryApi
 from tests.nodeagent.test_agents import phases, play, pod
 
@@ -16,18 +16,22 @@ SH = ["/bin/sh", "-c"]
 @pytest.mark.parametrize(
     ("command", "course"),
     [
-        pytest.param(["sleep", "300"], Course(300.0), id="sleep"),
-        pytest.param(["sleep", "1.5m"], Course(90.0), id="sleep with a unit"),
-        pytest.param(["sleep", "infinity"], Course(None), id="sleep for ever"),
-        pytest.param(["true"], Course(), id="true"),
-        pytest.param(["false"], Course(exit_code=1), id="false"),
-        pytest.param([*SH, "exit 3"], Course(exit_code=3), id="exit"),
-        pytest.param([*SH, "sleep 5; exit 1"], Course(5.0, 1), id="sleep, then fail"),
-        pytest.param([*SH, "echo hi && sleep 2\nexit 0\n"], Course(2.0), id="several lines"),
-        pytest.param([*SH, "exit 2; sleep 60"], Course(exit_code=2), id="nothing after exit"),
-        pytest.param([*SH, "false && sleep 9"], Course(exit_code=1), id="nothing after a failure"),
-        pytest.param([*SH, "false; sleep 9"], Course(9.0), id="a semicolon goes on"),
-        pytest.param([*SH, "sleep infinity; exit 1"], Course(None), id="never comes to the exit"),
+        pytest.param(["sleep", "300"], CommandRun(300.0), id="sleep"),
+        pytest.param(["sleep", "1.5m"], CommandRun(90.0), id="sleep with a unit"),
+        pytest.param(["sleep", "infinity"], CommandRun(None), id="sleep for ever"),
+        pytest.param(["true"], CommandRun(), id="true"),
+        pytest.param(["false"], CommandRun(exit_code=1), id="false"),
+        pytest.param([*SH, "exit 3"], CommandRun(exit_code=3), id="exit"),
+        pytest.param([*SH, "sleep 5; exit 1"], CommandRun(5.0, 1), id="sleep, then fail"),
+        pytest.param([*SH, "echo hi && sleep 2\nexit 0\n"], CommandRun(2.0), id="several lines"),
+        pytest.param([*SH, "exit 2; sleep 60"], CommandRun(exit_code=2), id="nothing after exit"),
+        pytest.param(
+            [*SH, "false && sleep 9"], CommandRun(exit_code=1), id="nothing after a failure"
+        ),
+        pytest.param([*SH, "false; sleep 9"], CommandRun(9.0), id="a semicolon goes on"),
+        pytest.param(
+            [*SH, "sleep infinity; exit 1"], CommandRun(None), id="never comes to the exit"
+        ),
     ],
 )
 def test_a_command_says_how_it_runs(command, course):
@@ -57,7 +61,7 @@ def test_any_other_command_says_nothing(command):
 
 
 def test_arguments_belong_to_the_command():
-    assert course_of(Container(name="main", command=["sleep"], args=["7"])) == Course(7.0)
+    assert course_of(Container(name="main", command=["sleep"], args=["7"])) == CommandRun(7.0)
 
 
 def test_arguments_of_the_entrypoint_of_an_image_say_nothing():

@@ -24,7 +24,7 @@ def test_a_preemption_is_told_once_it_was_asked_for_and_carried_out() -> None:
 
     async def main() -> None:
         async with VirtualCluster(clock, nodes=[node_manifest("n1", cpu="4")]) as cluster:
-            await cluster.create(
+            await cluster.create_objects(
                 {
                     "apiVersion": "scheduling.k8s.io/v1",
                     "kind": "PriorityClass",
@@ -35,7 +35,7 @@ def test_a_preemption_is_told_once_it_was_asked_for_and_carried_out() -> None:
             )
             facts = cluster.scheduler.facts
             await cluster.until(lambda: facts.bound == 1)
-            await cluster.create(pod_manifest("high", cpu="3", priorityClassName="high"))
+            await cluster.create_objects(pod_manifest("high", cpu="3", priorityClassName="high"))
             await cluster.until(lambda: facts.bound == 2)
             core = cluster.scheduler.core
             assert {end: h.count for end, h in core.evictions.durations.items()} == {"success": 1}

@@ -192,7 +192,7 @@ def test_an_attempt_is_counted_by_its_end_and_its_duration() -> None:
 
 
 def test_disabled_metrics_are_left_out_and_unknown_names_are_mistakes() -> None:
-    text, _ = Exposition({}, disabled=["scheduler_cache_size"]).text("")
+    text, _ = Exposition({}, disabled=["scheduler_cache_size"]).page_text("")
     assert b"scheduler_pending_pods" in text
     assert b"scheduler_cache_size" not in text
     with pytest.raises(LookupError, match="no such metrics: scheduler_wombats"):
@@ -211,7 +211,7 @@ def test_disabled_metrics_are_left_out_and_unknown_names_are_mistakes() -> None:
     ],
 )
 def test_the_format_is_what_the_reader_takes(accept: str, content_type: str) -> None:
-    assert Exposition({}).text(accept)[1].startswith(content_type)
+    assert Exposition({}).page_text(accept)[1].startswith(content_type)
 
 
 Numbers = dict[tuple[str, ...], float]
@@ -293,7 +293,7 @@ def test_the_metrics_of_a_scheduler_tell_what_happened() -> None:
 
     async def main() -> None:
         async with VirtualCluster(clock, nodes=[node_manifest("n1", cpu="2")]) as cluster:
-            await cluster.create(*(pod_manifest(name, cpu="1") for name in ("a", "b", "c")))
+            await cluster.create_objects(*(pod_manifest(name, cpu="1") for name in ("a", "b", "c")))
             await cluster.until(lambda: cluster.condition_of("c")[1] == "Unschedulable")
             await cluster.until(lambda: cluster.scheduler.facts.bound == 2)
             await cluster.until(lambda: cluster.scheduler.core.cache.counts().assumed_pods == 0)
@@ -310,7 +310,7 @@ def test_the_metrics_of_a_scheduler_tell_what_happened() -> None:
                 containment=Containment(),
                 gates=DEFAULT_GATES,
             )
-            found = numbers(metrics.text("")[0])
+            found = numbers(metrics.page_text("")[0])
             for name, told in TOLD.items():
                 assert chosen(found, [name]) == {
                     (name, *labels): value for labels, value in told.items()
@@ -401,7 +401,7 @@ def test_metrics_of_a_gate_are_declared_only_while_it_is_on() -> None:
                     access=AccessFacts(),
                     containment=Containment(),
                     gates=gates,
-                ).text("")
+                ).page_text("")
                 on = gates("GenericWorkload")
                 assert [metric.name in page.decode() for metric in gated] == [on] * 3
 
@@ -411,7 +411,7 @@ def test_metrics_of_a_gate_are_declared_only_while_it_is_on() -> None:
 def test_attempts_of_groups_are_counted_by_their_end() -> None:
     clock = ManualClock()
     facts = GroupAttemptFacts(clock)
-    began_ns = facts.now_ns()
+    began_ns = facts.meter_ns()
     clock.advance(1)
     facts.decided(since_ns=began_ns)
     clock.advance(1)
@@ -423,12 +423,12 @@ def test_attempts_of_groups_are_counted_by_their_end() -> None:
 
 def test_health_checks_are_told_as_they_last_went_and_how_often() -> None:
     facts = HealthFacts()
-    assert numbers(facts.text("")[0]) == {}
+    assert numbers(facts.page_text("")[0]) == {}
     facts.checked("ping", "livez", passed=True)
     facts.checked("sync", "readyz", passed=False)
     facts.checked("sync", "readyz", passed=True)
     # the labels by their names: name, type; name, status, type
-    assert numbers(facts.text("")[0]) == {
+    assert numbers(facts.page_text("")[0]) == {
         ("kubernetes_healthcheck", "ping", "livez"): 1,
         ("kubernetes_healthcheck", "sync", "readyz"): 1,
         ("kubernetes_healthchecks_total", "ping", "success", "livez"): 1,

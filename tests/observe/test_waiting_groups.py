@@ -21,7 +21,7 @@ def shown(live: Cluster) -> dict[str, float]:
         access=AccessFacts(),
         containment=Containment(),
         gates=DEFAULT_GATES,
-    ).text("")
+    ).page_text("")
     names = ("moorage_pod_groups_waiting", "moorage_pod_group_longest_wait_seconds")
     lines = [line.split() for line in page.decode().splitlines() if line.startswith(names)]
     return {name: float(value) for name, value in lines}
@@ -34,11 +34,13 @@ def test_a_stuck_group_shows_from_its_first_rejection_until_it_goes():
             "moorage_pod_group_longest_wait_seconds": 0,
         }
         big = [f"big{i}" for i in range(4)]
-        await live.create(pod_group("big", least=4), *(of_object(each, of="big") for each in big))
+        await live.create_objects(
+            pod_group("big", least=4), *(of_object(each, of="big") for each in big)
+        )
         await live.until(lambda: live.condition_of("big3")[0] == "False")
         await aio.sleep(30)
-        await live.create(pod_group("small", least=2))
-        await live.create(*(of_object(f"small{i}", of="small") for i in range(2)))
+        await live.create_objects(pod_group("small", least=2))
+        await live.create_objects(*(of_object(f"small{i}", of="small") for i in range(2)))
         await live.until(lambda: live.bound("small0", "small1") == 2, seconds=2)
         found = shown(live)
         assert found["moorage_pod_groups_waiting"] == 1

@@ -79,9 +79,9 @@ def live(objects: list[Manifest], spec: Manifest) -> tuple[str, tuple[str, str, 
         async with VirtualCluster(clock, nodes=NODES) as cluster:
             bad = pod_manifest("bad", labels={"app": "x"})
             bad["spec"] |= spec
-            await cluster.create(*objects, bad)
+            await cluster.create_objects(*objects, bad)
             await aio.sleep(LOOKED_AT_SECONDS)
-            await cluster.create(pod_manifest("good"))
+            await cluster.create_objects(pod_manifest("good"))
             await cluster.until(lambda: cluster.phase_of("good") == "Running")
             assert cluster.node_of("bad") == ""
             found.append((cluster.node_of("good"), cluster.condition_of("bad")))

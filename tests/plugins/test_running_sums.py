@@ -38,7 +38,7 @@ def test_sums_kept_through_any_history_equal_sums_taken_node_by_node(history):
         world.apply(event)
         for key in KEYS:
             for count in COUNTS:
-                found = kept.of(key, count)
+                found = kept.domains_of(key, count)
                 assert found.by_domain[-1] == 0  # what a node without the label reads
                 named = zip(found.column.values, found.by_domain.tolist(), strict=False)
                 expected = by_value(world.snapshot, key, world.snapshot.count_column(count))
@@ -52,12 +52,12 @@ def snapshot():
 
 def test_a_returned_array_never_changes(snapshot):
     kept, count = DomainSums(snapshot), COUNTS[0]
-    before = kept.of("zone", count).by_domain
+    before = kept.domains_of("zone", count).by_domain
     frozen = before.tolist()
     with snapshot.trial() as trial:
         trial.add_pod(PodInfo(pod("p", labels={"app": "web"})), 3)
-        inside = kept.of("zone", count).by_domain.tolist()
-    after = kept.of("zone", count).by_domain.tolist()
+        inside = kept.domains_of("zone", count).by_domain.tolist()
+    after = kept.domains_of("zone", count).by_domain.tolist()
     assert (before.tolist(), inside, after) == (frozen, [0, 1, 0], frozen)
 
 
@@ -65,16 +65,19 @@ def test_uncounted_rows_do_not_change_sums(snapshot):
     odd = np.arange(40) % 2 == 1
     places = Places(snapshot.label_column("zone").ids, 2, odd)
     kept, count = RunningSums(snapshot), COUNTS[0]
-    kept.of(places, count)
+    kept.sums_of(places, count)
     for row in (2, 3, 3):
         name = f"p{snapshot.table.pod_total}"
         snapshot.table.add_pod(pod(name, labels={"app": "web"}), f"n{row}")
-        assert kept.of(places, count).tolist() == places.sums(snapshot.count_column(count)).tolist()
-    assert kept.of(places, count).tolist() == [0, 2, 0]
+        assert (
+            kept.sums_of(places, count).tolist()
+            == places.sums(snapshot.count_column(count)).tolist()
+        )
+    assert kept.sums_of(places, count).tolist() == [0, 2, 0]
 
 
 def test_the_number_of_kept_sums_is_bounded(snapshot):
     kept = RunningSums(snapshot)
     for _ in range(300):
-        kept.of(Places(snapshot.label_column("zone").ids, 2, None), COUNTS[0])
+        kept.sums_of(Places(snapshot.label_column("zone").ids, 2, None), COUNTS[0])
     assert len(kept._kept) == 128

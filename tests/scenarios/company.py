@@ -53,7 +53,7 @@ class Company:
 
     async def create(self, *objects: Manifest) -> None:
         """Create objects, one after the other."""
-        await self.cluster.create(*objects)
+        await self.cluster.create_objects(*objects)
 
     async def run(self, prefix: str, count: int = 1, *, seconds: float = 30.0) -> float:
         """Wait until so many pods whose names begin so run; return the seconds."""
@@ -104,7 +104,7 @@ def play(
             VirtualCluster(clock, nodes=nodes, config=config, controllers=ALL) as cluster,
             watched(cluster) as seen,
         ):
-            await cluster.create(priority("high", HIGH))
+            await cluster.create_objects(priority("high", HIGH))
             await scenario(Company(cluster, seen))
             cluster.scheduler.core.queue.validate()
             cluster.scheduler.core.cache.validate()

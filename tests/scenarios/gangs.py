@@ -97,13 +97,13 @@ def _plain(fields: dict[str, Any]) -> dict[str, Any]:
 class Cluster(VirtualCluster):
     """A cluster with groups."""
 
-    async def create(self, *objects: Manifest) -> None:
+    async def create_objects(self, *objects: Manifest) -> None:
         """Create objects, PodGroups of coscheduling among them."""
         for obj in objects:
             if obj["apiVersion"] == COSCHEDULING_POD_GROUPS.api_version:
                 await self.client.create(COSCHEDULING_POD_GROUPS, obj, namespace="default")
             else:
-                await super().create(obj)
+                await super().create_objects(obj)
 
     async def delete(self, *names: str) -> None:
         """Delete pods."""

@@ -125,7 +125,7 @@ async def bound_pod_deleted(cluster: VirtualCluster) -> None:
 
 async def pod_replaced(cluster: VirtualCluster) -> None:
     await delete_pod(cluster, "full")
-    await cluster.create(pod_manifest("full", cpu="1", **on("n1")))
+    await cluster.create_objects(pod_manifest("full", cpu="1", **on("n1")))
 
 
 async def waiting_pod_deleted(cluster: VirtualCluster) -> None:
@@ -134,17 +134,17 @@ async def waiting_pod_deleted(cluster: VirtualCluster) -> None:
 
 async def waiting_pod_replaced(cluster: VirtualCluster) -> None:
     await delete_pod(cluster, "waiting")
-    await cluster.create(pod_manifest("waiting", cpu="1", **on("n2")))
+    await cluster.create_objects(pod_manifest("waiting", cpu="1", **on("n2")))
 
 
 async def node_recreated_larger(cluster: VirtualCluster) -> None:
     await cluster.delete_node("n1")
-    await cluster.create(node_manifest("n1", cpu="64"))
+    await cluster.create_objects(node_manifest("n1", cpu="64"))
 
 
 async def node_recreated_smaller(cluster: VirtualCluster) -> None:
     await cluster.delete_node("n1")
-    await cluster.create(node_manifest("n1", cpu="1"))
+    await cluster.create_objects(node_manifest("n1", cpu="1"))
     await delete_pod(cluster, "full")
 
 
@@ -159,7 +159,7 @@ async def bound_by_somebody_else(cluster: VirtualCluster) -> None:
 async def node_tainted(cluster: VirtualCluster) -> None:
     await delete_pod(cluster, "full")
     taints = [{"key": "a", "effect": "NoSchedule"}]
-    await cluster.patch(NODES, "n1", {"spec": {"taints": taints}})
+    await cluster.patch_object(NODES, "n1", {"spec": {"taints": taints}})
 
 
 async def node_grown(cluster: VirtualCluster) -> None:
@@ -200,9 +200,9 @@ def test_a_scheduler_takes_in_the_changes_of_the_time_it_was_cut_off(
         nodes = [node_manifest(name, cpu="4") for name in ("n1", "n2")]
         config = parse_config(f"{HEAD}leaderElection: {{leaderElect: false}}")
         async with VirtualCluster(clock, nodes=nodes, config=config, around=around) as cluster:
-            await cluster.create(pod_manifest("full", cpu="3", **on("n1")))
+            await cluster.create_objects(pod_manifest("full", cpu="3", **on("n1")))
             await cluster.until(lambda: cluster.node_of("full") == "n1")
-            await cluster.create(pod_manifest("waiting", cpu="3", **on("n1")))
+            await cluster.create_objects(pod_manifest("waiting", cpu="3", **on("n1")))
             await cluster.until(lambda: cluster.condition_of("waiting")[1] == "Unschedulable")
             await aio.sleep(5)
             cuts[0].down, cuts[0].expired = True, expired
@@ -211,7 +211,7 @@ def test_a_scheduler_takes_in_the_changes_of_the_time_it_was_cut_off(
             cuts[0].down = False
             # Below five minutes: it was woken by what it learned, not by the flush.
             await aio.sleep(100)
-            assert (cluster.pod("waiting") is None) == (place is None)
+            assert (cluster.stored_pod("waiting") is None) == (place is None)
             assert cluster.node_of("waiting") == (place or "")
             assert_belief_is_right(cluster)
 
@@ -248,23 +248,25 @@ async def shake(cluster: VirtualCluster, rng: Random) -> dict[str, int]:
     for _ in range(70):
         pod, node = rng.choice("abcdefgh"), rng.choice(["n1", "n2", "n3"])
         there = cluster.server.store.shelf("nodes").get(("", node)) is not None
-        known = cluster.pod(pod) is not None
+        known = cluster.stored_pod(pod) is not None
         what = rng.choice(["pod", "pod", "pod", "node", "label", "foreign"])
         try:
             if what == "pod" and known:
                 await delete_pod(cluster, pod)
             elif what == "pod":
-                await cluster.create(pod_manifest(pod, cpu=rng.choice(["1", "2", "4", "64"])))
+                await cluster.create_objects(
+                    pod_manifest(pod, cpu=rng.choice(["1", "2", "4", "64"]))
+                )
             elif what == "node" and there:
                 await cluster.delete_node(node)
             elif what == "node":
-                await cluster.create(node_manifest(node, cpu=rng.choice(["2", "4", "8"])))
+                await cluster.create_objects(node_manifest(node, cpu=rng.choice(["2", "4", "8"])))
             elif what == "foreign" and known and there:
                 target = ObjectReference(namespace="default", name=pod)
                 await cluster.client.bind(target, node_name=node)
             elif what == "label" and there:
                 labels = {"metadata": {"labels": {"n": str(rng.randrange(9))}}}
-                await cluster.patch(NODES, node, labels)
+                await cluster.patch_object(NODES, node, labels)
             done[what] = done.get(what, 0) + 1
         except MoorageError:
             continue  # bound already, or gone
@@ -285,11 +287,13 @@ def test_whatever_is_missed_doubled_or_answered_late_belief_is_mended(seed: int)
     async def main() -> None:
         # Nobody plays these nodes: a kubelet that refuses a pod is not covered here.
         async with VirtualCluster(clock, around=around, seed=seed) as cluster:
-            await cluster.create(*[node_manifest(name, cpu="4") for name in ("n1", "n2", "n3")])
+            await cluster.create_objects(
+                *[node_manifest(name, cpu="4") for name in ("n1", "n2", "n3")]
+            )
             done.append(await shake(cluster, Streams(seed).stream("changes")))
             made[0].slow = False
             await stop_faults(made[0])
-            await cluster.create(node_manifest("last"), pod_manifest("last", cpu="1"))
+            await cluster.create_objects(node_manifest("last"), pod_manifest("last", cpu="1"))
             await aio.sleep(400)
             assert_belief_is_right(cluster)
             uids = [pod.uid for pod in objects(cluster, "pods", Pod)]
@@ -432,13 +436,13 @@ def test_a_server_of_each_version_is_scheduled_for(
     async def main() -> None:
         nodes: list[Manifest] = [node_manifest("n1", cpu="4")]
         async with VirtualCluster(clock, nodes=nodes, config=config, around=around) as cluster:
-            await cluster.create(pod_manifest("p", cpu="3"), pod_manifest("big", cpu="64"))
+            await cluster.create_objects(pod_manifest("p", cpu="3"), pod_manifest("big", cpu="64"))
             await cluster.until(lambda: cluster.phase_of("p") == "Running")
             await cluster.until(lambda: cluster.condition_of("big")[1] == "Unschedulable")
             vip = pod_manifest("vip", cpu="3", priorityClassName="system-cluster-critical")
-            await cluster.create(vip)
+            await cluster.create_objects(vip)
             await cluster.until(lambda: cluster.phase_of("vip") == "Running")
-            assert cluster.pod("p") is None
+            assert cluster.stored_pod("p") is None
             assert_belief_is_right(cluster)
 
     run_virtual(main(), clock)

@@ -75,17 +75,17 @@ def deleted(name: str, namespace: str = "default", grace_seconds: int = 0) -> Ch
 
 
 def relabelled_pod(name: str, label: str) -> Change:
-    return lambda cluster: cluster.patch(
+    return lambda cluster: cluster.patch_object(
         PODS, name, {"metadata": {"labels": {"app": label}}}, namespace="default"
     )
 
 
 def relabelled_node(name: str, **labels: str | None) -> Change:
-    return lambda cluster: cluster.patch(NODES, name, {"metadata": {"labels": labels}})
+    return lambda cluster: cluster.patch_object(NODES, name, {"metadata": {"labels": labels}})
 
 
 def relabelled_namespace(name: str, **labels: str | None) -> Change:
-    return lambda cluster: cluster.patch(NAMESPACES, name, {"metadata": {"labels": labels}})
+    return lambda cluster: cluster.patch_object(NAMESPACES, name, {"metadata": {"labels": labels}})
 
 
 class Scene:
@@ -181,7 +181,7 @@ SCENES = [
             {"n1": "a"},
             [namespace("x", team="x")],
             waiting(**near(term("t", **IN_TEAM))),
-            lambda cluster: cluster.create(app("new", "t", namespace="x", node_name="n1")),
+            lambda cluster: cluster.create_objects(app("new", "t", namespace="x", node_name="n1")),
         ),
         id="namespaceSelector: a matching pod comes to a selected namespace",
     ),
@@ -296,7 +296,7 @@ async def assert_tried_soon(
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_pod_is_bound_soon(scene: Scene) -> None:
     async def course(cluster: VirtualCluster) -> None:
-        await cluster.create(*scene.there, scene.pod)
+        await cluster.create_objects(*scene.there, scene.pod)
         await assert_tried_soon(cluster, scene.change, lambda: bool(cluster.node_of("waiting")))
 
     play(course, scene.nodes)
@@ -384,7 +384,7 @@ def using(*claims: str) -> Manifest:
 )
 def test_the_volume_of_a_claim_gets_a_node_soon(change: Change) -> None:
     async def course(cluster: VirtualCluster) -> None:
-        await cluster.create(CSI_DRIVER, CLASS, claim("c"), waiting(**using("c")))
+        await cluster.create_objects(CSI_DRIVER, CLASS, claim("c"), waiting(**using("c")))
 
         def has_a_node() -> bool:
             record = cluster.server.store.shelf("persistentvolumeclaims").get(("default", "c"))
@@ -419,7 +419,7 @@ def test_a_volume_is_attached_soon_after_a_limit_is_gone(change: Change) -> None
     async def course(cluster: VirtualCluster) -> None:
         bound = [each for n in "ab" for each in (volume(f"v-{n}", n), claim(n, f"v-{n}"))]
         first = app("first", "f", node_name="n1", **using("a"))
-        await cluster.create(CLASS, csi_node("n1", 1), *bound, first, waiting(**using("b")))
+        await cluster.create_objects(CLASS, csi_node("n1", 1), *bound, first, waiting(**using("b")))
         await assert_tried_soon(cluster, change, lambda: bool(cluster.node_of("waiting")))
 
     play(course, {"n1": "a"})

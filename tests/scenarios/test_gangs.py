@@ -84,11 +84,11 @@ def rejections(live: Cluster, name: str = "g") -> list[str]:
 def test_a_job_of_four_with_room_for_three_waits_and_others_run(anywhere: Play):
     async def scenario(live: Cluster) -> None:
         async with controllers(live):
-            await live.create(pod_group(least=4), *job("g", 4))
+            await live.create_objects(pod_group(least=4), *job("g", 4))
             # The attempt of the group, not an earlier one that missed members or the PodGroup.
             await live.until(lambda: "nodes are available" in live.message_of("g3"))
             await live.until(lambda: status(live).get("phase") == "Scheduling")
-            await live.create(*(pod_manifest(f"other{i}", cpu="1") for i in range(3)))
+            await live.create_objects(*(pod_manifest(f"other{i}", cpu="1") for i in range(3)))
             await live.until(lambda: live.bound(*names("other", 3)) == 3)
             assert live.bound(*names("g", 4)) == 0
             await live.until(lambda: live.scheduler.core.cache.counts().assumed_pods == 0)
@@ -107,9 +107,9 @@ def two_jobs_for_six(anywhere: Play, config: LoadedConfiguration, *, seconds: fl
     found: list[int] = []
 
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group("a", least=4), pod_group("b", least=4))
+        await live.create_objects(pod_group("a", least=4), pod_group("b", least=4))
         for one, other in zip(job("a", 4), job("b", 4), strict=True):
-            await live.create(one, other)
+            await live.create_objects(one, other)
         await aio.sleep(seconds)
         found.extend(live.bound(*names(each, 4)) for each in "ab")
         if 4 in found:
@@ -135,10 +135,14 @@ def test_nor_do_they_in_ten_minutes():
 
 def test_a_group_preempts_a_lower_group_that_runs(anywhere: Play):
     async def scenario(live: Cluster) -> None:
-        await live.create(*LOW_AND_HIGH)
-        await live.create(pod_group("low", least=3), *job("low", 3, priorityClassName="low"))
+        await live.create_objects(*LOW_AND_HIGH)
+        await live.create_objects(
+            pod_group("low", least=3), *job("low", 3, priorityClassName="low")
+        )
         await live.until(lambda: live.bound(*names("low", 3)) == 3)
-        await live.create(pod_group("high", least=3), *job("high", 3, priorityClassName="high"))
+        await live.create_objects(
+            pod_group("high", least=3), *job("high", 3, priorityClassName="high")
+        )
         await live.until(lambda: live.bound(*names("high", 3)) == 3, seconds=120)
 
     anywhere(scenario, cluster=nodes(3), config=coscheduling())
@@ -155,10 +159,12 @@ def test_the_victims_of_one_pod_of_higher_priority(
     config: LoadedConfiguration, left: int, anywhere: Play
 ):
     async def scenario(live: Cluster) -> None:
-        await live.create(*LOW_AND_HIGH)
-        await live.create(pod_group("low", least=3), *job("low", 3, priorityClassName="low"))
+        await live.create_objects(*LOW_AND_HIGH)
+        await live.create_objects(
+            pod_group("low", least=3), *job("low", 3, priorityClassName="low")
+        )
         await live.until(lambda: live.bound(*names("low", 3)) == 3)
-        await live.create(pod_manifest("high", cpu="1", priorityClassName="high"))
+        await live.create_objects(pod_manifest("high", cpu="1", priorityClassName="high"))
         await live.until(lambda: live.bound("high") == 1, seconds=120)
         await aio.sleep(60)
         assert live.bound(*names("low", 3)) == left
@@ -169,7 +175,7 @@ def test_the_victims_of_one_pod_of_higher_priority(
 def test_with_a_minimum_below_the_size_the_rest_joins_when_there_is_room(anywhere: Play):
     async def scenario(live: Cluster) -> None:
         async with controllers(live):
-            await live.create(pod_group(least=3), *job("g", 5))
+            await live.create_objects(pod_group(least=3), *job("g", 5))
             await live.until(lambda: live.bound(*names("g", 5)) == 4)
             await live.until(lambda: status(live).get("phase") == "Running")
             (one,) = nodes(1)
@@ -184,7 +190,7 @@ def test_with_a_minimum_below_the_size_the_rest_joins_when_there_is_room(anywher
 def test_a_member_deleted_while_the_group_waits_is_missed_until_another_comes(anywhere: Play):
     async def scenario(live: Cluster) -> None:
         async with controllers(live):
-            await live.create(pod_group(least=3), *job("g", 3))
+            await live.create_objects(pod_group(least=3), *job("g", 3))
             await live.until(lambda: live.condition_of("g2")[0] == "False")
             await live.delete("g1")
             await live.until(lambda: status(live).get("phase") == "Pending")
@@ -195,7 +201,7 @@ def test_a_member_deleted_while_the_group_waits_is_missed_until_another_comes(an
             await live.play([one])
             await aio.sleep(20)
             assert live.bound("g0", "g2") == 0
-            await live.create(of_object("new"))
+            await live.create_objects(of_object("new"))
             await live.until(lambda: live.bound("g0", "g2", "new") == 3)
 
     anywhere(scenario, cluster=nodes(2), config=coscheduling())
@@ -229,17 +235,17 @@ def test_when_a_members_bind_fails_its_place_is_kept_and_the_group_is_degraded(
 ):
     async def scenario(live: Cluster) -> None:
         async with controllers(live):
-            await live.create(pod_group(least=3))
+            await live.create_objects(pod_group(least=3))
             await live.until(lambda: bool(status(live)))  # its watchers have been told of it
             # Another pod of the same priority waits for exactly the room that is freed.
-            await live.create(*job("g", 3), pod_manifest("rival", cpu="1"))
+            await live.create_objects(*job("g", 3), pod_manifest("rival", cpu="1"))
             await live.until(lambda: live.bound(*names("g", 3)) == 2)
             await live.until(lambda: status(live).get("phase") == "Degraded", seconds=1)
-            running = {name: live.pod(name) for name in ("g0", "g2")}
+            running = {name: live.stored_pod(name) for name in ("g0", "g2")}
             await live.until(lambda: live.bound(*names("g", 3)) == 3, seconds=10)
             assert not live.node_of("rival")
             for name, before in running.items():
-                now = live.pod(name)
+                now = live.stored_pod(name)
                 assert before is not None
                 assert now is not None
                 assert now["metadata"]["uid"] == before["metadata"]["uid"], "was evicted"
@@ -266,7 +272,7 @@ def test_a_binding_that_always_fails_is_not_repeated_without_backoff():
         return refusing[0]
 
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group(least=1), *job("g", 3))
+        await live.create_objects(pod_group(least=1), *job("g", 3))
         await live.until(lambda: live.bound(*names("g", 3)) == 1)
         await aio.sleep(60)
         # After 1, 2, 4 and 8 s and each 10 s of g0, and as often of g2, which takes g0 along.
@@ -302,7 +308,7 @@ def test_when_a_reserve_fails_nothing_of_the_group_is_left_behind(anywhere: Play
     registry.register(PluginEntry("RefusesOneReserve", RefusesOneReserve))
 
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group(least=3), *job("g", 3))
+        await live.create_objects(pod_group(least=3), *job("g", 3))
         await live.until(lambda: RefusesOneReserve.left == 0, seconds=60)
         assert live.bound(*names("g", 3)) == 0
         await live.until(lambda: live.bound(*names("g", 3)) == 3, seconds=60)
@@ -318,7 +324,7 @@ def test_a_reserve_that_always_fails_is_not_repeated_without_backoff():
     registry.register(PluginEntry("RefusesOneReserve", RefusesOneReserve))
 
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group(least=3), *job("g", 4))
+        await live.create_objects(pod_group(least=3), *job("g", 4))
         await aio.sleep(60)
         assert 5 < 10_000 - RefusesOneReserve.left < 25
         assert live.bound(*names("g", 4)) == 0
@@ -331,19 +337,19 @@ def test_a_large_group_that_cannot_start_does_not_starve_the_rest():
     """It is older and of the same priority, so it would be popped first each time."""
 
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group("big", least=32), *job("big", 32))
+        await live.create_objects(pod_group("big", least=32), *job("big", 32))
         await live.until(lambda: live.condition_of("big31")[0] == "False")
         waited: list[float] = []
         for i in range(12):
             began = live.seconds
-            await live.create(pod_group(f"s{i}x", least=2), *job(f"s{i}x", 2, cpu="100m"))
+            await live.create_objects(pod_group(f"s{i}x", least=2), *job(f"s{i}x", 2, cpu="100m"))
             small = names(f"s{i}x", 2)
             await live.until(partial(all_bound, live, small), seconds=5)
             waited.append(live.seconds - began)
             await aio.sleep(1)
         assert max(waited) < 1
         facts = live.scheduler.facts.groups
-        groups = live.scheduler.core.snapshot.groups.all().keys()
+        groups = live.scheduler.core.snapshot.groups.all_groups().keys()
         (longest,) = facts.waits(groups)
         assert longest > 12
         # It is tried again by backoff, once in ten seconds in the end, and not more.
@@ -427,7 +433,7 @@ BAD: list[Any] = [
 @pytest.mark.parametrize(("pods", "groups", "placed", "told"), BAD)
 def test_bad_input_is_told_and_nothing_is_stuck(pods, groups, placed, told):
     async def scenario(live: Cluster) -> None:
-        await live.create(*LOW_AND_HIGH, *groups, *pods)
+        await live.create_objects(*LOW_AND_HIGH, *groups, *pods)
         await aio.sleep(15)
         found = {name: node for name in ("p0", "p1") if (node := live.node_of(name))}
         assert found.keys() == placed.keys()
@@ -435,7 +441,7 @@ def test_bad_input_is_told_and_nothing_is_stuck(pods, groups, placed, told):
         events = await live.events(about)
         assert text in " ".join([live.message_of(about), *(each["message"] for each in events)])
         assert live.scheduler.core.cache.counts().assumed_pods == 0
-        await live.create(pod_manifest("other", cpu="1"))
+        await live.create_objects(pod_manifest("other", cpu="1"))
         await live.until(lambda: live.bound("other") == 1)
 
     config = coscheduling(names=("default-scheduler", "second"))
@@ -466,12 +472,12 @@ CURES: list[Any] = [
 @pytest.mark.parametrize(("pods", "groups", "cure", "start"), CURES)
 def test_a_rejected_pod_starts_at_once_when_its_cause_is_mended(pods, groups, cure, start):
     async def scenario(live: Cluster) -> None:
-        await live.create(*groups, *pods)
+        await live.create_objects(*groups, *pods)
         await aio.sleep(30)
         assert live.bound("p0", "p1") == 0
         made: Callable[[], list[Manifest]] = cure
         if made():
-            await live.create(*made())
+            await live.create_objects(*made())
         else:
             (one,) = nodes(1, cpu="2")
             one["metadata"]["name"] = "late"

@@ -82,9 +82,9 @@ class Coming:
         batch = Batch(f"b{self._number}", size, self._rng.randint(1, 3))
         self.here[batch.name] = batch
         if size and self._source != "labels":
-            await self._live.create(self._group(batch))
+            await self._live.create_objects(self._group(batch))
         for name in batch.pods:
-            await self._live.create(self._pod(batch, name))
+            await self._live.create_objects(self._pod(batch, name))
 
     async def delete(self, name: str) -> None:
         await self._live.delete(*self.here.pop(name).pods)
@@ -95,7 +95,7 @@ class Coming:
 
     async def _close(self, index: int, *, closed: bool) -> None:
         (self._cordoned.add if closed else self._cordoned.remove)(index)
-        await self._live.patch(NODES, f"n{index}", {"spec": {"unschedulable": closed}})
+        await self._live.patch_object(NODES, f"n{index}", {"spec": {"unschedulable": closed}})
 
     def waiting(self) -> list[Batch]:
         return [b for b in self.here.values() if self._live.bound(*b.pods) < len(b.pods)]

@@ -89,7 +89,7 @@ async def node_added(live: Cluster) -> None:
 
 
 async def node_uncordoned(live: Cluster) -> None:
-    await live.patch(NODES, "cordoned", {"spec": {"unschedulable": None}})
+    await live.patch_object(NODES, "cordoned", {"spec": {"unschedulable": None}})
 
 
 async def node_grown(live: Cluster) -> None:
@@ -124,10 +124,10 @@ def cluster() -> list[Manifest]:
 
 async def fails_at_first(live: Cluster, member: Source, *, seconds: float) -> None:
     """Create a group of four beside a blocker; let time pass, and see that no member is bound."""
-    await live.create(pod_manifest("blocker", cpu="1"))
+    await live.create_objects(pod_manifest("blocker", cpu="1"))
     await live.until(lambda: live.bound("blocker") == 1)
-    await live.create(*group_object(member))
-    await live.create(*(member(name, least=4, cpu="2") for name in MEMBERS))
+    await live.create_objects(*group_object(member))
+    await live.create_objects(*(member(name, least=4, cpu="2") for name in MEMBERS))
     await aio.sleep(seconds)
     assert live.bound(*MEMBERS) == 0
 
@@ -152,15 +152,15 @@ def test_room_wakes_a_group_whose_nodes_were_cordoned_when_it_was_rejected(membe
     """Uncordoned nodes without room are another reason, which other events cure."""
 
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_manifest("blocker", cpu="8"))
+        await live.create_objects(pod_manifest("blocker", cpu="8"))
         await live.until(lambda: live.bound("blocker") == 1)
-        await live.patch(NODES, "n0", {"spec": {"unschedulable": True}})
+        await live.patch_object(NODES, "n0", {"spec": {"unschedulable": True}})
         await aio.sleep(1)
-        await live.create(*group_object(member))
-        await live.create(*(member(name, least=4, cpu="2") for name in MEMBERS))
+        await live.create_objects(*group_object(member))
+        await live.create_objects(*(member(name, least=4, cpu="2") for name in MEMBERS))
         await live.until(lambda: "1 node(s) were unschedulable" in live.message_of("p3"))
         await aio.sleep(20)
-        await live.patch(NODES, "n0", {"spec": {"unschedulable": None}})
+        await live.patch_object(NODES, "n0", {"spec": {"unschedulable": None}})
         await live.until(lambda: "1 Insufficient cpu" in live.message_of("p3"), seconds=2)
         await aio.sleep(20)
         await live.delete("blocker")

@@ -269,7 +269,7 @@ async def node_goes(company: Company, name: str) -> None:
 
 
 async def node_is_closed(company: Company, name: str) -> None:
-    await company.cluster.patch(NODES, name, {"spec": {"unschedulable": True}})
+    await company.cluster.patch_object(NODES, name, {"spec": {"unschedulable": True}})
 
 
 @pytest.mark.parametrize("form", TRIAL)

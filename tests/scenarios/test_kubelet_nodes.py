@@ -28,7 +28,7 @@ def play(scenario: Scenario, *, nodes: int) -> None:
     async def main() -> None:
         given = [node_manifest(name) for name in names]
         async with VirtualCluster(clock, nodes=given) as cluster:
-            await cluster.create(*CLASSES)
+            await cluster.create_objects(*CLASSES)
             await scenario(cluster)
 
     run_virtual(main(), clock)
@@ -70,10 +70,10 @@ def test_basic_preemption_by_a_resource_that_the_suite_adds_to_nodes():
             pod("victim-2", "medium", foo="2", node="n2"),
             pod("victim-3", "medium", foo="2", node="n3"),
         ]
-        await cluster.create(*victims)
+        await cluster.create_objects(*victims)
         names = [each["metadata"]["name"] for each in victims]
         await cluster.until(lambda: all(cluster.phase_of(name) == "Running" for name in names))
-        await cluster.create(pod("preemptor", "high", foo="2"))
+        await cluster.create_objects(pod("preemptor", "high", foo="2"))
         await cluster.until(lambda: cluster.phase_of("preemptor") == "Running")
         assert cluster.placements() == {
             "default/preemptor": "n1",
@@ -94,13 +94,13 @@ def test_a_victim_with_a_hook_keeps_its_node_for_its_grace_period():
     async def scenario(cluster: VirtualCluster) -> None:
         await offer(cluster, "n1", "1")
         hook = {"preStop": {"sleep": {"seconds": 79}}}
-        await cluster.create(pod("victim", "low", foo="1", lifecycle=hook))
+        await cluster.create_objects(pod("victim", "low", foo="1", lifecycle=hook))
         await cluster.until(lambda: cluster.phase_of("victim") == "Running")
         began = cluster.seconds
-        await cluster.create(pod("preemptor", "high", foo="1"))
+        await cluster.create_objects(pod("preemptor", "high", foo="1"))
 
         def nominated() -> bool:
-            found = cluster.pod("preemptor") or {}
+            found = cluster.stored_pod("preemptor") or {}
             return bool(found.get("status", {}).get("nominatedNodeName") == "n1")
 
         await cluster.until(nominated)
@@ -120,9 +120,9 @@ def test_a_victim_with_a_finalizer_gives_its_room_back_when_it_has_stopped():
         await offer(cluster, "n1", "1")
         victim = pod("victim", "low", foo="1")
         victim["metadata"]["finalizers"] = ["example.com/test-finalizer"]
-        await cluster.create(victim)
+        await cluster.create_objects(victim)
         await cluster.until(lambda: cluster.phase_of("victim") == "Running")
-        await cluster.create(pod("preemptor", "high", foo="1"))
+        await cluster.create_objects(pod("preemptor", "high", foo="1"))
         await cluster.until(lambda: cluster.phase_of("preemptor") == "Running")
         left: Any = await cluster.client.get(PODS, "victim", namespace="default")
         assert left["metadata"]["deletionTimestamp"]

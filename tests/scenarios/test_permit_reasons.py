@@ -94,8 +94,10 @@ def test_a_group_and_its_members_say_how_many_have_a_node_and_which_has_none(
     reason = f"{places}, default/p2 has none: {own}"
 
     async def scenario(live: Cluster) -> None:
-        await live.create(*group_object(member), *(member(name, least=3) for name in NAMES[:2]))
-        await live.create(member("p2", least=3, nodeSelector={"no": "such"}))
+        await live.create_objects(
+            *group_object(member), *(member(name, least=3) for name in NAMES[:2])
+        )
+        await live.create_objects(member("p2", least=3, nodeSelector={"no": "such"}))
         await live.until(lambda: live.message_of("p2") == f"{own}. {places}", seconds=9)
         if member is of_api:
             await live.until(lambda: condition(live) == ("False", "Unschedulable", reason))
@@ -127,9 +129,13 @@ def test_a_group_that_lacks_pods_and_a_member_say_so_within_seconds(
     lack = f"pod group default/g lacks pods: {held}, {minimum} is 3"
 
     async def scenario(live: Cluster) -> None:
-        await live.create(*group_object(member), *(member(name, least=3) for name in NAMES[:2]))
+        await live.create_objects(
+            *group_object(member), *(member(name, least=3) for name in NAMES[:2])
+        )
         if gated:
-            await live.create(member("p2", least=3, schedulingGates=[{"name": "example.com/no"}]))
+            await live.create_objects(
+                member("p2", least=3, schedulingGates=[{"name": "example.com/no"}])
+            )
         await aio.sleep(4)
         told = [text for name in NAMES for text in await messages(live, name)]
         assert any(text.endswith(lack) for text in told), told
@@ -143,8 +149,8 @@ def test_a_group_that_lacks_pods_and_a_member_say_so_within_seconds(
 
 def test_a_timeout_at_permit_names_the_member_without_a_node():
     async def scenario(live: Cluster) -> None:
-        await live.create(*(of_labels(name, least=3) for name in NAMES[:2]))
-        await live.create(of_labels("p2", least=3, nodeSelector={"no": "such"}))
+        await live.create_objects(*(of_labels(name, least=3) for name in NAMES[:2]))
+        await live.create_objects(of_labels("p2", least=3, nodeSelector={"no": "such"}))
         await live.until(lambda: "timeout" in live.message_of("p0"), seconds=12)
         assert live.message_of("p0").startswith(
             "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin "
@@ -158,7 +164,7 @@ def test_a_timeout_at_permit_names_the_member_without_a_node():
 
 def test_a_group_of_kubernetes_that_is_placed_at_permit_says_so():
     async def scenario(live: Cluster) -> None:
-        await live.create(*group_object(of_api), *(of_api(name, least=3) for name in NAMES))
+        await live.create_objects(*group_object(of_api), *(of_api(name, least=3) for name in NAMES))
         await live.until(lambda: condition(live)[0] == "False", seconds=3)
         await live.play([each for each in nodes(3) if each["metadata"]["name"] == "n2"])
         await live.until(lambda: live.bound(*NAMES) == 3, seconds=5)
@@ -169,7 +175,7 @@ def test_a_group_of_kubernetes_that_is_placed_at_permit_says_so():
 
 def test_a_pod_that_is_more_than_its_group_needs_says_nothing_of_the_group():
     async def scenario(live: Cluster) -> None:
-        await live.create(*(of_labels(name, least=2) for name in NAMES))
+        await live.create_objects(*(of_labels(name, least=2) for name in NAMES))
         await live.until(lambda: live.bound(*NAMES) == 2, seconds=5)
         await aio.sleep(2)
         (last,) = [name for name in NAMES if not live.node_of(name)]

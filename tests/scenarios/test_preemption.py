@@ -150,7 +150,7 @@ def play(
         async with made_by(
             clock, nodes=nodes, around=around, config=config, controllers=controllers
         ) as cluster:
-            await cluster.create(*classes)
+            await cluster.create_objects(*classes)
             await scenario(cluster)
             cluster.scheduler.core.queue.validate()
 
@@ -180,7 +180,7 @@ def allowed(cluster: VirtualCluster, name: str) -> int:
 
 
 def nominated(cluster: VirtualCluster, name: str) -> str:
-    return str((cluster.pod(name) or {}).get("status", {}).get("nominatedNodeName") or "")
+    return str((cluster.stored_pod(name) or {}).get("status", {}).get("nominatedNodeName") or "")
 
 
 # -- waves -----------------------------------------------------------------------------------------
@@ -193,15 +193,17 @@ def test_a_wave_lands_where_it_was_nominated_and_leaves_protected_pods_alone(htt
     wave = [f"high-{i}" for i in range(10)]
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(budget("kept", of_app("kept"), 10))
+        await cluster.create_objects(budget("kept", of_app("kept"), 10))
         grace: dict[str, Any] = {"terminationGracePeriodSeconds": 5}
         stop = {"moorage.dev/stop-seconds": "3"}
         for kept, other in zip(protected, others, strict=True):
-            await cluster.create(low(kept, app="kept"), low(other, annotations=stop, **grace))
+            await cluster.create_objects(
+                low(kept, app="kept"), low(other, annotations=stop, **grace)
+            )
         await running(cluster, *protected, *others)
         async with watched(cluster) as seen:
             began = cluster.seconds
-            await cluster.create(*[high(name) for name in wave])
+            await cluster.create_objects(*[high(name) for name in wave])
             await running(cluster, *wave)
             await cluster.until(lambda: seen.bound.keys() >= set(wave))
         assert cluster.seconds - began >= 3  # victims stopped in peace
@@ -217,12 +219,12 @@ def test_a_wave_lands_where_it_was_nominated_and_leaves_protected_pods_alone(htt
 
 def test_a_budget_is_broken_only_where_nothing_else_makes_room(https: bool):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(budget("all", {}, 2))
-        await cluster.create(low("low-a", app="a"), low("low-b", app="a"))
+        await cluster.create_objects(budget("all", {}, 2))
+        await cluster.create_objects(low("low-a", app="a"), low("low-b", app="a"))
         await running(cluster, "low-a", "low-b")
         await cluster.until(lambda: allowed(cluster, "all") == 0)
         async with watched(cluster) as seen:
-            await cluster.create(high("high"))
+            await cluster.create_objects(high("high"))
             await running(cluster, "high")
             await cluster.until(lambda: "high" in seen.bound)
         assert len(seen.gone) == 1
@@ -241,11 +243,11 @@ def test_a_budget_is_broken_only_where_nothing_else_makes_room(https: bool):
 )
 def test_odd_budgets_keep_nobody_from_his_place(odd: Manifest, kept: bool, https: bool) -> None:
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(low("low-a", app="a"), low("low-b", app="a"), odd)
+        await cluster.create_objects(low("low-a", app="a"), low("low-b", app="a"), odd)
         await running(cluster, "low-a", "low-b")
-        await cluster.create(high("high"))
+        await cluster.create_objects(high("high"))
         await running(cluster, "high")
-        assert sum(cluster.pod(name) is None for name in ("low-a", "low-b")) == 1
+        assert sum(cluster.stored_pod(name) is None for name in ("low-a", "low-b")) == 1
 
     play(scenario, https=https, nodes=[node_manifest("n1")], kept=kept)
 
@@ -253,16 +255,16 @@ def test_odd_budgets_keep_nobody_from_his_place(odd: Manifest, kept: bool, https
 def test_a_preemptor_deleted_midway_frees_its_nomination_for_the_next(https: bool):
     async def scenario(cluster: VirtualCluster) -> None:
         stop = {"moorage.dev/stop-seconds": "8"}
-        await cluster.create(low("low-a", cpu="4", annotations=stop))
+        await cluster.create_objects(low("low-a", cpu="4", annotations=stop))
         await running(cluster, "low-a")
-        await cluster.create(high("first", cpu="4"))
+        await cluster.create_objects(high("first", cpu="4"))
         await cluster.until(lambda: nominated(cluster, "first") == "n1")
         await cluster.client.delete(PODS, "first", namespace="default")
-        await cluster.until(lambda: cluster.pod("first") is None)
+        await cluster.until(lambda: cluster.stored_pod("first") is None)
         await cluster.until(lambda: len(cluster.scheduler.core.queue.nominator) == 0)
-        await cluster.create(low("next", cpu="4"))
+        await cluster.create_objects(low("next", cpu="4"))
         await running(cluster, "next")
-        assert cluster.pod("low-a") is None
+        assert cluster.stored_pod("low-a") is None
 
     play(scenario, https=https, nodes=[node_manifest("n1")])
 
@@ -281,10 +283,10 @@ def test_a_wave_lands_whatever_happens_to_the_calls(seed: int, https: bool):
         return faulty[0]
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(*[low(name) for name in lows])
+        await cluster.create_objects(*[low(name) for name in lows])
         await running(cluster, *lows)
         async with watched(cluster) as seen:
-            await cluster.create(*[high(name) for name in wave])
+            await cluster.create_objects(*[high(name) for name in wave])
             await running(cluster, *wave, seconds=300)
             await cluster.until(lambda: seen.bound.keys() >= set(wave))
         left = [name for name in lows if cluster.phase_of(name) == "Running"]
@@ -310,11 +312,11 @@ def test_priority_comes_from_classes_and_never_means_waiting(https: bool):
     ]
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("plain", cpu="4"))
+        await cluster.create_objects(pod_manifest("plain", cpu="4"))
         await running(cluster, "plain")
-        found: Any = cluster.pod("plain")
+        found: Any = cluster.stored_pod("plain")
         assert (found["spec"]["priority"], found["spec"]["priorityClassName"]) == (10, "plain")
-        await cluster.create(pod_manifest("patient", cpu="4", priorityClassName="patient"))
+        await cluster.create_objects(pod_manifest("patient", cpu="4", priorityClassName="patient"))
         await cluster.until(lambda: cluster.condition_of("patient")[1] == "Unschedulable")
         assert cluster.condition_of("patient")[2] == (
             "0/1 nodes are available: 1 Insufficient cpu. "
@@ -322,10 +324,10 @@ def test_priority_comes_from_classes_and_never_means_waiting(https: bool):
         )
         assert cluster.phase_of("plain") == "Running"
         # Who preempts gets the place, though who waits has more priority and comes first after.
-        await cluster.create(high("high", cpu="4"))
-        await cluster.until(lambda: cluster.pod("plain") is None)
+        await cluster.create_objects(high("high", cpu="4"))
+        await cluster.until(lambda: cluster.stored_pod("plain") is None)
         await running(cluster, "patient")
-        await cluster.create(
+        await cluster.create_objects(
             pod_manifest(
                 "critical",
                 namespace="kube-system",
@@ -334,7 +336,7 @@ def test_priority_comes_from_classes_and_never_means_waiting(https: bool):
             )
         )
         await cluster.until(lambda: cluster.phase_of("critical", "kube-system") == "Running")
-        assert cluster.pod("patient") is None
+        assert cluster.stored_pod("patient") is None
 
     play(scenario, https=https, nodes=[node_manifest("n1")], classes=classes)
 
@@ -368,22 +370,24 @@ def test_an_autoscaler_adds_nodes_for_those_who_wait_and_for_nobody_else(https: 
         scaler, tasks = Autoscaler(cluster), TaskOwner()
         tasks.spawn(scaler.run(), name="autoscaler")
         try:
-            await cluster.create(low("low-a", cpu="3"))
+            await cluster.create_objects(low("low-a", cpu="3"))
             await running(cluster, "low-a")
             # Gated, and placed at once: neither asks for a node.
-            await cluster.create(low("gated", cpu="3", gates=["wait"]), low("low-b", cpu="1"))
+            await cluster.create_objects(
+                low("gated", cpu="3", gates=["wait"]), low("low-b", cpu="1")
+            )
             await running(cluster, "low-b")
             await aio.sleep(3)
             assert scaler.added == []
             assert cluster.condition_of("gated")[:2] == ("False", "SchedulingGated")
             # Preempts: has a nomination from the moment it is unschedulable, so no node is added.
-            await cluster.create(high("high", cpu="3"))
+            await cluster.create_objects(high("high", cpu="3"))
             await running(cluster, "high")
             assert scaler.added == []
             assert cluster.condition_of("high")[0] == "True"
             assert nominated(cluster, "high") == ""
             # Waits: nobody may go for it.
-            await cluster.create(low("low-c", cpu="3"))
+            await cluster.create_objects(low("low-c", cpu="3"))
             await running(cluster, "low-c")
             assert (scaler.added, list(scaler.asked_by)) == (["new-0"], ["low-c"])
             assert cluster.node_of("low-c") == "new-0"
@@ -410,9 +414,9 @@ def test_condition_and_nomination_appear_in_one_write(https: bool):
         tasks = TaskOwner()
         tasks.spawn(follow(cluster), name="follow")
         try:
-            await cluster.create(low("low-a", cpu="3"))
+            await cluster.create_objects(low("low-a", cpu="3"))
             await running(cluster, "low-a")
-            await cluster.create(high("high", cpu="3"))
+            await cluster.create_objects(high("high", cpu="3"))
             await running(cluster, "high")
         finally:
             await tasks.cancel_all()
@@ -445,13 +449,17 @@ def test_a_pod_that_tolerates_preemption_is_evicted_at_once_or_after_its_time():
 
     async def scenario(cluster: VirtualCluster) -> None:
         for name in ("a", "b"):
-            await cluster.create(pod_manifest(name, cpu="1900m", priorityClassName="patient"))
-        await cluster.create(high("tiny", cpu="100m"))
+            await cluster.create_objects(
+                pod_manifest(name, cpu="1900m", priorityClassName="patient")
+            )
+        await cluster.create_objects(high("tiny", cpu="100m"))
         await running(cluster, "a", "b", "tiny")
         began = cluster.seconds
-        await cluster.create(high("high", cpu="1900m"))
+        await cluster.create_objects(high("high", cpu="1900m"))
         await running(cluster, "high")
-        await cluster.create(pod_manifest("middle", cpu="1900m", priorityClassName="middle"))
+        await cluster.create_objects(
+            pod_manifest("middle", cpu="1900m", priorityClassName="middle")
+        )
         await cluster.until(lambda: cluster.condition_of("middle")[1] == "Unschedulable")
         assert cluster.seconds - began < 60  # 1000 was enough to be let in at once, 500 is not
         assert [cluster.phase_of(name) for name in ("a", "b")].count("Running") == 1
@@ -459,8 +467,8 @@ def test_a_pod_that_tolerates_preemption_is_evicted_at_once_or_after_its_time():
         # Nobody wakes a pod because time has gone by; whatever is freed does.
         await cluster.client.delete(PODS, "tiny", namespace="default")
         await running(cluster, "middle")
-        assert cluster.pod("a") is None
-        assert cluster.pod("b") is None
+        assert cluster.stored_pod("a") is None
+        assert cluster.stored_pod("b") is None
 
     nodes = [node_manifest("n1")]
     play(scenario, https=False, nodes=nodes, classes=classes, config=parse_config(_TOLERATION))

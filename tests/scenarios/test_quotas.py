@@ -44,7 +44,7 @@ def tell(scenario: Scenario, *, https: bool, nodes: int = 2) -> None:
         async with made_by(clock, nodes=made, config=config) as cluster:
             for name in ("a", "b"):
                 namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-                await cluster.create(namespace)
+                await cluster.create_objects(namespace)
             await scenario(cluster)
 
     run_scenario(main, https=https)
@@ -58,7 +58,9 @@ async def give(cluster: VirtualCluster, namespace: str, *bounds: Mapping[str, An
 
 
 async def start(cluster: VirtualCluster, namespace: str, *names: str, cpu: str = "2") -> None:
-    await cluster.create(*(pod_manifest(name, namespace=namespace, cpu=cpu) for name in names))
+    await cluster.create_objects(
+        *(pod_manifest(name, namespace=namespace, cpu=cpu) for name in names)
+    )
 
 
 def placed(cluster: VirtualCluster, namespace: str) -> list[str]:
@@ -205,7 +207,9 @@ def test_a_quota_lowered_below_its_use_evicts_nobody_and_admits_nobody_until_it_
         await start(cluster, "b", "b1", "b2", "b3")
         await cluster.until(lambda: len(placed(cluster, "b")) == 3)
         quotas = cluster.scheduler.core.snapshot.listers.elastic_quotas
-        await cluster.patch(ELASTIC_QUOTAS, "quota", {"spec": {"max": {"cpu": 2}}}, namespace="b")
+        await cluster.patch_object(
+            ELASTIC_QUOTAS, "quota", {"spec": {"max": {"cpu": 2}}}, namespace="b"
+        )
         await cluster.until(lambda: _max_cpu(quotas.get("quota", "b")) == 2)
         await start(cluster, "b", "b4", cpu="1")
         await cluster.until(lambda: ABOVE_MAX in why(cluster, "b", "b4"))
@@ -215,7 +219,9 @@ def test_a_quota_lowered_below_its_use_evicts_nobody_and_admits_nobody_until_it_
         assert told[0]["message"] == (
             "ElasticQuota b/quota: cpu 6000m used and 1000m asked, 2000m at most"
         )
-        await cluster.patch(ELASTIC_QUOTAS, "quota", {"spec": {"max": {"cpu": 7}}}, namespace="b")
+        await cluster.patch_object(
+            ELASTIC_QUOTAS, "quota", {"spec": {"max": {"cpu": 7}}}, namespace="b"
+        )
         await cluster.until(lambda: cluster.node_of("b4", "b") != "", seconds=20)
 
     tell(scenario, https=https)
@@ -242,20 +248,20 @@ def test_a_gang_under_a_quota_below_its_use_is_told_so_and_starts_when_it_is_rai
     async def scenario(live: Cluster) -> None:
         bounds = {"cpu": 3}, {"cpu": 3, "memory": "8Gi"}
         await give(live, "default", *bounds)
-        await live.create(pod_manifest("a", cpu="1"))
+        await live.create_objects(pod_manifest("a", cpu="1"))
         await live.until(lambda: live.bound("a") == 1)
         quotas = live.scheduler.core.snapshot.listers.elastic_quotas
         lowered = {"spec": {"max": {"cpu": "500m"}}}
-        await live.patch(ELASTIC_QUOTAS, "quota", lowered, namespace="default")
+        await live.patch_object(ELASTIC_QUOTAS, "quota", lowered, namespace="default")
         await live.until(lambda: _max_cpu(quotas.get("quota", "default")) == "500m")
-        await live.create(pod_group(least=2), of_object("g0"), of_object("g1"))
+        await live.create_objects(pod_group(least=2), of_object("g0"), of_object("g1"))
         await live.until(lambda: "more than Max" in live.message_of("g1"))
         await aio.sleep(2)
         told = [each["message"] for each in await live.events("g", reason="FailedScheduling")]
         assert any("because ElasticQuota default is more than Max" in text for text in told)
         assert live.bound("a", "g0", "g1") == 1
         raised = {"spec": {"max": {"cpu": 3}}}
-        await live.patch(ELASTIC_QUOTAS, "quota", raised, namespace="default")
+        await live.patch_object(ELASTIC_QUOTAS, "quota", raised, namespace="default")
         await live.until(lambda: live.bound("a", "g0", "g1") == 3, seconds=30)
 
     play(scenario, cluster=nodes_of_gangs(3), config=coscheduling(extra="CapacityScheduling"))

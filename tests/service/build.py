@@ -22,7 +22,7 @@ from moorage.base.rng import Streams
 from moorage.client.event_series import EventNote
 from moorage.config.own import LoadedConfiguration
 from moorage.plugins.in_tree import in_tree_registry
-from moorage.service.core import Surroundings, build_core
+from moorage.service.core import CoreInputs, build_core
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.skipping import Skipping
@@ -78,7 +78,7 @@ class World:
             in_tree_registry(),
             clock=self.clock,
             streams=Streams(1),
-            surroundings=Surroundings(on_wake=self.wake.set),
+            surroundings=CoreInputs(on_wake=self.wake.set),
         )
         self.cache, self.queue, self.store = self.core.cache, self.core.queue, self.core.store
         self.facts = Facts(self.clock)
@@ -104,7 +104,7 @@ class World:
 
     def popped(self, one: Pod) -> QueuedPod:
         """Show a pod as the watch would, and pop it."""
-        self.store.put(one)
+        self.store.put_pod(one)
         self.queue.add(one)
         queued = self.queue.pop()
         assert queued is not None

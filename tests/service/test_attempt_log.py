@@ -57,9 +57,9 @@ def told(caplog: pytest.LogCaptureFixture, verbosity: int, *, seconds: float = 0
         nodes = [node_manifest("n1"), node_manifest("n2")]
         async with VirtualCluster(clock, nodes=nodes, config=config, registry=registry) as cluster:
             await cluster.until(lambda: cluster.scheduler.core.snapshot.num_nodes == 2)
-            await cluster.create(pod_manifest("small"))
+            await cluster.create_objects(pod_manifest("small"))
             await cluster.until(lambda: cluster.scheduler.facts.bound == 1)
-            await cluster.create(pod_manifest("giant"))
+            await cluster.create_objects(pod_manifest("giant"))
             await cluster.until(lambda: cluster.scheduler.facts.rejected == 1)
 
     # Over the whole package: which levels are on is read when the parts are built.

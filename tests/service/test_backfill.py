@@ -42,11 +42,11 @@ def single(name: str, *, runs: int | None, **fields: Any) -> Manifest:
 
 async def busy(live: Cluster) -> None:
     """Let two pods run that end ten seconds apart, then create a group that needs both nodes."""
-    await live.create(single("s0", runs=20))
+    await live.create_objects(single("s0", runs=20))
     await aio.sleep(10)
-    await live.create(single("s1", runs=20))
+    await live.create_objects(single("s1", runs=20))
     await live.until(lambda: live.bound("s0", "s1") == 2)
-    await live.create(pod_group(least=2), *(of_object(name) for name in GROUP))
+    await live.create_objects(pod_group(least=2), *(of_object(name) for name in GROUP))
     await aio.sleep(5)
 
 
@@ -55,7 +55,7 @@ async def seconds_until_it_starts(live: Cluster, *, pods: int) -> float | None:
     began, number = live.seconds, 2
     while number < 2 + pods:
         if (live.seconds - began) // 8 >= number - 2:
-            await live.create(single(f"s{number}", runs=20))
+            await live.create_objects(single(f"s{number}", runs=20))
             number += 1
         if live.bound(*GROUP) == 2:
             return live.seconds - began
@@ -85,8 +85,8 @@ def test_a_pod_that_ends_too_late_for_backfill_names_the_group_it_waits_for():
     async def scenario(live: Cluster) -> None:
         await busy(live)
         await aio.sleep(7)  # one node is free, and the other will be in eight seconds
-        await live.create(single("long", runs=20), single("unknown", runs=None))
-        await live.create(single("short", runs=3))
+        await live.create_objects(single("long", runs=20), single("unknown", runs=None))
+        await live.create_objects(single("short", runs=3))
         await live.until(lambda: live.bound("short") == 1, seconds=1)
         text = "2 node(s) held back for pod group default/g"
         await aio.sleep(2)
@@ -101,7 +101,7 @@ def test_a_pod_that_ends_too_late_for_backfill_names_the_group_it_waits_for():
 
 def test_earlier_work_and_work_of_higher_priority_is_not_held_back():
     async def scenario(live: Cluster) -> None:
-        await live.create(
+        await live.create_objects(
             {
                 "apiVersion": "scheduling.k8s.io/v1",
                 "kind": "PriorityClass",
@@ -111,7 +111,7 @@ def test_earlier_work_and_work_of_higher_priority_is_not_held_back():
         )
         await busy(live)
         await aio.sleep(7)
-        await live.create(single("high", runs=None, priorityClassName="high"))
+        await live.create_objects(single("high", runs=None, priorityClassName="high"))
         await live.until(lambda: live.bound("high") == 1, seconds=1)
 
     play(scenario, cluster=nodes(2), config=holding(2))
@@ -121,7 +121,7 @@ def test_room_is_let_go_when_the_group_lacks_pods():
     async def scenario(live: Cluster) -> None:
         await busy(live)
         await aio.sleep(7)
-        await live.create(single("long", runs=20))
+        await live.create_objects(single("long", runs=20))
         await live.until(lambda: "held back" in live.message_of("long"), seconds=2)
         await live.delete("g0")
         await live.until(lambda: live.bound("long") == 1, seconds=12)
@@ -143,8 +143,8 @@ def test_a_group_that_no_end_helps_does_not_take_the_room_of_the_head():
             "preemptionPolicy": "Never",
         }
         await aio.sleep(7)  # one node is free, and the other will be in eight seconds
-        await live.create(single("long", runs=40))
-        await live.create(high, pod_group("h", least=3), *large)
+        await live.create_objects(single("long", runs=40))
+        await live.create_objects(high, pod_group("h", least=3), *large)
         await live.until(lambda: live.bound(*GROUP) == 2, seconds=12)
 
     play(scenario, cluster=nodes(2), config=holding(2))
@@ -164,19 +164,19 @@ def test_a_head_that_can_never_start_holds_no_room_back(what: str) -> None:
     """Nodes of one pod each: one is kept by a pod that runs on, the other is free."""
 
     async def scenario(live: Cluster) -> None:
-        await live.create(priority("high", 1000))
-        await live.create(single("s0", runs=60))
+        await live.create_objects(priority("high", 1000))
+        await live.create_objects(single("s0", runs=60))
         await live.until(lambda: live.bound("s0") == 1)
         free = "n1" if live.node_of("s0") == "n0" else "n0"
-        await live.create(pod_group(least=2), *(of_object(name) for name in GROUP))
+        await live.create_objects(pod_group(least=2), *(of_object(name) for name in GROUP))
         await aio.sleep(5)
-        await live.create(single("small", runs=None))
+        await live.create_objects(single("small", runs=None))
         await aio.sleep(3)
         assert live.bound("small") == 0  # room is held back
         if what == "pod":
-            await live.create(pod_manifest("endless", cpu="500m", priorityClassName="high"))
+            await live.create_objects(pod_manifest("endless", cpu="500m", priorityClassName="high"))
         elif what == "closed":
-            await live.patch(NODES, live.node_of("s0"), {"spec": {"unschedulable": True}})
+            await live.patch_object(NODES, live.node_of("s0"), {"spec": {"unschedulable": True}})
         elif what == "gone":
             await live.delete_node(live.node_of("s0"))
         elif what == "smaller":
@@ -189,8 +189,8 @@ def test_a_head_that_can_never_start_holds_no_room_back(what: str) -> None:
             await live.delete(*GROUP)
         if what == "pod":
             await live.delete("small")
-            await live.create(single("small", runs=None))
-            await live.create(pod_manifest("tiny", cpu="500m"))
+            await live.create_objects(single("small", runs=None))
+            await live.create_objects(pod_manifest("tiny", cpu="500m"))
             await live.until(lambda: live.bound("tiny") == 1, seconds=15)
             assert live.node_of("tiny") == free
         else:
@@ -202,11 +202,13 @@ def test_a_head_that_can_never_start_holds_no_room_back(what: str) -> None:
 
 def test_a_pod_that_fits_a_reserved_node_beside_the_group_starts() -> None:
     async def scenario(live: Cluster) -> None:
-        await live.create(single("s0", runs=60))
+        await live.create_objects(single("s0", runs=60))
         await live.until(lambda: live.bound("s0") == 1)
-        await live.create(pod_group(least=2), *(of_object(each, cpu="1500m") for each in GROUP))
+        await live.create_objects(
+            pod_group(least=2), *(of_object(each, cpu="1500m") for each in GROUP)
+        )
         await aio.sleep(5)
-        await live.create(pod_manifest("small", cpu="500m"))
+        await live.create_objects(pod_manifest("small", cpu="500m"))
         await live.until(lambda: live.bound("small") == 1, seconds=5)
         assert live.bound(*GROUP) == 0
 

@@ -173,7 +173,7 @@ async def test_a_pod_that_waits_for_another_look_does_not_hold_up_others(
         used.append(slots.used)
 
     monkeypatch.setattr(aio, "sleep", sleep)
-    slots.take()
+    slots.take_slot()
     binding = spoken(ScriptedTransport(LOST, LOST, shown("n1")), slots, pod("p"))
     assert await binding.is_bound("default", "p", "uid-p", "n1")
     assert (used, slots.used) == ([0, 0], 1)

@@ -143,12 +143,12 @@ def test_the_snapshot_reads_nominations_as_they_are_now() -> None:
     assert (read(), len(nominations)) == ({}, 0)
     for name, node_name in (("a", "n1"), ("b", "n1"), ("c", "n2")):
         one = pod(name, priority=3)
-        world.store.put(one)
+        world.store.put_pod(one)
         world.queue.add(one)
         world.queue.nominate(one, NominatingInfo(node_name))
     assert read() == {"n1": [("a", 3), ("b", 3)], "n2": [("c", 3)]}
-    nominator.delete(pod("a"))
-    nominator.delete(pod("c"))
+    nominator.withdraw_nomination(pod("a"))
+    nominator.withdraw_nomination(pod("c"))
     assert (read(), len(nominations), "n2" in nominations) == ({"n1": [("b", 3)]}, 1, False)
     world.queue.update(pod("b"), pod("b", version="2", priority=8))
     assert read() == {"n1": [("b", 8)]}

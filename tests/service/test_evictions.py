@@ -42,13 +42,13 @@ def test_only_the_preemptor_is_held_while_its_evictions_run() -> None:
         lambda _namespace, _name: VICTIM, {VICTIM.uid: "n1"}.get, clock=ManualClock()
     )
     assert not ledger.running_for("p")
-    ledger.begin("p", [VICTIM])
+    ledger.begin_evictions("p", [VICTIM])
     assert (ledger.running_for("p"), ledger.running_for("q")) == (True, False)
     ledger.only("p", VICTIM)
     assert ledger.running_for("p")
-    ledger.end("p")
+    ledger.end_evictions("p")
     assert not ledger.running_for("p")
-    ledger.end("p")
+    ledger.end_evictions("p")
 
 
 def test_the_preemptor_enters_once_its_last_victim_is_terminating_or_gone() -> None:
@@ -57,7 +57,7 @@ def test_the_preemptor_enters_once_its_last_victim_is_terminating_or_gone() -> N
     ledger = EvictionLedger(
         lambda namespace, name: shown.get((namespace, name)), nodes.get, clock=ManualClock()
     )
-    ledger.begin("p", [VICTIM])
+    ledger.begin_evictions("p", [VICTIM])
     shown.clear()
     assert ledger.running_for("p")  # others are left
     ledger.only("p", VICTIM)
@@ -98,8 +98,8 @@ def test_a_group_waits_until_all_its_victims_have_left_and_all_evictions_are_sen
     shown: dict[tuple[str, str], Pod] = {VICTIM.key: VICTIM, OTHER.key: OTHER}
     ledger = ledger_of(shown, BOTH)
     assert not ledger.groups_wait
-    ledger.begin("p", [VICTIM])
-    ledger.begin("q", [OTHER])
+    ledger.begin_evictions("p", [VICTIM])
+    ledger.begin_evictions("q", [OTHER])
     ledger.wait_together(G, ["p", "q"], [VICTIM, OTHER])
     assert (ledger.groups_wait, ledger.awaited_by(G), ledger.awaited_by(H)) == (
         True,
@@ -107,12 +107,12 @@ def test_a_group_waits_until_all_its_victims_have_left_and_all_evictions_are_sen
         False,
     )
     del shown[VICTIM.key]
-    assert not ledger.end("p")
+    assert not ledger.end_evictions("p")
     shown[OTHER.key] = leaving(OTHER)
     assert ledger.awaited_by(G)
     del shown[OTHER.key]
     assert ledger.awaited_by(G)  # the evictions for q are not known to be sent
-    assert ledger.end("q")  # the event of the last victim came before
+    assert ledger.end_evictions("q")  # the event of the last victim came before
     assert not ledger.awaited_by(G)
     assert not ledger.groups_wait
 
@@ -135,9 +135,9 @@ def test_a_group_waits_for_a_victim_that_stays_too_long(seconds: int, awaited: b
 
 def test_a_victim_whose_eviction_failed_is_not_waited_for() -> None:
     ledger = ledger_of({VICTIM.key: VICTIM}, BOTH)
-    ledger.begin("p", [VICTIM])
+    ledger.begin_evictions("p", [VICTIM])
     ledger.wait_together(G, ["p"], [VICTIM])
-    ledger.end("p")
+    ledger.end_evictions("p")
     assert (ledger.awaited_by(G), ledger.is_leaving(VICTIM)) == (True, True)
     ledger.give_up([VICTIM])
     assert (ledger.awaited_by(G), ledger.is_leaving(VICTIM)) == (False, False)
@@ -147,7 +147,7 @@ def test_a_victim_is_leaving_from_the_decision_until_it_has_left_its_node() -> N
     nodes = dict(BOTH)
     ledger = ledger_of({VICTIM.key: VICTIM}, nodes)
     assert not ledger.is_leaving(VICTIM)
-    ledger.begin("p", [VICTIM])
+    ledger.begin_evictions("p", [VICTIM])
     assert ledger.is_leaving(VICTIM)
     del nodes[VICTIM.uid]
     assert not ledger.is_leaving(VICTIM)
@@ -168,7 +168,7 @@ def test_the_pods_that_leave_are_victims_and_pods_that_somebody_deleted() -> Non
         snapshot.table.node_of_pod,
         clock=clock,
     )
-    ledger.begin("p", [VICTIM, gone])
+    ledger.begin_evictions("p", [VICTIM, gone])
     snapshot.table.remove_pod(gone.uid)
     assert [each.name for each in leaving_pods(snapshot, ledger)] == ["deleted", "victim"]
     clock.advance(41)
@@ -179,9 +179,9 @@ def test_a_victim_that_came_back_to_its_node_is_not_waited_for() -> None:
     """It was taken off before its binding, and is assumed on the same node anew."""
     nodes = dict(BOTH)
     ledger = ledger_of({VICTIM.key: VICTIM}, nodes)
-    ledger.begin("p", [VICTIM])
+    ledger.begin_evictions("p", [VICTIM])
     ledger.wait_together(G, ["p"], [VICTIM])
-    ledger.end("p")
+    ledger.end_evictions("p")
     place = nodes.pop(VICTIM.uid)
     nodes[VICTIM.uid] = place
     ledger.forget_victim(VICTIM.uid)

@@ -95,7 +95,7 @@ def test_the_extender_sees_whole_objects_and_decides(monkeypatch):
     async def scenario(cluster: VirtualCluster) -> None:
         manifest = pod_manifest("p")
         manifest["spec"]["containers"][0]["env"] = [{"name": "A", "value": "b"}]
-        await cluster.create(manifest)
+        await cluster.create_objects(manifest)
         await aio.sleep(5)
         assert await node_of(cluster, "p") == "n2"
 
@@ -119,7 +119,7 @@ def test_filters_are_asked_in_order_and_scores_all_at_once(monkeypatch):
         return {"Nodes": body["Nodes"]} if verb.startswith("filter") else []
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("p"))
+        await cluster.create_objects(pod_manifest("p"))
         await aio.sleep(5)
         assert await node_of(cluster, "p")
 
@@ -138,10 +138,10 @@ def test_a_pod_deleted_while_the_extender_thinks_leaves_nothing_behind(monkeypat
         return {"NodeNames": body["NodeNames"]}
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("p"))
+        await cluster.create_objects(pod_manifest("p"))
         await aio.sleep(1)
         await cluster.client.delete(PODS, "p", namespace="default")
-        await cluster.create(pod_manifest("q"))
+        await cluster.create_objects(pod_manifest("q"))
         await aio.sleep(20)
         assert await node_of(cluster, "q") in ("n1", "n2")
         assert cluster.scheduler.compare().empty
@@ -162,7 +162,7 @@ def test_the_extender_binds(monkeypatch):
 
     async def scenario(cluster: VirtualCluster) -> None:
         clusters.append(cluster)
-        await cluster.create(pod_manifest("p"))
+        await cluster.create_objects(pod_manifest("p"))
         await aio.sleep(5)
         assert await node_of(cluster, "p") in ("n1", "n2")
 
@@ -178,7 +178,7 @@ def test_a_pod_the_extender_rejects_is_tried_again_when_something_happens(monkey
         return {"NodeNames": left, "FailedNodes": dict.fromkeys(busy, "busy")}
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("p"))
+        await cluster.create_objects(pod_manifest("p"))
         await aio.sleep(5)
         found: Any = await cluster.client.get(PODS, "p", namespace="default")
         (condition,) = found["status"]["conditions"]

@@ -35,7 +35,7 @@ def fail(
     if shown is None:
         world.store.remove(pod())
     else:
-        world.store.put(shown)
+        world.store.put_pod(shown)
     world.watch_queue("done", "add_unschedulable_if_not_present")
     nominate = world.queue.nominate
 
@@ -176,7 +176,7 @@ def test_a_long_text_is_cut_in_the_event_and_whole_in_the_condition() -> None:
 
 def test_a_rejection_that_repeats_the_one_before_keeps_the_reported_reason() -> None:
     world = World()
-    world.store.put(pod(version="2"))
+    world.store.put_pod(pod(version="2"))
     status = unschedulable("another reason, by other ties")
     queued = world.popped(pod())
     queued.message = WHY

@@ -124,7 +124,7 @@ class Attempt(World):
 
         async def main() -> None:
             queued = self.popped(pod())
-            self.queue.nominator.delete(queued.pod)
+            self.queue.nominator.withdraw_nomination(queued.pod)
             asking = self.pump.attempt(queued)
             if asking is not None:
                 await asking

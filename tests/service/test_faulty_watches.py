@@ -67,17 +67,17 @@ async def shake(cluster: VirtualCluster, rng: Random) -> None:
         name = rng.choice("abcdef")
         draw = rng.random()
         if draw < 0.45:
-            if cluster.pod(name) is None:
-                await cluster.create(pod_manifest(name, cpu=rng.choice(["1", "2", "64"])))
+            if cluster.stored_pod(name) is None:
+                await cluster.create_objects(pod_manifest(name, cpu=rng.choice(["1", "2", "64"])))
             else:
                 await cluster.client.delete(PODS, name, namespace="default")
-        elif draw < 0.6 and cluster.pod(name) is not None:
+        elif draw < 0.6 and cluster.stored_pod(name) is not None:
             labels = {"metadata": {"labels": {"n": str(rng.randrange(9))}}}
-            await cluster.patch(PODS, name, labels, namespace="default")
+            await cluster.patch_object(PODS, name, labels, namespace="default")
         elif draw < 0.8:
             node = rng.choice(["n1", "n2"])
             labels = {"metadata": {"labels": {"n": str(rng.randrange(9))}}}
-            await cluster.patch(NODES, node, labels)
+            await cluster.patch_object(NODES, node, labels)
         await aio.sleep(rng.random() * 2)
 
 
@@ -97,7 +97,7 @@ def test_belief_is_mended_when_the_faults_stop(seed: int) -> None:
         async with VirtualCluster(clock, nodes=nodes, around=around, seed=seed) as cluster:
             await shake(cluster, Streams(seed).stream("changes"))
             await stop_faults(made[0])
-            await cluster.create(pod_manifest("last"))
+            await cluster.create_objects(pod_manifest("last"))
             await aio.sleep(400)
             core = cluster.scheduler.core
             core.cache.validate()

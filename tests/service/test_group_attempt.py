@@ -75,10 +75,10 @@ def play(
 
 def test_members_that_fit_are_bound_together_and_the_group_says_so():
     async def scenario(live: Cluster) -> None:
-        await live.create(group(least=3), *(member(f"p{i}") for i in range(3)))
+        await live.create_objects(group(least=3), *(member(f"p{i}") for i in range(3)))
         await live.until(lambda: live.bound("p0", "p1", "p2"))
         await live.until(lambda: live.condition() == ("True", "Scheduled", ""))
-        found = live.scheduler.core.snapshot.groups.all()
+        found = live.scheduler.core.snapshot.groups.all_groups()
         ((_, members),) = found.items()
         await live.until(lambda: len(members.assigned) == 3)
         told = live.scheduler.facts.group_attempts
@@ -90,12 +90,12 @@ def test_members_that_fit_are_bound_together_and_the_group_says_so():
 
 def test_a_gang_of_four_with_room_for_three_holds_nothing_and_others_run():
     async def scenario(live: Cluster) -> None:
-        await live.create(group(least=4), *(member(f"p{i}") for i in range(4)))
+        await live.create_objects(group(least=4), *(member(f"p{i}") for i in range(4)))
         await live.until(lambda: live.condition()[0] == "False")
         assert live.condition()[1] == "Unschedulable"
         results = live.scheduler.facts.group_attempts.results
         assert set(results) == {("unschedulable", "default-scheduler")}
-        await live.create(pod_manifest("single", cpu="1"))
+        await live.create_objects(pod_manifest("single", cpu="1"))
         await live.until(lambda: live.bound("single"))
         assert not any(live.node_of(f"p{i}") for i in range(4))
         assert live.scheduler.core.cache.counts().assumed_pods == 0
@@ -113,8 +113,8 @@ def test_a_gang_of_four_with_room_for_three_holds_nothing_and_others_run():
 def test_two_gangs_that_fit_alone_run_one_after_the_other():
     async def scenario(live: Cluster) -> None:
         for name in ("a", "b"):
-            await live.create(group(name, least=4))
-            await live.create(*(member(f"{name}{i}", of=name) for i in range(4)))
+            await live.create_objects(group(name, least=4))
+            await live.create_objects(*(member(f"{name}{i}", of=name) for i in range(4)))
         first, second = [f"a{i}" for i in range(4)], [f"b{i}" for i in range(4)]
         await live.until(lambda: live.bound(*first) or live.bound(*second))
         done, other = (first, second) if live.bound(*first) else (second, first)
@@ -136,7 +136,7 @@ def test_two_gangs_that_fit_alone_run_one_after_the_other():
 )
 def test_all_created_members_start_once_the_minimum_exists(least, created, expected):
     async def scenario(live: Cluster) -> None:
-        await live.create(group(least=least), *(member(f"p{i}") for i in range(created)))
+        await live.create_objects(group(least=least), *(member(f"p{i}") for i in range(created)))
         await aio.sleep(20)
         assert sum(bool(live.node_of(f"p{i}")) for i in range(created)) == expected
 
@@ -145,12 +145,12 @@ def test_all_created_members_start_once_the_minimum_exists(least, created, expec
 
 def test_members_wait_for_their_group_and_for_other_members():
     async def scenario(live: Cluster) -> None:
-        await live.create(member("p0"))
+        await live.create_objects(member("p0"))
         await aio.sleep(5)
-        await live.create(group(least=2))
+        await live.create_objects(group(least=2))
         await aio.sleep(5)
         assert not live.node_of("p0")
-        await live.create(member("p1"))
+        await live.create_objects(member("p1"))
         await live.until(lambda: live.bound("p0", "p1"), seconds=5)
 
     play(scenario, cluster=nodes(2))
@@ -158,11 +158,11 @@ def test_members_wait_for_their_group_and_for_other_members():
 
 def test_a_late_member_joins_its_running_group_and_the_condition_stays():
     async def scenario(live: Cluster) -> None:
-        await live.create(group(least=2), member("p0"), member("p1"))
+        await live.create_objects(group(least=2), member("p0"), member("p1"))
         await live.until(lambda: live.condition()[0] == "True")
-        await live.create(member("p2", cpu="5"))
+        await live.create_objects(member("p2", cpu="5"))
         await live.until(lambda: live.condition_of("p2")[1] == "Unschedulable")
-        await live.create(member("p3"))
+        await live.create_objects(member("p3"))
         await live.until(lambda: live.bound("p3"))
         assert live.condition() == ("True", "Scheduled", "")
 
@@ -171,12 +171,12 @@ def test_a_late_member_joins_its_running_group_and_the_condition_stays():
 
 def test_a_member_deleted_while_the_group_waits_leaves_it_waiting():
     async def scenario(live: Cluster) -> None:
-        await live.create(group(least=2), member("p0", cpu="5"), member("p1"))
+        await live.create_objects(group(least=2), member("p0", cpu="5"), member("p1"))
         await live.until(lambda: live.condition()[0] == "False")
         await live.client.delete(PODS, "p0", namespace="default")
         await aio.sleep(20)
         assert not live.node_of("p1")
-        await live.create(member("p2"))
+        await live.create_objects(member("p2"))
         await live.until(lambda: live.bound("p1", "p2"))
 
     play(scenario, cluster=nodes(2))
@@ -184,8 +184,8 @@ def test_a_member_deleted_while_the_group_waits_leaves_it_waiting():
 
 def test_members_that_name_different_schedulers_fail_with_both_names():
     async def scenario(live: Cluster) -> None:
-        await live.create(group(least=2), member("p0"), member("p1", schedulerName="other"))
-        await live.create(member("p2"))
+        await live.create_objects(group(least=2), member("p0"), member("p1", schedulerName="other"))
+        await live.create_objects(member("p2"))
         await aio.sleep(5)
         # The pod of a scheduler that is not ours is not ours to count either.
         assert live.bound("p0", "p2")
@@ -195,7 +195,7 @@ def test_members_that_name_different_schedulers_fail_with_both_names():
 
 def test_a_gang_preempts_pods_of_lower_priority_only_if_that_makes_room_for_it():
     async def scenario(live: Cluster) -> None:
-        await live.create(
+        await live.create_objects(
             {
                 "apiVersion": "scheduling.k8s.io/v1",
                 "kind": "PriorityClass",
@@ -203,13 +203,15 @@ def test_a_gang_preempts_pods_of_lower_priority_only_if_that_makes_room_for_it()
                 "value": 100,
             }
         )
-        await live.create(*(pod_manifest(f"low{i}", cpu="1") for i in range(2)))
+        await live.create_objects(*(pod_manifest(f"low{i}", cpu="1") for i in range(2)))
         await live.until(lambda: live.bound("low0", "low1"))
         high = {"priorityClassName": "high"}
-        await live.create(group(least=3), *(member(f"p{i}", **high) for i in range(3)))
+        await live.create_objects(group(least=3), *(member(f"p{i}", **high) for i in range(3)))
         await aio.sleep(30)
         assert live.bound("low0", "low1"), "evicted for a gang that does not fit anyway"
-        await live.create(group("h", least=2), *(member(f"h{i}", of="h", **high) for i in range(2)))
+        await live.create_objects(
+            group("h", least=2), *(member(f"h{i}", of="h", **high) for i in range(2))
+        )
         await live.until(lambda: live.bound("h0", "h1"), seconds=90)
         await live.until(lambda: live.condition("h")[0] == "True")
 
@@ -218,9 +220,9 @@ def test_a_gang_preempts_pods_of_lower_priority_only_if_that_makes_room_for_it()
 
 def test_with_workload_aware_preemption_the_group_preempts_as_a_whole():
     async def scenario(live: Cluster) -> None:
-        await live.create(*(pod_manifest(f"low{i}", cpu="1") for i in range(2)))
+        await live.create_objects(*(pod_manifest(f"low{i}", cpu="1") for i in range(2)))
         await live.until(lambda: live.bound("low0", "low1"))
-        await live.create(group(least=2, priority=100), member("p0"), member("p1"))
+        await live.create_objects(group(least=2, priority=100), member("p0"), member("p1"))
         await live.until(lambda: live.bound("p0", "p1"), seconds=90)
         (event, *_) = await live.events("low0", reason="Preempted")
         uid = live.group()["metadata"]["uid"]
@@ -236,7 +238,7 @@ def test_a_topology_constraint_keeps_a_group_in_one_domain():
 
     async def scenario(live: Cluster) -> None:
         zoned_group = group(least=3, schedulingConstraints={"topology": [{"key": "zone"}]})
-        await live.create(zoned_group, *(member(f"p{i}") for i in range(3)))
+        await live.create_objects(zoned_group, *(member(f"p{i}") for i in range(3)))
         await live.until(lambda: live.bound("p0", "p1", "p2"))
         assert sorted(live.node_of(f"p{i}") for i in range(3)) == ["n1", "n2", "n3"]
 
@@ -245,7 +247,7 @@ def test_a_topology_constraint_keeps_a_group_in_one_domain():
 
 def test_without_the_gates_a_group_means_nothing():
     async def scenario(live: Cluster) -> None:
-        await live.create(group(least=4), member("p0"))
+        await live.create_objects(group(least=4), member("p0"))
         await live.until(lambda: live.bound("p0"))
         assert live.condition() == ("", "", "")
 
@@ -256,9 +258,9 @@ def test_room_for_too_few_members_wakes_a_group_without_an_attempt():
     """Four pods end one after another; the group needs the room of all of them."""
 
     async def scenario(live: Cluster) -> None:
-        await live.create(*(pod_manifest(f"s{i}", cpu="1") for i in range(4)))
+        await live.create_objects(*(pod_manifest(f"s{i}", cpu="1") for i in range(4)))
         await live.until(lambda: live.bound(*(f"s{i}" for i in range(4))))
-        await live.create(group(least=4), *(member(f"p{i}") for i in range(4)))
+        await live.create_objects(group(least=4), *(member(f"p{i}") for i in range(4)))
         await live.until(lambda: live.condition()[0] == "False")
         results = live.scheduler.facts.group_attempts.results
         rejected = ("unschedulable", "default-scheduler")

@@ -36,11 +36,11 @@ def names(count: int, prefix: str = "p") -> list[str]:
 def test_members_wait_until_enough_have_a_node_and_start_together(member):
     async def scenario(live: Cluster) -> None:
         if member is of_object:
-            await live.create(pod_group(least=3))
+            await live.create_objects(pod_group(least=3))
         core = live.scheduler.core
         # All are there, and one cannot be tried yet: it is made to fit by another node.
-        await live.create(*(member(name, least=3) for name in names(2)))
-        await live.create(member("p2", least=3, nodeSelector={"late": "yes"}))
+        await live.create_objects(*(member(name, least=3) for name in names(2)))
+        await live.create_objects(member("p2", least=3, nodeSelector={"late": "yes"}))
         await live.until(lambda: len(core.waiting) == 2)
         assert live.bound(*names(3)) == 0
         assert core.cache.counts().assumed_pods == 2, "holding included"
@@ -58,10 +58,10 @@ def test_members_wait_until_enough_have_a_node_and_start_together(member):
 def test_a_permit_timeout_frees_all_nodes_of_the_group(member):
     async def scenario(live: Cluster) -> None:
         if member is of_object:
-            await live.create(pod_group(least=3))
+            await live.create_objects(pod_group(least=3))
         core = live.scheduler.core
-        await live.create(*(member(name, least=3) for name in names(2)))
-        await live.create(member("p2", least=3, nodeSelector={"no": "such"}))
+        await live.create_objects(*(member(name, least=3) for name in names(2)))
+        await live.create_objects(member("p2", least=3, nodeSelector={"no": "such"}))
         await live.until(lambda: len(core.waiting) == 2)
         began = live.seconds
         await live.until(lambda: len(core.waiting) == 0, seconds=15)
@@ -82,9 +82,9 @@ def test_a_permit_timeout_frees_all_nodes_of_the_group(member):
 
 def test_when_a_waiting_member_is_deleted_the_others_are_rejected():
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group(least=3))
-        await live.create(*(of_object(name) for name in names(2)))
-        await live.create(of_object("p2", nodeSelector={"no": "such"}))
+        await live.create_objects(pod_group(least=3))
+        await live.create_objects(*(of_object(name) for name in names(2)))
+        await live.create_objects(of_object("p2", nodeSelector={"no": "such"}))
         await live.until(lambda: len(live.scheduler.core.waiting) == 2)
         await live.delete("p0")
         await live.until(lambda: len(live.scheduler.core.waiting) == 0, seconds=5)
@@ -96,8 +96,8 @@ def test_when_a_waiting_member_is_deleted_the_others_are_rejected():
 
 def test_the_wait_of_members_is_that_of_their_pod_group():
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group(least=2, scheduleTimeoutSeconds=3))
-        await live.create(of_object("p0"), of_object("p1", nodeSelector={"no": "such"}))
+        await live.create_objects(pod_group(least=2, scheduleTimeoutSeconds=3))
+        await live.create_objects(of_object("p0"), of_object("p1", nodeSelector={"no": "such"}))
         await live.until(lambda: len(live.scheduler.core.waiting) == 1)
         began = live.seconds
         await live.until(lambda: len(live.scheduler.core.waiting) == 0, seconds=5)
@@ -109,8 +109,8 @@ def test_the_wait_of_members_is_that_of_their_pod_group():
 
 def test_members_are_rejected_together_when_one_of_too_many_finds_no_node():
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group(least=4))
-        await live.create(*(of_object(name) for name in names(4)))
+        await live.create_objects(pod_group(least=4))
+        await live.create_objects(*(of_object(name) for name in names(4)))
         await live.until(
             lambda: any("gets rejected due to Pod" in live.message_of(name) for name in names(4)),
             seconds=5,
@@ -125,8 +125,8 @@ def test_members_are_rejected_together_when_one_of_too_many_finds_no_node():
 
 def test_a_rejected_group_waits_for_its_backoff():
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group(least=4))
-        await live.create(*(of_object(name) for name in names(4)))
+        await live.create_objects(pod_group(least=4))
+        await live.create_objects(*(of_object(name) for name in names(4)))
         await live.until(
             lambda: any("failed recently" in live.message_of(name) for name in names(4)),
             seconds=60,
@@ -139,8 +139,8 @@ def test_a_rejected_group_waits_for_its_backoff():
 
 def test_a_rejected_group_is_tried_at_the_end_of_its_backoff():
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group(least=4))
-        await live.create(*(of_object(name) for name in names(4)))
+        await live.create_objects(pod_group(least=4))
+        await live.create_objects(*(of_object(name) for name in names(4)))
         await live.until(
             lambda: any("failed recently" in live.message_of(name) for name in names(4)),
             seconds=10,
@@ -159,7 +159,7 @@ def test_a_rejected_group_is_tried_at_the_end_of_its_backoff():
 
 def test_with_three_places_six_replicas_of_a_minimum_of_three_run_three():
     async def scenario(live: Cluster) -> None:
-        await live.create(*(of_labels(name, least=3) for name in names(6)))
+        await live.create_objects(*(of_labels(name, least=3) for name in names(6)))
         await live.until(lambda: live.bound(*names(6)) == 3)
         await aio.sleep(30)
         assert live.bound(*names(6)) == 3
@@ -173,11 +173,11 @@ def test_with_three_places_a_minimum_of_four_runs_none_and_other_pods_get_the_ro
 
     async def scenario(live: Cluster) -> None:
         if member is of_object:
-            await live.create(pod_group(least=4))
-        await live.create(*(member(name, least=4) for name in names(6)))
+            await live.create_objects(pod_group(least=4))
+        await live.create_objects(*(member(name, least=4) for name in names(6)))
         await aio.sleep(2)
         assert live.bound(*names(6)) == 0
-        await live.create(*(pod_manifest(name, cpu="1") for name in names(3, "single")))
+        await live.create_objects(*(pod_manifest(name, cpu="1") for name in names(3, "single")))
         await live.until(lambda: live.bound(*names(3, "single")) == 3, seconds=5)
 
     play(scenario, cluster=nodes(3), config=coscheduling("permit"))
@@ -187,10 +187,10 @@ def test_with_three_places_a_minimum_of_four_runs_none_and_other_pods_get_the_ro
 def test_a_group_that_misses_few_enough_members_keeps_its_room_until_the_timeout(member):
     async def scenario(live: Cluster) -> None:
         if member is of_object:
-            await live.create(pod_group(least=4))
-        await live.create(*(member(name, least=4) for name in names(4)))
+            await live.create_objects(pod_group(least=4))
+        await live.create_objects(*(member(name, least=4) for name in names(4)))
         await live.until(lambda: len(live.scheduler.core.waiting) == 3)
-        await live.create(pod_manifest("single", cpu="1"))
+        await live.create_objects(pod_manifest("single", cpu="1"))
         await aio.sleep(8)
         assert live.bound("single") == 0
         await live.until(lambda: live.bound("single") == 1, seconds=5)
@@ -203,9 +203,9 @@ def test_two_groups_that_fit_one_at_a_time_both_run_in_the_end():
     """The default scheduler would leave three of each running for ever."""
 
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group("a", least=4), pod_group("b", least=4))
+        await live.create_objects(pod_group("a", least=4), pod_group("b", least=4))
         for i in range(4):
-            await live.create(of_object(f"a{i}", of="a"), of_object(f"b{i}", of="b"))
+            await live.create_objects(of_object(f"a{i}", of="a"), of_object(f"b{i}", of="b"))
         a, b = names(4, "a"), names(4, "b")
         await live.until(lambda: 4 in (live.bound(*a), live.bound(*b)), seconds=300)
         done, other = (a, b) if live.bound(*a) == 4 else (b, a)
@@ -218,9 +218,9 @@ def test_two_groups_that_fit_one_at_a_time_both_run_in_the_end():
 
 def test_a_pod_of_a_missing_group_says_so_and_starts_once_the_group_exists():
     async def scenario(live: Cluster) -> None:
-        await live.create(of_object("p0"))
+        await live.create_objects(of_object("p0"))
         await live.until(lambda: "PodGroup not found" in live.message_of("p0"))
-        await live.create(pod_group(least=1))
+        await live.create_objects(pod_group(least=1))
         await live.until(lambda: live.bound("p0") == 1)
 
     play(scenario, cluster=nodes(1), config=coscheduling("permit"))
@@ -244,9 +244,11 @@ def test_a_group_that_cannot_fit_writes_nothing_while_only_time_passes(member):
     async def scenario(live: Cluster) -> None:
         for group in ("a", "b"):
             if member is of_object:
-                await live.create(pod_group(group, least=5))
-            await live.create(*(member(name, of=group, least=5) for name in names(5, group)))
-        await live.create(pod_manifest("single", cpu="2"))
+                await live.create_objects(pod_group(group, least=5))
+            await live.create_objects(
+                *(member(name, of=group, least=5) for name in names(5, group))
+            )
+        await live.create_objects(pod_manifest("single", cpu="2"))
         await aio.sleep(30)
         members = [*names(5, "a"), *names(5, "b")]
         before, attempts = written(live), live.scheduler.facts.decisions
@@ -266,9 +268,9 @@ def test_a_group_that_cannot_fit_writes_nothing_while_only_time_passes(member):
 def test_every_member_says_the_reason_of_its_group_that_holds_now(member):
     async def scenario(live: Cluster) -> None:
         if member is of_object:
-            await live.create(pod_group(least=3))
-        await live.create(*(member(name, least=3) for name in names(2)))
-        await live.create(member("p2", least=3, nodeSelector={"kind": "large"}))
+            await live.create_objects(pod_group(least=3))
+        await live.create_objects(*(member(name, least=3) for name in names(2)))
+        await live.create_objects(member("p2", least=3, nodeSelector={"kind": "large"}))
         await aio.sleep(20)
         for name in names(3):
             assert "node(s) didn't match Pod's node affinity/selector" in live.message_of(name)

@@ -24,7 +24,7 @@ async def messages(live: Cluster, name: str) -> list[str]:
 
 def test_conditions_of_a_group_without_room_name_the_unplaced_members_and_reasons():
     async def scenario(live: Cluster) -> None:
-        await live.create(group(least=3), *(member(f"p{i}") for i in range(3)))
+        await live.create_objects(group(least=3), *(member(f"p{i}") for i in range(3)))
         await live.until(lambda: live.condition()[0] == "False", seconds=3)
         assert live.condition() == ("False", "Unschedulable", NO_PLACE)
         await live.until(lambda: live.condition_of("p0")[2] == NO_PLACE, seconds=1)
@@ -56,7 +56,7 @@ def test_conditions_of_an_incomplete_group_name_the_missing_members_within_secon
     created: Sequence[Manifest], text: str
 ):
     async def scenario(live: Cluster) -> None:
-        await live.create(*created)
+        await live.create_objects(*created)
         await aio.sleep(4)
         assert live.condition_of("p0") == ("False", "Unschedulable", text)
         assert await messages(live, "p0") == [text]
@@ -69,9 +69,9 @@ def test_conditions_of_an_incomplete_group_name_the_missing_members_within_secon
 
 def test_a_missing_members_message_is_repeated_when_it_changes_and_not_while_pods_arrive():
     async def scenario(live: Cluster) -> None:
-        await live.create(group(least=4))
+        await live.create_objects(group(least=4))
         for i in range(3):
-            await live.create(member(f"p{i}"))
+            await live.create_objects(member(f"p{i}"))
             await aio.sleep(0.4)
         await aio.sleep(10)
         assert await messages(live, "p0") == [
@@ -80,7 +80,7 @@ def test_a_missing_members_message_is_repeated_when_it_changes_and_not_while_pod
         await live.client.delete(PODS, "p2", namespace="default")
         await aio.sleep(4)
         assert live.condition()[2] == "pod group default/g lacks pods: 2 exist, minCount is 4"
-        await live.create(member("p3"), member("p4"))
+        await live.create_objects(member("p3"), member("p4"))
         await live.until(lambda: live.bound("p0", "p1", "p3", "p4"), seconds=3)
         await live.until(lambda: live.condition() == ("True", "Scheduled", ""), seconds=1)
         await live.client.delete(POD_GROUPS, "g", namespace="default")
@@ -116,7 +116,7 @@ def written(live: Cluster) -> list[tuple[str, str]]:
 
 def test_a_group_whose_reason_depends_on_ties_writes_nothing_while_only_time_passes():
     async def scenario(live: Cluster) -> None:
-        await live.create(group(least=4), *(in_one_zone(f"p{i}") for i in range(5)))
+        await live.create_objects(group(least=4), *(in_one_zone(f"p{i}") for i in range(5)))
         await aio.sleep(20)
         before, results = written(live), live.scheduler.facts.group_attempts.results
         attempts = results.total()
@@ -129,7 +129,7 @@ def test_a_group_whose_reason_depends_on_ties_writes_nothing_while_only_time_pas
 
 def test_what_happens_to_a_group_that_waits_is_in_its_condition():
     async def scenario(live: Cluster) -> None:
-        await live.create(group(least=4), *(in_one_zone(f"p{i}") for i in range(5)))
+        await live.create_objects(group(least=4), *(in_one_zone(f"p{i}") for i in range(5)))
         await aio.sleep(60)
         assert " of 5 pods tried have a place" in live.condition()[2]
         await live.client.delete(PODS, "p4", namespace="default")

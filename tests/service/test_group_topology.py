@@ -48,7 +48,7 @@ def _in_turns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("labelled", [False, True], ids=["a PodGroup", "labels"])
 def test_a_group_waits_for_a_rack_and_starts_when_there_is_one(labelled):
     async def scenario(live: Cluster) -> None:
-        await live.create(*members(REQUIRED, labelled=labelled))
+        await live.create_objects(*members(REQUIRED, labelled=labelled))
         text = "pod group is unschedulable: " + WHY.format("", "at most ")
         await live.until(lambda: live.message_of("p0") == text, seconds=3)
         await live.until(lambda: live.message_of("p2") == text, seconds=1)
@@ -56,7 +56,7 @@ def test_a_group_waits_for_a_rack_and_starts_when_there_is_one(labelled):
             notes = await live.events("g", reason="FailedScheduling")
             assert [each["message"] for each in notes][-1] == text
         assert live.bound("p0", "p1", "p2") == 0
-        await live.patch(NODES, "n-b", {"metadata": {"labels": {"rack": "a"}}})
+        await live.patch_object(NODES, "n-b", {"metadata": {"labels": {"rack": "a"}}})
         await live.until(lambda: live.bound("p0", "p1", "p2") == 3, seconds=3)
         live.settled()
 
@@ -74,7 +74,7 @@ def test_a_group_waits_for_a_rack_and_starts_when_there_is_one(labelled):
 )
 def test_a_group_prefers_one_rack_and_falls_back_to_several(labelled, cpus, expected):
     async def scenario(live: Cluster) -> None:
-        await live.create(*members(PREFERRED, labelled=labelled))
+        await live.create_objects(*members(PREFERRED, labelled=labelled))
         await live.until(lambda: live.bound("p0", "p1", "p2") == 3, seconds=3)
         assert {live.node_of(f"p{index}") for index in range(3)} == expected
         live.settled()
@@ -86,10 +86,10 @@ def test_a_group_starts_once_a_node_gets_its_topology_label():
     async def scenario(live: Cluster) -> None:
         group, *pods = members(REQUIRED, labelled=False)
         group["metadata"]["annotations"] = {REQUIRED: "row"}
-        await live.create(group, *pods)
+        await live.create_objects(group, *pods)
         text = "no feasible placements found: no node has the label row"
         await live.until(lambda: live.message_of("p0") == text, seconds=3)
-        await live.patch(NODES, "n-a", {"metadata": {"labels": {"row": "1"}}})
+        await live.patch_object(NODES, "n-a", {"metadata": {"labels": {"row": "1"}}})
         await live.until(lambda: live.bound("p0", "p1", "p2") == 3, seconds=3)
 
     play(scenario, cluster=racks(a=9), config=coscheduling())
@@ -99,11 +99,11 @@ def test_a_bad_label_key_is_told_and_the_group_starts_once_it_is_mended():
     async def scenario(live: Cluster) -> None:
         group, *pods = members(REQUIRED, labelled=False)
         group["metadata"]["annotations"] = {REQUIRED: "no key"}
-        await live.create(group, *pods)
+        await live.create_objects(group, *pods)
         text = f'annotation {REQUIRED} of PodGroup default/g is "no key", not a label key'
         await live.until(lambda: text in live.message_of("p0"), seconds=3)
         changes = {"metadata": {"annotations": {REQUIRED: "rack"}}}
-        await live.patch(COSCHEDULING_POD_GROUPS, "g", changes, namespace="default")
+        await live.patch_object(COSCHEDULING_POD_GROUPS, "g", changes, namespace="default")
         await live.until(lambda: live.bound("p0", "p1", "p2") == 3, seconds=3)
 
     play(scenario, cluster=racks(a=9), config=coscheduling())
@@ -114,11 +114,11 @@ def test_a_group_of_kubernetes_says_which_rack_is_best_and_starts_with_a_label()
         group = of_kubernetes.group(least=3)
         group["spec"]["schedulingConstraints"] = {"topology": [{"key": "rack"}]}
         pods = [of_kubernetes.member(f"p{index}") for index in range(3)]
-        await live.create(group, *pods)
+        await live.create_objects(group, *pods)
         await live.until(lambda: live.condition()[0] == "False", seconds=3)
         begin = "0/2 placements are available, first placement status: pod group is unschedulable: "
         assert live.condition() == ("False", "Unschedulable", begin + WHY.format("", ""))
-        await live.patch(NODES, "n-b", {"metadata": {"labels": {"rack": "a"}}})
+        await live.patch_object(NODES, "n-b", {"metadata": {"labels": {"rack": "a"}}})
         names = [f"p{index}" for index in range(3)]
         await live.until(lambda: all(map(live.node_of, names)), seconds=3)
 

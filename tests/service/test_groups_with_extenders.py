@@ -35,7 +35,7 @@ async def places(cluster: VirtualCluster, *names: str) -> list[str]:
 
 def test_a_gang_is_placed_and_the_extender_is_asked_about_each_member(monkeypatch):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(*(of_labels(name, least=2) for name in ("a", "b")))
+        await cluster.create_objects(*(of_labels(name, least=2) for name in ("a", "b")))
         await aio.sleep(6)
         assert sorted(await places(cluster, "a", "b")) == ["n1", "n2"]
 
@@ -49,11 +49,11 @@ def test_a_gang_is_placed_and_the_extender_is_asked_about_each_member(monkeypatc
 
 def test_a_pod_that_comes_meanwhile_waits_and_room_that_goes_is_noticed(monkeypatch):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(*(of_labels(name, least=2) for name in ("a", "b")))
+        await cluster.create_objects(*(of_labels(name, least=2) for name in ("a", "b")))
         await aio.sleep(1.5)
         stranger = pod_manifest("stranger", cpu="1")
         stranger["spec"]["nodeName"] = "n1"
-        await cluster.create(stranger)
+        await cluster.create_objects(stranger)
         await aio.sleep(20)
         assert await places(cluster, "a", "b") == ["", ""]
         assert cluster.scheduler.core.cache.counts().assumed_pods == 0
@@ -67,7 +67,7 @@ def test_a_pod_that_comes_meanwhile_waits_and_room_that_goes_is_noticed(monkeypa
 
 def test_a_member_deleted_while_the_extender_thinks_is_left_out(monkeypatch):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(*(of_labels(name, least=2) for name in ("a", "b", "c")))
+        await cluster.create_objects(*(of_labels(name, least=2) for name in ("a", "b", "c")))
         await aio.sleep(1.5)
         await cluster.client.delete(PODS, "a", namespace="default")
         await aio.sleep(20)
@@ -85,7 +85,7 @@ def test_a_gang_for_which_the_extender_has_no_room_holds_nothing(monkeypatch):
         return {"NodeNames": left, "FailedNodes": {"n2": "no licence"}}
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(*(of_labels(name, least=2) for name in ("a", "b")))
+        await cluster.create_objects(*(of_labels(name, least=2) for name in ("a", "b")))
         await aio.sleep(4)
         assert await places(cluster, "a", "b") == ["", ""]
         assert cluster.scheduler.core.cache.counts().assumed_pods == 0
@@ -141,9 +141,9 @@ def offered(seen: Sequence[tuple[str, Any]]) -> list[tuple[str, list[str]]]:
 
 def test_a_gang_evicts_one_pod_that_the_extender_lets_go(monkeypatch):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(low("low", "n2"))
+        await cluster.create_objects(low("low", "n2"))
         await aio.sleep(1)
-        await cluster.create(*(high(name) for name in ("a", "b")))
+        await cluster.create_objects(*(high(name) for name in ("a", "b")))
         await cluster.until(lambda: bool(cluster.node_of("a") and cluster.node_of("b")), seconds=60)
         assert sorted(await places(cluster, "a", "b")) == ["n1", "n2"]
         assert "default/low" not in cluster.placements()
@@ -154,9 +154,9 @@ def test_a_gang_evicts_one_pod_that_the_extender_lets_go(monkeypatch):
 
 def test_a_gang_evicts_a_pod_from_each_node_for_a_member_each(monkeypatch):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(low("low1", "n1"), low("low2", "n2"))
+        await cluster.create_objects(low("low1", "n1"), low("low2", "n2"))
         await aio.sleep(1)
-        await cluster.create(*(high(name) for name in ("a", "b")))
+        await cluster.create_objects(*(high(name) for name in ("a", "b")))
         await cluster.until(lambda: bool(cluster.node_of("a") and cluster.node_of("b")), seconds=60)
         assert sorted(await places(cluster, "a", "b")) == ["n1", "n2"]
 
@@ -169,9 +169,9 @@ def test_a_gang_evicts_a_pod_from_each_node_for_a_member_each(monkeypatch):
 
 def test_no_pod_is_evicted_for_a_gang_when_the_extender_keeps_a_victim(monkeypatch):
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(low("low1", "n1"), low("low2", "n2"))
+        await cluster.create_objects(low("low1", "n1"), low("low2", "n2"))
         await aio.sleep(1)
-        await cluster.create(*(high(name) for name in ("a", "b")))
+        await cluster.create_objects(*(high(name) for name in ("a", "b")))
         await aio.sleep(30)
         assert await places(cluster, "a", "b", "low1", "low2") == ["", "", "n1", "n2"]
         assert cluster.scheduler.core.cache.counts().assumed_pods == 0
@@ -187,9 +187,9 @@ def test_a_gang_does_not_preempt_while_the_extender_that_judges_victims_fails(mo
         return {"NodeNames": body["NodeNames"]}
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(low("low", "n2"))
+        await cluster.create_objects(low("low", "n2"))
         await aio.sleep(1)
-        await cluster.create(*(high(name) for name in ("a", "b")))
+        await cluster.create_objects(*(high(name) for name in ("a", "b")))
         await aio.sleep(10)
         assert await places(cluster, "a", "b", "low") == ["", "", "n2"]
         assert cluster.scheduler.core.cache.counts().assumed_pods == 0

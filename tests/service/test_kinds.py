@@ -74,7 +74,7 @@ def test_scheduling_works_with_a_server_that_lacks_kinds(caplog: pytest.LogCaptu
     async def main() -> None:
         nodes = [node_manifest("n1")]
         async with VirtualCluster(clock, nodes=nodes, around=old_server) as cluster:
-            await cluster.create(pod_manifest("p"))
+            await cluster.create_objects(pod_manifest("p"))
             await aio.sleep(2)
             assert cluster.node_of("p") == "n1"
             budget = {
@@ -83,7 +83,7 @@ def test_scheduling_works_with_a_server_that_lacks_kinds(caplog: pytest.LogCaptu
                 "metadata": {"name": "b", "namespace": "default"},
                 "spec": {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}},
             }
-            await cluster.create(budget)
+            await cluster.create_objects(budget)
             found = cluster.scheduler.core.snapshot.listers.pod_disruption_budgets
             await aio.sleep(100)
             assert list(found.all()) == []

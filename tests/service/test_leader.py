@@ -267,11 +267,11 @@ def test_a_suspended_holder_writes_nothing_when_it_resumes() -> None:
     async def scenario(election: Election) -> None:
         one = election.join("one")
         await aio.sleep(5)
-        one.elector.check()
+        one.elector.check_lease()
         # Stopped, as by SIGSTOP: its tasks do not run while time passes.
         election.clock.advance(12)
         with pytest.raises(NotLeadingError, match="does not hold lease"):
-            one.elector.check()
+            one.elector.check_lease()
 
     play(scenario)
 

@@ -58,7 +58,7 @@ def test_the_nominations_view_equals_the_nominator(history):
             case "nominate":
                 nominator.add(_PODS[name], NominatingInfo(node_name), queued=queued.get(name))
             case "withdraw":
-                nominator.delete(_PODS[name])
+                nominator.withdraw_nomination(_PODS[name])
             case "pop":
                 queued.pop(name, None)
                 nominator.left(_PODS[name].uid)

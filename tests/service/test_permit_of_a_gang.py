@@ -85,10 +85,10 @@ def running(cluster: VirtualCluster, names: Sequence[str]) -> int:
 def test_members_start_together(tmp_path: Path) -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         first, second, third = members("a", 3, least=3)
-        await cluster.create(first, second)
+        await cluster.create_objects(first, second)
         await cluster.until(lambda: len(cluster.scheduler.core.waiting) == 2)
         assert cluster.placements() == {"default/a0": "", "default/a1": ""}
-        await cluster.create(third)
+        await cluster.create_objects(third)
         await cluster.until(lambda: running(cluster, ("a0", "a1", "a2")) == 3)
         assert cluster.seconds < WAIT_SECONDS
 
@@ -98,9 +98,9 @@ def test_members_start_together(tmp_path: Path) -> None:
 def test_one_permit_timeout_rejects_all_members_and_frees_their_nodes(tmp_path: Path) -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         core = cluster.scheduler.core
-        await cluster.create(*members("a", 4, least=4))
+        await cluster.create_objects(*members("a", 4, least=4))
         await cluster.until(lambda: len(core.waiting) == 3)
-        await cluster.create(pod_manifest("other", cpu="3"))
+        await cluster.create_objects(pod_manifest("other", cpu="3"))
         await cluster.until(lambda: cluster.phase_of("other") == "Running", seconds=20)
         assert WAIT_SECONDS <= cluster.seconds < WAIT_SECONDS + 3
         said = [
@@ -121,7 +121,7 @@ def test_one_permit_timeout_rejects_all_members_and_frees_their_nodes(tmp_path: 
 def test_a_member_deleted_while_it_waits_turns_the_others_away(tmp_path: Path) -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         core = cluster.scheduler.core
-        await cluster.create(*members("a", 2, least=3))
+        await cluster.create_objects(*members("a", 2, least=3))
         await cluster.until(lambda: len(core.waiting) == 2)
         await cluster.client.delete(PODS, "a0", namespace="default")
         turned_away = "0/1 nodes are available: 1 a0 has no place."
@@ -151,12 +151,12 @@ def test_a_member_whose_binding_fails_is_tried_again_and_those_bound_stay(tmp_pa
         return carrier
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(*members("a", 3, least=3))
+        await cluster.create_objects(*members("a", 3, least=3))
         await cluster.until(lambda: running(cluster, ("a0", "a2")) == 2)
-        bound: Any = cluster.pod("a0")
+        bound: Any = cluster.stored_pod("a0")
         await cluster.until(lambda: running(cluster, ("a0", "a1", "a2")) == 3)
         assert made[0].script == []
-        again: Any = cluster.pod("a0")
+        again: Any = cluster.stored_pod("a0")
         assert again["metadata"]["uid"] == bound["metadata"]["uid"]
         (told,) = await cluster.events("a1", reason="FailedScheduling")
         assert told["message"] == 'running Bind plugin "DefaultBinder": no'

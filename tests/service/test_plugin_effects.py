@@ -32,7 +32,7 @@ def failed(world: World, *names: str) -> None:
 def test_activated_pods_are_tried_at_once_and_unknown_ones_ignored() -> None:
     world = World()
     for one in (pod("a"), pod("b")):
-        world.store.put(one)
+        world.store.put_pod(one)
     queued = [world.popped(pod(name)) for name in ("a", "b")]
     for each in queued:
         each.rejected_by(["NodeAffinity"])

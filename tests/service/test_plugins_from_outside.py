@@ -105,7 +105,7 @@ def test_the_attempt_fails_and_the_scheduler_goes_on(
 
     async def main() -> None:
         async with VirtualCluster(clock, nodes=nodes, config=config, registry=registry) as cluster:
-            await cluster.create(pod_manifest("bad"), pod_manifest("good"))
+            await cluster.create_objects(pod_manifest("bad"), pod_manifest("good"))
             await cluster.until(lambda: cluster.node_of("good") != "")
             await cluster.until(lambda: message in cluster.condition_of("bad")[2])
             assert cluster.node_of("bad") == ""
@@ -130,7 +130,7 @@ def test_breaking_at_pre_enqueue_keeps_the_pod_out_of_the_queue() -> None:
     async def main() -> None:
         nodes = [node_manifest("n1")]
         async with VirtualCluster(clock, nodes=nodes, config=config, registry=registry) as cluster:
-            await cluster.create(pod_manifest("bad"), pod_manifest("good"))
+            await cluster.create_objects(pod_manifest("bad"), pod_manifest("good"))
             await cluster.until(lambda: cluster.node_of("good") != "")
             assert cluster.node_of("bad") == ""
 
@@ -145,7 +145,7 @@ def test_breaking_after_binding_changes_nothing() -> None:
     async def main() -> None:
         nodes = [node_manifest("n1")]
         async with VirtualCluster(clock, nodes=nodes, config=config, registry=registry) as cluster:
-            await cluster.create(pod_manifest("bad"))
+            await cluster.create_objects(pod_manifest("bad"))
             await cluster.until(lambda: cluster.phase_of("bad") == "Running")
 
     run_virtual(main(), clock)

@@ -65,10 +65,10 @@ def test_one_attempt_fails_and_names_the_plugin(kind: str, method: str) -> None:
 
     async def main() -> None:
         async with VirtualCluster(clock, nodes=nodes, config=config, registry=registry) as cluster:
-            await cluster.create(pod_manifest("bad"), pod_manifest("good"))
+            await cluster.create_objects(pod_manifest("bad"), pod_manifest("good"))
             await cluster.until(lambda: cluster.node_of("good") != "")
             await cluster.until(lambda: cluster.condition_of("bad")[1] == "SchedulerError")
-            await cluster.create(pod_manifest("later"))
+            await cluster.create_objects(pod_manifest("later"))
             await cluster.until(lambda: cluster.node_of("later") != "")
             assert cluster.node_of("bad") == ""
             assert cluster.scheduler.decides
@@ -102,10 +102,10 @@ def test_a_loop_of_decisions_that_is_cancelled_ends_the_scheduler_with_a_message
             clock, nodes=[node_manifest("n1")], config=config, registry=registry
         )
         async with cluster:
-            await cluster.create(pod_manifest("bad"))
+            await cluster.create_objects(pod_manifest("bad"))
             await cluster.until(lambda: not cluster.scheduler.decides)
             problem = cluster.scheduler.parts.failure
             with pytest.raises(TaskEndedError, match="task pump was cancelled by something"):
-                await problem.wait()
+                await problem.raise_first()
 
     run_virtual(main(), clock)

@@ -38,7 +38,9 @@ def play(
 
     async def main() -> None:
         async with VirtualCluster(clock, nodes=nodes, around=around) as cluster:
-            await cluster.create(*[priority(*each) for each in (("low", -5), ("high", 1000))])
+            await cluster.create_objects(
+                *[priority(*each) for each in (("low", -5), ("high", 1000))]
+            )
             await scenario(cluster)
             cluster.scheduler.core.queue.validate()
 
@@ -60,7 +62,7 @@ def high(name: str, cpu: str = "3", **fields: Any) -> Manifest:
 
 
 def conditions(cluster: VirtualCluster, name: str) -> dict[str, tuple[str, str, str]]:
-    found = cluster.pod(name) or {}
+    found = cluster.stored_pod(name) or {}
     return {
         each["type"]: (each["status"], each.get("reason", ""), each.get("message", ""))
         for each in found.get("status", {}).get("conditions") or []
@@ -68,7 +70,7 @@ def conditions(cluster: VirtualCluster, name: str) -> dict[str, tuple[str, str, 
 
 
 def nominated(cluster: VirtualCluster, name: str) -> str:
-    found = cluster.pod(name) or {}
+    found = cluster.stored_pod(name) or {}
     return str(found.get("status", {}).get("nominatedNodeName") or "")
 
 
@@ -101,9 +103,9 @@ class Watched:
 
 def test_a_pod_of_higher_priority_gets_the_place_of_a_lower_one() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(low("victim"))
+        await cluster.create_objects(low("victim"))
         await running(cluster, "victim")
-        await cluster.create(high("preemptor"))
+        await cluster.create_objects(high("preemptor"))
         await cluster.until(lambda: "DisruptionTarget" in conditions(cluster, "victim"))
         assert conditions(cluster, "victim")["DisruptionTarget"] == (
             "True",
@@ -116,10 +118,10 @@ def test_a_pod_of_higher_priority_gets_the_place_of_a_lower_one() -> None:
             "Unschedulable",
             "0/1 nodes are available: 1 Insufficient cpu.",
         )
-        preemptor: Any = cluster.pod("preemptor")
+        preemptor: Any = cluster.stored_pod("preemptor")
         await running(cluster, "preemptor")
         assert cluster.node_of("preemptor") == "n1"
-        assert cluster.pod("victim") is None
+        assert cluster.stored_pod("victim") is None
         (told,) = await cluster.events("victim", reason="Preempted")
         uid = preemptor["metadata"]["uid"]
         assert told["message"] == f"Preempted by pod {uid} on node n1"
@@ -134,11 +136,11 @@ def test_no_more_pods_are_evicted_than_needed_and_the_others_stay() -> None:
     highs = [f"high-{i}" for i in range(3)]
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(*[low(name, cpu="2") for name in lows])
+        await cluster.create_objects(*[low(name, cpu="2") for name in lows])
         await running(cluster, *lows)
-        await cluster.create(*[high(name, cpu="2") for name in highs])
+        await cluster.create_objects(*[high(name, cpu="2") for name in highs])
         await running(cluster, *highs)
-        left = [name for name in lows if cluster.pod(name) is not None]
+        left = [name for name in lows if cluster.stored_pod(name) is not None]
         assert len(left) == 5
         assert {cluster.phase_of(name) for name in left} == {"Running"}
         assert cluster.seconds < SOON
@@ -154,13 +156,13 @@ def test_the_least_important_victim_is_deleted_last_and_all_are_marked_first() -
         return made[0]
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(priority("middle", 10))
-        await cluster.create(pod_manifest("m", cpu="2", priorityClassName="middle"))
+        await cluster.create_objects(priority("middle", 10))
+        await cluster.create_objects(pod_manifest("m", cpu="2", priorityClassName="middle"))
         await running(cluster, "m")
-        await cluster.create(low("l", cpu="2"))
+        await cluster.create_objects(low("l", cpu="2"))
         await running(cluster, "l")
         made[0].calls.clear()
-        await cluster.create(high("preemptor", cpu="4"))
+        await cluster.create_objects(high("preemptor", cpu="4"))
         await running(cluster, "preemptor")
         about_victims = [call for call in made[0].calls if "preemptor" not in call]
         assert about_victims == ["PATCH m/status", "DELETE m", "PATCH l/status", "DELETE l"]
@@ -182,10 +184,10 @@ def test_a_refused_eviction_is_tried_again_a_second_later_without_another_event(
         return made[0]
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(low("victim"))
+        await cluster.create_objects(low("victim"))
         await running(cluster, "victim")
         began = cluster.seconds
-        await cluster.create(high("preemptor"))
+        await cluster.create_objects(high("preemptor"))
         await running(cluster, "preemptor")
         assert made[0].calls.count("DELETE victim") == failures + 1
         assert failures <= cluster.seconds - began < SOON
@@ -219,11 +221,11 @@ def test_a_pod_that_got_the_name_of_a_victim_is_left_alone() -> None:
     """
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(low("victim"))
+        await cluster.create_objects(low("victim"))
         await running(cluster, "victim")
-        await cluster.create(high("preemptor"))
+        await cluster.create_objects(high("preemptor"))
         await running(cluster, "preemptor")
-        found = cluster.pod("victim")
+        found = cluster.stored_pod("victim")
         assert found is not None
         assert "deletionTimestamp" not in found["metadata"]
         assert "DisruptionTarget" not in conditions(cluster, "victim")
@@ -235,14 +237,14 @@ def test_a_pod_that_got_the_name_of_a_victim_is_left_alone() -> None:
 def test_a_preemptor_deleted_while_victims_stop_leaves_its_place_to_others() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         slow = {"moorage.dev/stop-seconds": "5"}
-        await cluster.create(low("victim", annotations=slow))
+        await cluster.create_objects(low("victim", annotations=slow))
         await running(cluster, "victim")
-        await cluster.create(high("preemptor"))
+        await cluster.create_objects(high("preemptor"))
         await cluster.until(lambda: nominated(cluster, "preemptor") == "n1")
-        await cluster.create(low("heir"))
+        await cluster.create_objects(low("heir"))
         await cluster.client.delete_pod(ObjectReference(namespace="default", name="preemptor"))
         await running(cluster, "heir")
-        assert cluster.pod("victim") is None
+        assert cluster.stored_pod("victim") is None
         assert len(cluster.scheduler.core.queue.nominator) == 0
 
     play(scenario)
@@ -251,12 +253,12 @@ def test_a_preemptor_deleted_while_victims_stop_leaves_its_place_to_others() -> 
 def test_lower_nominations_of_the_node_are_cleared() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
         slow = {"moorage.dev/stop-seconds": "8"}
-        await cluster.create(priority("middle", 10))
-        await cluster.create(low("a", cpu="2", annotations=slow), low("b", cpu="2"))
+        await cluster.create_objects(priority("middle", 10))
+        await cluster.create_objects(low("a", cpu="2", annotations=slow), low("b", cpu="2"))
         await running(cluster, "a", "b")
-        await cluster.create(pod_manifest("hopeful", cpu="2", priorityClassName="middle"))
+        await cluster.create_objects(pod_manifest("hopeful", cpu="2", priorityClassName="middle"))
         await cluster.until(lambda: nominated(cluster, "hopeful") == "n1")
-        await cluster.create(high("preemptor", cpu="4"))
+        await cluster.create_objects(high("preemptor", cpu="4"))
         await cluster.until(lambda: nominated(cluster, "preemptor") == "n1")
         await cluster.until(lambda: nominated(cluster, "hopeful") == "")
         await running(cluster, "preemptor")
@@ -267,10 +269,10 @@ def test_lower_nominations_of_the_node_are_cleared() -> None:
 
 def test_a_pod_that_never_preempts_waits() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(low("resident"))
+        await cluster.create_objects(low("resident"))
         await running(cluster, "resident")
-        await cluster.create({**priority("polite", 5000), "preemptionPolicy": "Never"})
-        await cluster.create(pod_manifest("p", cpu="3", priorityClassName="polite"))
+        await cluster.create_objects({**priority("polite", 5000), "preemptionPolicy": "Never"})
+        await cluster.create_objects(pod_manifest("p", cpu="3", priorityClassName="polite"))
         await cluster.until(lambda: cluster.condition_of("p")[0] == "False")
         assert cluster.condition_of("p")[2] == (
             "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
@@ -291,9 +293,9 @@ def test_a_preemptor_is_held_at_the_gate_while_its_victims_are_told() -> None:
 
     async def scenario(cluster: VirtualCluster) -> None:
         queue = cluster.scheduler.core.queue
-        await cluster.create(low("a", cpu="2"), low("b", cpu="2"), low("c", cpu="1"))
+        await cluster.create_objects(low("a", cpu="2"), low("b", cpu="2"), low("c", cpu="1"))
         await running(cluster, "a", "b")
-        await cluster.create(high("preemptor", cpu="4"))
+        await cluster.create_objects(high("preemptor", cpu="4"))
         await cluster.until(lambda: nominated(cluster, "preemptor") == "n1")
         before = cluster.scheduler.facts.decisions
         # A change that would bring the preemptor back, were it not for the gate.
@@ -332,9 +334,9 @@ def test_a_wave_of_preemptors_lands_though_calls_fail_now_and_then(every: int) -
             return await super().request(call)
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(*[low(name, cpu="2") for name in lows])
+        await cluster.create_objects(*[low(name, cpu="2") for name in lows])
         await running(cluster, *lows)
-        await cluster.create(*[high(name, cpu="2") for name in highs])
+        await cluster.create_objects(*[high(name, cpu="2") for name in highs])
         await cluster.until(
             lambda: all(cluster.phase_of(name) == "Running" for name in highs), seconds=120
         )

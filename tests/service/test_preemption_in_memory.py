@@ -104,7 +104,9 @@ def play(where: Where, scenario: Scenario) -> None:
             registry=registry,
             around=around,
         ) as cluster:
-            await cluster.create(*[priority(*each) for each in (("low", -5), ("high", 1000))])
+            await cluster.create_objects(
+                *[priority(*each) for each in (("low", -5), ("high", 1000))]
+            )
             await scenario(cluster, made[0])
             cluster.scheduler.core.queue.validate()
             cluster.scheduler.core.cache.validate()
@@ -117,7 +119,7 @@ async def held(cluster: VirtualCluster, *names: str) -> None:
     core = cluster.scheduler.core
 
     def reached() -> bool:
-        pods: list[Any] = [cluster.pod(name) for name in names]
+        pods: list[Any] = [cluster.stored_pod(name) for name in names]
         return all(
             core.cache.is_assumed(pod["metadata"]["uid"])
             and pod["status"].get("nominatedNodeName") == "n1"
@@ -142,19 +144,19 @@ async def held(cluster: VirtualCluster, *names: str) -> None:
 )
 def test_a_victim_that_is_not_bound_is_taken_off_in_memory(where: Where, message: str) -> None:
     async def scenario(cluster: VirtualCluster, watched: Watched) -> None:
-        await cluster.create(low("victim"))
+        await cluster.create_objects(low("victim"))
         await held(cluster, "victim")
-        before: Any = cluster.pod("victim")
-        await cluster.create(high("preemptor"))
+        before: Any = cluster.stored_pod("victim")
+        await cluster.create_objects(high("preemptor"))
         await cluster.until(lambda: cluster.node_of("preemptor") == "n1", seconds=SOON)
         await aio.sleep(1)
-        after: Any = cluster.pod("victim")
+        after: Any = cluster.stored_pod("victim")
         assert after["metadata"]["uid"] == before["metadata"]["uid"]
         assert not [call for call in watched.calls if call.startswith("DELETE")]
         assert "DisruptionTarget" not in str(after["status"])
         assert "nominatedNodeName" not in after["status"]
         assert cluster.condition_of("victim")[0] == "False"
-        preemptor: Any = cluster.pod("preemptor")
+        preemptor: Any = cluster.stored_pod("preemptor")
         (told,) = await cluster.events("victim", reason="Preempted")
         uid = preemptor["metadata"]["uid"]
         assert told["message"] == (f"Preempted by pod {uid} on node n1 (in kube-scheduler memory).")
@@ -166,32 +168,32 @@ def test_a_victim_that_is_not_bound_is_taken_off_in_memory(where: Where, message
 
 def test_a_victim_that_waits_for_its_own_writes_is_taken_off_in_memory() -> None:
     async def scenario(cluster: VirtualCluster, watched: Watched) -> None:
-        await cluster.create(low("victim"))
+        await cluster.create_objects(low("victim"))
         await cluster.until(lambda: "PATCH victim/status" in watched.calls)
-        await cluster.create(high("preemptor"))
+        await cluster.create_objects(high("preemptor"))
         await cluster.until(lambda: cluster.node_of("preemptor") == "n1", seconds=5.0)
         assert watched.calls.count("PATCH victim/status") == 1  # the first has not ended
         await aio.sleep(SOON)
         assert not [call for call in watched.calls if call.startswith("DELETE")]
         assert cluster.condition_of("victim")[0] == "False"
-        assert "nominatedNodeName" not in str(cluster.pod("victim"))
+        assert "nominatedNodeName" not in str(cluster.stored_pod("victim"))
 
     play("writes", scenario)
 
 
 def test_waiting_victims_are_rejected_in_memory_and_bound_victims_deleted() -> None:
     async def scenario(cluster: VirtualCluster, watched: Watched) -> None:
-        await cluster.create(priority("middle", 10))
-        await cluster.create(low("waits", cpu="2"))
+        await cluster.create_objects(priority("middle", 10))
+        await cluster.create_objects(low("waits", cpu="2"))
         await held(cluster, "waits")
         runs = {**low("runs", cpu="2")}
         runs["spec"] = {**runs["spec"], "priorityClassName": "middle"}
-        await cluster.create(runs)
+        await cluster.create_objects(runs)
         await cluster.until(lambda: cluster.phase_of("runs") == "Running")
-        await cluster.create(high("preemptor", cpu="4"))
+        await cluster.create_objects(high("preemptor", cpu="4"))
         await cluster.until(lambda: cluster.node_of("preemptor") == "n1", seconds=SOON)
-        assert cluster.pod("runs") is None
-        assert cluster.pod("waits") is not None
+        assert cluster.stored_pod("runs") is None
+        assert cluster.stored_pod("waits") is not None
         assert [call for call in watched.calls if call.startswith("DELETE")] == ["DELETE runs"]
 
     play("permit", scenario)
@@ -199,13 +201,13 @@ def test_waiting_victims_are_rejected_in_memory_and_bound_victims_deleted() -> N
 
 def test_a_victim_whose_binding_failed_meanwhile_is_left_alone() -> None:
     async def scenario(cluster: VirtualCluster, watched: Watched) -> None:
-        await cluster.create(priority("middle", 10))
-        await cluster.create(low("waits", cpu="2"))
+        await cluster.create_objects(priority("middle", 10))
+        await cluster.create_objects(low("waits", cpu="2"))
         await held(cluster, "waits")
-        waits: Any = cluster.pod("waits")
-        await cluster.create(pod_manifest("runs", cpu="2", priorityClassName="middle"))
+        waits: Any = cluster.stored_pod("waits")
+        await cluster.create_objects(pod_manifest("runs", cpu="2", priorityClassName="middle"))
         await cluster.until(lambda: cluster.phase_of("runs") == "Running")
-        await cluster.create(high("preemptor", cpu="4"))
+        await cluster.create_objects(high("preemptor", cpu="4"))
         await cluster.until(lambda: "PATCH runs/status" in watched.calls)
         waiting = cluster.scheduler.core.waiting
         assert waiting.reject(waits["metadata"]["uid"], "Holding", "no")
@@ -218,15 +220,15 @@ def test_a_victim_whose_binding_failed_meanwhile_is_left_alone() -> None:
 
 def test_a_victim_that_waits_no_more_when_its_turn_comes_is_deleted() -> None:
     async def scenario(cluster: VirtualCluster, watched: Watched) -> None:
-        await cluster.create(low("victim"))
+        await cluster.create_objects(low("victim"))
         await held(cluster, "victim")
-        victim: Any = cluster.pod("victim")
+        victim: Any = cluster.stored_pod("victim")
         waiting = cluster.scheduler.core.waiting
         assert waiting.allow(victim["metadata"]["uid"], "Holding")
         await cluster.until(lambda: cluster.phase_of("victim") == "Running")
-        await cluster.create(high("preemptor"))
+        await cluster.create_objects(high("preemptor"))
         await cluster.until(lambda: cluster.node_of("preemptor") == "n1", seconds=SOON)
-        assert cluster.pod("victim") is None
+        assert cluster.stored_pod("victim") is None
         assert "DELETE victim" in watched.calls
 
     play("permit", scenario)

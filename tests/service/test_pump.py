@@ -68,7 +68,7 @@ class Pumping(World):
     def add(self, *names: str, **fields: Any) -> None:
         for name in names:
             one = pod(name, **fields)
-            self.store.put(one)
+            self.store.put_pod(one)
             self.queue.add(one)
 
     def decide(self, info: PodInfo) -> Decision:
@@ -78,8 +78,8 @@ class Pumping(World):
     def carry_out(self, profile: object, queued: QueuedPod, decision: Decision) -> None:
         assert profile is self.profile
         self.log.append(f"bind {queued.pod.name} to {decision.node_name}")
-        self.slots.take()
-        self.queue.done(queued.uid)
+        self.slots.take_slot()
+        self.queue.end_in_flight(queued.uid)
 
     def start(self, decision: Decision) -> None:
         self.log.append(f"evict {' '.join(victim.name for victim in decision.victims)}")

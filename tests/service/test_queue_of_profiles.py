@@ -32,7 +32,7 @@ def test_how_many_waiting_pods_a_new_node_wakes(mode: str, labels: dict[str, str
     queue = core.queue
     for name in ("p0", "p1", "p2"):
         made = pod(name, cpu="1", labels=labels)
-        core.snapshot.groups.put(made)
+        core.snapshot.groups.put_pod(made)
         queue.add(made)
         popped = queue.pop()
         assert popped is not None

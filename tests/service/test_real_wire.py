@@ -134,7 +134,7 @@ class Cluster(VirtualCluster):
         """Create pods, one in a tenth of a second."""
         for _ in range(count):
             self.created += 1
-            await self.create(pod_manifest(f"p{self.created}", cpu="100m", **fields))
+            await self.create_objects(pod_manifest(f"p{self.created}", cpu="100m", **fields))
             await aio.sleep(0.1)
 
     async def restored(self, records: list[Any], version: int) -> None:
@@ -257,7 +257,7 @@ async def server_is_restored(cluster: Cluster) -> None:
     await cluster.pods(10)
     await cluster.until(cluster.all_bound, seconds=PATIENCE_SECONDS)
     await cluster.client.delete(PODS, "p1", namespace="default")
-    await cluster.until(lambda: cluster.pod("p1") is None, seconds=PATIENCE_SECONDS)
+    await cluster.until(lambda: cluster.stored_pod("p1") is None, seconds=PATIENCE_SECONDS)
     await cluster.proxy.fail()
     await cluster.restored(kept, version)
     assert set(cluster.placements()) == before
@@ -303,18 +303,18 @@ async def answers_to_evictions_are_lost(cluster: Cluster) -> None:
     lost = cluster.proxy.faults.lost
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 10}
     victims, preemptors = ("low1", "low2"), ("high1", "high2")
-    await cluster.create(high | {"metadata": {"name": "high"}})
-    await cluster.create(*(pod_manifest(name, cpu="7") for name in victims))
+    await cluster.create_objects(high | {"metadata": {"name": "high"}})
+    await cluster.create_objects(*(pod_manifest(name, cpu="7") for name in victims))
     await cluster.until(cluster.all_bound, seconds=PATIENCE_SECONDS)
     lost.update(dict.fromkeys(("/pods/low1", "/pods/low2"), 1))
-    await cluster.create(
+    await cluster.create_objects(
         *(pod_manifest(name, cpu="7", priorityClassName="high") for name in preemptors)
     )
     await cluster.until(lambda: all(map(cluster.node_of, preemptors)), seconds=PATIENCE_SECONDS)
     assert not lost.total()
     for name in victims:
         assert await cluster.told(name, "Preempted") == 1
-        assert cluster.pod(name) is None
+        assert cluster.stored_pod(name) is None
     for name in preemptors:
         await cluster.client.delete(PODS, name, namespace="default")
 

@@ -83,11 +83,11 @@ def _placed(cluster: VirtualCluster, name: str) -> bool:
 def test_changed_arguments_decide_about_the_next_pod() -> None:
     async def steps(cluster: VirtualCluster) -> None:
         for name in ("a", "b", "c"):
-            await cluster.create(pod_manifest(name, cpu="1"))
+            await cluster.create_objects(pod_manifest(name, cpu="1"))
             await cluster.until(partial(_placed, cluster, name))
             if name == "b":
                 reload(cluster.scheduler, config(fit("MostAllocated")))
-                await cluster.create(pod_manifest("pin", cpu="1", node_name="n1"))
+                await cluster.create_objects(pod_manifest("pin", cpu="1", node_name="n1"))
                 await cluster.until(lambda: cluster.phase_of("pin") == "Running")
         assert {cluster.node_of("a"), cluster.node_of("b")} == {"n1", "n2"}
         assert cluster.node_of("c") == "n1"
@@ -97,7 +97,7 @@ def test_changed_arguments_decide_about_the_next_pod() -> None:
 
 def test_a_waiting_pod_is_tried_again_by_the_plugins_that_are_left() -> None:
     async def steps(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("p"))
+        await cluster.create_objects(pod_manifest("p"))
         await cluster.until(lambda: cluster.condition_of("p")[0] == "False")
         began = cluster.seconds
         new = profile(multiPoint={"disabled": [{"name": "TaintToleration"}]})
@@ -113,7 +113,7 @@ def test_a_waiting_group_is_tried_again_by_the_plugins_that_are_left() -> None:
 
     async def steps(cluster: VirtualCluster) -> None:
         for name in ("a", "b"):
-            await cluster.create(pod_manifest(name, labels=labels))
+            await cluster.create_objects(pod_manifest(name, labels=labels))
         await cluster.until(lambda: cluster.condition_of("a")[0] == "False")
         new = profile(permit=COSCHEDULING, multiPoint={"disabled": [{"name": "TaintToleration"}]})
         reload(cluster.scheduler, config(new))
@@ -126,7 +126,7 @@ def test_a_gated_pod_is_let_in_when_the_plugin_that_gates_it_is_gone() -> None:
     async def steps(cluster: VirtualCluster) -> None:
         gated = pod_manifest("p")
         gated["spec"]["schedulingGates"] = [{"name": "a"}]
-        await cluster.create(gated)
+        await cluster.create_objects(gated)
         await aio.sleep(1)
         queue = cluster.scheduler.core.queue
         assert [each.pod.name for each in queue.pending().gated] == ["p"]
@@ -144,7 +144,7 @@ def test_pods_that_waited_for_an_added_profile_are_scheduled() -> None:
     async def steps(cluster: VirtualCluster) -> None:
         pod = pod_manifest("p")
         pod["spec"]["schedulerName"] = "batch"
-        await cluster.create(pod)
+        await cluster.create_objects(pod)
         await aio.sleep(2)
         assert not cluster.node_of("p")
         reload(cluster.scheduler, config(profile(), profile("batch")))
@@ -158,8 +158,8 @@ def test_a_removed_profile_without_pods_is_no_longer_served() -> None:
         reload(cluster.scheduler, config())
         pod = pod_manifest("p")
         pod["spec"]["schedulerName"] = "batch"
-        await cluster.create(pod)
-        await cluster.create(pod_manifest("other"))
+        await cluster.create_objects(pod)
+        await cluster.create_objects(pod_manifest("other"))
         await cluster.until(lambda: cluster.node_of("other") == "n1")
         assert not cluster.node_of("p")
 
@@ -268,7 +268,7 @@ def test_a_change_that_needs_a_new_start_is_refused(new: LoadedConfiguration, re
     async def steps(cluster: VirtualCluster) -> None:
         pod = pod_manifest("p", cpu="100")
         pod["spec"]["schedulerName"] = "busy"
-        await cluster.create(pod)
+        await cluster.create_objects(pod)
         await cluster.until(lambda: cluster.condition_of("p")[0] == "False")
         core, before = cluster.scheduler.core, cluster.scheduler.parts.reload.config
         profiles = dict(core.profiles)
@@ -306,10 +306,10 @@ def test_plugins_of_a_family_are_made_together(
         share = {"alibabacloud.com/gpu-count": "1", "alibabacloud.com/gpu-milli": "600"}
         before = family(cluster)
         reload(cluster.scheduler, new)
-        await cluster.create(pod_manifest("p", annotations=share))
+        await cluster.create_objects(pod_manifest("p", annotations=share))
         await cluster.until(partial(_placed, cluster, "p"))
         assert bool(before & family(cluster)) is kept
-        found = cluster.pod("p")
+        found = cluster.stored_pod("p")
         assert found is not None
         assert found["metadata"]["annotations"][annotation] == "0"
 

@@ -82,7 +82,7 @@ def test_nothing_is_scheduled_before_every_first_list_is_in() -> None:
 
     async def main() -> None:
         cluster = VirtualCluster(clock, nodes=[node_manifest("n1")], around=around)
-        await cluster.create(pod_manifest("p"))
+        await cluster.create_objects(pod_manifest("p"))
         async with cluster:
             began = cluster.seconds
             await cluster.until(lambda: cluster.node_of("p") == "n1")
@@ -103,7 +103,7 @@ def test_a_late_status_of_an_earlier_attempt_does_not_reach_a_bound_pod() -> Non
 
     async def main() -> None:
         async with VirtualCluster(clock, nodes=[node_manifest("n1")], around=around) as cluster:
-            await cluster.create(pod_manifest("p", cpu="8"))
+            await cluster.create_objects(pod_manifest("p", cpu="8"))
             await aio.sleep(2)  # refused; the status is on its way
             await cluster.play([node_manifest("n2", cpu="16")])
             await cluster.until(lambda: cluster.phase_of("p") == "Running")
@@ -119,7 +119,7 @@ def test_compare_finds_differences_between_cache_and_api(caplog: pytest.LogCaptu
 
     async def main() -> None:
         async with VirtualCluster(clock, nodes=[node_manifest("n1")]) as cluster:
-            await cluster.create(pod_manifest("p"))
+            await cluster.create_objects(pod_manifest("p"))
             await cluster.until(lambda: cluster.phase_of("p") == "Running")
             await aio.sleep(1)
             assert cluster.scheduler.compare().empty
@@ -159,7 +159,7 @@ def test_the_state_does_not_grow_with_pods_that_came_and_went() -> None:
         async with VirtualCluster(clock, nodes=[node_manifest("n1")]) as cluster:
             done = {"moorage.dev/run-seconds": "1"}
             names = [f"p{i}" for i in range(20)]
-            await cluster.create(
+            await cluster.create_objects(
                 *[pod_manifest(n, annotations=done, restartPolicy="Never") for n in names]
             )
             await cluster.until(
@@ -170,7 +170,11 @@ def test_the_state_does_not_grow_with_pods_that_came_and_went() -> None:
             core, writes = scheduler.core, scheduler.parts.writes
             assert (len(writes._overlay), len(writes._last)) == (0, 0)
             assert (core.cache.counts().pods, len(core.cache.lifecycle)) == (0, 0)
-            assert (len(core.store.all()), len(core.queue), len(core.queue.nominator)) == (0, 0, 0)
+            assert (len(core.store.all_pods()), len(core.queue), len(core.queue.nominator)) == (
+                0,
+                0,
+                0,
+            )
 
     run_virtual(main(), clock)
 
@@ -212,7 +216,7 @@ def test_a_binding_that_goes_wrong_is_repeated_after_backoff(
             nodes=[node_manifest("n1")],
             around=lambda inner: Faulty(inner, clock, list(faults)),
         ) as cluster:
-            await cluster.create(pod_manifest("p", cpu="4"))
+            await cluster.create_objects(pod_manifest("p", cpu="4"))
             await cluster.until(lambda: cluster.phase_of("p") == "Running", seconds=20)
             await aio.sleep(1)
             facts = cluster.scheduler.facts
@@ -231,7 +235,7 @@ def test_a_pod_no_event_can_help_is_looked_at_again_after_five_minutes() -> None
 
     async def main() -> None:
         async with VirtualCluster(clock, nodes=[node_manifest("n1")]) as cluster:
-            await cluster.create(pod_manifest("p", cpu="400"))
+            await cluster.create_objects(pod_manifest("p", cpu="400"))
             await aio.sleep(290)
             assert cluster.scheduler.facts.decisions == 1
             await aio.sleep(60)

@@ -143,7 +143,7 @@ def test_pods_are_scheduled_with_a_server_of(version: str, caplog: pytest.LogCap
             config=LoadedConfiguration(gates=gates),
             around=lambda inner: ServerOf(inner, version),
         ) as cluster:
-            await cluster.create(pod_manifest("p"))
+            await cluster.create_objects(pod_manifest("p"))
             await cluster.until(lambda: cluster.node_of("p") == "n1")
             await aio.sleep(5)
             assert len(await cluster.events("p", reason="Scheduled")) == 1
@@ -215,10 +215,10 @@ def test_a_gang_is_placed_all_or_none_and_its_status_is_written_with_a_server_of
             config=LoadedConfiguration(gates=gates),
             around=lambda inner: ServerOf(inner, version),
         ) as cluster:
-            await cluster.create(group)
+            await cluster.create_objects(group)
             member: Any = {"schedulingGroup": {"podGroupName": "g"}}
-            await cluster.create(pod_manifest("a", cpu="2", **member))
-            await cluster.create(pod_manifest("b", cpu="2", **member))
+            await cluster.create_objects(pod_manifest("a", cpu="2", **member))
+            await cluster.create_objects(pod_manifest("b", cpu="2", **member))
             await aio.sleep(5)
             assert not cluster.node_of("a")
             assert not cluster.node_of("b")

@@ -35,7 +35,7 @@ def test_spans_are_sent_in_batches_and_in_order() -> None:
     collector.may.set()
     sender = SpanSender(collector)
     sender.start()
-    sender.put([span(number) for number in range(1, 1301)])
+    sender.queue_spans([span(number) for number in range(1, 1301)])
     sender.close(seconds=60.0)
     assert collector.got == list(range(1, 1301))
     assert sender.counts() == {"sent": 1300, "refused": 0, "dropped": 0}
@@ -46,7 +46,7 @@ def test_spans_that_the_collector_refuses_are_counted() -> None:
     collector.may.set()
     sender = SpanSender(collector)
     sender.start()
-    sender.put([span(1), span(2)])
+    sender.queue_spans([span(1), span(2)])
     sender.close(seconds=60.0)
     assert sender.counts() == {"sent": 0, "refused": 2, "dropped": 0}
 
@@ -55,10 +55,10 @@ def test_a_collector_that_does_not_answer_holds_up_neither_put_nor_close() -> No
     collector = Collector()
     sender = SpanSender(collector, spans_max=3, wait_seconds=0.0)
     sender.start()
-    sender.put([span(1)])
+    sender.queue_spans([span(1)])
     assert collector.asked.wait(60.0)
-    sender.put([span(2), span(3)])
-    sender.put([span(4), span(5)])  # no room for both: none is taken
+    sender.queue_spans([span(2), span(3)])
+    sender.queue_spans([span(4), span(5)])  # no room for both: none is taken
     assert sender.counts()["dropped"] == 2
     sender.close(seconds=0.0)
     assert sender.counts() == {"sent": 0, "refused": 0, "dropped": 4}

@@ -74,7 +74,7 @@ class Traced:
         async def main() -> None:
             async with self.cluster as cluster:
                 for name, cpu in pods:
-                    await cluster.create(pod_manifest(name, cpu=cpu))
+                    await cluster.create_objects(pod_manifest(name, cpu=cpu))
                 await aio.sleep(5)
 
         run_virtual(main(), self.clock)
@@ -151,9 +151,9 @@ def test_the_calls_that_evict_victims_are_in_the_trace_of_the_attempt_that_chose
     async def main() -> None:
         async with traced.cluster as cluster:
             for name in ("low1", "low2"):
-                await cluster.create(pod_manifest(name, cpu="2"))
+                await cluster.create_objects(pod_manifest(name, cpu="2"))
             await aio.sleep(5)
-            await cluster.create(
+            await cluster.create_objects(
                 {
                     "apiVersion": "scheduling.k8s.io/v1",
                     "kind": "PriorityClass",
@@ -161,7 +161,7 @@ def test_the_calls_that_evict_victims_are_in_the_trace_of_the_attempt_that_chose
                     "value": 10,
                 }
             )
-            await cluster.create(pod_manifest("high", cpu="2", priorityClassName="first"))
+            await cluster.create_objects(pod_manifest("high", cpu="2", priorityClassName="first"))
             await cluster.until(lambda: bool(cluster.node_of("high")), seconds=120)
 
     run_virtual(main(), traced.clock)

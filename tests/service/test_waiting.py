@@ -175,15 +175,19 @@ def test_waiting_pods_list_the_plugins_that_have_not_decided() -> None:
         waiting.hold(P, "n1", {"B": 1, "A": 1})
         waiting.hold(pod("q"), "n2", {"A": 1})
         both = (WaitingPod(P, "n1", ("B", "A")), WaitingPod(pod("q"), "n2", ("A",)))
-        assert (tuple(waiting.all()), waiting.find(UID)) == (both, both[0])
+        assert (tuple(waiting.undecided_pods()), waiting.find(UID)) == (both, both[0])
         waiting.allow(UID, "B")
         assert waiting.find(UID) == WaitingPod(P, "n1", ("A",))
         waiting.allow(UID, "A")
-        assert (waiting.find(UID), tuple(waiting.all())) == (None, both[1:])
-        assert (waiting.holds(UID), len(waiting)) == (True, 2)  # its task has not seen it yet
+        assert (waiting.find(UID), tuple(waiting.undecided_pods())) == (None, both[1:])
+        assert (waiting.holds_pod(UID), len(waiting)) == (True, 2)  # its task has not seen it yet
         waiting.release("uid-q")
         await waiting.outcome(UID)
-        assert (waiting.holds(UID), len(waiting), tuple(waiting.all())) == (False, 0, ())
+        assert (waiting.holds_pod(UID), len(waiting), tuple(waiting.undecided_pods())) == (
+            False,
+            0,
+            (),
+        )
 
     run_virtual(main(), ManualClock())
 
@@ -206,14 +210,14 @@ async def test_a_pre_bind_can_be_called_off_until_it_has_ended() -> None:
     running = PreBinding()
     assert not running.cancel(UID, "too early")
     work = TaskOwner().spawn(forever(), name="work")
-    running.begin(UID, work)
+    running.begin_pod(UID, work)
     await aio.sleep(0)
     assert running.cancel(UID, "preempted")
     assert running.cancel(UID, "again")
     await asyncio.wait([work])
-    assert (work.cancelled(), running.end(UID)) == (True, "preempted")
+    assert (work.cancelled(), running.end_pod(UID)) == (True, "preempted")
     assert not running.cancel(UID, "too late")
-    assert running.end(UID) == ""
+    assert running.end_pod(UID) == ""
 
 
 # --- with the binding task ----------------------------------------------------------------------
@@ -231,7 +235,7 @@ class Waiting(Binding):
 
         async def main() -> None:
             status = self.carry_out()
-            assert (status.code, self.waiting.holds(UID)) == (Code.WAIT, True)
+            assert (status.code, self.waiting.holds_pod(UID)) == (Code.WAIT, True)
             assert self.cache.lifecycle.state(UID) is PodState.WAITING
             await aio.sleep(0)
             assert (len(self.waiting), self.slots.used) == (1, 0)

@@ -51,7 +51,7 @@ class Crowd(Attempt):
 
     def let_go(self) -> None:
         self.released = True
-        for each in self.core.waiting.all():
+        for each in self.core.waiting.undecided_pods():
             self.core.waiting.allow(each.pod.uid, "X")
 
     def play(self, scenario: Callable[[], Any]) -> None:

@@ -61,7 +61,7 @@ class Walk(Attempt):
         return pod(name, version=str(self.made), **fields)
 
     def step(self) -> None:
-        pods = sorted(self.store.all(), key=lambda each: each.name)
+        pods = sorted(self.store.all_pods(), key=lambda each: each.name)
         if not pods or self.random.random() < 0.3:
             self.pods.on_add(self.version(f"p{self.made:04}"))
             return
@@ -92,7 +92,7 @@ class Walk(Attempt):
         self.calm = True
         for _ in range(30):
             self.queue.flush_backoff()
-            self.queue.activate(list(self.store.all()))
+            self.queue.activate(list(self.store.all_pods()))
             await aio.sleep(1)
         self.validate()
         await self.tasks.cancel_all()
@@ -105,7 +105,7 @@ def test_in_the_end_every_pod_is_bound_or_gone(seed: int) -> None:
     assert (len(world.core.waiting), world.slots.used) == (0, 0)
     assert world.cache.counts().assumed_pods == 0
     assert world.queue.pending().in_flight == ()
-    left = {each.uid for each in world.store.all() if not each.metadata.deletion_timestamp}
+    left = {each.uid for each in world.store.all_pods() if not each.metadata.deletion_timestamp}
     assert {uid for uid, _ in world.cache.dump().node_of_pod.items()} == left
     assert len(left) > 20
     assert world.facts.bind_failures > 20

@@ -45,7 +45,7 @@ class Wire:
         """Create pods, one in a tenth of a second."""
         for _ in range(count):
             self.created += 1
-            await self.cluster.create(pod_manifest(f"p{self.created}", cpu="100m"))
+            await self.cluster.create_objects(pod_manifest(f"p{self.created}", cpu="100m"))
             await aio.sleep(0.1)
 
     async def calls_of(self, seconds: float) -> int:
@@ -151,17 +151,17 @@ async def answers_to_evictions_are_lost(wire: Wire) -> None:
     cluster, lost = wire.cluster, wire.faulty.faults.lost
     high = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 10}
     victims, preemptors = ("low1", "low2"), ("high1", "high2")
-    await cluster.create(high | {"metadata": {"name": "high"}})
-    await cluster.create(*(pod_manifest(name, cpu="7") for name in victims))
+    await cluster.create_objects(high | {"metadata": {"name": "high"}})
+    await cluster.create_objects(*(pod_manifest(name, cpu="7") for name in victims))
     await cluster.until(lambda: all(cluster.placements().values()))
     lost.update(dict.fromkeys(("/pods/low1", "/pods/low2"), 1))
-    await cluster.create(
+    await cluster.create_objects(
         *(pod_manifest(name, cpu="7", priorityClassName="high") for name in preemptors)
     )
     await cluster.until(lambda: all(map(cluster.node_of, preemptors)))
     assert not lost.total()
     for name in victims:
-        assert cluster.pod(name) is None
+        assert cluster.stored_pod(name) is None
         assert len(await cluster.events(name, reason="Preempted")) == 1
     for name in preemptors:
         await cluster.client.delete(PODS, name, namespace="default")
@@ -176,7 +176,7 @@ async def _gpu_pod_is_bound(wire: Wire, lost: str) -> None:
         "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
         "devices": [{"name": "gpu0"}],
     }
-    await cluster.create(
+    await cluster.create_objects(
         group | {"kind": "DeviceClass", "metadata": {"name": "gpu"}, "spec": _GPUS},
         group | {"kind": "ResourceSlice", "metadata": {"name": "n1"}, "spec": offer},
     )
@@ -186,7 +186,7 @@ async def _gpu_pod_is_bound(wire: Wire, lost: str) -> None:
         "requests": {"example.com/gpu": "1"},
         "limits": {"example.com/gpu": "1"},
     }
-    await cluster.create(asking)
+    await cluster.create_objects(asking)
     await cluster.until(lambda: cluster.node_of("gpu") == "n1", seconds=100)
     assert not wire.faulty.faults.lost.total()
     claims = await cluster.client.list(RESOURCE_CLAIMS)

@@ -161,9 +161,9 @@ def at_once(pods: Sequence[Manifest], *, delete: Sequence[str] = ()) -> Acts:
 
     async def acts(cluster: VirtualCluster) -> None:
         for name, value in CLASSES.items():
-            await cluster.create(priority_class(name, value))
+            await cluster.create_objects(priority_class(name, value))
         tasks = TaskOwner()
-        created = [tasks.spawn(cluster.create(pod), name="create") for pod in pods]
+        created = [tasks.spawn(cluster.create_objects(pod), name="create") for pod in pods]
         for task in created:
             await task
         for name in delete:
@@ -186,7 +186,7 @@ def random_acts(seed: int, *, most: int = 60) -> Acts:
 
     async def acts(cluster: VirtualCluster) -> None:
         for name, value in CLASSES.items():
-            await cluster.create(priority_class(name, value))
+            await cluster.create_objects(priority_class(name, value))
         alive: list[str] = []
         for number in range(most):
             await _act(cluster, rng, number, alive)
@@ -203,7 +203,7 @@ async def _act(cluster: VirtualCluster, rng: Random, number: int, alive: list[st
         pod = random_pod(rng, f"p{number}")
         if rng.random() < 0.5:
             pod["metadata"]["labels"] = {"app": f"w{rng.randint(0, 3)}"}
-        await cluster.create(pod)
+        await cluster.create_objects(pod)
         alive.append(f"p{number}")
     elif lot < 0.95:
         name = alive.pop(rng.randrange(len(alive)))

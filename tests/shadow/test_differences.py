@@ -47,7 +47,7 @@ def one_after_another(*pods: str, cpu: str = "1") -> Acts:
 
     async def acts(cluster: VirtualCluster) -> None:
         for name in pods:
-            await cluster.create(pod_manifest(name, cpu=cpu))
+            await cluster.create_objects(pod_manifest(name, cpu=cpu))
             await aio.sleep(2.0)
 
     return acts
@@ -182,7 +182,7 @@ def waiting_for(seconds: float, *pods: Manifest) -> Acts:
     """Return acts that create pods and wait."""
 
     async def acts(cluster: VirtualCluster) -> None:
-        await cluster.create(*pods)
+        await cluster.create_objects(*pods)
         await aio.sleep(seconds)
 
     return acts

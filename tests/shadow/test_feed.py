@@ -46,7 +46,7 @@ class Cluster:
         self._version = 0
 
     def begin(self) -> None:
-        self.feed.begin({})
+        self.feed.begin_comparing({})
 
     def bind(self, new: Pod, node_name: str) -> None:
         """Let a pod appear, and be bound a while later."""

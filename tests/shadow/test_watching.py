@@ -98,7 +98,7 @@ def test_it_ends_at_a_limit(limits: Limits, seconds: int, decisions: int) -> Non
             async def create() -> None:
                 for number in range(20):
                     await aio.sleep(0.9)
-                    await cluster.create(pod_manifest(f"p{number}"))
+                    await cluster.create_objects(pod_manifest(f"p{number}"))
                     await aio.sleep(0.1)
 
             owner.spawn(create(), name="create")

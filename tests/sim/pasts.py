@@ -32,7 +32,7 @@ class Past(History):
         super().__init__(served, clock)
         self.kept: dict[str, dict[tuple[str, str], Manifest]] = {}
 
-    def objects(self, qualified: str) -> dict[tuple[str, str], Manifest]:
+    def server_objects(self, qualified: str) -> dict[tuple[str, str], Manifest]:
         return self.kept.get(qualified, {})
 
 

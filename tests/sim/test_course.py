@@ -50,13 +50,13 @@ def test_nothing_of_a_run_stays_in_memory(monkeypatch: pytest.MonkeyPatch) -> No
     Somebody else in the process, as an earlier test, may hold pods that share parts with the run's.
     """
     others: list[Part[Any]] = []
-    of = PartKind.of
+    of = PartKind.part_of
 
     def held(self: PartKind[Any], pod: Pod) -> Part[Any]:
         others.append(of(self, pod))
         return others[-1]
 
-    monkeypatch.setattr(PartKind, "of", held)
+    monkeypatch.setattr(PartKind, "part_of", held)
     made: list[weakref.ref[Scheduler]] = []
     begin = Scheduler.__init__
 

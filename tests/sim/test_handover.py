@@ -34,7 +34,7 @@ def told(outcome: Outcome) -> list[str]:
 @pytest.fixture(name="deaf")
 def _deaf(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a scheduler that waits hear nothing of the lease between its looks."""
-    monkeypatch.setattr(Elector, "_changed", lambda self, lease: None)
+    monkeypatch.setattr(Elector, "_observe_lease", lambda self, lease: None)
 
 
 def test_a_lease_that_is_given_up_is_taken_at_once() -> None:

@@ -51,7 +51,7 @@ def test_a_write_after_the_end_of_the_lease_is_found(monkeypatch: pytest.MonkeyP
     walk = Walk(scene("volumes", 1), "stop", each=1)
     [*_, between] = [stop for stop in walk.stops if "plugins/volumes/writes.py" in stop.place]
     assert play(walk.struck(between)).breaches == ()
-    monkeypatch.setattr(Elector, "check", lambda elector: None)
+    monkeypatch.setattr(Elector, "check_lease", lambda elector: None)
     found = {each.invariant for each in play(walk.struck(between)).breaches}
     assert "writes-with-lease" in found
 

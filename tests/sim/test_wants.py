@@ -69,7 +69,7 @@ def _choosy_moves_away(plot: Plot, tag: str) -> Maker:
     holder_pod(plot, f"{tag}-far", cpu="100m", affinity=apart(tag, ZONE))
     own = own_node(plot, tag)
     own_pod(plot, tag, cpu="100m", labels={"app": tag})
-    return lambda later: later.patch(
+    return lambda later: later.add_change(
         "Node", own, {"metadata": {"labels": {ZONE: "alone"}}}, namespace=""
     )
 

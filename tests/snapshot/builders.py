@@ -168,7 +168,7 @@ def validate(snapshot: Snapshot) -> None:
     assert len(table.pods_by_row) == len(table.image_sizes_by_row()) == snapshot.num_nodes
     for row in rows:
         for uid, info in table.pods_by_row[row].items():
-            assert (table.node_of_pod(uid), table.pod(uid)) == (table.names[row], info)
+            assert (table.node_of_pod(uid), table.pod_info(uid)) == (table.names[row], info)
     placed = [info for row in rows for info in snapshot.pods(row)]
     terminating = {info.uid: info for info in placed if info.pod.metadata.deletion_timestamp}
     assert table.terminating == terminating

@@ -34,7 +34,7 @@ def brute(snapshot: Snapshot, asked: PodInfo, namespace_labels: dict[str, str]) 
     return {
         id(one)
         for one in snapshot.affinity_terms
-        if one.term.matches(asked.namespace, asked.pod.metadata.labels, namespace_labels)
+        if one.term.selects_pod(asked.namespace, asked.pod.metadata.labels, namespace_labels)
     }
 
 

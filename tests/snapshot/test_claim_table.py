@@ -31,7 +31,7 @@ def test_a_written_version_stands_until_the_watch_shows_one_that_is_not_older():
     written = claim("8", allocated=True)
     assert table.assume(written)
     assert table.get("ns", "c") is written
-    assert table.all() == table.in_namespace("ns") == [written]
+    assert table.all_claims() == table.in_namespace("ns") == [written]
     lister.put(claim("7"))  # somebody else's write, which ours came after
     assert table.get("ns", "c") is written
     shown = claim("8", allocated=True)
@@ -92,8 +92,8 @@ def test_changes_of_claims_are_logged_for_readers():
 def test_an_allocation_under_way_stays_as_long_as_a_pod_wants_it():
     table, _ = table_with()
     decided = claim("5", allocated=True)
-    table.begin("u", decided)
-    table.begin("u", decided)
+    table.begin_allocation("u", decided)
+    table.begin_allocation("u", decided)
     assert list(table.under_way()) == [decided]
     assert not table.give_up("u")
     assert allocation_of(decided) == AllocationResult()
@@ -104,18 +104,18 @@ def test_an_allocation_under_way_stays_as_long_as_a_pod_wants_it():
 
 def test_a_written_allocation_is_no_longer_under_way_for_any_pod():
     table, _ = table_with()
-    table.begin("u", claim("5", allocated=True))
-    table.begin("u", claim("5", allocated=True))
-    table.end("u")
+    table.begin_allocation("u", claim("5", allocated=True))
+    table.begin_allocation("u", claim("5", allocated=True))
+    table.end_allocation("u")
     assert table.find_under_way("u") is None
     assert not table.give_up("u")
 
 
 def test_an_allocation_on_trial_is_carried_out_as_soon_as_one_pod_means_it():
     table, _ = table_with()
-    table.begin("u", claim("5", allocated=True), on_trial=True)
+    table.begin_allocation("u", claim("5", allocated=True), on_trial=True)
     under_way = table.find_under_way("u")
     assert under_way is not None
     assert under_way.on_trial
-    table.begin("u", claim("5", allocated=True))
+    table.begin_allocation("u", claim("5", allocated=True))
     assert not under_way.on_trial

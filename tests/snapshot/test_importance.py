@@ -46,8 +46,8 @@ steps = st.lists(
 
 def said(importance: Importance, snapshot: Snapshot):
     rows = np.arange(snapshot.num_nodes)
-    ranked = importance.take(rows)
-    pods = [[each.name for each in importance.pods(int(row))] for row in rows]
+    ranked = importance.rank_rows(rows)
+    pods = [[each.name for each in importance.pods_by_rank(int(row))] for row in rows]
     requests = {name: array for name, array in ranked.requests.items() if array.any()}
     cpu = requests.get("cpu", np.zeros_like(ranked.priority))
     # Where no pod is, nobody reads the start, and an old one may stand there.
@@ -133,7 +133,7 @@ def test_rows_become_a_slice_where_they_can(rows, expected):
     index = as_index(array)
     assert (index == expected) if expected else (index is array)
     column = np.arange(10)
-    assert NodeView.spanning(10, array).take(column).tolist() == rows
+    assert NodeView.spanning(10, array).take_rows(column).tolist() == rows
 
 
 def test_a_start_that_cannot_be_read_counts_as_none():
@@ -142,6 +142,6 @@ def test_a_start_that_cannot_be_read_counts_as_none():
     for name, start in (("odd", "yesterday"), ("known", rfc3339(START))):
         snapshot.table.add_pod(pod(name, status={"startTime": start}), "n1")
     importance = Importance(snapshot.table)
-    ranked = importance.take(np.array([0]))
-    assert [each.name for each in importance.pods(0)] == ["known", "odd"]
+    ranked = importance.rank_rows(np.array([0]))
+    assert [each.name for each in importance.pods_by_rank(0)] == ["known", "odd"]
     assert ranked.start_ns.tolist() == [[START, NOT_STARTED]]

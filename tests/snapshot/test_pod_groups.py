@@ -46,7 +46,7 @@ def test_each_member_is_counted_by_its_last_event(history):
         place = model.get(uid, ("", ""))[1]
         if move in ("put", "gated", "bound"):
             node = "n" if move == "bound" else ""
-            counted.put(member(index, name, node, gated=move == "gated"))
+            counted.put_pod(member(index, name, node, gated=move == "gated"))
             same = model.pop(uid, ("", ""))
             kept = same[1] if same[0] == name and same[1] != "waiting" else "waiting"
             if name:
@@ -56,7 +56,7 @@ def test_each_member_is_counted_by_its_last_event(history):
             if place == "waiting":
                 model[uid] = model[uid][0], "assumed"
         elif move == "forget":
-            counted.forget(uid)
+            counted.forget_pod(uid)
             if place == "assumed":
                 model[uid] = model[uid][0], "waiting"
         else:
@@ -65,7 +65,7 @@ def test_each_member_is_counted_by_its_last_event(history):
         counted.validate()
     found = {
         uid: (key.name, place)
-        for key, each in counted.all().items()
+        for key, each in counted.all_groups().items()
         for place in ("waiting", "assumed", "assigned")
         for uid in getattr(each, place)
     }
@@ -75,7 +75,7 @@ def test_each_member_is_counted_by_its_last_event(history):
 def test_placed_members_are_the_assumed_and_the_assigned():
     counted = groups()
     for index, node in enumerate(["", "", "n"]):
-        counted.put(member(index, "g", node))
+        counted.put_pod(member(index, "g", node))
     counted.assume("uid-default-p0")
     found = counted.members(GroupKey("default", "g"))
     assert found.placed == 2
@@ -86,8 +86,8 @@ def test_placed_members_are_the_assumed_and_the_assigned():
 
 def test_without_a_source_no_pod_is_counted():
     counted = PodGroups()
-    counted.put(member(0, "g"))
-    assert counted.all() == {}
+    counted.put_pod(member(0, "g"))
+    assert counted.all_groups() == {}
     assert counted.terms_of(member(0, "g")) is None
 
 

@@ -79,7 +79,7 @@ def test_pods_of_an_unknown_node_are_hidden_until_it_comes():
     assert snapshot.requested("cpu").tolist() == [0]
     assert (list(table.hidden_nodes), table.pod_total) == (["n2"], 1)
     assert table.node_of_pod("uid-early") == "n2"
-    found = table.pod("uid-early")
+    found = table.pod_info("uid-early")
     assert found is not None
     assert found.name == "early"
     table.add_node(node("n2"))
@@ -112,7 +112,7 @@ def test_unknown_names_are_refused_or_none():
         table.remove_pod("uid-q")
     with pytest.raises(AssertionError, match="pod a/p is on a node already"):
         table.add_pod(pod("p"), "n1")
-    assert (table.row_of("n2"), table.pod("uid-q"), table.node_of_pod("uid-q")) == (None,) * 3
+    assert (table.row_of("n2"), table.pod_info("uid-q"), table.node_of_pod("uid-q")) == (None,) * 3
 
 
 def test_adding_a_known_node_updates_and_updating_an_unknown_node_adds():
@@ -321,8 +321,8 @@ def test_views_name_rows_in_their_order():
     whole, some = snapshot.all(), snapshot.rows([3, 1])
     assert (len(whole), whole.is_all, whole.row_numbers().tolist()) == (4, True, [0, 1, 2, 3])
     assert (len(some), some.is_all, some.size_of_all) == (2, False, 4)
-    assert some.take(snapshot.allocatable("cpu")).tolist() == [3000, 1000]
-    assert whole.take(snapshot.allocatable("cpu")) is snapshot.allocatable("cpu")
+    assert some.take_rows(snapshot.allocatable("cpu")).tolist() == [3000, 1000]
+    assert whole.take_rows(snapshot.allocatable("cpu")) is snapshot.allocatable("cpu")
 
 
 def test_an_empty_snapshot_answers_with_nothing():

@@ -81,7 +81,7 @@ def test_a_pod_on_an_unknown_node_stays_hidden_in_its_newest_version() -> None:
     snapshot = _cluster()
     snapshot.table.remove_node("n")
     snapshot.table.update_pod(_pod(status__phase="Running"), "n")
-    hidden = snapshot.table.pod("u")
+    hidden = snapshot.table.pod_info("u")
     assert hidden is not None
     assert hidden.pod.status.phase == "Running"
     assert snapshot.pod_count.tolist() == [0]

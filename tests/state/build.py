@@ -116,7 +116,7 @@ class Recorder:
     def in_flight_events(self, event: str, delta: int) -> None:
         self.kept[event] += delta
 
-    def now_ns(self) -> int:
+    def observer_now_ns(self) -> int:
         return 0
 
     def hint_asked(

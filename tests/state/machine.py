@@ -250,7 +250,7 @@ class QueueAndCache(RuleBasedStateMachine):
         self.cache.assume_pod(m.pod(), node_name)
         m.place, m.node = "assumed", node_name
         if permitted:
-            self.queue.done(f"uid-{m.name}")
+            self.queue.end_in_flight(f"uid-{m.name}")
             m.in_flight = False
 
     def confirm(self, pick: int, elsewhere: bool) -> None:
@@ -262,7 +262,7 @@ class QueueAndCache(RuleBasedStateMachine):
         m.place, m.in_flight = "bound", False
         self.cache.add_pod(m.pod())
         self.queue.delete(m.pod())
-        self.queue.done(f"uid-{m.name}")
+        self.queue.end_in_flight(f"uid-{m.name}")
         del self.popped[m.name]
 
     def unwind(self, pick: int, rejected: set[str]) -> None:
@@ -275,7 +275,7 @@ class QueueAndCache(RuleBasedStateMachine):
 
     def attempts_of_deleted_pods_end(self) -> None:
         for m in [m for m in self.models.values() if m.deleted]:
-            self.queue.done(f"uid-{m.name}")
+            self.queue.end_in_flight(f"uid-{m.name}")
             del self.models[m.name], self.popped[m.name]
 
     def bound_by_somebody_else(self, pick: int) -> None:

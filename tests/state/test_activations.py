@@ -11,16 +11,16 @@ from tests.state.build import World, pod
 def test_pods_are_taken_out_once_in_the_order_they_were_put_in():
     wakes = []
     activations = Activations(lambda: wakes.append("wake"))
-    activations.put([pod("b")])
-    activations.put([pod("a"), pod("c")])
+    activations.add_pods([pod("b")])
+    activations.add_pods([pod("a"), pod("c")])
     assert (len(activations), wakes) == (3, ["wake", "wake"])
-    assert [each.name for each in activations.take()] == ["b", "a", "c"]
-    assert (len(activations), activations.take()) == (0, [])
+    assert [each.name for each in activations.take_all()] == ["b", "a", "c"]
+    assert (len(activations), activations.take_all()) == (0, [])
 
 
 def test_putting_in_no_pods_does_not_wake_the_popper():
     wakes = []
-    Activations(lambda: wakes.append("wake")).put([])
+    Activations(lambda: wakes.append("wake")).add_pods([])
     assert wakes == []
 
 
@@ -29,7 +29,7 @@ def test_the_queue_activates_pods_before_a_pop():
     world.add(pod("a"))
     world.fail(world.pop(), "Fit")
     assert world.places() == {"a": "unschedulable"}
-    world.activations.put([pod("a"), pod("unknown")])
+    world.activations.add_pods([pod("a"), pod("unknown")])
     assert world.pop().pod.name == "a"
     world.queue.validate()
 
@@ -46,7 +46,7 @@ def test_the_queue_activates_pods_before_a_failed_pod_returns(put, place):
     world.add(pod("a"))
     queued = world.pop()
     if put:
-        world.activations.put([pod("a")])
+        world.activations.add_pods([pod("a")])
     world.fail(queued, "Fit")
     assert world.places() == {"a": place}
     world.queue.validate()

@@ -205,8 +205,8 @@ def test_the_summary_is_printed_as_kube_scheduler_does():
     world.add(pod("g"), pod("x"), pod("y"), pod("z"))
     world.pop()
     summary = world.queue.pending()
-    assert summary.text == "activeQ:2; backoffQ:1; unschedulablePods:2"
-    assert [each.name for each in summary.pods()] == ["y", "z", "e", "w", "g"]
+    assert summary.summary_text == "activeQ:2; backoffQ:1; unschedulablePods:2"
+    assert [each.name for each in summary.queued_pods()] == ["y", "z", "e", "w", "g"]
     assert summary.in_flight == ("uid-x",)
     assert summary.scheduling_cycle == 3
     assert summary.unschedulable[0].unschedulable_plugins == ("Fit",)

@@ -207,7 +207,7 @@ def test_groups_that_are_gone_are_forgotten():
         world.waiting(f"p{number}")
         world.at(60 * (number + 1))
         woken(world)
-        world.queue.done(world.pop().uid)
+        world.queue.end_in_flight(world.pop().uid)
     companions = world.queue.companions
     assert companions is not None
     assert len(companions._woken) <= 64

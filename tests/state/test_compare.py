@@ -16,7 +16,7 @@ def believing() -> tuple[World, Cache]:
     cache.add_pod(pod("bound", node="n1"))
     world.add(pod("assumed"), pod("flying"), pod("queued"))
     cache.assume_pod(world.pop().pod, "n2")
-    world.queue.done("uid-assumed")
+    world.queue.end_in_flight("uid-assumed")
     world.pop()
     cache.validate()
     return world, cache

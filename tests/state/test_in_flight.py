@@ -134,7 +134,7 @@ def test_done_drops_events_that_no_pod_needs():
     world.pop()
     kept = []
     for name in ("b", "a", "a", "c"):
-        world.queue.done(f"uid-{name}")
+        world.queue.end_in_flight(f"uid-{name}")
         world.queue.validate()
         kept.append({label: n for label, n in sorted(world.seen.kept.items()) if n})
     assert kept == [
@@ -161,7 +161,7 @@ def test_a_second_copy_takes_over_when_the_attempt_ends():
     world.add(pod())
     world.pop()
     world.add(pod())
-    world.queue.done("uid-a")
+    world.queue.end_in_flight("uid-a")
     assert world.places() == {"a": "active"}
     assert world.pop().attempts == 1
 
@@ -181,7 +181,7 @@ def test_coming_back_after_done_is_retried_after_backoff(caplog):
     world = World()
     world.add(pod())
     queued = world.pop()
-    world.queue.done(queued.uid)
+    world.queue.end_in_flight(queued.uid)
     world.fail(queued, "Fit")
     assert world.places() == {"a": "backoff"}
     assert "not known" in caplog.text
@@ -219,10 +219,10 @@ def test_replay_equals_one_list_for_each_pod(steps):
             kept.begin(uid)
             naive[uid] = []
         elif what == "done":
-            kept.done(uid)
+            kept.end_in_flight(uid)
             naive.pop(uid, None)
         elif what == "event":
-            kept.record(NODE_ADD, None, number)
+            kept.record_event(NODE_ADD, None, number)
             for events in naive.values():
                 events.append(number)
         kept.validate()

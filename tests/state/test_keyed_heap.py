@@ -25,7 +25,7 @@ def test_behaves_as_a_sorted_list_that_keeps_arrival(steps):
     naive: dict[str, tuple[int, int]] = {}
     for number, (what, name, rank) in enumerate(steps):
         if what == "put":
-            replaced = heap.put(QueuedPod(pod(name), rank))
+            replaced = heap.put_pod(QueuedPod(pod(name), rank))
             assert (replaced is not None) == (name in naive)
             naive[name] = (rank, naive.get(name, (0, number))[1])
         elif what == "remove":
@@ -39,7 +39,7 @@ def test_behaves_as_a_sorted_list_that_keeps_arrival(steps):
         heap.validate()
         assert len(heap) == sum(sizes) == len(naive)
         by_arrival = sorted(naive, key=lambda each: naive[each][1])
-        assert [queued.pod.name for queued in heap.pods()] == by_arrival
+        assert [queued.pod.name for queued in heap.queued_pods()] == by_arrival
         assert all(("ns", each) in heap for each in naive)
         in_order = sorted(naive, key=lambda each: naive[each])
         for count in (0, 1, 3, len(naive)):
@@ -51,7 +51,7 @@ def test_places_left_behind_do_not_pile_up():
     queued = QueuedPod(pod(), 0)
     for number in range(10_000):
         queued.timestamp_ns = number
-        heap.put(queued)
+        heap.put_pod(queued)
     assert len(heap._heap) < 200
     assert heap.pop() is queued
     assert heap.peek() is None
@@ -61,6 +61,6 @@ def test_a_pod_put_again_keeps_its_rank_among_equals():
     heap = KeyedHeap(lambda queued: 0, lambda delta: None)
     pods = [QueuedPod(pod(name), 0) for name in "abc"]
     for queued in pods:
-        heap.put(queued)
-    heap.put(pods[0])
+        heap.put_pod(queued)
+    heap.put_pod(pods[0])
     assert [heap.pop() for _ in pods] == pods

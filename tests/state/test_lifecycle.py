@@ -92,13 +92,13 @@ def test_a_binding_task_moves_a_pod_only_while_it_is_assumed(state, still):
     assert lifecycle.progress(pod(), S.BINDING, cause="allowed") is still
     after = lifecycle.state("uid-a")
     assert (after is S.BINDING) == still
-    told = lifecycle.histories.of("uid-a")[-1].what
+    told = lifecycle.histories.history_of("uid-a")[-1].what
     assert told == ("-> binding" if still else "no longer assumed when binding")
 
 
 def test_the_end_of_an_unknown_pod_is_refused():
     with pytest.raises(InvalidTransitionError):
-        Lifecycle(ManualClock()).end("uid-a", cause="test")
+        Lifecycle(ManualClock()).end_history("uid-a", cause="test")
 
 
 def test_the_history_of_a_pod_from_waiting_to_gone():
@@ -114,20 +114,20 @@ def test_the_history_of_a_pod_from_waiting_to_gone():
     cache.assume_pod(queued.pod, "n1")
     world.lifecycle.move(queued.pod, S.WAITING, cause="Permit of Gang")
     world.lifecycle.move(queued.pod, S.BINDING, cause="allowed")
-    world.queue.done(queued.uid)
+    world.queue.end_in_flight(queued.uid)
     cache.forget_pod(queued.pod)
     world.fail(queued)
     world.at(6)
     world.queue.flush_backoff()
     queued = world.pop()
     cache.assume_pod(queued.pod, "n2")
-    world.queue.done(queued.uid)
+    world.queue.end_in_flight(queued.uid)
     world.at(7)
     cache.add_pod(pod(node="n2"))
     world.queue.delete(pod(node="n2"))
     told = [
         (world.seconds(entry.at_ns), entry.what, entry.cause)
-        for entry in world.lifecycle.histories.of("uid-a")
+        for entry in world.lifecycle.histories.history_of("uid-a")
     ]
     assert told == [
         (0, "-> active", "UnschedulablePodAdd"),
@@ -156,13 +156,13 @@ def test_a_pod_deleted_while_being_bound_is_told_and_ends():
     world.add(pod())
     queued = world.pop()
     cache.assume_pod(queued.pod, "n1")
-    world.queue.done(queued.uid)
+    world.queue.end_in_flight(queued.uid)
     world.queue.delete(pod())
     cache.forget_pod(pod())
     assert world.lifecycle.state("uid-a") is S.IN_FLIGHT
-    world.queue.done(queued.uid)
+    world.queue.end_in_flight(queued.uid)
     assert world.lifecycle.state("uid-a") is S.GONE
-    told = [entry.what for entry in world.lifecycle.histories.of("uid-a")]
+    told = [entry.what for entry in world.lifecycle.histories.history_of("uid-a")]
     assert told[-4:] == ["-> assumed", "deleted while being scheduled", "-> in-flight", "-> gone"]
     assert len(world.lifecycle) == 0
 
@@ -175,7 +175,7 @@ def test_a_pod_bound_elsewhere_leaves_the_queue():
     for name in "ab":
         cache.add_pod(pod(name, node="n1"))
         world.queue.delete(pod(name, node="n1"))
-    world.queue.done("uid-a")
+    world.queue.end_in_flight("uid-a")
     assert world.lifecycle.in_state(S.BOUND) == ["uid-a", "uid-b"]
     assert world.places() == {}
 
@@ -185,12 +185,12 @@ def test_a_second_copy_of_an_assumed_pod_does_not_change_its_state():
     cache = Cache(Table(), world.clock, lifecycle=world.lifecycle)
     world.add(pod())
     cache.assume_pod(world.pop().pod, "n1")
-    world.queue.done("uid-a")
+    world.queue.end_in_flight("uid-a")
     world.add(pod())
     assert world.lifecycle.state("uid-a") is S.ASSUMED
     copy = world.pop()
     assert world.lifecycle.state("uid-a") is S.ASSUMED
-    world.queue.done(copy.uid)
+    world.queue.end_in_flight(copy.uid)
     assert world.lifecycle.state("uid-a") is S.ASSUMED
     world.queue.validate()
     cache.validate()
@@ -199,12 +199,12 @@ def test_a_second_copy_of_an_assumed_pod_does_not_change_its_state():
 class TestHistories:
     def test_histories_are_filtered_by_pod_and_by_cause(self):
         histories = Histories(ManualClock(0))
-        histories.record("1", ("ns", "a"), "waits", cause="X")
-        histories.record("2", ("ns", "b"), "waits", cause="Y")
-        histories.record("1", ("ns", "a"), "moves", cause="Y")
+        histories.add_entry("1", ("ns", "a"), "waits", cause="X")
+        histories.add_entry("2", ("ns", "b"), "waits", cause="Y")
+        histories.add_entry("1", ("ns", "a"), "moves", cause="Y")
         a = (HistoryEntry(0, "waits", "X"), HistoryEntry(0, "moves", "Y"))
-        assert histories.of("1") == a
-        assert histories.of("3") == ()
+        assert histories.history_of("1") == a
+        assert histories.history_of("3") == ()
         assert histories.by_cause("Y") == {"1": a[1:], "2": (HistoryEntry(0, "waits", "Y"),)}
         found = histories.find("ns", "a")
         assert found is not None
@@ -213,8 +213,8 @@ class TestHistories:
 
     def test_a_name_finds_the_history_of_the_newest_pod(self):
         histories = Histories(ManualClock(0), finished_max=0)
-        histories.record("1", ("ns", "a"), "waits", cause="X")
-        histories.record("2", ("ns", "a"), "waits", cause="X")
+        histories.add_entry("1", ("ns", "a"), "waits", cause="X")
+        histories.add_entry("2", ("ns", "a"), "waits", cause="X")
         histories.finish("1")
         found = histories.find("ns", "a")
         assert found is not None
@@ -225,7 +225,7 @@ class TestHistories:
     def test_a_history_keeps_its_latest_entries(self):
         histories = Histories(ManualClock(0), entries_max=3)
         for number in range(5):
-            histories.record("1", ("ns", "a"), str(number), cause="X")
+            histories.add_entry("1", ("ns", "a"), str(number), cause="X")
         history = histories.get("1")
         assert history is not None
         assert [entry.what for entry in history.entries] == ["2", "3", "4"]
@@ -234,7 +234,7 @@ class TestHistories:
     def test_all_unfinished_and_the_latest_finished_histories_are_kept(self):
         histories = Histories(ManualClock(0), finished_max=2)
         for uid in "12345":
-            histories.record(uid, ("ns", uid), "waits", cause="X")
+            histories.add_entry(uid, ("ns", uid), "waits", cause="X")
         for uid in "1234":
             histories.finish(uid)
             if uid == "2":
@@ -244,7 +244,7 @@ class TestHistories:
     def test_the_latest_end_of_a_pod_counts(self):
         histories = Histories(ManualClock(0), finished_max=2)
         for uid in "123":
-            histories.record(uid, ("ns", uid), "waits", cause="X")
+            histories.add_entry(uid, ("ns", uid), "waits", cause="X")
         for uid in "1213":
             histories.finish(uid)
         assert [history.uid for history in histories] == ["1", "3"]
@@ -258,7 +258,7 @@ class TestHistories:
         for name in "bc":
             lifecycle.move(pod(name), S.ACTIVE, cause="add")
             lifecycle.move(pod(name), S.GONE, cause="delete")
-        told = [entry.what for entry in lifecycle.histories.of("uid-a")]
+        told = [entry.what for entry in lifecycle.histories.history_of("uid-a")]
         assert told == ["-> active", "-> gone", "-> active"]
 
     def test_finishing_the_history_of_an_unknown_pod_does_nothing(self):
@@ -270,7 +270,7 @@ class TestHistories:
         clock = ManualClock(0)
         lifecycle = Lifecycle(clock, Histories(clock, finished_max=2))
         for number in range(10):
-            lifecycle.note(pod(f"p{number}"), "came late", cause="X")
+            lifecycle.add_entry(pod(f"p{number}"), "came late", cause="X")
         assert [history.uid for history in lifecycle.histories] == ["uid-p8", "uid-p9"]
 
     def test_pods_that_were_never_queued_have_no_history(self):

@@ -103,7 +103,7 @@ def test_a_nominated_pod_may_repel_until_its_nomination_ends(affinity, node_name
     nominator.add(one, NominatingInfo(node_name), queued=one)
     nominator.left(one.uid)  # it is tried meanwhile
     assert nominator.may_repel() is expected
-    nominator.delete(one)
+    nominator.withdraw_nomination(one)
     assert not nominator.may_repel()
 
 
@@ -230,7 +230,7 @@ def test_pods_of_a_node_come_in_order_of_nomination():
         world.add(pod(name, nominated="n1"))
     world.queue.nominate(pod("c"), NominatingInfo("n1"))
     assert [each.name for each in world.queue.nominator.for_node("n1")] == ["a", "b", "c"]
-    world.queue.nominator.delete(pod("b"))
+    world.queue.nominator.withdraw_nomination(pod("b"))
     assert [each.name for each in world.queue.nominator.for_node("n1")] == ["a", "c"]
 
 
@@ -250,7 +250,7 @@ def test_only_one_is_true_for_the_only_nominated_pod_of_a_node():
     assert found == [True, False, False, False]
     world.add(pod("b", nominated="n1"))
     assert [alone(uid, "n1") for uid in ("uid-a", "uid-b")] == [False, False]
-    world.queue.nominator.delete(pod())
+    world.queue.nominator.withdraw_nomination(pod())
     assert [alone(uid, "n1") for uid in ("uid-a", "uid-b")] == [False, True]
 
 

@@ -100,7 +100,7 @@ def test_pods_of_every_kind_find_their_places_and_run() -> None:
     ]  # fmt: skip
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(*pods)
+        await cluster.create_objects(*pods)
         names = [each["metadata"]["name"] for each in pods[:-2]]
         await cluster.until(lambda: all(cluster.phase_of(name) == "Running" for name in names))
         await cluster.until(lambda: cluster.phase_of("short") == "Succeeded")
@@ -130,7 +130,7 @@ def test_pods_of_every_kind_find_their_places_and_run() -> None:
 
 def test_a_new_node_that_fits_wakes_the_pod_that_waits_for_it() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("big", cpu="64"))
+        await cluster.create_objects(pod_manifest("big", cpu="64"))
         await cluster.until(lambda: cluster.condition_of("big")[0] == "False")
         # Long enough for backoff to be over, so that only an event can bring the pod back.
         await cluster.until(lambda: cluster.seconds > 20, seconds=40)
@@ -148,7 +148,7 @@ def test_a_new_node_that_fits_wakes_the_pod_that_waits_for_it() -> None:
 
 def test_a_node_that_does_not_fit_wakes_nobody() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("big", cpu="64"))
+        await cluster.create_objects(pod_manifest("big", cpu="64"))
         await cluster.until(lambda: cluster.condition_of("big")[0] == "False")
         before = cluster.scheduler.facts.decisions
         await cluster.play([node_manifest("n4", cpu="2")])
@@ -162,15 +162,15 @@ def test_a_node_that_does_not_fit_wakes_nobody() -> None:
 
 def test_room_that_a_deleted_pod_leaves_is_taken_by_one_that_waits() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("first", cpu="3"))
+        await cluster.create_objects(pod_manifest("first", cpu="3"))
         await cluster.until(lambda: cluster.phase_of("first") == "Running")
-        await cluster.create(pod_manifest("second", cpu="3"))
+        await cluster.create_objects(pod_manifest("second", cpu="3"))
         await cluster.until(lambda: cluster.condition_of("second")[0] == "False")
         await cluster.client.delete(PODS, "first", namespace="default")
         deleted = cluster.seconds
         await cluster.until(lambda: cluster.phase_of("second") == "Running")
         assert cluster.node_of("second") == "n1"
-        assert cluster.pod("first") is None
+        assert cluster.stored_pod("first") is None
         assert cluster.seconds - deleted < SOON
 
     play(scenario, nodes=NODES_3[:1])
@@ -178,16 +178,16 @@ def test_room_that_a_deleted_pod_leaves_is_taken_by_one_that_waits() -> None:
 
 def test_a_taint_taken_away_and_a_gate_opened_let_pods_go_on() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(
+        await cluster.create_objects(
             pod_manifest("waiting"), pod_manifest("gated", gates=["example.com/g"])
         )
         await cluster.until(lambda: cluster.condition_of("waiting")[0] == "False")
         assert cluster.condition_of("gated")[1] == "SchedulingGated"
-        await cluster.patch(NODES, "n3", {"spec": {"taints": None}})
+        await cluster.patch_object(NODES, "n3", {"spec": {"taints": None}})
         await cluster.until(lambda: cluster.node_of("waiting") == "n3", seconds=SOON)
         assert cluster.node_of("gated") == ""
         opened = {"spec": {"schedulingGates": None}}
-        await cluster.patch(PODS, "gated", opened, namespace="default")
+        await cluster.patch_object(PODS, "gated", opened, namespace="default")
         await cluster.until(lambda: cluster.node_of("gated") == "n3", seconds=SOON)
 
     play(scenario, nodes=NODES_3[2:])
@@ -201,14 +201,14 @@ def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind() -> None:
         return faults[0]
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("brief", cpu="3"))
+        await cluster.create_objects(pod_manifest("brief", cpu="3"))
         await cluster.until(lambda: faults[0].binds == 1)
         # Its binding is on the way for half a second.
         await cluster.client.delete_pod(_reference("brief"), grace_seconds=0)
-        assert cluster.pod("brief") is None
+        assert cluster.stored_pod("brief") is None
         await cluster.until(lambda: cluster.scheduler.facts.bind_failures == 1)
         # Its room is free again: a pod that needs all of it fits.
-        await cluster.create(pod_manifest("next", cpu="3500m"))
+        await cluster.create_objects(pod_manifest("next", cpu="3500m"))
         await cluster.until(lambda: cluster.phase_of("next") == "Running", seconds=SOON)
         cache = cluster.scheduler.core.cache
         cache.validate()
@@ -220,10 +220,12 @@ def test_a_pod_deleted_while_it_is_being_bound_leaves_nothing_behind() -> None:
 
 def test_pods_of_a_deleted_node_stay_and_new_ones_go_elsewhere() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("old", node_selector={"kubernetes.io/hostname": "n1"}))
+        await cluster.create_objects(
+            pod_manifest("old", node_selector={"kubernetes.io/hostname": "n1"})
+        )
         await cluster.until(lambda: cluster.phase_of("old") == "Running")
         await cluster.delete_node("n1")
-        await cluster.create(*[pod_manifest(f"new-{i}") for i in range(4)])
+        await cluster.create_objects(*[pod_manifest(f"new-{i}") for i in range(4)])
         names = [f"new-{i}" for i in range(4)]
         await cluster.until(lambda: all(cluster.node_of(name) for name in names), seconds=SOON)
         assert {cluster.node_of(name) for name in names} == {"n2"}
@@ -234,13 +236,13 @@ def test_pods_of_a_deleted_node_stay_and_new_ones_go_elsewhere() -> None:
 
 def test_a_new_image_is_reported_as_taken_in_by_the_node() -> None:
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("p"))
+        await cluster.create_objects(pod_manifest("p"))
         await cluster.until(lambda: cluster.phase_of("p") == "Running")
         changed = {"containers": [{"name": "main", "image": "registry.example/app:2"}]}
-        await cluster.patch(PODS, "p", {"spec": changed}, namespace="default")
+        await cluster.patch_object(PODS, "p", {"spec": changed}, namespace="default")
 
         def observed() -> tuple[str, set[int]]:
-            status = (cluster.pod("p") or {})["status"]
+            status = (cluster.stored_pod("p") or {})["status"]
             conditions = status["conditions"]
             seen = {each["observedGeneration"] for each in conditions if each["type"] == "Ready"}
             return status["containerStatuses"][0]["image"], seen
@@ -273,7 +275,7 @@ def test_a_bind_that_fails_is_tried_again(fault: Any, binds: int) -> None:
         return faults[0]
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(pod_manifest("p", cpu="1"))
+        await cluster.create_objects(pod_manifest("p", cpu="1"))
         await cluster.until(lambda: cluster.phase_of("p") == "Running", seconds=SOON)
         assert faults[0].binds == binds
 
@@ -290,7 +292,7 @@ def test_a_pod_that_cannot_be_read_does_not_stop_the_others() -> None:
         }
         # A server would not let this in; it got there by an older version, or a bug.
         cluster.server.store.put("pods", record, {})
-        await cluster.create(pod_manifest("fine"))
+        await cluster.create_objects(pod_manifest("fine"))
         await cluster.until(lambda: cluster.phase_of("fine") == "Running", seconds=SOON)
         assert cluster.node_of("broken") == ""
 
@@ -301,7 +303,7 @@ def test_the_same_seed_gives_the_same_placements_at_the_same_moments() -> None:
     seen = []
 
     async def scenario(cluster: VirtualCluster) -> None:
-        await cluster.create(*[pod_manifest(f"p{i}", cpu="100m") for i in range(20)])
+        await cluster.create_objects(*[pod_manifest(f"p{i}", cpu="100m") for i in range(20)])
         await cluster.until(lambda: all(cluster.placements().values()))
         seen.append((cluster.seconds, cluster.placements()))
 

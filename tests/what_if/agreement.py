@@ -116,7 +116,7 @@ def agreement(seed: int) -> Outcome:
 
 async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
     for name, value in CLASSES.items():
-        await cluster.create(priority_class(name, value))
+        await cluster.create_objects(priority_class(name, value))
     for obj in _objects(rng):
         await _create(cluster, obj)
         await aio.sleep(1.1)
@@ -153,7 +153,7 @@ async def _play(cluster: VirtualCluster, rng: Random) -> Outcome:
 async def _create(cluster: VirtualCluster, obj: Manifest) -> None:
     """Create an object, unless the bounds of its namespace refuse it."""
     try:
-        await cluster.create(obj)
+        await cluster.create_objects(obj)
     except ApiError as error:
         if error.code not in (403, 422):
             raise
@@ -173,7 +173,7 @@ def _played(world: World, steps: Sequence[Change], *, backwards: bool) -> Places
     """Return the places that changes lead to in a rehearsal."""
     scene = scene_of(Rehearsal(world))
     scene.rehearsal.backwards = backwards
-    scene.workloads.begin()
+    scene.workloads.make_limited_pods()
     scene.rehearsal.settle()
     assert not scene.rehearsal.bound, "the cluster was quiet"
     scene.rehearsal.rewind_draws()
@@ -485,21 +485,21 @@ async def _happen(cluster: VirtualCluster, step: Change) -> None:
         case RemoveNode():
             await cluster.delete_node(step.name)
         case Cordon():
-            await cluster.patch(NODES, step.name, {"spec": {"unschedulable": True}})
+            await cluster.patch_object(NODES, step.name, {"spec": {"unschedulable": True}})
         case Drain():
             await _drained(cluster, step.name)
         case AddTaint():
             node: Any = await cluster.client.get(NODES, step.name)
             new = {"key": step.key, "value": step.value, "effect": step.effect}
             taints = [*(node["spec"].get("taints") or []), new]
-            await cluster.patch(NODES, step.name, {"spec": {"taints": taints}})
+            await cluster.patch_object(NODES, step.name, {"spec": {"taints": taints}})
         case Apply():
-            await cluster.create(dict(step.manifest))
+            await cluster.create_objects(dict(step.manifest))
         case Scale():
             resource = by_kind(step.kind)
             assert resource is not None
             changes = {"spec": {"replicas": step.replicas}}
-            await cluster.patch(resource, step.name, changes, namespace=step.namespace)
+            await cluster.patch_object(resource, step.name, changes, namespace=step.namespace)
         case Delete():
             gone = by_kind(step.kind)
             assert gone is not None
@@ -510,7 +510,7 @@ async def _happen(cluster: VirtualCluster, step: Change) -> None:
 
 async def _drained(cluster: VirtualCluster, name: str) -> None:
     """Do what kubectl drain does: send all evictions, and refused ones again every five seconds."""
-    await cluster.patch(NODES, name, {"spec": {"unschedulable": True}})
+    await cluster.patch_object(NODES, name, {"spec": {"unschedulable": True}})
     await aio.sleep(_REST_SECONDS)
     left = sorted(
         pod.key

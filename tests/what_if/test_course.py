@@ -26,14 +26,14 @@ from moorage.what_if.change import (
     Scale,
     SetPriority,
 )
-from moorage.what_if.consequences import Course
+from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import Reconfigure, try_steps
 from tests.what_if.cluster import COSCHEDULING, bare, pod_of, replica_set, world_of
 
 _NO_CPU = "0/3 nodes are available: 3 Insufficient cpu."
 
 
-def _said(course: Course) -> dict[str, Any]:
+def _said(course: ChangeComparison) -> dict[str, Any]:
     """Return the parts of a course that are not empty; new names without their endings."""
     found: dict[str, list[str]] = {
         "anyway": [f"{each.pod} {each.node}" for each in course.anyway],

@@ -10,7 +10,7 @@ import pytest
 from moorage.base.clock import rfc3339
 from moorage.testing.builders import Manifest
 from moorage.what_if.change import AddTaint, Change, Drain, RemoveNode
-from moorage.what_if.consequences import Course, FlagNeed, Loss, NotEvicted
+from moorage.what_if.consequences import ChangeComparison, FlagNeed, Loss, NotEvicted
 from moorage.what_if.course import try_steps
 from moorage.what_if.world import World
 from tests.what_if.cluster import bare, pod_of, replica_set, world_of
@@ -49,7 +49,7 @@ def _daemon(node_name: str, **fields: Any) -> Manifest:
     return pod
 
 
-def _fates(course: Course) -> dict[str, list[str]]:
+def _fates(course: ChangeComparison) -> dict[str, list[str]]:
     found = {
         "moves": [f"{each.pod} {each.from_node} {each.to_node}" for each in course.moves],
         "lost": [f"{each.pod} {each.owner}".strip() for each in course.lost],

@@ -97,7 +97,7 @@ def test_the_bound_of_memory_ends_the_process_of_an_answer_over_http() -> None:
         limits, taken = Limits(SystemClock(), memory_bytes=32 * 1024 * 1024), []
         for _ in range(20_000):
             taken.append(bytearray(10_000))
-            limits.check()
+            limits.check_limits()
         return b"the bound did not strike"
 
     assert forked(work, seconds_most=24) == Reply(503, b"the limit of 32 MiB was reached")

@@ -40,7 +40,7 @@ def _new_mirror(state: MirroredState) -> Mirror:
 def _tell(state: MirroredState, mirror: Mirror) -> list[Update]:
     found = [msgspec.msgpack.decode(frame, type=Update) for frame in state.updates()]
     for update in found:
-        mirror.take(update)
+        mirror.take_changes(update)
     return [each for each in found if each != Update()]
 
 
@@ -61,8 +61,8 @@ def test_only_changes_are_told_after_the_first_time() -> None:
 
     async def main() -> tuple[list[str], ...]:
         async with VirtualCluster(clock, nodes=_NODES[:2], seed=3) as cluster:
-            await cluster.create(pod_manifest("a"))
-            await cluster.create(pod_manifest("waits", cpu="99"))
+            await cluster.create_objects(pod_manifest("a"))
+            await cluster.create_objects(pod_manifest("waits", cpu="99"))
             await cluster.until(lambda: cluster.scheduler.facts.rejected > 0)
             await aio.sleep(5)
             state = _state(cluster, clock)
@@ -70,7 +70,7 @@ def test_only_changes_are_told_after_the_first_time() -> None:
             told = [sorted(_names(_tell(state, mirror)))]
             told.append(sorted(_names(_tell(state, mirror))))
             await cluster.client.delete(PODS, "waits", namespace="default")
-            await cluster.create(pod_manifest("b"))
+            await cluster.create_objects(pod_manifest("b"))
             await aio.sleep(5)
             told.append(sorted(_names(_tell(state, mirror))))
             return tuple(told)
@@ -84,7 +84,7 @@ def test_a_scheduler_that_has_forgotten_its_changes_tells_everything_again() -> 
 
     async def main() -> list[str]:
         async with VirtualCluster(clock, nodes=_NODES[:1], seed=3) as cluster:
-            await cluster.create(pod_manifest("a"), pod_manifest("b"))
+            await cluster.create_objects(pod_manifest("a"), pod_manifest("b"))
             await aio.sleep(5)
             state, log = _state(cluster, clock), cluster.scheduler.core.store.log
             mirror = _new_mirror(state)
@@ -106,17 +106,17 @@ def test_nodes_that_come_change_and_go_are_told_once() -> None:
             state = _state(cluster, clock)
             mirror = _new_mirror(state)
             told = [sorted(_names(_tell(state, mirror)))]
-            await cluster.patch(NODES, "n2", {"metadata": {"labels": {"power": "green"}}})
+            await cluster.patch_object(NODES, "n2", {"metadata": {"labels": {"power": "green"}}})
             await aio.sleep(5)
             told.append(sorted(_names(_tell(state, mirror))))
             await cluster.delete_node("n1")
-            await cluster.create(_NODES[5])
+            await cluster.create_objects(_NODES[5])
             await aio.sleep(5)
             told.append(sorted(_names(_tell(state, mirror))))
-            await cluster.patch(NODES, "n3", {"metadata": {"labels": {"power": "green"}}})
+            await cluster.patch_object(NODES, "n3", {"metadata": {"labels": {"power": "green"}}})
             await aio.sleep(5)
             told.append(sorted(_names(_tell(state, mirror))))
-            table = mirror.begin(_moment(state)).filled.core.snapshot.table
+            table = mirror.begin_rehearsal(_moment(state)).filled.core.snapshot.table
             labels = [f"{each.name} {each.metadata.labels.get('power')}" for each in table.nodes]
             return told, sorted(labels), sorted(_names(_tell(state, mirror)))
 
@@ -142,11 +142,11 @@ def test_a_pod_goes_where_the_scheduler_then_binds_it() -> None:
                 began = msgspec.msgpack.decode(first, type=First)
                 mirror = Mirror(LoadedConfiguration(), in_tree_registry(), now_ns=began.now_ns)
                 for frame in told:
-                    mirror.take(msgspec.msgpack.decode(frame, type=Update))
+                    mirror.take_changes(msgspec.msgpack.decode(frame, type=Update))
                 pod = pod_manifest(f"p{number}", cpu="1")
-                course = try_steps(mirror.begin(_moment(state)), [Apply(pod)])
+                course = try_steps(mirror.begin_rehearsal(_moment(state)), [Apply(pod)])
                 said += [f"{each.pod} {each.node}" for each in course.starts]
-                await cluster.create(pod)
+                await cluster.create_objects(pod)
                 await aio.sleep(5)
                 happened.append(f"default/p{number} {cluster.node_of(f'p{number}')}")
         return said, happened
@@ -174,12 +174,12 @@ def test_a_pod_without_a_node_is_tried_and_owners_come_with_the_question() -> No
 
     async def main() -> Any:
         async with VirtualCluster(clock, nodes=_NODES[:1], seed=3) as cluster:
-            await cluster.create(pod_manifest("waits", cpu="99"))
+            await cluster.create_objects(pod_manifest("waits", cpu="99"))
             await cluster.until(lambda: cluster.scheduler.facts.rejected > 0)
             state = _state(cluster, clock)
             mirror = _new_mirror(state)
             _tell(state, mirror)
-            rehearsal = mirror.begin(_moment(state), [owner])
+            rehearsal = mirror.begin_rehearsal(_moment(state), [owner])
             course = try_steps(rehearsal, [Cordon("n0"), Drain("n0")])
             return course, rehearsal.objects.manifest("apps", "ReplicaSet", ("default", "web"))
 
@@ -195,7 +195,7 @@ def test_an_assumed_pod_holds_its_room() -> None:
     async def main() -> list[Pod]:
         async with VirtualCluster(clock, nodes=_NODES[:1], seed=3) as cluster:
             core = cluster.scheduler.core
-            await cluster.create(pod_manifest("a"))
+            await cluster.create_objects(pod_manifest("a"))
             await cluster.until(lambda: bool(core.cache.assumed()))
             state = _state(cluster, clock)
             found = _tell(state, _new_mirror(state))
@@ -214,7 +214,7 @@ def test_placements_are_the_same_with_and_without_a_mirror() -> None:
             async with VirtualCluster(clock, nodes=_NODES, seed=5) as cluster:
                 state = _state(cluster, clock)
                 for number in range(30):
-                    await cluster.create(pod_manifest(f"p{number}", cpu="1"))
+                    await cluster.create_objects(pod_manifest(f"p{number}", cpu="1"))
                     if told:
                         assert list(state.updates())
                         assert state.moment().now_ns == clock.now_ns()

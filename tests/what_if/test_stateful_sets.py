@@ -49,7 +49,7 @@ def _pod(ordinal: int) -> Manifest:
 def _course(scene: Scene, gone_ms: dict[int, int]) -> dict[int, int]:
     """Let pods be gone after so many milliseconds; return when their ordinals are made again."""
     rehearsal = scene.rehearsal
-    begin_ns = rehearsal.now_ns
+    begin_ns = rehearsal.virtual_now_ns
     made: dict[int, int] = {}
     pods = rehearsal.objects.pods
 
@@ -57,12 +57,12 @@ def _course(scene: Scene, gone_ms: dict[int, int]) -> dict[int, int]:
         current = rehearsal.current(pod)
         if current is not None and not current.spec.node_name:
             ordinal = int(pod.name.rpartition("-")[2])
-            made.setdefault(ordinal, (rehearsal.now_ns - begin_ns) // 10**6)
+            made.setdefault(ordinal, (rehearsal.virtual_now_ns - begin_ns) // 10**6)
 
     rehearsal.listeners.append(note)
     for ordinal, after_ms in gone_ms.items():
         leaves = partial(rehearsal.leave, pods["default", f"db-{ordinal}"], at_once=True)
-        rehearsal.at(begin_ns + after_ms * 10**6, leaves)
+        rehearsal.call_at(begin_ns + after_ms * 10**6, leaves)
     rehearsal.settle()
     return made
 
@@ -188,7 +188,7 @@ def test_a_set_that_is_deleted_during_its_call_gets_no_pod() -> None:
     """A pod that came after all would be collected with its owner."""
     scene = scene_of(Rehearsal(world_of(_stateful_set(1), _pod(0))))
     rehearsal = scene.rehearsal
-    deletes = partial(scene.workloads.delete, "StatefulSet", ("default", "db"))
-    rehearsal.at(rehearsal.now_ns + 10**6, deletes)
+    deletes = partial(scene.workloads.delete_owner, "StatefulSet", ("default", "db"))
+    rehearsal.call_at(rehearsal.virtual_now_ns + 10**6, deletes)
     assert _course(scene, {0: 0}) == {}
     assert rehearsal.objects.pods == {}

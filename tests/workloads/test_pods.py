@@ -102,13 +102,13 @@ def test_a_key_is_taken_once_and_comes_back_if_it_was_added_meanwhile():
         queue.add(KEY)
         queue.add(KEY)
         assert len(queue) == 1
-        assert await queue.take() == KEY
+        assert await queue.take_key() == KEY
         queue.add(KEY)
         assert len(queue) == 0
-        queue.done(KEY)
+        queue.finish_key(KEY)
         assert len(queue) == 1
-        assert await queue.take() == KEY
-        queue.done(KEY)
+        assert await queue.take_key() == KEY
+        queue.finish_key(KEY)
         assert len(queue) == 0
 
     run_virtual(scenario(), ManualClock())
@@ -122,9 +122,9 @@ def test_a_key_is_due_at_its_earliest_moment():
         queue.add_after(KEY, 10)
         queue.add_after(KEY, 5)
         queue.add_after(KEY, 20)
-        await queue.take()
+        await queue.take_key()
         assert clock.monotonic_ns() == pytest.approx(5e9, abs=1e6)
-        queue.done(KEY)
+        queue.finish_key(KEY)
         await aio.sleep(30)
         assert len(queue) == 0
 
@@ -140,13 +140,13 @@ def test_failures_wait_ever_longer_until_they_are_forgotten():
         for _ in range(4):
             began = clock.monotonic_ns()
             queue.retry(KEY)
-            await queue.take()
-            queue.done(KEY)
+            await queue.take_key()
+            queue.finish_key(KEY)
             waits.append(round((clock.monotonic_ns() - began) / 1e6))
-        queue.forget(KEY)
+        queue.forget_failures(KEY)
         began = clock.monotonic_ns()
         queue.retry(KEY)
-        await queue.take()
+        await queue.take_key()
         waits.append(round((clock.monotonic_ns() - began) / 1e6))
         assert waits == [5, 10, 20, 40, 5]
 

@@ -261,7 +261,7 @@ _ENDS: dict[str, _Step] = {
     "pending, its event came, hint Queue": _then(_event(_HELPS), _pending),
     "met an error": _errs,
     "met an error, an event came": _then(_event(_OTHER), _errs),
-    "ended without being given back": lambda world: world.queue.done("u"),
+    "ended without being given back": lambda world: world.queue.end_in_flight("u"),
 }
 
 

@@ -61,7 +61,7 @@ def parse_label_selector(text: str) -> Selector:
             requirements.append(_requirement(tokens))
         except ValueError as error:
             raise ValueError(f"unable to parse requirement: {error}") from error
-        after = tokens.take()
+        after = tokens.next_token()
         if after == _END:
             break
         if after != ",":
@@ -111,7 +111,7 @@ class _Tokens:
     def at_word(self) -> bool:
         return self._at < len(self._items) and self._items[self._at][1]
 
-    def take(self) -> str:
+    def next_token(self) -> str:
         found = self.peek()
         self._at += 1
         return found
@@ -120,15 +120,15 @@ class _Tokens:
 def _requirement(tokens: _Tokens) -> Requirement:
     negated = tokens.peek() == "!"
     if negated:
-        tokens.take()
+        tokens.next_token()
     if not tokens.at_word():
         raise ValueError(f"found '{tokens.peek()}', expected: identifier")
-    key = tokens.take()
+    key = tokens.next_token()
     if negated:
         return make_requirement(key, Operator.DOES_NOT_EXIST)
     if tokens.peek() in {_END, ","}:
         return make_requirement(key, Operator.EXISTS)
-    sign = tokens.take()
+    sign = tokens.next_token()
     op = _SIGN_OPERATORS.get(sign)
     if op is None:
         expected = ", ".join(_SIGN_OPERATORS)
@@ -143,21 +143,21 @@ def _exact_value(tokens: _Tokens) -> str:
         return ""
     if not tokens.at_word():
         raise ValueError(f"found '{tokens.peek()}', expected: identifier")
-    return tokens.take()
+    return tokens.next_token()
 
 
 def _value_list(tokens: _Tokens) -> list[str]:
     """Read ``(a,b)``; an empty place between commas is the empty value."""
     if tokens.peek() != "(":
         raise ValueError(f"found '{tokens.peek()}' expected: '('")
-    tokens.take()
+    tokens.next_token()
     values: list[str] = []
     if tokens.peek() == ")":
-        tokens.take()
+        tokens.next_token()
         return values
     while True:
-        values.append(tokens.take() if tokens.at_word() else "")
-        sign = tokens.take()
+        values.append(tokens.next_token() if tokens.at_word() else "")
+        sign = tokens.next_token()
         if sign == ")":
             return values
         if sign != ",":

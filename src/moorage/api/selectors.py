@@ -101,7 +101,7 @@ class NodeTermMatcher(msgspec.Struct, frozen=True, cache_hash=True):
     error: str | None = None
     """The reason why the term cannot be understood; it matches nothing then."""
 
-    def matches(self, labels: Mapping[str, str], name: str | None = None) -> bool:
+    def matches_node(self, labels: Mapping[str, str], name: str | None = None) -> bool:
         """Whether a node fulfils the term.
 
         Parameters
@@ -131,9 +131,9 @@ class NodeMatcher(msgspec.Struct, frozen=True, cache_hash=True):
         """The first term that cannot be understood, or None."""
         return next((term.error for term in self.terms if term.error is not None), None)
 
-    def matches(self, labels: Mapping[str, str], name: str | None = None) -> bool:
-        """Whether a node fulfils any term; see `NodeTermMatcher.matches`."""
-        return any(term.matches(labels, name) for term in self.terms)
+    def matches_node(self, labels: Mapping[str, str], name: str | None = None) -> bool:
+        """Whether a node fulfils any term; see `NodeTermMatcher.matches_node`."""
+        return any(term.matches_node(labels, name) for term in self.terms)
 
 
 def compile_node_selector(selector: NodeSelector | None) -> NodeMatcher:

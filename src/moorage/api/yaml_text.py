@@ -135,7 +135,7 @@ def read_yaml(
     builder = _Builder(bounds)
     try:
         for event in yaml.parse(data, Loader=_Parser):
-            builder.take(event)
+            builder.add_event(event)
     except yaml.YAMLError as error:
         raise DecodeError(" ".join(str(error).split())) from error
     if repeated is not None:
@@ -196,7 +196,7 @@ class _Builder:
         self.documents: list[Any] = []
         self.repeated: list[str] = []
 
-    def take(self, event: Any) -> None:
+    def add_event(self, event: Any) -> None:
         """Take one parser event."""
         if isinstance(event, yaml.ScalarEvent):
             self._add(self._scalar(event), event)

@@ -48,7 +48,7 @@ class AccountTokens:
         self._store = store
         self._clock = clock
 
-    def answer(self, target: Target, request: Request) -> Obj:
+    def token_request(self, target: Target, request: Request) -> Obj:
         """Return the ``TokenRequest`` asked for, with a token in its status.
 
         Raises
@@ -94,7 +94,7 @@ class AccountTokens:
 
     def user(self, token: str) -> User | None:
         """Return the user of a token; None for a foreign or invalid token."""
-        claims = self._known(token)
+        claims = self._claims_of(token)
         if claims is None or ISSUER not in claims["aud"]:
             return None
         return User(claims["sub"], account_groups(claims["sub"]))
@@ -113,7 +113,7 @@ class AccountTokens:
         -----
         kubernetes v1.36 pkg/registry/authentication/tokenreview/storage.go.
         """
-        claims = self._known(token)
+        claims = self._claims_of(token)
         if claims is None:
             return {"user": {}, "error": "invalid bearer token"}
         wanted = list(audiences) or [ISSUER]
@@ -126,7 +126,7 @@ class AccountTokens:
         user = {"username": claims["sub"], "uid": account["uid"], "groups": groups}
         return {"authenticated": True, "user": user, "audiences": common}
 
-    def _known(self, token: str) -> dict[str, Any] | None:
+    def _claims_of(self, token: str) -> dict[str, Any] | None:
         """Return the claims of a token if this server issued it and it is still valid."""
         signed, _, signature = token.rpartition(".")
         if not self.keys.verify(signed, signature):

@@ -62,7 +62,7 @@ class ServiceAddresses:
         """Make the objects that a restored store lacks, and remove those without a service."""
         for record in list(self._world.shelf(SERVICES.plural).records()):
             for address in _held(record):
-                self._take(address, record.key)
+                self._take_address(address, record.key)
         for record in list(self._world.store.shelf(self._addresses.shelf).records()):
             obj = record.decode()
             if _is_managed(obj) and not self._is_held(obj):
@@ -82,9 +82,9 @@ class ServiceAddresses:
                     self._release(address)
         for address in has:
             if address not in had and after is not None:
-                self._take(address, after.key)
+                self._take_address(address, after.key)
 
-    def _take(self, address: str, service: Key) -> None:
+    def _take_address(self, address: str, service: Key) -> None:
         """Store the IPAddress of a service's address, unless there is one."""
         if self._world.store.shelf(self._addresses.shelf).get(("", address)) is not None:
             return
@@ -99,10 +99,10 @@ class ServiceAddresses:
             },
         }
         stamp_new(obj, self._world.clock, self._world.rng)
-        self._world.put(self._addresses, obj)
+        self._world.store_form(self._addresses, obj)
 
     def _release(self, address: str) -> None:
-        self._deleter.delete(Target(served=self._addresses, name=address), DeleteOptions())
+        self._deleter.delete_object(Target(served=self._addresses, name=address), DeleteOptions())
 
     def _is_held(self, address: Obj) -> bool:
         """Whether the service that an IPAddress names has the address."""
@@ -119,7 +119,7 @@ class ServiceAddresses:
         obj = before.decode()
         if self._is_held(obj):
             parent = child(obj, "spec", "parentRef")
-            self._take(before.name, (text(parent, "namespace"), text(parent, "name")))
+            self._take_address(before.name, (text(parent, "namespace"), text(parent, "name")))
         self._settle_ranges()
 
     # --- ranges -----------------------------------------------------------------------------
@@ -129,12 +129,12 @@ class ServiceAddresses:
             obj = after.decode()
             if not obj["metadata"].get("deletionTimestamp") and put_finalizer(obj, PROTECTION):
                 say_readiness(obj, rfc3339(self._world.clock.now_ns()), ready=True)
-                self._world.put(self._ranges, obj)
+                self._world.store_form(self._ranges, obj)
         self._settle_ranges()
 
     def _settle_ranges(self) -> None:
         """Let go the ranges that are being deleted and not in use; the others say so."""
-        for found in list(self._world.objects(SERVICE_CIDRS.plural)):
+        for found in list(self._world.stored_objects(SERVICE_CIDRS.plural)):
             if not found["metadata"].get("deletionTimestamp"):
                 continue
             record = self._world.store.shelf(self._ranges.shelf).get(
@@ -152,14 +152,14 @@ class ServiceAddresses:
         before = obj.get("status")
         say_readiness(obj, rfc3339(self._world.clock.now_ns()), ready=False)
         if obj["status"] != before:
-            self._world.put(self._ranges, obj)
+            self._world.store_form(self._ranges, obj)
 
     def _let_go(self, record: Record) -> None:
         obj = record.decode()
         meta = obj["metadata"]
         meta["finalizers"] = [each for each in meta["finalizers"] if each != PROTECTION]
         if meta["finalizers"]:
-            self._world.put(self._ranges, obj)
+            self._world.store_form(self._ranges, obj)
         else:
             del meta["finalizers"]
             self._world.remove(self._ranges, record.key, obj)
@@ -169,11 +169,11 @@ class ServiceAddresses:
         own = [network_of(each) for each in strings(leaving, "spec", "cidrs")]
         others = [
             network_of(cidr)
-            for each in self._world.objects(SERVICE_CIDRS.plural)
+            for each in self._world.stored_objects(SERVICE_CIDRS.plural)
             if not each["metadata"].get("deletionTimestamp")
             for cidr in strings(each, "spec", "cidrs")
         ]
-        for each in self._world.objects(IP_ADDRESSES.plural):
+        for each in self._world.stored_objects(IP_ADDRESSES.plural):
             if _is_managed(each):
                 address = ipaddress.ip_address(each["metadata"]["name"])
                 if any(address in one for one in own) and not any(address in one for one in others):

@@ -74,7 +74,7 @@ class Admission:
             As the policy says.
         """
         if self._policies.exist:
-            self._policies.check(served, None, served.ruled(record), dry_run=dry_run)
+            self._policies.check_write(served, None, served.ruled(record), dry_run=dry_run)
 
     def check_status(self, served: Served, new: Obj, old: Obj, *, dry_run: bool) -> None:
         """Refuse a new status that its caller may not write.
@@ -85,9 +85,9 @@ class Admission:
             403, or as a policy says.
         """
         self._escalation.check_status(served, new, old)
-        self._policies.check(served, new, old, subresource="status", dry_run=dry_run)
+        self._policies.check_write(served, new, old, subresource="status", dry_run=dry_run)
 
-    def check(self, served: Served, new: Obj, old: Obj | None, *, dry_run: bool) -> None:
+    def admit_object(self, served: Served, new: Obj, old: Obj | None, *, dry_run: bool) -> None:
         """Refuse an object that its caller may not store; ``old`` is None for a new object.
 
         Raises
@@ -95,8 +95,8 @@ class Admission:
         StatusError
             403, or as a policy says.
         """
-        self._escalation.check(served, new, old)
-        self._policies.check(served, new, old, dry_run=dry_run)
+        self._escalation.check_grants(served, new, old)
+        self._policies.check_write(served, new, old, dry_run=dry_run)
 
     def check_part(
         self, served: Served, new: Obj, old: Obj, *, subresource: str, dry_run: bool
@@ -109,7 +109,7 @@ class Admission:
             403, or as a policy says.
         """
         self._escalation.check_part(served, old, subresource=subresource)
-        self._policies.check(served, new, old, subresource=subresource, dry_run=dry_run)
+        self._policies.check_write(served, new, old, subresource=subresource, dry_run=dry_run)
 
     def check_bounds(
         self, served: Served, new: Obj, old: Obj | None, *, resized: bool = False
@@ -130,4 +130,4 @@ class Admission:
             if faults:
                 why = faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]"
                 raise forbidden(served.kind.resource, text(new, "metadata", "name"), why)
-        self._quotas.check(served, new, old)
+        self._quotas.check_quotas(served, new, old)

@@ -3,8 +3,8 @@
 Place in the flow: `server` asks here whether a call is long, judging by the data it sends and
 reads. A long call is answered here, one at a time. All other calls go on in the loop, writes
 included. So the thread reads a store that others change: it notes what it reads (`reads`), and its
-write is one short step in the loop, if all of that still stands (`World.step`). Else the call
-starts again.
+write is one short step in the loop, if all of that still stands (`World.run_in_one_step`). Else the
+call starts again.
 
 Without `start` every call is answered in the loop, so a server under a virtual clock is replayable.
 """

@@ -63,7 +63,7 @@ class AuditLog:
         """Return the time that `write` takes as the arrival of the call."""
         return rfc3339_micro(self._clock.now_ns())
 
-    def note(self, request: Request, reply: Reply, received: str) -> None:
+    def write_call(self, request: Request, reply: Reply, received: str) -> None:
         """Write the event of a call that was answered."""
         try:
             self._append(_line(self._event(request, reply, received)))

@@ -104,7 +104,7 @@ def bind(world: World, target: Target, request: Request, *, dry_run: bool) -> No
         raise conflict(served.kind.resource, target.name, why_not, subresource="binding")
     _assign(pod, binding, rfc3339(world.clock.now_ns()))
     if not dry_run:
-        world.put(served, pod)
+        world.store_form(served, pod)
 
 
 def _read(request: Request) -> _Binding:

@@ -79,7 +79,7 @@ def bootstrap(server: ApiServer, *, authority_certificate: bytes = b"") -> None:
         place. Clients also find the service of the API server.
     """
     for obj in _all_objects(authority_certificate):
-        server.create(obj)
+        server.store_object(obj)
 
 
 class Completed(NamedTuple):
@@ -119,7 +119,7 @@ def complete(
             continue
         name = f"{obj['kind']} {obj['metadata']['name']}"
         try:
-            server.create(obj)
+            server.store_object(obj)
         except StatusError as error:
             refused.append(f"{name}: {error.message}")
         else:

@@ -79,7 +79,7 @@ class TimeLimit:
         self._timer: asyncio.TimerHandle | None = None
         self.passed = False
 
-    def begin(self, seconds: float) -> None:
+    def start_time(self, seconds: float) -> None:
         """Start the time of a call: the current task."""
         loop = self._loop
         self._call, self.passed = asyncio.current_task(loop), False
@@ -90,7 +90,7 @@ class TimeLimit:
         if self._timer is None:
             self._timer = loop.call_at(self._ends_at, self._look)
 
-    def end(self) -> None:
+    def stop_time(self) -> None:
         """Stop the time of the call; the timer finds that out when it fires."""
         self._call = None
 

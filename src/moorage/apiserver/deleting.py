@@ -168,7 +168,7 @@ class Deleter:
         # Called with (name) after a namespace has begun to terminate.
         self.on_terminating: Callable[[str], None] = lambda name: None
 
-    def delete(
+    def delete_object(
         self,
         target: Target,
         options: DeleteOptions,
@@ -221,14 +221,14 @@ class Deleter:
         Raises
         ------
         StatusError
-            As `delete`, for the first object that may not be deleted.
+            As `delete_object`, for the first object that may not be deleted.
         """
         deleted = []
         for few in _batches(records, _TOGETHER_MAX if check is None else 1):
             work = partial(self._few, served, few, options, check)
             # A check may take long, and so may decoding a large object: neither is done in a step.
             if check is None and len(few[0].data) <= _TOGETHER_BYTES_MAX:
-                work = partial(self._world.step, work)
+                work = partial(self._world.run_in_one_step, work)
             deleted += self._world.one_by_one(work)
         return deleted
 
@@ -243,7 +243,7 @@ class Deleter:
         for each in records:
             target = Target(served=served, namespace=each.namespace, name=each.name)
             try:
-                deleted.append(self.delete(target, options, check).record)
+                deleted.append(self.delete_object(target, options, check).record)
             except StatusError as error:
                 if error.code != HTTPStatus.NOT_FOUND:
                     raise
@@ -252,11 +252,11 @@ class Deleter:
     def _store(self, served: Served, record: Record, obj: Obj, options: DeleteOptions) -> Deleted:
         if options.dry_run:
             return Deleted(record, gone=False)
-        return Deleted(self._world.put(served, obj), gone=False)
+        return Deleted(self._world.store_form(served, obj), gone=False)
 
     def finish(self, served: Served, record: Record, stored: Obj) -> Record:
         """Remove an object after an update removed its last finalizer."""
-        return self._world.step(lambda: self._gone(served, record, stored))
+        return self._world.run_in_one_step(lambda: self._gone(served, record, stored))
 
     def _gone(self, served: Served, record: Record, last: Obj) -> Record:
         gone = self._world.remove(served, record.key, last)
@@ -269,7 +269,7 @@ class Deleter:
         meta = obj["metadata"]
         if served.shelf == PODS and meta.get("deletionTimestamp"):
             meta["deletionGracePeriodSeconds"] = 0
-        gone = self._world.step(lambda: self._gone(served, record, obj))
+        gone = self._world.run_in_one_step(lambda: self._gone(served, record, obj))
         return Deleted(gone, gone=True)
 
     def _mark(self, meta: Obj, grace_seconds: int) -> None:
@@ -297,7 +297,7 @@ class Deleter:
             obj.setdefault("status", {})["phase"] = "Terminating"
             if dry_run:
                 return Deleted(record, gone=False)
-            record = self._world.put(served, obj)
+            record = self._world.store_form(served, obj)
         if not dry_run:
             # Asked again, too: the remaining finalizers may have gone by now.
             self.on_terminating(record.name)

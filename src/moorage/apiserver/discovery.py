@@ -97,10 +97,12 @@ class Discovery:
         if path not in self._makers:
             return None
         if path in ("/api", "/apis") and accepts_aggregated(accept):
-            return self._keep(f"{path} aggregated", partial(self._aggregated, path)), AGGREGATED
-        return self._keep(path, self._makers[path]), JSON
+            return self._keep_document(
+                f"{path} aggregated", partial(self._aggregated, path)
+            ), AGGREGATED
+        return self._keep_document(path, self._makers[path]), JSON
 
-    def _keep(self, path: str, make: Callable[[], Any]) -> bytes:
+    def _keep_document(self, path: str, make: Callable[[], Any]) -> bytes:
         if path not in self._kept:
             made = make()
             self._kept[path] = (

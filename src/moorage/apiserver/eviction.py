@@ -137,7 +137,7 @@ def _budgets_of(world: World, pod: Obj) -> list[PodDisruptionBudget]:
     meta = pod["metadata"]
     labels = meta.get("labels") or {}
     found = []
-    for obj in world.objects(POD_DISRUPTION_BUDGETS.plural, meta["namespace"]):
+    for obj in world.stored_objects(POD_DISRUPTION_BUDGETS.plural, meta["namespace"]):
         try:
             budget = from_dict(PodDisruptionBudget, obj)
             selector = compile_label_selector(budget.spec.selector)
@@ -174,7 +174,7 @@ def _spend(world: World, budget: PodDisruptionBudget, pod_name: str, *, dry_run:
     if status["disruptionsAllowed"] == 0:
         seen = {"observedGeneration": budget.status.observed_generation}
         put_condition(status, _EXHAUSTED | seen, now)
-    world.put(served, stored)
+    world.store_form(served, stored)
 
 
 def _check_allows(budget: PodDisruptionBudget) -> None:
@@ -245,10 +245,10 @@ def _mark_and_delete(
         pod = record.decode()
         now = rfc3339(world.clock.now_ns())
         put_condition(pod.setdefault("status", {}), _EVICTED, now)
-        world.put(target.served, pod)
+        world.store_form(target.served, pod)
         # Marking the pod gave it a new version, which the caller cannot know.
         options = msgspec.structs.replace(options, preconditions=Preconditions())
-    deleter.delete(target, options)
+    deleter.delete_object(target, options)
 
 
 def _conflict(name: str, why: str) -> StatusError:

@@ -48,7 +48,7 @@ class FairQueue:
     def __bool__(self) -> bool:
         return bool(self._waiting)
 
-    async def wait(self, user: str, pass_on: Callable[[], object]) -> None:
+    async def wait_turn(self, user: str, pass_on: Callable[[], object]) -> None:
         """Wait for a turn; ``pass_on`` is called if the turn comes to a caller just gone."""
         future = self.enter(user)
         try:
@@ -89,7 +89,7 @@ class FairMutex:
     async def acquire(self, user: str) -> None:
         """Wait until the caller holds the lock."""
         if self._held:
-            await self._queue.wait(user, self.release)
+            await self._queue.wait_turn(user, self.release)
         self._held = True
 
     def release(self) -> None:
@@ -149,7 +149,7 @@ class Fairness:
         if _is_exempt(call) or self._has_turn(1):
             return
         self._look_soon()
-        await self._queue(call).wait(_user(call), _nothing)
+        await self._queue(call).wait_turn(_user(call), _nothing)
 
     def turn_at_once(self, call: Request) -> asyncio.Future[None] | None:
         """Return the turn of a small call that needs no task; None for a call that has its turn."""

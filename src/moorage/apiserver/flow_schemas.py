@@ -91,7 +91,7 @@ class FlowSchemas:
         """Return the headers with the class of a call; none where no schema matches it."""
         user = asked_for(request.headers) or request.user or _STRANGER
         wanted = attributes_of(request)
-        schemas = sorted(self._world.objects(SCHEMAS), key=_precedence)
+        schemas = sorted(self._world.stored_objects(SCHEMAS), key=_precedence)
         found = next((each for each in schemas if _matches(each, user, wanted)), None)
         if found is None:
             return ()

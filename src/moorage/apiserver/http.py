@@ -130,7 +130,10 @@ class HttpServer:
         connection = request.protocol
         assert isinstance(connection, Connection), "made by Listener"
         connection.headers_have_come()
-        call, reply = connection.take_begun() or (self._call(connection, request), None)
+        call, reply = connection.take_begun() or (
+            self._call_without_body(connection, request),
+            None,
+        )
         if reply is None:
             try:
                 reply = await self._in_time(connection.limit, request, call)
@@ -140,7 +143,7 @@ class HttpServer:
             return await _whole(request, reply, reply.body)
         return await _stream(request, reply, reply.body)
 
-    def _call(self, connection: Connection, request: web.BaseRequest) -> Request:
+    def _call_without_body(self, connection: Connection, request: web.BaseRequest) -> Request:
         """Return a call without its body."""
         headers = headers_of(request.headers)
         return Request(
@@ -177,7 +180,7 @@ class HttpServer:
         StatusError
             429: too many calls are under way. 504: the time limit has passed.
         """
-        limit.begin(time_limit_seconds(call.query))
+        limit.start_time(time_limit_seconds(call.query))
         try:
             with self._fairness.under_way(call):
                 return await self._reply(request, call)
@@ -190,7 +193,7 @@ class HttpServer:
         except TimeoutError:
             raise timed_out() from None
         finally:
-            limit.end()
+            limit.stop_time()
 
     async def _reply(self, request: web.BaseRequest, call: Request) -> Reply:
         """Read the body of an authenticated caller, and have the call answered.

@@ -97,7 +97,7 @@ class Loader:
         # (shelf, namespace, name) -> the served resource, and the object in its stored form.
         self._staged: dict[tuple[str, str, str], tuple[Served, Obj]] = {}
 
-    def answer(self, request: Request) -> Reply:
+    def load_piece(self, request: Request) -> Reply:
         """Take one piece.
 
         Raises
@@ -127,7 +127,7 @@ class Loader:
             answer.stored = len(self._staged)
             with self._world.alone():
                 for served, stored in self._staged.values():
-                    self._world.one_by_one(partial(self._world.put, served, stored))
+                    self._world.one_by_one(partial(self._world.store_form, served, stored))
             self._staged.clear()
         return Reply(status=200, body=encode(answer) + b"\n")
 

@@ -55,7 +55,7 @@ class Namespaces:
         self._without_pods: set[str] = set()
         # Namespace -> time of the last write of its conditions.
         self._told_ns: dict[str, int] = {}
-        deleter.on_gone = self.settle
+        deleter.on_gone = self.remove_if_empty
         deleter.on_terminating = self._empty
 
     def check_open(self, namespace: str, resource: ResourceType, name: str) -> None:
@@ -110,13 +110,13 @@ class Namespaces:
                     self._delete_all(served, namespace)
         finally:
             self._emptying.discard(namespace)
-        world.one_by_one(lambda: world.step(partial(self.settle, namespace)))
+        world.one_by_one(lambda: world.run_in_one_step(partial(self.remove_if_empty, namespace)))
 
     def _delete_all(self, served: Served, namespace: str) -> None:
         records = self._world.store.shelf(served.shelf).listed(namespace)
         self._deleter.delete_all(served, records, _BACKGROUND)
 
-    def settle(self, namespace: str) -> None:
+    def remove_if_empty(self, namespace: str) -> None:
         """Remove a terminating namespace if it has no contents and no finalizers."""
         found = self._world.lookup(NAMESPACES, None, namespace)
         if found is None or not found["metadata"].get("deletionTimestamp"):
@@ -124,7 +124,7 @@ class Namespaces:
         if namespace in self._emptying:
             return
         if self._any(self._pods, namespace):
-            self._tell(namespace, [self._pods])
+            self._write_conditions(namespace, [self._pods])
             return
         if namespace not in self._without_pods:
             # The last pod has just gone.
@@ -132,7 +132,7 @@ class Namespaces:
             return
         left = [each for each in self._namespaced() if self._any(each, namespace)]
         if left:
-            self._tell(namespace, left)
+            self._write_conditions(namespace, left)
             return
         waits = [each for each in found["spec"].get("finalizers") or () if each != FINALIZER]
         if waits or found["metadata"].get("finalizers"):
@@ -149,12 +149,12 @@ class Namespaces:
         obj = record.decode()
         if obj["spec"].get("finalizers") != waits:
             obj["spec"]["finalizers"] = waits
-            self._world.put(self._served, obj)
+            self._world.store_form(self._served, obj)
 
     def _any(self, served: Served, namespace: str) -> bool:
         return next(self._world.store.shelf(served.shelf).records(namespace), None) is not None
 
-    def _tell(self, namespace: str, left: list[Served]) -> None:
+    def _write_conditions(self, namespace: str, left: list[Served]) -> None:
         """Write into the conditions which objects a namespace waits for."""
         shelves = [self._world.store.shelf(each.shelf) for each in left]
         found = chain.from_iterable(shelf.records(namespace) for shelf in shelves)
@@ -176,7 +176,7 @@ class Namespaces:
         after = _conditions(records, before, rfc3339(self._world.clock.now_ns()))
         if after != before:
             status["conditions"] = after
-            self._world.put(self._served, obj)
+            self._world.store_form(self._served, obj)
 
     def _namespaced(self) -> list[Served]:
         return [each for each in self._world.catalog.shelves() if each.kind.resource.namespaced]

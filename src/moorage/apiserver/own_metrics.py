@@ -67,6 +67,6 @@ class OwnMetrics:
             "Calls under way that a user of a priority level may have",
             labels=("priority_level",),
         )
-        for level in self._world.objects("prioritylevelconfigurations"):
+        for level in self._world.stored_objects("prioritylevelconfigurations"):
             limits.add_metric((level["metadata"]["name"],), CALLS_OF_USER_MAX)
         yield limits

@@ -55,7 +55,7 @@ class Quotas:
         for record in list(self._world.store.shelf(QUOTAS).records()):
             self._quota_written(self._served, None, record)
 
-    def check(self, served: Served, new: Obj, old: Obj | None) -> None:
+    def check_quotas(self, served: Served, new: Obj, old: Obj | None) -> None:
         """Refuse an object that would take more than a quota leaves.
 
         Raises
@@ -81,18 +81,18 @@ class Quotas:
         with noting(None):
             if after is None:
                 assert before is not None, "something was there to be removed"
-                world.step(partial(self._drop, before))
+                world.run_in_one_step(partial(self._drop, before))
                 return
             quota = after.decode()
             counted = self._used.get(after.namespace, {}).get(after.name)
             if counted is not None and set(counted) == set(child(quota, "spec", "hard")):
-                world.step(partial(self._tell, after.namespace, after.name))
+                world.run_in_one_step(partial(self._write_status, after.namespace, after.name))
                 return
             contents = self._contents(after.namespace)
             total: Amounts = dict.fromkeys(child(quota, "spec", "hard"), 0)
             for shelf, records in contents.items():
                 _count(total, quota, shelf, records, 1)
-            world.step(partial(self._begin, after, total, contents))
+            world.run_in_one_step(partial(self._begin, after, total, contents))
 
     def _contents(self, namespace: str) -> Contents:
         """Return the objects of a namespace, each shelf as it is at one moment."""
@@ -116,7 +116,7 @@ class Quotas:
                 _count(total, quota, shelf, [new[key] for key in new if key not in old], 1)
         self._used.setdefault(namespace, {})[name] = total
         self._world.on_write_in(namespace, self._written)
-        self._tell(namespace, name)
+        self._write_status(namespace, name)
 
     def _drop(self, gone: Record) -> None:
         left = self._used.get(gone.namespace, {})
@@ -147,9 +147,9 @@ class Quotas:
                     _add(counted, use, sign)
             if counted != used:
                 self._used[namespace][name] = counted
-                self._tell(namespace, name)
+                self._write_status(namespace, name)
 
-    def _tell(self, namespace: str, name: str) -> None:
+    def _write_status(self, namespace: str, name: str) -> None:
         """Write the use into a quota's status."""
         record = self._world.store.shelf(QUOTAS).get((namespace, name))
         assert record is not None, "quotas counted for exist"
@@ -161,7 +161,7 @@ class Quotas:
         }
         if quota.get("status") != told:
             quota["status"] = told
-            self._world.put(self._served, quota)
+            self._world.store_form(self._served, quota)
 
 
 def _count(total: Amounts, quota: Obj, shelf: str, records: Iterable[Record], sign: int) -> None:

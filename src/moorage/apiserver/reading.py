@@ -75,7 +75,7 @@ class Lister:
             token = decode_token(token_text)
             records, version = self._rest(target, selection, token)
         else:
-            records, version = self._start(target, selection, query)
+            records, version = self._start_list(target, selection, query)
         return self._page(selection, renderer, (records, version, limit))
 
     def matching(self, target: Target, selection: Selection) -> Iterable[Record]:
@@ -89,13 +89,15 @@ class Lister:
             found, version = self._store.at_home(
                 lambda: (shelf.get((selection.namespace, name)), self._store.version)
             )
-            return [found] if found and selection.matches(found) else [], version
+            return [found] if found and selection.selects_record(found) else [], version
         records, version = self._store.at_home(
             lambda: (shelf.listed(selection.namespace), self._store.version)
         )
-        return records if selection.everything else filter(selection.matches, records), version
+        return records if selection.everything else filter(
+            selection.selects_record, records
+        ), version
 
-    def _start(
+    def _start_list(
         self, target: Target, selection: Selection, query: Query
     ) -> tuple[Iterable[Record], int]:
         asked = version_number(query.text("resourceVersion"))
@@ -116,7 +118,7 @@ class Lister:
         kept = self._store.records_at(shelf_name, version, selection.namespace)
         if kept is None:
             raise expired()
-        return filter(selection.matches, kept), version
+        return filter(selection.selects_record, kept), version
 
     def _rest(
         self, target: Target, selection: Selection, token: Token
@@ -129,13 +131,13 @@ class Lister:
                     self._store.version,
                 )
             )
-            return filter(selection.matches, rest), version
+            return filter(selection.selects_record, rest), version
         kept = self._store.records_at(
             target.served.shelf, token.version, selection.namespace, after=token.key
         )
         if kept is None:
             raise too_old(token)
-        return filter(selection.matches, kept), token.version
+        return filter(selection.selects_record, kept), token.version
 
     def _page(
         self,

@@ -131,8 +131,8 @@ class Renderer:
         return encode({"type": change_type, "object": obj}) + b"\n"
 
     def _metadata(self, record: Record) -> bytes:
-        return encode(partial_metadata(self.served.read(record)))
+        return encode(partial_metadata(self.served.served_form(record)))
 
     def _table(self, records: Sequence[Record]) -> dict[str, Any]:
-        objs = (self.served.read(record) for record in records)
+        objs = (self.served.served_form(record) for record in records)
         return to_table(self.served.kind, objs, self.now_ns, self._include_object, self._meta)

@@ -87,7 +87,7 @@ class ResourceCalls:
         self._logs.close()
         self._watcher.close()
 
-    def answer(self, request: Request, target: Target) -> Reply:
+    def answer_call(self, request: Request, target: Target) -> Reply:
         """Answer a call of a caller with the right to make it, with a warning of an old version.
 
         Raises
@@ -114,7 +114,7 @@ class ResourceCalls:
         if request.method == "POST" and request.query:
             check_options(query, "CreateOptions")
         if target.subresource == "log":
-            return self._logs.answer(target, request, query)
+            return self._logs.answer_logs(target, request, query)
         if target.subresource in STREAMS:
             raise refuse_stream(self._world, target, request, query)
         accept = request.headers.get("accept", "")
@@ -130,11 +130,11 @@ class ResourceCalls:
         if target.subresource == "token":
             if request.method != "POST":
                 raise method_not_allowed()
-            answer = self._tokens.answer(target, request)
+            answer = self._tokens.token_request(target, request)
             return Reply(status=201, body=encode(answer) + b"\n")
         match request.method:
             case "GET":
-                return self._read(target, query, renderer)
+                return self._read_objects(target, query, renderer)
             case "POST" if not target.name:
                 return self._create(target, request, query, renderer)
             case "PUT" | "PATCH" if target.name:
@@ -143,11 +143,11 @@ class ResourceCalls:
                 return self._delete(target, request, query, renderer)
         raise method_not_allowed()
 
-    def _read(self, target: Target, query: Query, renderer: Renderer) -> Reply:
+    def _read_objects(self, target: Target, query: Query, renderer: Renderer) -> Reply:
         if target.subresource and not _allowed(target, "get"):
             raise method_not_allowed()
         if query.flag("watch") and not target.name:
-            stream: AsyncIterator[bytes] = self._watcher.open(target, query, renderer)
+            stream: AsyncIterator[bytes] = self._watcher.open_stream(target, query, renderer)
             return Reply(status=200, body=stream, content_type=renderer.stream_type)
         if target.name:
             return Reply(
@@ -190,7 +190,7 @@ class ResourceCalls:
             raise method_not_allowed()
         dry_run = is_dry_run(query)
         # Several writes, so one step also for a call in the thread.
-        self._world.step(
+        self._world.run_in_one_step(
             lambda: evict(self._world, self._deleter, target, request, dry_run=dry_run)
         )
         return Reply(status=201, body=_BOUND)
@@ -201,7 +201,7 @@ class ResourceCalls:
             return self._delete_many(target, query, renderer, options)
         served = target.served
         check = partial(self._admission.check_delete, dry_run=bool(options.dry_run))
-        deleted = self._deleter.delete(target, options, check)
+        deleted = self._deleter.delete_object(target, options, check)
         if not deleted.gone or served.shelf in _SHOWN_WHEN_DELETED:
             return written_reply(200, renderer, deleted.record)
         resource = served.kind.resource

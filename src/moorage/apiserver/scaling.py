@@ -62,7 +62,9 @@ class Scaler:
         StatusError
             404: no such object.
         """
-        return _scale_of(target.served.read(get_record(self._world.store, target)), _paths(target))
+        return _scale_of(
+            target.served.served_form(get_record(self._world.store, target)), _paths(target)
+        )
 
     def change(self, target: Target, request: Request, query: Query) -> Obj:
         """Set the desired number of replicas; return the new ``Scale``.
@@ -84,7 +86,7 @@ class Scaler:
             record = self._writer.apply_stored(target, config, request, query, scale=True)
             return _scale_of(record.decode(), paths)
         record = get_record(self._world.store, target)
-        obj = target.served.read(record)
+        obj = target.served.served_form(record)
         sent = _wanted(_scale_of(obj, paths), request)
         replicas = _replicas(sent, target)
         meta = sent["metadata"]

@@ -41,7 +41,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the selection has neither label nor field conditions."""
         return self.labels is None and not self.fields
 
-    def matches(self, record: Record) -> bool:
+    def selects_record(self, record: Record) -> bool:
         """Whether a record is selected."""
         if self.namespace and record.namespace != self.namespace:
             return False

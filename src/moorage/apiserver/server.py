@@ -211,7 +211,7 @@ class ApiServer:
             reply = made
         finally:
             if self._audit is not None:
-                self._audit.note(request, reply, received)
+                self._audit.write_call(request, reply, received)
         return reply
 
     def answers_at_once(self, request: Request) -> bool:
@@ -231,7 +231,7 @@ class ApiServer:
         self._expiry.sweep()
         reply = self._reply(request)
         if self._audit is not None:
-            self._audit.note(request, reply, received)
+            self._audit.write_call(request, reply, received)
         return reply
 
     async def _once_durable(
@@ -345,7 +345,7 @@ class ApiServer:
             _log.exception("%s %s failed", request.method, request.path)
             return status_reply(internal(f"{type(error).__name__}: {error}"))
 
-    def create(self, obj: Obj) -> Record:
+    def store_object(self, obj: Obj) -> Record:
         """Store an object as if a client had sent it; used for the objects of a new cluster.
 
         Raises
@@ -450,19 +450,19 @@ class ApiServer:
         user = acting_user(request.user, request.headers, enforced)
         if enforced is not None:
             wanted = attributes_of(request)
-            enforced.check(user, wanted)
+            enforced.require_right(user, wanted)
             with self._escalation.called_by(user, wanted):
-                return self._known(request, user)
-        return self._known(request, user)
+                return self._answer_allowed(request, user)
+        return self._answer_allowed(request, user)
 
-    def _known(self, request: Request, user: User) -> Reply:
+    def _answer_allowed(self, request: Request, user: User) -> Reply:
         """Answer an authenticated caller with the right to make the call."""
         self._world.caller = user
         if request.fault is not None:
             raise request.fault
         request = call_in_json(request)
         if request.path == SNAPSHOT_PATH:
-            return self._loader.answer(request)
+            return self._loader.load_piece(request)
         if request.path == TIME_PATH:
             return time_answer(self._timeline, request, user)
         if in_protobuf(request):
@@ -476,16 +476,16 @@ class ApiServer:
             target = pod_target(request, self._catalog)
         if target is None:
             target = resource_target(request.path, self._catalog)
-        return self._resources.answer(request, target)
+        return self._resources.answer_call(request, target)
 
     def _beside_resources(self, request: Request, user: User) -> Reply | None:
         """Answer a review, a call for measurements or a document; None for other calls."""
         accept = request.headers.get("accept", "")
-        review = self._reviews.answer(request, user)
+        review = self._reviews.answer_review(request, user)
         if review is not None:
             negotiate(accept, tables=False)
             return review
-        metrics = self._metrics.answer(request)
+        metrics = self._metrics.answer_metrics(request)
         if metrics is not None:
             return metrics
         if request.method == "GET":

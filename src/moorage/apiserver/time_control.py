@@ -77,6 +77,6 @@ def _change(timeline: Timeline, body: bytes) -> None:
     if change.step is None:
         timeline.run(change.speed)
     elif 0 < change.step <= _SECONDS_MAX:
-        timeline.step(change.step, change.speed)
+        timeline.advance_for(change.step, change.speed)
     else:
         raise bad_request(f"step: must be more than 0 and at most {_SECONDS_MAX} seconds")

@@ -108,7 +108,7 @@ class Served(msgspec.Struct, frozen=True):
 
     def ruled(self, record: Record) -> Obj:
         """Return a stored object in the ruled form."""
-        return record.decode() if self._stored_rules else self.read(record)
+        return record.decode() if self._stored_rules else self.served_form(record)
 
     def stored_from_ruled(self, obj: Obj) -> Obj:
         """Return the stored form of an object in the ruled form."""
@@ -123,7 +123,7 @@ class Served(msgspec.Struct, frozen=True):
         """Return the served form of an object in the ruled form."""
         return self.from_stored(obj) if self._stored_rules else obj
 
-    def read(self, record: Record) -> Obj:
+    def served_form(self, record: Record) -> Obj:
         """Return a stored object in the served form.
 
         Notes
@@ -144,7 +144,7 @@ class Served(msgspec.Struct, frozen=True):
                 return record.data
         elif not self.translated:
             return record.data
-        return _encode(self.read(record))
+        return _encode(self.served_form(record))
 
     def fields(self, stored: Obj) -> Mapping[str, str]:
         """Return the values for field selectors, of all versions."""

@@ -81,7 +81,7 @@ class Watcher:
         self._closing = False
         self._shared = _SharedChunks()
 
-    def open(self, target: Target, query: Query, renderer: Renderer) -> AsyncIterator[bytes]:
+    def open_stream(self, target: Target, query: Query, renderer: Renderer) -> AsyncIterator[bytes]:
         """Return the stream of one watch: chunks of whole lines.
 
         Raises
@@ -214,10 +214,10 @@ def _as_seen(change: Change, selection: Selection) -> tuple[str, Record] | None:
     An object that begins to match is ADDED to this watcher. An object that ceases to match is
     DELETED, in its last matching state (kubernetes v1.36 apiserver storage/cacher).
     """
-    matched = change.previous is not None and selection.matches(change.previous)
+    matched = change.previous is not None and selection.selects_record(change.previous)
     if change.type == "DELETED":
         return ("DELETED", change.record) if matched else None
-    if selection.matches(change.record):
+    if selection.selects_record(change.record):
         return ("MODIFIED" if matched else "ADDED", change.record)
     if matched:
         assert change.previous is not None, "only something known can have matched"

@@ -128,7 +128,7 @@ class World:
         """Return where the objects of a resource are kept; it is always the same shelf."""
         return self.store.shelf(self.catalog.by_plural(plural).shelf)
 
-    def objects(self, plural: str, namespace: str | None = None) -> Iterator[Obj]:
+    def stored_objects(self, plural: str, namespace: str | None = None) -> Iterator[Obj]:
         """Yield all stored objects of a resource in key order; read-only and perhaps shared."""
         for record in self.shelf(plural).records(namespace or ""):
             yield _read_only(record.data)
@@ -138,7 +138,7 @@ class World:
         shelf = self.shelf(plural)
         return self.store.at_home(lambda: shelf.keys_with(numbers, number))
 
-    def step(self, work: Callable[[], T]) -> T:
+    def run_in_one_step(self, work: Callable[[], T]) -> T:
         """Do work that reads and writes, without another call in between.
 
         Work of a call in the thread is done in the loop, if all that the call has read so far still
@@ -157,7 +157,7 @@ class World:
         def checked() -> T:
             if reads is None:
                 return self._reporting(work, reports)
-            reads.check()
+            reads.check_write()
             with noting(None):
                 return self._reporting(work, reports)
 
@@ -205,12 +205,12 @@ class World:
         with noting(Reads(call)):
             return work()
 
-    def put(self, served: Served, stored: Obj) -> Record:
+    def store_form(self, served: Served, stored: Obj) -> Record:
         """Store an object in its stored form."""
         fields = served.fields(stored)
-        return self.step(lambda: self._put(served, stored, fields))
+        return self.run_in_one_step(lambda: self._store_form(served, stored, fields))
 
-    def _put(self, served: Served, stored: Obj, fields: Mapping[str, str]) -> Record:
+    def _store_form(self, served: Served, stored: Obj, fields: Mapping[str, str]) -> Record:
         meta = stored["metadata"]
         namespace = meta.get("namespace") or ""
         before = self.store.shelf(served.shelf).get((namespace, meta["name"]))
@@ -220,7 +220,7 @@ class World:
 
     def remove(self, served: Served, key: Key, stored: Obj | None = None) -> Record:
         """Remove an object; ``stored`` is its last state where that differs."""
-        return self.step(lambda: self._remove(served, key, stored))
+        return self.run_in_one_step(lambda: self._remove(served, key, stored))
 
     def _remove(self, served: Served, key: Key, stored: Obj | None) -> Record:
         record = self.store.remove(served.shelf, key, stored)

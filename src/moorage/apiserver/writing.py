@@ -182,8 +182,8 @@ class Writer:
         errors = kind.validate(obj, None, subresource=None)
         if errors:
             raise invalid_object(kind.resource, meta.get("name") or "", errors)
-        self._admission.check(served, obj, None, dry_run=dry_run)
-        return world.step(lambda: self._store_new(served, obj, dry_run=dry_run))
+        self._admission.admit_object(served, obj, None, dry_run=dry_run)
+        return world.run_in_one_step(lambda: self._store_new(served, obj, dry_run=dry_run))
 
     def _store_new(self, served: Served, obj: Obj, *, dry_run: bool) -> Record:
         """Store a new object if its name is free and the bounds of its namespace allow it."""
@@ -233,7 +233,7 @@ class Writer:
         patch = decode_json(request)
         record = get_record(self._world.store, target)
         # A shown Event has nulls, which are not values; the patch may add some.
-        shown = served.read(record)
+        shown = served.served_form(record)
         old = {key: value for key, value in shown.items() if value is not None}
         small = are_small(record.data, request.body)
         patched = apply_patch(old, patch, type_name, served.kind, small=small)
@@ -290,7 +290,7 @@ class Writer:
         if scale:
             target = Target(served=target.served, namespace=target.namespace, name=target.name)
         record = get_record(self._world.store, target)
-        live = target.served.read(record)
+        live = target.served.served_form(record)
         # Fields that only the server writes cannot belong to the caller.
         wanted = {key: config["metadata"].pop(key, None) for key in ("uid", "resourceVersion")}
         new, managed = applied(live, config, writing, force=query.flag("force"))
@@ -377,12 +377,12 @@ class Writer:
         if new == old:
             return record
         if subresource is None:
-            self._admission.check(served, new, old, dry_run=dry_run)
+            self._admission.admit_object(served, new, old, dry_run=dry_run)
         elif subresource == "status":
             self._admission.check_status(served, new, old, dry_run=dry_run)
         else:
             self._admission.check_part(served, new, old, subresource=subresource, dry_run=dry_run)
-        return self._world.step(
+        return self._world.run_in_one_step(
             lambda: self._store_changed(served, record, (new, old), subresource, dry_run=dry_run)
         )
 
@@ -403,7 +403,7 @@ class Writer:
         if served.shelf == NAMESPACES and not dry_run:
             # A namespace that is being deleted also waits for its contents.
             saved = self._save(served, new, dry_run=False)
-            self._namespaces.settle(saved.name)
+            self._namespaces.remove_if_empty(saved.name)
             return saved
         if dry_run or not _ends(new["metadata"]):
             return self._save(served, new, dry_run=dry_run)
@@ -413,7 +413,7 @@ class Writer:
         stored = served.stored_from_ruled(obj)
         if dry_run:
             return unsaved_record(stored)
-        record = self._world.put(served, stored)
+        record = self._world.store_form(served, stored)
         if served.shelf == EVENTS:
             self._expiry.written(record)
         return record

@@ -75,7 +75,7 @@ class Stretch:
         self._clock = clock
         self._ends_ns = 0
 
-    def begin(self) -> None:
+    def start_stretch(self) -> None:
         """Start to measure: other tasks have had a turn just now."""
         self._ends_ns = self._clock.monotonic_ns() + _STRETCH_NS
 

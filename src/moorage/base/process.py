@@ -137,7 +137,7 @@ class Ending:
             self._clock.let_go()
         self._event.set()
 
-    async def wait(self) -> None:
+    async def wait_end(self) -> None:
         """Wait until the process should end."""
         await self._event.wait()
 
@@ -185,7 +185,7 @@ async def until_ended(
     tasks = TaskOwner(on_failure=lambda _name, _error: None)
     try:
         working = tasks.spawn(work, name=name)
-        ended = tasks.spawn(ending.wait(), name="wait for the end")
+        ended = tasks.spawn(ending.wait_end(), name="wait for the end")
         if child:
             tasks.spawn(ending.when_input_ends(), name="wait for the parent")
         await asyncio.wait({working, ended}, return_when=asyncio.FIRST_COMPLETED)

@@ -46,7 +46,7 @@ class Timeline:
     Parameters
     ----------
     path
-        The file that `create` made.
+        The file that `create_file` made.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,7 +55,7 @@ class Timeline:
         self._own: tuple[int, int] | None = None
 
     @classmethod
-    def create(cls, path: Path, now_ns: int) -> Timeline:
+    def create_file(cls, path: Path, now_ns: int) -> Timeline:
         """Make the file; time begins at a moment and runs at the machine's speed."""
         path.write_bytes(_LINE.pack(0, _MACHINE.monotonic_ns(), now_ns, 1.0, _NO_END, 0))
         return cls(path)
@@ -82,11 +82,11 @@ class Timeline:
 
     def run(self, speed: float) -> None:
         """Let time run at a speed; 0 stops it."""
-        self._write(speed, _NO_END)
+        self._write_line(speed, _NO_END)
 
-    def step(self, seconds: float, speed: float) -> None:
+    def advance_for(self, seconds: float, speed: float) -> None:
         """Let this many seconds pass at a speed, then stop."""
-        self._write(speed, self.now_ns() + round(seconds * NS_PER_SECOND))
+        self._write_line(speed, self.now_ns() + round(seconds * NS_PER_SECOND))
 
     def let_go(self) -> None:
         """Let time run at the machine's speed, only in this process, so that it can end."""
@@ -103,7 +103,7 @@ class Timeline:
             if before == after:
                 return real_ns, cluster_ns, speed, end_ns
 
-    def _write(self, speed: float, end_ns: int) -> None:
+    def _write_line(self, speed: float, end_ns: int) -> None:
         now_ns = self.now_ns()
         number = _LINE.unpack(self._memory[:])[0] + 1
         line = _LINE.pack(number, _MACHINE.monotonic_ns(), now_ns, speed, end_ns, number)

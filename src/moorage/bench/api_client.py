@@ -118,7 +118,7 @@ async def _on_each(
     connections: int,
 ) -> float:
     """Do work on several connections; return the seconds from the opening of the last one."""
-    wires = [await connector.open() for _ in range(connections)]
+    wires = [await connector.open_connection() for _ in range(connections)]
     start = clock.monotonic_ns()
     try:
         await asyncio.gather(*(work(wire) for wire in wires))
@@ -129,7 +129,7 @@ async def _on_each(
 
 
 async def _list(job: ListOnce, connector: Connector, clock: Clock) -> Listed:
-    with closing(await connector.open()) as wire:
+    with closing(await connector.open_connection()) as wire:
         start = clock.monotonic_ns()
         body = await wire.call("GET", job.target, accept=_ACCEPTED[job.form])
         seconds = (clock.monotonic_ns() - start) / NS_PER_SECOND
@@ -218,7 +218,7 @@ async def _watch(job: Watch, connector: Connector, clock: Clock, answer: Answer)
         if opened == job.watchers:
             answer(Watching(opened))
 
-    wires = [await connector.open() for _ in watchers]
+    wires = [await connector.open_connection() for _ in watchers]
     target = f"{WRITTEN}?watch=1&resourceVersion={await _version(connector)}"
     runs = (watcher.run(wire, target, ready) for watcher, wire in zip(watchers, wires, strict=True))
     await asyncio.gather(*runs)
@@ -238,7 +238,7 @@ async def _watch(job: Watch, connector: Connector, clock: Clock, answer: Answer)
 
 async def _version(connector: Connector) -> str:
     """Return the newest resourceVersion."""
-    with closing(await connector.open()) as wire:
+    with closing(await connector.open_connection()) as wire:
         found = msgspec.json.decode(await wire.call("GET", f"{WRITTEN}?limit=1"))
     return str(found["metadata"]["resourceVersion"])
 

@@ -174,9 +174,9 @@ class _Client:
         assert self._process.stdin is not None, "standard input is a pipe"
         self._process.stdin.write(msgspec.json.encode(job) + b"\n")
         await self._process.stdin.drain()
-        return await self.answer(answer)
+        return await self.await_answer(answer)
 
-    async def answer(self, answer: type[T]) -> T:
+    async def await_answer(self, answer: type[T]) -> T:
         """Wait for an answer.
 
         Raises
@@ -258,7 +258,7 @@ class ApiRun:
         await watching.ask(watch, Watching)
         write = Write(events=events, rate=plan.rate, connections=plan.connections)
         written = await caller.ask(write, Written)
-        watched = await watching.answer(Watched)
+        watched = await watching.await_answer(Watched)
         self._note("watch", server, used)
         return ApiResult(
             plan=plan,

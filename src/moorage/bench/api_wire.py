@@ -39,7 +39,7 @@ class Connector(msgspec.Struct, frozen=True):
     tls: ssl.SSLContext | None
     head: bytes
 
-    async def open(self) -> Wire:
+    async def open_connection(self) -> Wire:
         """Open a connection.
 
         Raises

@@ -231,7 +231,7 @@ class _Run:
         before, stalled_seconds = -1, 0.0
         while True:
             for child in self._children:
-                child.check()
+                child.raise_if_ended()
             stalled_seconds = 0.0 if self._gone > before else stalled_seconds + _LOOK_SECONDS
             before = self._gone
             if stalled_seconds > _STALL_SECONDS:

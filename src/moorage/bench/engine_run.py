@@ -36,7 +36,7 @@ from moorage.bench.workload import (
 from moorage.config.own import LoadedConfiguration
 from moorage.framework.registry import Registry
 from moorage.observe.records.recorder import Recorder
-from moorage.service.core import Core, Surroundings, build_core
+from moorage.service.core import Core, CoreInputs, build_core
 from moorage.service.facts import Facts
 from moorage.service.failure import FailureHandler
 from moorage.service.ingest import NodeIngest, PodIngest
@@ -102,7 +102,7 @@ class EngineRun:
         self._uids: Random = streams.stream("bench/uids")
         loaded = loaded or LoadedConfiguration()
         self._recorder = Recorder(clock) if records else None
-        around = Surroundings(recorder=self._recorder)
+        around = CoreInputs(recorder=self._recorder)
         self._core: Core = build_core(
             loaded, registry, clock=clock, streams=streams, surroundings=around
         )
@@ -275,7 +275,7 @@ class EngineRun:
         if not decision.node_name:
             raise UsageError(f"the workload does not fit: {pod.full_name}: {decision.message}")
         core.cache.assume_pod(queued.pod, decision.node_name)
-        core.queue.done(queued.uid)
+        core.queue.end_in_flight(queued.uid)
         assumed = now()
         self._pods.on_update(pod, _on_node(pod, decision.node_name))
         if recorder is not None:

@@ -116,7 +116,7 @@ class ExtenderRun:
 async def _url_of(extender: Child) -> str:
     waited = 0.0
     while waited < _START_SECONDS:
-        extender.check()
+        extender.raise_if_ended()
         for line in extender.output().splitlines():
             if line.startswith(_MARK):
                 return line.removeprefix(_MARK)

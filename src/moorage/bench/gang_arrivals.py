@@ -146,12 +146,12 @@ class Promises:
         self.ending: set[str] = set()
         self.checks = 0
 
-    def begin(self, core: Core) -> None:
+    def start_checking(self, core: Core) -> None:
         """Start checking the promises against the books of a running scheduler."""
         self._core = core
 
-    def check(self) -> None:
-        """Check every group and every node; does nothing before `begin`.
+    def check_books(self) -> None:
+        """Check every group and every node; does nothing before `start_checking`.
 
         Raises
         ------
@@ -164,13 +164,13 @@ class Promises:
             return
         self.checks += 1
         groups = core.snapshot.groups
-        for key, members in groups.all().items():
+        for key, members in groups.all_groups().items():
             if not members.placed or key.name in self.ending:
                 continue
             terms = groups.source.terms_of(key)
             if terms is not None and members.placed < terms.minimum:
                 raise BrokenPromiseError(f"{key.full_name} holds {members.placed} places")
-        held = [each.pod.full_name for each in core.waiting.all()]
+        held = [each.pod.full_name for each in core.waiting.undecided_pods()]
         if held:
             raise BrokenPromiseError(f"wait at Permit, on a node: {held}")
         snapshot = core.snapshot
@@ -256,10 +256,10 @@ class ArrivalRun:
 
     async def _play(self, clock: Clock, made_by: type[VirtualCluster]) -> None:
         promises, around = Promises(), list[_Bindings]()
-        facts = Facts(clock, group_attempts=_Watched(clock, promises.check))
+        facts = Facts(clock, group_attempts=_Watched(clock, promises.check_books))
 
         def counted(inner: Transport) -> Transport:
-            around.append(_Bindings(inner, promises.check, clock))
+            around.append(_Bindings(inner, promises.check_books, clock))
             return around[0]
 
         nodes = [node_manifest(f"n{i}", cpu=str(NODE_CPU)) for i in range(self._nodes)]
@@ -277,7 +277,7 @@ class ArrivalRun:
             scheduler, bindings = cluster.scheduler, around[0]
             self._bound = bindings.bound
             if self._mode == "trial":
-                promises.begin(scheduler.core)
+                promises.start_checking(scheduler.core)
             await self._drive(cluster, promises.ending)
             self._decisions, self._checks = scheduler.facts.decisions, promises.checks
             self._digest = bindings.seen.hexdigest()[:_DIGITS]
@@ -350,7 +350,7 @@ class ArrivalRun:
         self._created[job.name] += 1
         labels = {GROUP_LABEL: job.name}
         pod = pod_manifest(f"{job.name}-{index}", cpu="1", labels=labels, annotations=_QUICK)
-        await cluster.create(pod)
+        await cluster.create_objects(pod)
         if self._created[job.name] == job.size:
             self._complete_ns[job.name] = cluster.clock.monotonic_ns()
 

@@ -194,12 +194,12 @@ class GangRun:
             self._core.cache.add_pod(from_dict(Pod, pod))
 
     def _refused(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
-        found = self._cycle.decide(key, pods)
+        found = self._cycle.decide_group(key, pods)
         assert found.outcome is GroupOutcome.REJECTED, "pods that fit no node have a place"
         return found
 
     def _placed(self, key: GroupKey, pods: Sequence[PodInfo]) -> GroupDecision:
-        found = self._cycle.decide(key, pods)
+        found = self._cycle.decide_group(key, pods)
         if found.outcome is not GroupOutcome.PLACED or len(found.members) < len(pods):
             raise UsageError(f"gang {key.full_name} does not fit: {found.explanation(pods)}")
         return found
@@ -217,7 +217,7 @@ class GangRun:
         cpus = ["100m"] * small + [_WHOLE_NODE] * (size - small)
         pods = [from_dict(Pod, _pod(name, index, cpu)) for index, cpu in enumerate(cpus)]
         for pod in pods:
-            core.snapshot.groups.put(pod)
+            core.snapshot.groups.put_pod(pod)
         for pod in pods:
             core.queue.add(pod)  # gated until all members exist
         while core.queue.pop() is not None:

@@ -83,7 +83,7 @@ class HandoverLoad:
         made = Reflectors(
             self._client.transport, clock=self._clock, streams=self._streams, prefix="handover"
         )
-        watch = made.of(PODS, Pod, Follower(self._seen, self._gone))
+        watch = made.reflector_of(PODS, Pod, Follower(self._seen, self._gone))
         self._tasks.spawn(watch.run(), name="watch pods")
         await watch.synced.wait()
         filling = [
@@ -96,7 +96,7 @@ class HandoverLoad:
         """Let pods come and go from now on."""
         self._coming.spawn(self._come_and_go(), name="pods come and go")
 
-    async def settle(
+    async def end_arrivals(
         self, *, seconds: float, meanwhile: Callable[[], Awaitable[None]]
     ) -> list[str]:
         """Let no further pod come; return the pods that have no node in the end.
@@ -111,7 +111,7 @@ class HandoverLoad:
         await self._coming.cancel_all()
         end_ns = self._clock.monotonic_ns() + int(seconds * NS_PER_SECOND)
         while self._without_node() and self._clock.monotonic_ns() < end_ns:
-            self.check()
+            self.raise_failure()
             await meanwhile()
             await aio.sleep(_LOOK_SECONDS)
         return self._without_node()
@@ -121,7 +121,7 @@ class HandoverLoad:
         await self._coming.cancel_all()
         await self._tasks.cancel_all()
 
-    def check(self) -> None:
+    def raise_failure(self) -> None:
         """Raise the failure of a part of the load, if there is one."""
         if self._failures:
             raise self._failures[0]
@@ -130,7 +130,7 @@ class HandoverLoad:
         return [name for name, pod in self._wanted.items() if pod is None or not pod.spec.node_name]
 
     async def _fill(self) -> None:
-        while self.created < self._plan.pods:
+        while self.created < self._plan.pod_count:
             await self._create()
 
     async def _come_and_go(self) -> None:
@@ -139,7 +139,7 @@ class HandoverLoad:
         while True:
             next_ns += int(pause * NS_PER_SECOND)
             await aio.sleep(max(0.0, (next_ns - self._clock.monotonic_ns()) / NS_PER_SECOND))
-            if len(self._wanted) >= self._plan.pods:
+            if len(self._wanted) >= self._plan.pod_count:
                 await self._delete_oldest()
             await self._create()
 

@@ -49,7 +49,7 @@ class HandoverPlan(msgspec.Struct, frozen=True, kw_only=True):
     leader_share: float = 0.75
 
     @property
-    def pods(self) -> int:
+    def pod_count(self) -> int:
         """Number of pods that are there at a time; nine tenths of the room."""
         return int(self.nodes * self.node_cpu // POD_CPU * _FULL_SHARE)
 

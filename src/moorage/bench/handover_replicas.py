@@ -96,11 +96,11 @@ class Replicas:
                 continue
             if name not in self.excused:
                 if _LEASE_LOST not in child.output():
-                    child.check()
+                    child.raise_if_ended()
                 self.ended += 1
             del self.running[name]
         while len(self.running) < self._plan.replicas:
-            await self._start()
+            await self._start_replica()
 
     async def complete(self) -> None:
         """Replace what has ended, and wait until each replica has asked for the lease.
@@ -136,7 +136,7 @@ class Replicas:
         """Return the last lines of each replica."""
         return "; ".join(f"{name}: {each.output()[-500:]}" for name, each in self.running.items())
 
-    async def _start(self) -> None:
+    async def _start_replica(self) -> None:
         self._started += 1
         name = f"replica-{self._started}"
         path = self._place / f"{name}.kubeconfig"

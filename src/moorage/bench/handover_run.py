@@ -92,10 +92,10 @@ class HandoverRun:
             for number in range(self._plan.rounds):
                 await aio.sleep(self._rng.uniform(0, _REST_SECONDS))
                 rounds.append(await self._round(replicas))
-                load.check()
+                load.raise_failure()
                 self._progress(f"{number + 1}/{self._plan.rounds} {_told(rounds[-1])}")
             seconds = (self._clock.monotonic_ns() - began_ns) / NS_PER_SECOND
-            lost = await load.settle(seconds=PATIENCE_SECONDS, meanwhile=replicas.replace)
+            lost = await load.end_arrivals(seconds=PATIENCE_SECONDS, meanwhile=replicas.replace)
             book = replicas.look()
             return HandoverReport(
                 plan=self._plan,

@@ -68,7 +68,7 @@ class PageCluster:
         """
         waited = 0.0
         while waited < _START_SECONDS:
-            self.scheduler.check()
+            self.scheduler.raise_if_ended()
             if found := _PAGE.findall(self.scheduler.output()):
                 return str(found[-1])
             await aio.sleep(_LOOK_SECONDS)
@@ -173,7 +173,7 @@ class Viewer:
         MoorageError
             The page refuses.
         """
-        return await self._read("/page/v1/state")
+        return await self._read_path("/page/v1/state")
 
     async def all_counted(self, pods: int) -> None:
         """Wait until the scheduler counts as many pods on nodes; the page need not look for that.
@@ -185,7 +185,9 @@ class Viewer:
         """
         seen, waited = 0, 0.0
         while waited < _ALL_SEEN_SECONDS:
-            cluster = msgspec.json.decode(await self._read("/moorage/v1/cluster"), type=_Cluster)
+            cluster = msgspec.json.decode(
+                await self._read_path("/moorage/v1/cluster"), type=_Cluster
+            )
             seen = sum(len(node.pods) for node in cluster.nodes.values())
             if seen == pods:
                 return
@@ -202,7 +204,7 @@ class Viewer:
                 async for line in lines:
                     self.received += len(line) + 1
 
-    async def _read(self, path: str) -> bytes:
+    async def _read_path(self, path: str) -> bytes:
         answer = await self._transport.request(Call("GET", path, timeout_seconds=60.0))
         if answer.status != 200:
             raise MoorageError(f"the page answers {answer.status}: {answer.body[:200]!r}")

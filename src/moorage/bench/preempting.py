@@ -125,8 +125,8 @@ class Preempting:
             spent_ns["evict"] += now() - decided
             return None
         core.cache.assume_pod(queued.pod, decision.node_name)
-        core.queue.nominator.delete(queued.pod)
-        core.queue.done(queued.uid)
+        core.queue.nominator.withdraw_nomination(queued.pod)
+        core.queue.end_in_flight(queued.uid)
         assumed = now()
         spec = msgspec.structs.replace(queued.pod.spec, node_name=decision.node_name)
         self._pods.on_update(queued.pod, msgspec.structs.replace(queued.pod, spec=spec))

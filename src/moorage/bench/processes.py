@@ -96,7 +96,7 @@ class Child:
                 stderr=log,
             )
 
-    def check(self) -> None:
+    def raise_if_ended(self) -> None:
         """Raise `MoorageError` with the end of its output when the process has ended."""
         assert self._process is not None, "started"
         if self._process.returncode is not None:
@@ -181,7 +181,7 @@ async def wait_for(path: Path, child: Child, *, seconds: float) -> None:
     try:
         async with asyncio.timeout(seconds):
             while not path.exists():  # noqa: ASYNC240 - a local stat, microseconds
-                child.check()
+                child.raise_if_ended()
                 await aio.sleep(0.05)
     except TimeoutError:
         raise MoorageError(f"{child.name} did not write {path} within {seconds:.0f} s") from None

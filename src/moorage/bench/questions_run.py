@@ -142,7 +142,7 @@ class _Asking:
             Its process.
         """
         async with self._transport() as transport:
-            while (found := await self._ask(transport, ONE_POD)) is None:
+            while (found := await self._time_question(transport, ONE_POD)) is None:
                 await aio.sleep(_LOOK_SECONDS)
             self.first_ms = found
             began = scheduler.own_processor_seconds()
@@ -163,12 +163,12 @@ class _Asking:
         return _Closing(HttpTransport(access, user_agent="moorage-bench"))
 
     async def _answered(self, transport: HttpTransport, body: bytes) -> float:
-        found = await self._ask(transport, body)
+        found = await self._time_question(transport, body)
         if found is None:
             raise MoorageError("the scheduler did not answer")
         return found
 
-    async def _ask(self, transport: HttpTransport, body: bytes) -> float | None:
+    async def _time_question(self, transport: HttpTransport, body: bytes) -> float | None:
         """Return how long the answer took, milliseconds; None if nobody listens yet."""
         call = Call("POST", f"{PREFIX}/what-if", body=body, timeout_seconds=_TRY_SECONDS)
         began_ns = self._clock.monotonic_ns()

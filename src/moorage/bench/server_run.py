@@ -247,7 +247,7 @@ async def _all_bound(bound: _Bound, count: int, children: tuple[Child, ...]) -> 
     have, stalled_seconds = len(bound.nodes), 0.0
     while len(bound.nodes) < count:
         for child in children:
-            child.check()
+            child.raise_if_ended()
         bound.changed.clear()
         try:
             async with asyncio.timeout(_CHECK_SECONDS):

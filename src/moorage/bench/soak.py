@@ -89,7 +89,7 @@ class SoakLoad:
         made = Reflectors(
             self._client.transport, clock=self._clock, streams=self._streams, prefix="soak"
         )
-        watch = made.of(PODS, Pod, Follower(self._seen, self._gone))
+        watch = made.reflector_of(PODS, Pod, Follower(self._seen, self._gone))
         self._tasks.spawn(watch.run(), name="watch pods")
         await watch.synced.wait()
         self._tasks.spawn(self._replace(), name="replace pods")

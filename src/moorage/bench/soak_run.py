@@ -104,7 +104,7 @@ class SoakRun:
             report = await load.run()
             # No object may change while the schedulers compare.
             await load.stop()
-            ends = [await scheduler.end() for scheduler in schedulers]
+            ends = [await scheduler.end_process() for scheduler in schedulers]
             return msgspec.structs.replace(report, schedulers=tuple(ends))
         finally:
             await load.stop()
@@ -132,22 +132,24 @@ class _Scheduler:
         await self.child.start()
         waited = 0.0
         while waited < _START_SECONDS:
-            self.child.check()
-            if self._leads in await self._read("/metrics"):
+            self.child.raise_if_ended()
+            if self._leads in await self._read_path("/metrics"):
                 return
             await aio.sleep(_LOOK_SECONDS)
             waited += _LOOK_SECONDS
         raise MoorageError(f"{self.name} did not begin to schedule in {_START_SECONDS:.0f} s")
 
-    async def end(self) -> SchedulerEnd:
+    async def end_process(self) -> SchedulerEnd:
         """Make the scheduler compare its cache, and read how many conflicts the server answered."""
-        self.child.check()
+        self.child.raise_if_ended()
         agrees = False
         for _ in range(_COMPARISONS):
             agrees = await self._compares()
             if agrees:
                 break
-        conflicts = sum(float(count) for count in _CONFLICTS.findall(await self._read("/metrics")))
+        conflicts = sum(
+            float(count) for count in _CONFLICTS.findall(await self._read_path("/metrics"))
+        )
         return SchedulerEnd(name=self.name, conflicts=int(conflicts), agrees=agrees)
 
     async def _compares(self) -> bool:
@@ -160,7 +162,7 @@ class _Scheduler:
                 return "cache and API agree" in said
         return False
 
-    async def _read(self, path: str) -> str:
+    async def _read_path(self, path: str) -> str:
         access = ServerAccess(
             f"https://127.0.0.1:{self._port}", FixedCredentials(), insecure_skip_tls_verify=True
         )

@@ -113,7 +113,7 @@ class _Walk:
             self._add(1, times)
             return _SCALAR if tree.is_test else operand.field(tree.field)
         if isinstance(tree, Call):
-            return self._call(tree, times)
+            return self._call_sizes(tree, times)
         if isinstance(tree, ListOf):
             self._add(_LIST + len(tree.elements) // 2, times)
             return collection([self.visit(each, times) for each in tree.elements])
@@ -126,7 +126,7 @@ class _Walk:
     def _add(self, cost: int, times: int) -> None:
         self.cost = capped(self.cost + cost * min(times, self._steps_max))
 
-    def _call(self, tree: Call, times: int) -> Sizes:
+    def _call_sizes(self, tree: Call, times: int) -> Sizes:
         if tree.function == "_?_:_":
             return self._choice(tree.arguments, times)
         arguments = [self.visit(each, times) for each in tree.arguments]

@@ -108,7 +108,7 @@ def _names(ctx: click.Context, kind: str, start: str) -> list[str]:
             resource = await named_kind(session.client, kind)
             namespace = session.namespace if resource.namespaced else ""
             path = f"{resource_path(resource, namespace=namespace)}?limit={_NAMES_MOST}"
-            listed: Any = await session.client.read(path)
+            listed: Any = await session.client.read_path(path)
         names = [str(each["metadata"]["name"]) for each in listed.get("items", ())]
         return sorted(name for name in names if name.startswith(start))
 

@@ -46,7 +46,7 @@ async def manifest_kind(client: Client, obj: Manifest) -> ResourceType:
         return found
     group, _, number = version.rpartition("/")
     try:
-        listed = await client.read(group_version_path(group, number))
+        listed = await client.read_path(group_version_path(group, number))
     except NotFoundError:
         listed = {}
     for each in _types(group, number, listed):
@@ -61,12 +61,12 @@ async def manifest_kind(client: Client, obj: Manifest) -> ResourceType:
 
 async def _discovered(client: Client) -> AsyncIterator[ResourceType]:
     """Yield every type the server serves, core first."""
-    for each in _types("", "v1", await client.read("/api/v1")):
+    for each in _types("", "v1", await client.read_path("/api/v1")):
         yield each
-    groups = (await client.read("/apis")).get("groups")
+    groups = (await client.read_path("/apis")).get("groups")
     for group in groups if isinstance(groups, list) else []:
         version = group["preferredVersion"]["version"]
-        listed = await client.read(group_version_path(group["name"], version))
+        listed = await client.read_path(group_version_path(group["name"], version))
         for each in _types(group["name"], version, listed):
             yield each
 

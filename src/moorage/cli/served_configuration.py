@@ -109,7 +109,7 @@ def check_same_cluster(to: AskedScheduler) -> None:
         return msgspec.json.decode(body, type=ConfigurationAnswer).cluster
 
     async def look(session: Session) -> tuple[str, str]:
-        found = await session.client.read(_NAMESPACE)
+        found = await session.client.read_path(_NAMESPACE)
         metadata: Any = found.get("metadata") or {}
         return str(metadata.get("uid", "")), session.cluster.title
 

@@ -130,6 +130,6 @@ async def check_server(access: ServerAccess, clock: Clock) -> None:
     """
     transport = open_transport(access, clock=clock, user_agent="moorage-cli")
     try:
-        await Client(transport, rng=Streams().stream("client")).read("/version")
+        await Client(transport, rng=Streams().stream("client")).read_path("/version")
     finally:
         await transport.close()

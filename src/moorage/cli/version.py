@@ -35,7 +35,7 @@ def version(*, kubeconfig: str, context: str, server: bool, output: Form) -> Non
         from moorage.cli.session import Session, run_session
 
         async def ask(session: Session) -> str:
-            return str((await session.client.read("/version")).get("gitVersion", "unknown"))
+            return str((await session.client.read_path("/version")).get("gitVersion", "unknown"))
 
         found["server"] = run_session(ask, kubeconfig=kubeconfig, context=context)
     show(output, found, text="\n".join(f"{name} {text}" for name, text in found.items()))

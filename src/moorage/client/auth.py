@@ -115,7 +115,7 @@ class ServerAccess(msgspec.Struct, frozen=True):
         KubeconfigError
             The file could never be read.
         """
-        return self.ca_pem if self.ca_file is None else self.ca_file.read()
+        return self.ca_pem if self.ca_file is None else self.ca_file.certificates()
 
 
 class CachedFile:
@@ -146,7 +146,7 @@ class CachedFile:
         """The file's name in messages."""
         return self._what
 
-    def read(self) -> bytes:
+    def content(self) -> bytes:
         """Return the content, at most one period old.
 
         A file that cannot be read any more keeps its last content: rotation may be under way.
@@ -170,7 +170,7 @@ class CachedFile:
         return self._content
 
     def expire(self) -> None:
-        """Make the next `read` look at the file again."""
+        """Make the next `content` look at the file again."""
         self._read_ns = self._clock.monotonic_ns() - self._period_ns
 
 
@@ -198,7 +198,7 @@ class AuthorityFile:
         self._trusted: bytes | None = None
         self._refused: bytes | None = None
 
-    def read(self) -> bytes:
+    def certificates(self) -> bytes:
         """Return the newest certificates, at most five minutes old.
 
         Raises
@@ -206,13 +206,13 @@ class AuthorityFile:
         KubeconfigError
             The file could never be read.
         """
-        content = self._file.read()
+        content = self._file.content()
         if self._trusted is None or (content != self._refused and self._usable(content)):
             self._trusted = content
         return self._trusted
 
     def expire(self) -> None:
-        """Make the next `read` look at the file again."""
+        """Make the next `content` look at the file again."""
         self._file.expire()
 
     def _usable(self, content: bytes) -> bool:
@@ -279,14 +279,14 @@ class FileCredentials:
         """Return the credential with the files' content of the moment."""
         headers = self._base.headers
         if self._token_file is not None:
-            token = self._token_file.read().decode("utf-8", "replace").strip()
+            token = self._token_file.content().decode("utf-8", "replace").strip()
             headers = (*_without_authorization(headers), ("Authorization", f"Bearer {token}"))
         return Credential(
             headers=headers,
-            certificate_pem=self._certificate.read()
+            certificate_pem=self._certificate.content()
             if self._certificate
             else self._base.certificate_pem,
-            key_pem=self._key.read() if self._key else self._base.key_pem,
+            key_pem=self._key.content() if self._key else self._base.key_pem,
         )
 
     def reject(self) -> bool:
@@ -363,9 +363,9 @@ def incluster_access(
     if not host or not port:
         return None
     token = token_file(directory / "token", what="service account token", clock=clock)
-    token.read()
+    token.content()
     ca = AuthorityFile(directory / "ca.crt", what="service account CA", clock=clock)
-    ca.read()
+    ca.certificates()
     namespace_path = directory / "namespace"
     namespace = namespace_path.read_text().strip() if namespace_path.exists() else ""
     address = f"[{host}]" if ":" in host else host

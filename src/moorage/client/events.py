@@ -1,6 +1,6 @@
 """The Event recorder: notes are taken at once and written when there is time.
 
-``service`` calls `EventRecorder.record`, which never waits; `EventRecorder.run` writes.
+``service`` calls `EventRecorder.record_event`, which never waits; `EventRecorder.run` writes.
 The buffer is bounded: when the server is too slow, Events are dropped and counted, never pods.
 
 Notes
@@ -72,7 +72,7 @@ class EventRecorder:
         self.lost = {"buffer_full": 0, "refused": 0, "no_answer": 0, "error": 0}
         self._told_full_ns = -_FULL_AGAIN_NS
 
-    def record(self, note: EventNote) -> None:
+    def record_event(self, note: EventNote) -> None:
         """Note that something happened now; never waits, never fails."""
         if self.waiting >= _BUFFER_MAX:
             self._lose_for_want_of_room()
@@ -104,7 +104,7 @@ class EventRecorder:
         backoff = Backoff(BackoffRule(), clock=self._clock, rng=self._rng)
         while True:
             try:
-                await self._client.read("/apis/events.k8s.io/v1")
+                await self._client.read_path("/apis/events.k8s.io/v1")
             except NotFoundError:
                 self._book = SeriesBook(host=self._host, core=True)
                 self._resource = CORE_EVENTS
@@ -121,7 +121,7 @@ class EventRecorder:
             try:
                 write = self._book.observe(note, now_ns=now_ns)
                 if write is not None:
-                    await self._write(write)
+                    await self._write_event(write)
             except Exception:
                 # A bug, or a text that cannot be sent; it must not cost the Events that follow.
                 # %a, because a log may not take such a text either.
@@ -141,16 +141,16 @@ class EventRecorder:
                 if rounds % _REFRESH_ROUNDS == 0:
                     writes += self._book.refresh()
                 for write in writes:
-                    await self._write(write)
+                    await self._write_event(write)
             except Exception:
                 self.lost["error"] += 1
                 _log.exception("a series of events was not closed")
 
-    async def _write(self, write: EventWrite) -> None:
+    async def _write_event(self, write: EventWrite) -> None:
         """Write one Event; repeat the write only if no answer came."""
         for _ in range(_TRIES_MAX):
             try:
-                await self._send(write)
+                await self._send_event(write)
             except ConflictError:
                 # An earlier try arrived although its answer did not.
                 return
@@ -174,7 +174,7 @@ class EventRecorder:
             count = self.lost["buffer_full"]
             _log.warning("%d Events wait to be written, the most; %d are lost", _BUFFER_MAX, count)
 
-    async def _send(self, write: EventWrite) -> None:
+    async def _send_event(self, write: EventWrite) -> None:
         if write.changes is not None:
             try:
                 await self._client.patch(

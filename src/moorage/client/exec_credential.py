@@ -121,7 +121,7 @@ class ExecCredentials:
         async with self._running:
             expired = self._expires_ns is not None and self._clock.now_ns() >= self._expires_ns
             if self._current is None or expired:
-                self._current, self._expires_ns = self._read(await self._run())
+                self._current, self._expires_ns = self._parse_credential(await self._run())
             return self._current
 
     def reject(self) -> bool:
@@ -200,7 +200,7 @@ class ExecCredentials:
             )
         return output
 
-    def _read(self, output: bytes) -> tuple[Credential, int | None]:
+    def _parse_credential(self, output: bytes) -> tuple[Credential, int | None]:
         try:
             answer = msgspec.json.decode(output, type=_ExecAnswer)
             status = answer.status

@@ -165,8 +165,10 @@ class HttpExtender:
         """
         asked, sent = self._about(self._settings.filter_verb, nodes)
         body = wire.nodes_body(self._whole(pod), asked, sent)
-        told = await self._send(self._settings.filter_verb, body)
-        answer = self._filtered.read(told, lambda body: wire.read_filter(body, asked, sent))
+        told = await self._call_extender(self._settings.filter_verb, body)
+        answer = self._filtered.decode_answer(
+            told, lambda body: wire.read_filter(body, asked, sent)
+        )
         if answer.error:
             raise ExtenderError(answer.error)
         names = answer.names or []
@@ -190,8 +192,8 @@ class HttpExtender:
         """
         asked, sent = self._about(self._settings.prioritize_verb, nodes)
         body = wire.nodes_body(self._whole(pod), asked, sent)
-        told = await self._send(self._settings.prioritize_verb, body)
-        return self._scores.read(told, wire.read_scores)
+        told = await self._call_extender(self._settings.prioritize_verb, body)
+        return self._scores.decode_answer(told, wire.read_scores)
 
     async def preempt(
         self, pod: Pod, victims: Victims, *, on_node: Callable[[str], Sequence[Pod]]
@@ -204,7 +206,7 @@ class HttpExtender:
             The extender failed, or names a pod that is not on the node.
         """
         body = wire.preempt_body(self._whole(pod), victims, self._victims_whole)
-        answer = wire.read_victims(await self._send(self._settings.preempt_verb, body))
+        answer = wire.read_victims(await self._call_extender(self._settings.preempt_verb, body))
         kept: dict[str, tuple[Sequence[Pod], int]] = {}
         for name in sorted(answer, key=str.encode):
             uids, violations = answer[name]
@@ -232,7 +234,7 @@ class HttpExtender:
             self._guard.check_write()
         except NotLeadingError as refused:
             raise ExtenderError(str(refused)) from refused
-        answer = await self._send(self._settings.bind_verb, wire.bind_body(pod, node_name))
+        answer = await self._call_extender(self._settings.bind_verb, wire.bind_body(pod, node_name))
         problem = wire.read_error(answer)
         if problem:
             raise ExtenderError(problem)
@@ -250,7 +252,7 @@ class HttpExtender:
     def _list(self, nodes: Sequence[Node]) -> bytes:
         return b",".join([self._whole(node) for node in nodes])
 
-    async def _send(self, verb: str, body: bytes | tuple[bytes, ...]) -> bytes:
+    async def _call_extender(self, verb: str, body: bytes | tuple[bytes, ...]) -> bytes:
         call = Call(
             "POST",
             f"{self._path}/{verb}",
@@ -285,7 +287,7 @@ class _Last(Generic[T]):
         self._body = b""
         self._answer: T | None = None
 
-    def read(self, body: bytes, read: Callable[[bytes], T]) -> T:
+    def decode_answer(self, body: bytes, read: Callable[[bytes], T]) -> T:
         """Read an answer; an answer equal to the last one is not read again."""
         answer = self._answer
         if answer is None or self._body != body:

@@ -142,7 +142,7 @@ class Reflector(Generic[ObjectT]):
         self.synced = asyncio.Event()
 
     @property
-    def objects(self) -> dict[Key, ObjectT]:
+    def known_objects(self) -> dict[Key, ObjectT]:
         """The last known objects by (namespace, name); read only."""
         return self._objects
 
@@ -312,7 +312,7 @@ class Reflector(Generic[ObjectT]):
         found: _Found[ObjectT] = _Found()
         count = 0
         async for line in lines:
-            item = self._read(line)
+            item = self._decode_line(line)
             if isinstance(item, Unreadable):
                 found.unreadable[item.key] = item.error
                 found.objects.pop(item.key, None)
@@ -335,7 +335,7 @@ class Reflector(Generic[ObjectT]):
     async def _follow(self, lines: AsyncIterator[bytes]) -> None:
         """Handle the lines of a watch until it ends."""
         async for line in lines:
-            item = self._read(line)
+            item = self._decode_line(line)
             if self._hold.held:
                 await self._hold.over()
             self._handled += 1
@@ -356,7 +356,7 @@ class Reflector(Generic[ObjectT]):
             if self._handled % _BATCH == 0:
                 await aio.sleep(0)
 
-    def _read(self, line: bytes) -> WatchItem[ObjectT] | Unreadable:
+    def _decode_line(self, line: bytes) -> WatchItem[ObjectT] | Unreadable:
         item = self._reader.read_line(line)
         if isinstance(item, Status):
             raise error_from_status(item)

@@ -44,7 +44,7 @@ class Reflectors:
         self._prefix = prefix
         self._hold = hold
 
-    def of(
+    def reflector_of(
         self,
         resource: ResourceType,
         type_: type[ObjectT],

@@ -134,7 +134,7 @@ class ShortCalls:
                 self._filling = connection
                 connection.soon(self._send_filled)
             else:
-                self._send(connection)
+                self._send_waiting(connection)
         try:
             return await sent.answer
         except asyncio.CancelledError:
@@ -144,9 +144,9 @@ class ShortCalls:
     def _send_filled(self, connection: _Connection) -> None:
         if self._filling is connection:
             self._filling = None
-        self._send(connection)
+        self._send_waiting(connection)
 
-    def _send(self, connection: _Connection) -> None:
+    def _send_waiting(self, connection: _Connection) -> None:
         """Send the calls of a connection, if they still may go out."""
         try:
             if self._guard is not None:

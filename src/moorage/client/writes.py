@@ -75,7 +75,7 @@ class Client:
         TransportError
             No answer; the binding may have happened, look before retrying.
         """
-        await self._send(requests.bind(PODS, pod, node_name=node_name))
+        await self._send_call(requests.bind(PODS, pod, node_name=node_name))
 
     async def patch_pod_status(self, pod: ObjectReference, body: bytes) -> None:
         """Apply a strategic merge patch to a pod's status, retrying as kube-scheduler does.
@@ -96,7 +96,7 @@ class Client:
         pause = _STATUS_PAUSE_SECONDS
         for _ in range(_STATUS_TRIES_MAX - 1):
             try:
-                await self._send(call)
+                await self._send_call(call)
             except (ApiError, RefusedError) as error:
                 if not _worth_retrying(error):
                     raise
@@ -104,7 +104,7 @@ class Client:
                 return
             await aio.sleep(pause * (1 + _STATUS_PAUSE_JITTER * self._rng.random()))
             pause *= _STATUS_PAUSE_FACTOR
-        await self._send(call)
+        await self._send_call(call)
 
     async def delete_pod(
         self, pod: ObjectReference, *, grace_seconds: int | None = None, check_uid: bool = False
@@ -131,7 +131,7 @@ class Client:
             uid=pod.uid if check_uid else "",
         )
         try:
-            await self._send(call)
+            await self._send_call(call)
         except NotFoundError:
             return False
         return True
@@ -146,7 +146,7 @@ class Client:
         NotFoundError
             There is no object of that name.
         """
-        return _object(await self._send(requests.get(resource, name, namespace=namespace)))
+        return _object(await self._send_call(requests.get(resource, name, namespace=namespace)))
 
     async def list(
         self, resource: ResourceType, selection: requests.Selection | None = None
@@ -162,7 +162,7 @@ class Client:
         items: list[object] = []
         page = requests.ListPage(limit=requests.PAGE_SIZE)
         while True:
-            answer = await self._send(requests.list_objects(resource, selection, page=page))
+            answer = await self._send_call(requests.list_objects(resource, selection, page=page))
             result = _object(answer)
             found = result.get("items")
             items.extend(found if isinstance(found, list) else [])
@@ -184,7 +184,7 @@ class Client:
             The name is taken.
         """
         call = requests.create(resource, encode(obj), namespace=namespace)
-        return _object(await self._send(call))
+        return _object(await self._send_call(call))
 
     async def create_only(
         self, resource: ResourceType, obj: Mapping[str, object], *, namespace: str = ""
@@ -194,7 +194,7 @@ class Client:
         The call is pipelined: without an answer the object may have been created.
         """
         call = requests.create(resource, encode(obj), namespace=namespace, pipelined=True)
-        await self._send(call)
+        await self._send_call(call)
 
     async def replace(
         self,
@@ -215,7 +215,7 @@ class Client:
         call = requests.replace(
             resource, name, encode(obj), namespace=namespace, subresource=subresource
         )
-        return _object(await self._send(call))
+        return _object(await self._send_call(call))
 
     async def patch(
         self,
@@ -236,7 +236,7 @@ class Client:
             subresource=subresource,
             content_type=content_type,
         )
-        return _object(await self._send(call))
+        return _object(await self._send_call(call))
 
     async def delete(
         self,
@@ -267,11 +267,11 @@ class Client:
             version=version,
             propagation=propagation,
         )
-        return _object(await self._send(call))
+        return _object(await self._send_call(call))
 
-    async def read(self, path: str) -> JsonObject:
+    async def read_path(self, path: str) -> JsonObject:
         """Read any path that answers with a JSON object (discovery, ``/version``)."""
-        return _object(await self._send(Call("GET", path)))
+        return _object(await self._send_call(Call("GET", path)))
 
     async def watch(
         self,
@@ -313,7 +313,7 @@ class Client:
                     raise error_from_status(status or Status(message="an unreadable error"))
                 yield event
 
-    async def _send(self, call: Call) -> Answer:
+    async def _send_call(self, call: Call) -> Answer:
         answer = await self.transport.request(call)
         if answer.status >= 400:
             raise error_from_answer(answer)

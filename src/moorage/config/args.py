@@ -90,7 +90,7 @@ def read_args(plugin: str, raw: object, *, path: str, faults: list[str]) -> Any:
         if not isinstance(raw, Mapping) or not is_past(raw.get("apiVersion")):
             return default
     reader = Reader()
-    args = reader.read(kind.type, _body(raw), path=path)
+    args = reader.convert_value(kind.type, _body(raw), path=path)
     faults += [with_advice(fault) for fault in reader.faults]
     if args is None:
         return default
@@ -105,7 +105,7 @@ def read_foreign_args(
 ) -> tuple[Any, list[str]]:
     """Return the arguments of a plugin defined elsewhere as its own struct, and the faults."""
     reader = Reader()
-    args = reader.read(type_, _body(raw) if isinstance(raw, Mapping) else raw, path=path)
+    args = reader.convert_value(type_, _body(raw) if isinstance(raw, Mapping) else raw, path=path)
     return args, reader.faults
 
 

@@ -183,7 +183,7 @@ def _unexpected(document: object) -> str:
 
 def _read_scheduler(body: Mapping[str, Any], faults: list[str]) -> KubeSchedulerConfiguration:
     reader = Reader()
-    config = reader.read(KubeSchedulerConfiguration, body) or KubeSchedulerConfiguration()
+    config = reader.convert_value(KubeSchedulerConfiguration, body) or KubeSchedulerConfiguration()
     faults += [with_advice(fault) for fault in reader.faults]
     for name, listed in (("profiles", config.profiles), ("extenders", config.extenders)):
         if len(listed) > _LISTED_MAX:
@@ -215,7 +215,7 @@ def _read_own(
     body: Mapping[str, Any], scheduler: KubeSchedulerConfiguration, faults: list[str]
 ) -> MoorageConfiguration:
     reader = Reader()
-    config = reader.read(MoorageConfiguration, body) or MoorageConfiguration()
+    config = reader.convert_value(MoorageConfiguration, body) or MoorageConfiguration()
     names = [profile.scheduler_name for profile in scheduler.profiles]
     found = [*reader.faults, *own_faults(config, names, extenders=bool(scheduler.extenders))]
     # Both documents have `profiles`; without the kind it would be unclear whose are meant.

@@ -93,7 +93,7 @@ class Reader:
     def __init__(self) -> None:
         self.faults: list[str] = []
 
-    def read(self, type_: type[T], value: object, *, path: str = "") -> T | None:
+    def convert_value(self, type_: type[T], value: object, *, path: str = "") -> T | None:
         """Return `value` as `type_`, or None when it cannot be converted.
 
         Parameters
@@ -105,10 +105,10 @@ class Reader:
         path
             The place of the value, e.g. ``profiles[0].plugins``; empty for the whole document.
         """
-        result = self._read(type_, value, path)
+        result = self._convert_value(type_, value, path)
         return None if isinstance(result, _Broken) else cast("T", result)
 
-    def _read(self, type_: Any, value: object, path: str) -> object:
+    def _convert_value(self, type_: Any, value: object, path: str) -> object:
         type_ = _without_none(type_)
         if type_ is Any:
             return value
@@ -139,7 +139,7 @@ class Reader:
             if field is None:
                 self._unknown(join(path, str(key)), str(key), fields)
             elif item is not None:
-                read = self._read(field.type, item, join(path, field.encode_name))
+                read = self._convert_value(field.type, item, join(path, field.encode_name))
                 if not isinstance(read, _Broken):
                     known[field.name] = read
                 elif field.required:
@@ -153,7 +153,9 @@ class Reader:
     def _read_list(self, item_type: Any, value: object, path: str) -> object:
         if not isinstance(value, list):
             return self._fault(path, value, "expected a list")
-        read = [self._read(item_type, item, f"{path}[{i}]") for i, item in enumerate(value)]
+        read = [
+            self._convert_value(item_type, item, f"{path}[{i}]") for i, item in enumerate(value)
+        ]
         return [item for item in read if not isinstance(item, _Broken)]
 
     def _unknown(self, path: str, key: str, fields: Iterable[str]) -> None:

@@ -51,7 +51,7 @@ def publish(state: CycleState, pod: PodInfo, snapshot: Snapshot) -> None:
         snapshot.listers.resource_claims.put(
             msgspec.structs.replace(claim, metadata=metadata, status=status)
         )
-        snapshot.claims.end(each.uid)
+        snapshot.claims.end_allocation(each.uid)
 
 
 def _told(claim: ResourceClaim, allocation: AllocationResult) -> Json:

@@ -64,7 +64,7 @@ def _group(
     profile = world.profile(tried[0].pod)
     assert profile is not None
     cycle = GroupCycle(world.cycles[profile.name], explain=True)
-    found = cycle.decide(key, tried)
+    found = cycle.decide_group(key, tried)
     for outcome in found.outcomes(tried):
         rows[outcome.pod.uid] = _member(world, outcome)
     evicted = list(_evictions(found))

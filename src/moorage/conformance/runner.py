@@ -55,9 +55,9 @@ def check_recordings(
     shown = _Progress(files, progress)
     for path in files:
         for case in read_cases(path):
-            shown.step(path)
+            shown.count_case(path)
             check_case(_emulating(case, version), plugins, report)
-    shown.done()
+    shown.erase_line()
     return report
 
 
@@ -113,7 +113,7 @@ class _Progress:
         self._total = count_cases(files) if self._stream is not None else 0
         self._done = 0
 
-    def step(self, path: Path) -> None:
+    def count_case(self, path: Path) -> None:
         """Count one case; the line is written for every tenth."""
         self._done += 1
         if self._stream is not None and self._done % 10 == 0:
@@ -121,7 +121,7 @@ class _Progress:
             self._stream.write(f"\r\x1b[K{self._done}/{self._total} cases, {name}")
             self._stream.flush()
 
-    def done(self) -> None:
+    def erase_line(self) -> None:
         """Erase the line."""
         if self._stream is not None:
             self._stream.write("\r\x1b[K")

@@ -97,7 +97,7 @@ class World:
         self.snapshot.groups = PodGroups(ApiGroups(self.snapshot.listers.pod_groups))
         for pod in (*scenario.objects.pods, *scenario.pending):
             if pod.status.phase not in ("Succeeded", "Failed"):
-                self.snapshot.groups.put(pod)
+                self.snapshot.groups.put_pod(pod)
 
     def profile(self, pod: Pod) -> Profile | None:
         """Return the profile a pod names, or None."""

@@ -11,7 +11,7 @@ from typing import Final
 from moorage.api.resources import CONFIG_MAPS, NAMESPACES, SERVICE_ACCOUNTS
 from moorage.base.errors import ConflictError
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.controllers.views import View
 from moorage.workloads.objects import Json, Whole
 
@@ -33,16 +33,16 @@ class ConfigMap(Whole, frozen=True, kw_only=True):
 class NamespaceContents(Controller):
     """Creates the default objects of each namespace, again after a deletion."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="namespace-contents", resource=NAMESPACES)
         self._authority = around.authority
-        self._namespaces = around.views.of(NAMESPACES, Whole)
-        self._accounts = around.views.of(SERVICE_ACCOUNTS, Whole)
+        self._namespaces = around.views.view_of(NAMESPACES, Whole)
+        self._accounts = around.views.view_of(SERVICE_ACCOUNTS, Whole)
         self._maps: View[ConfigMap] | None = None
         self.follow(self._namespaces)
         self._accounts.tell(self._gone)
         if around.authority:
-            self._maps = around.views.of(CONFIG_MAPS, ConfigMap)
+            self._maps = around.views.view_of(CONFIG_MAPS, ConfigMap)
             self._maps.tell(self._map_changed)
 
     def _gone(self, old: Whole | None, new: Whole | None) -> None:
@@ -79,7 +79,7 @@ class NamespaceContents(Controller):
         found = maps.objects.get((namespace, _CERTIFICATE))
         if found is not None:
             if found.data != data:
-                await self.write(CONFIG_MAPS, found, {"data": data})
+                await self.patch_object(CONFIG_MAPS, found, {"data": data})
             return
         metadata: Json = {
             "name": _CERTIFICATE,

@@ -23,7 +23,7 @@ from moorage.base.errors import MoorageError
 from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, Selection, patch_body
 from moorage.controllers.autoscaler_metrics import MetricError, Proposal, Target, propose
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.controllers.scales import scaled_resource
 from moorage.workloads.autoscaler_limits import Bounded, ScalingMemory
 from moorage.workloads.jobs.job_steps import with_condition
@@ -44,12 +44,12 @@ class _Wanted(msgspec.Struct, frozen=True):
 class AutoscalerController(Controller):
     """Keeps the scale of the workloads that autoscalers name."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(
             around, name="horizontal-pod-autoscaler", resource=HORIZONTAL_POD_AUTOSCALERS
         )
-        self._autoscalers = around.views.of(HORIZONTAL_POD_AUTOSCALERS, Whole)
-        self._pods = around.views.of(PODS, ViewedPod)
+        self._autoscalers = around.views.view_of(HORIZONTAL_POD_AUTOSCALERS, Whole)
+        self._pods = around.views.view_of(PODS, ViewedPod)
         self._memories: dict[str, ScalingMemory] = {}
         self._autoscalers.tell(self._changed_later)
 
@@ -87,11 +87,11 @@ class AutoscalerController(Controller):
                 self.client, reference.get("apiVersion") or "v1", reference["kind"]
             )
             path = resource_path(resource, found.namespace, name, "scale")
-            scale: Any = await self.client.read(path)
+            scale: Any = await self.client.read_path(path)
         except MoorageError as problem:
             text = f"the HPA controller was unable to get the target's current scale: {problem}"
             self._say(conditions, _ABLE, ("False", "FailedGetScale", text))
-            self.note(found, "FailedGetScale", str(problem), kind="Warning")
+            self.emit_event(found, "FailedGetScale", str(problem), kind="Warning")
             return
         said = (
             "True",
@@ -115,7 +115,7 @@ class AutoscalerController(Controller):
         )
         self._memory(found).changed(desired - current, self.clock.now_ns())
         text = f"New size: {desired}; reason: {reason}"
-        self.note(found, "SuccessfulRescale", text, action=f"ScaleTo{desired}")
+        self.emit_event(found, "SuccessfulRescale", text, action=f"ScaleTo{desired}")
         text = f"the HPA controller was able to update the target scale to {desired}"
         self._say(conditions, _ABLE, ("True", "SucceededRescale", text))
         status |= {"desiredReplicas": desired, "lastScaleTime": rfc3339(self.clock.now_ns())}
@@ -173,7 +173,7 @@ class AutoscalerController(Controller):
             reason, text = problems[0]
             told = f"the HPA was unable to compute the replica count: {text}"
             self._say(conditions, _ACTIVE, ("False", reason, told))
-            self.note(found, reason, text, kind="Warning")
+            self.emit_event(found, reason, text, kind="Warning")
             return None
         told = f"the HPA was able to successfully calculate a replica count from {best.metric}"
         self._say(conditions, _ACTIVE, ("True", "ValidMetricFound", told))

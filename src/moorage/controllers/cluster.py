@@ -15,7 +15,7 @@ from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.client.events import EventRecorder
 from moorage.client.writes import Client
-from moorage.controllers.controller import Surroundings
+from moorage.controllers.controller import ControllerInputs
 from moorage.controllers.disruption import DisruptionController
 from moorage.controllers.views import Views
 from moorage.controllers.volumes import VolumeControllers
@@ -38,7 +38,7 @@ class Part(Protocol):
         ...
 
 
-MakePart: TypeAlias = Callable[[Surroundings], Part]
+MakePart: TypeAlias = Callable[[ControllerInputs], Part]
 
 ALL: Final[tuple[MakePart, ...]] = (
     VolumeControllers,
@@ -75,7 +75,7 @@ class ClusterControllers:
         self._views = Views(client.transport, clock=clock, streams=streams)
         rng = streams.stream("controllers/events")
         self._recorder = EventRecorder(client, host="moorage", clock=clock, rng=rng)
-        around = Surroundings(client, self._views, self._recorder, clock, streams, authority)
+        around = ControllerInputs(client, self._views, self._recorder, clock, streams, authority)
         self._parts = [make(around) for make in parts]
 
     async def run(self) -> None:

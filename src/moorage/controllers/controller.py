@@ -35,7 +35,7 @@ _WORKERS: Final = 5  # of each controller, as in kube-controller-manager
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ControllerInputs:
     """The client, views, clock and random streams that controllers work with.
 
     Parameters
@@ -71,7 +71,7 @@ class Controller(ABC):
         The kind of the controller's objects.
     """
 
-    def __init__(self, around: Surroundings, *, name: str, resource: ResourceType) -> None:
+    def __init__(self, around: ControllerInputs, *, name: str, resource: ResourceType) -> None:
         self.name = name
         self.resource = resource
         self.client = around.client
@@ -108,9 +108,9 @@ class Controller(ABC):
 
     async def _work(self) -> None:
         while True:
-            key = await self.queue.take()
+            key = await self.queue.take_key()
             if key in self._left_alone:
-                self.queue.done(key)
+                self.queue.finish_key(key)
                 continue
             try:
                 again = await self.sync(key)
@@ -121,18 +121,18 @@ class Controller(ABC):
                 _log.warning("%s %s: %s", self.name, "/".join(key), problem)
                 self.queue.retry(key)
             else:
-                self.queue.forget(key)
+                self.queue.forget_failures(key)
                 if again is not None:
                     self.queue.add_after(key, again)
             finally:
-                self.queue.done(key)
+                self.queue.finish_key(key)
 
     def follow(self, view: View[Any]) -> None:
         """Queue every object of a view that changes."""
         self._followed = view
-        view.tell(self._changed)
+        view.tell(self._enqueue_changed)
 
-    def _changed(self, old: ApiObject | None, new: ApiObject | None) -> None:
+    def _enqueue_changed(self, old: ApiObject | None, new: ApiObject | None) -> None:
         obj = new or old
         assert obj is not None, "a view tells of something"
         key = (obj.namespace, obj.name)
@@ -152,7 +152,7 @@ class Controller(ABC):
 
     # --- writing ----------------------------------------------------------------------------
 
-    def note(
+    def emit_event(
         self,
         obj: ApiObject,
         reason: str,
@@ -170,9 +170,9 @@ class Controller(ABC):
             Events that differ only in their text are merged into one. Different values here keep
             two Events apart.
         """
-        if not self._budget.take(obj.metadata.uid):
+        if not self._budget.spend_one(obj.metadata.uid):
             return
-        self._recorder.record(
+        self._recorder.record_event(
             EventNote(
                 regarding=reference(obj, self.resource),
                 controller=self.name,
@@ -196,9 +196,9 @@ class Controller(ABC):
             if _bare(obj.status.get(name)) != _bare(value)
         }
         if changes:
-            await self.write(self.resource, obj, {"status": changes}, subresource="status")
+            await self.patch_object(self.resource, obj, {"status": changes}, subresource="status")
 
-    async def write(
+    async def patch_object(
         self, resource: ResourceType, obj: ApiObject, changes: Json, *, subresource: str = ""
     ) -> Json:
         """Change an object by a merge patch, if it is still the version seen.

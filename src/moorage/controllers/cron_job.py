@@ -14,7 +14,7 @@ from moorage.api.resources import CRON_JOBS, JOBS
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339
 from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.jobs.job_steps import COMPLETE, finished
 from moorage.workloads.objects import Json, Whole, owner_reference
 
@@ -27,10 +27,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 class CronJobController(Controller):
     """Makes jobs of cron jobs."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="cronjob-controller", resource=CRON_JOBS)
-        self._cron_jobs = around.views.of(CRON_JOBS, Whole)
-        self._jobs = around.views.of(JOBS, Whole)
+        self._cron_jobs = around.views.view_of(CRON_JOBS, Whole)
+        self._jobs = around.views.view_of(JOBS, Whole)
         self.follow(self._cron_jobs)
         self._jobs.tell(self._job_changed)
 
@@ -55,7 +55,7 @@ class CronJobController(Controller):
         now = _moment(self.clock.now_ns())
         due = _due(found, schedule, now)
         if due is not None:
-            await self._start(found, due, jobs, status, now)
+            await self._start_job(found, due, jobs, status, now)
         await self.write_status(found, status)
         following = schedule.after(now)
         if following is None:
@@ -67,16 +67,16 @@ class CronJobController(Controller):
             zone = ZoneInfo(found.spec["timeZone"]) if found.spec.get("timeZone") else UTC
         except (ZoneInfoNotFoundError, ValueError):
             text = f"invalid timeZone: {found.spec['timeZone']}"
-            self.note(found, "UnknownTimeZone", text, kind="Warning")
+            self.emit_event(found, "UnknownTimeZone", text, kind="Warning")
             return None
         try:
             return read_schedule(found.spec["schedule"], zone)
         except ValueError as error:
             text = f"unparseable schedule: {found.spec['schedule']} : {error}"
-            self.note(found, "UnparseableSchedule", text, kind="Warning")
+            self.emit_event(found, "UnparseableSchedule", text, kind="Warning")
             return None
 
-    async def _start(
+    async def _start_job(
         self, found: Whole, due: datetime, jobs: list[Whole], status: Json, now: datetime
     ) -> None:
         """Start the job of a moment, if it is not too late and the policy allows it."""
@@ -84,7 +84,7 @@ class CronJobController(Controller):
         late = found.spec.get("startingDeadlineSeconds")
         if late is not None and due + timedelta(seconds=late) < now:
             text = f"Missed scheduled time to start a job: {stamp}"
-            self.note(found, "MissSchedule", text, kind="Warning")
+            self.emit_event(found, "MissSchedule", text, kind="Warning")
             return
         name = f"{found.name}-{_nanoseconds(due) // NS_PER_SECOND // 60}"
         active = [job for job in jobs if not finished(job)]
@@ -96,7 +96,7 @@ class CronJobController(Controller):
             return
         if policy == "Forbid" and active:
             text = "Not starting job because prior execution is running and concurrency policy is"
-            self.note(found, "JobAlreadyActive", f"{text} Forbid")
+            self.emit_event(found, "JobAlreadyActive", f"{text} Forbid")
             return
         if policy == "Replace":
             for job in active:
@@ -104,7 +104,7 @@ class CronJobController(Controller):
             status["active"] = None
         body = _job(found, name, stamp)
         made: Any = await self.client.create(JOBS, body, namespace=found.namespace)
-        self.note(found, "SuccessfulCreate", f"Created job {name}", action=name)
+        self.emit_event(found, "SuccessfulCreate", f"Created job {name}", action=name)
         reference = _reference(name, found.namespace, made["metadata"]["uid"])
         status["active"] = [*(status["active"] or []), reference]
         status["lastScheduleTime"] = stamp
@@ -116,7 +116,7 @@ class CronJobController(Controller):
             )
         except NotFoundError:
             return
-        self.note(found, "SuccessfulDelete", f"Deleted job {job.name}", action=job.name)
+        self.emit_event(found, "SuccessfulDelete", f"Deleted job {job.name}", action=job.name)
 
     async def _forget_old(self, found: Whole, jobs: list[Whole]) -> None:
         """Delete finished jobs beyond the history limits, the oldest first."""

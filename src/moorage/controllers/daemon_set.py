@@ -15,7 +15,7 @@ from moorage.api.resources import DAEMON_SETS, NODES, PODS
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import MoorageError
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Surroundings, reference
+from moorage.controllers.controller import Controller, ControllerInputs, reference
 from moorage.controllers.pod_control import PodControl
 from moorage.controllers.revisions import Revisions
 from moorage.workloads.daemon_steps import (
@@ -38,11 +38,11 @@ _PAUSE_SECONDS_MAX: Final = 900  # between two failures on a node, as upstream
 class DaemonSetController(Controller):
     """Keeps the pods of daemon sets."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="daemonset-controller", resource=DAEMON_SETS)
-        self._sets = around.views.of(DAEMON_SETS, Whole)
-        self._nodes = around.views.of(NODES, Node)
-        pods = around.views.of(PODS, ViewedPod)
+        self._sets = around.views.view_of(DAEMON_SETS, Whole)
+        self._nodes = around.views.view_of(NODES, Node)
+        pods = around.views.view_of(PODS, ViewedPod)
         self._control = PodControl(self, self._sets, pods)
         self._revisions = Revisions(self, around, hash_label=REVISION_LABEL)
         # (set, node) -> (number of failures, monotonic time of the next pod, the failed pod).
@@ -70,7 +70,7 @@ class DaemonSetController(Controller):
         pods = await self._control.claim(found)
         if found.metadata.deletion_timestamp is not None:
             return None
-        history = await self._revisions.settle(found)
+        history = await self._revisions.ensure_newest(found)
         revision = _hash_of(history.update)
         nodes = [self._nodes.objects[each] for each in sorted(self._nodes.objects)]
         now_ns = self.clock.now_ns()
@@ -106,10 +106,10 @@ class DaemonSetController(Controller):
             text = f"Found failed daemon pod {pod.namespace}/{pod.name} on node "
             text += f"{pod.spec.node_name}, will try to kill it"
             related = reference(pod, PODS)
-            self.note(found, "FailedDaemonPod", text, kind="Warning", related=related)
-        await self._control.delete(found, [*due, *plan.delete][:_BURST])
+            self.emit_event(found, "FailedDaemonPod", text, kind="Warning", related=related)
+        await self._control.delete_pods(found, [*due, *plan.delete][:_BURST])
         bodies = [pod_of(found, name, revision) for name in plan.create[:_BURST]]
-        await self._control.create(found, bodies)
+        await self._control.create_pods(found, bodies)
 
     def _may_replace(self, found: Whole, pod: Pod) -> bool:
         """Whether a failed pod may be replaced now; each failure on a node lengthens the pause."""

@@ -15,7 +15,7 @@ from moorage.api.resources import DEPLOYMENTS, PODS, REPLICA_SETS
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError
 from moorage.client.objects import Key
 from moorage.client.requests import patch_body
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.controllers.pod_control import selector_of
 from moorage.workloads.deployment_status import is_complete, overdue_in, status_due
 from moorage.workloads.deployment_steps import (
@@ -40,11 +40,11 @@ from moorage.workloads.replicas import wanted
 class DeploymentController(Controller):
     """Keeps the replica sets of deployments."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="deployment-controller", resource=DEPLOYMENTS)
-        self._deployments = around.views.of(DEPLOYMENTS, Whole)
-        self._sets = around.views.of(REPLICA_SETS, Whole)
-        self._pods = around.views.of(PODS, ViewedPod)
+        self._deployments = around.views.view_of(DEPLOYMENTS, Whole)
+        self._sets = around.views.view_of(REPLICA_SETS, Whole)
+        self._pods = around.views.view_of(PODS, ViewedPod)
         self.follow(self._deployments)
         self._sets.tell(self._set_changed)
         self._pods.tell(self._pod_changed)
@@ -171,11 +171,11 @@ class DeploymentController(Controller):
         if isinstance(step, CreateSet):
             await self._create(deployment, step)
         elif isinstance(step, ChangeSet):
-            await self.write(REPLICA_SETS, step.found, step.changes)
+            await self.patch_object(REPLICA_SETS, step.found, step.changes)
             if step.scaled_from is not None:
                 self._note_size(deployment, step.found.name, step.scaled_from, step.scaled_to)
         elif isinstance(step, ChangeDeployment):
-            await self.write(DEPLOYMENTS, deployment, step.changes)
+            await self.patch_object(DEPLOYMENTS, deployment, step.changes)
         else:
             uid = step.found.metadata.uid
             try:
@@ -194,7 +194,7 @@ class DeploymentController(Controller):
             raise
         except MoorageError as problem:
             text = f"Failed to create new replica set {name!r}: {problem}"
-            self.note(deployment, "ReplicaSetCreateError", text, kind="Warning")
+            self.emit_event(deployment, "ReplicaSetCreateError", text, kind="Warning")
             raise
         replicas = step.body["spec"]["replicas"]
         if replicas:
@@ -216,7 +216,7 @@ class DeploymentController(Controller):
             api_version="apps/v1", kind="ReplicaSet", namespace=deployment.namespace, name=name
         )
         action = f"Scale{way.title()}To{after}"
-        self.note(deployment, "ScalingReplicaSet", text, action=action, related=related)
+        self.emit_event(deployment, "ScalingReplicaSet", text, action=action, related=related)
 
 
 def _recreates(deployment: Whole) -> bool:

@@ -20,7 +20,7 @@ async def deletable_kinds(client: Client) -> list[ResourceType]:
     MoorageError
         The server refused a call or gave no valid answer.
     """
-    groups: Any = await client.read("/apis")
+    groups: Any = await client.read_path("/apis")
     versions = [("", "v1")]
     for group in groups.get("groups") or []:
         preferred = group.get("preferredVersion") or {}
@@ -32,7 +32,7 @@ async def deletable_kinds(client: Client) -> list[ResourceType]:
 
 async def _kinds_of(client: Client, group: str, version: str) -> list[ResourceType]:
     try:
-        listed: Any = await client.read(group_version_path(group, version))
+        listed: Any = await client.read_path(group_version_path(group, version))
     except NotFoundError:
         return []  # The version was removed after the groups were listed.
     return [

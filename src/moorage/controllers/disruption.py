@@ -20,7 +20,7 @@ from moorage.base.clock import NS_PER_SECOND
 from moorage.base.errors import ConflictError, MoorageError, NotFoundError
 from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, patch_body
-from moorage.controllers.controller import Surroundings
+from moorage.controllers.controller import ControllerInputs
 from moorage.controllers.scales import Scales
 from moorage.controllers.seen import Seen
 from moorage.workloads.disruption_steps import (
@@ -56,14 +56,14 @@ class DisruptionController:
         Set once everything has been listed.
     """
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         self._client = around.client
         self._clock = around.clock
         self._views = views = around.views
         self._wake = asyncio.Event()
-        budgets = views.of(POD_DISRUPTION_BUDGETS, PodDisruptionBudget)
+        budgets = views.view_of(POD_DISRUPTION_BUDGETS, PodDisruptionBudget)
         self._budgets = Seen(budgets, self._budget_changed)
-        self._pods = Seen(views.of(PODS, ViewedPod), self._pod_changed)
+        self._pods = Seen(views.view_of(PODS, ViewedPod), self._pod_changed)
         self._scales = Scales(around.client, views, self._owner_changed)
         # Names of the pods and of the budgets in each namespace, to find the budgets of a change.
         self._pods_in: dict[str, dict[str, None]] = {}
@@ -163,7 +163,7 @@ class DisruptionController:
             if due.again_ns is not None:
                 self._again_ns[key] = due.again_ns
             if due.status is not None:
-                await self._write(POD_DISRUPTION_BUDGETS, budget, due.status)
+                await self._write_status(POD_DISRUPTION_BUDGETS, budget, due.status)
         except (ConflictError, NotFoundError) as late:
             # The watch will show the newer version and make the budget due again.
             _log.debug("too late: %s", late)
@@ -228,7 +228,7 @@ class DisruptionController:
             return False
         return True
 
-    async def _write(
+    async def _write_status(
         self, resource: ResourceType, obj: ApiObject, status: dict[str, object]
     ) -> None:
         version = {"resourceVersion": obj.metadata.resource_version}

@@ -15,7 +15,7 @@ from moorage.api.quantity import from_nano
 from moorage.api.requests import pod_requests
 from moorage.api.resources import ELASTIC_QUOTAS, PODS
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.objects import ViewedPod, Whole
 
 _BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
@@ -24,13 +24,13 @@ _BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")
 class ElasticQuotaController(Controller):
     """Keeps ``status.used`` of ElasticQuotas of scheduling.x-k8s.io."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="ElasticQuotaController", resource=ELASTIC_QUOTAS)
-        self._quotas = around.views.of(ELASTIC_QUOTAS, Whole)
+        self._quotas = around.views.view_of(ELASTIC_QUOTAS, Whole)
         self._running: dict[str, dict[Key, Pod]] = {}
         self._of_namespace: dict[str, set[Key]] = {}
         self._quotas.tell(self._quota_changed)
-        around.views.of(PODS, ViewedPod).tell(self._pod_changed)
+        around.views.view_of(PODS, ViewedPod).tell(self._pod_changed)
 
     async def sync(self, key: Key) -> float | None:
         """Write the use of the pods in a quota's namespace, if the use changed."""
@@ -43,7 +43,7 @@ class ElasticQuotaController(Controller):
             gone = dict.fromkeys(found.status.get("used") or {})
             await self.write_status(found, {"used": {**gone, **used}})
             text = f"Elastic Quota {found.namespace}/{found.name} synced successfully"
-            self.note(found, "Synced", text)
+            self.emit_event(found, "Synced", text)
         return None
 
     def _quota_changed(self, old: Whole | None, new: Whole | None) -> None:

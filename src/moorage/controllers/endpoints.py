@@ -14,7 +14,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import ENDPOINT_SLICES, ENDPOINTS, NODES, PODS, SERVICES
 from moorage.base.clock import NS_PER_SECOND
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.controllers.views import View
 from moorage.workloads.endpoint_steps import (
     LIST_MARK,
@@ -47,14 +47,14 @@ _ZONE: Final = "topology.kubernetes.io/zone"
 class EndpointsController(Controller):
     """Writes which pods are behind each service."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="endpoint-controller", resource=SERVICES)
         views = around.views
-        self._services = views.of(SERVICES, Whole)
-        self._pods = views.of(PODS, ViewedPod)
-        self._nodes = views.of(NODES, Node)
-        self._slices = views.of(ENDPOINT_SLICES, EndpointSlice)
-        self._lists = views.of(ENDPOINTS, Endpoints)
+        self._services = views.view_of(SERVICES, Whole)
+        self._pods = views.view_of(PODS, ViewedPod)
+        self._nodes = views.view_of(NODES, Node)
+        self._slices = views.view_of(ENDPOINT_SLICES, EndpointSlice)
+        self._lists = views.view_of(ENDPOINTS, Endpoints)
         # Namespace -> its services that choose pods, with their selectors.
         self._selectors: dict[str, dict[Key, dict[str, str]]] = {}
         self._members: dict[Key, dict[Key, None]] = {}
@@ -116,7 +116,7 @@ class EndpointsController(Controller):
         over = {each: known.metadata.annotations.get(each) for each in annotations}
         if (known.subsets or []) != wanted or known.metadata.labels != told or over != annotations:
             metadata["labels"] = {**dict.fromkeys(known.metadata.labels), **told}
-            await self.write(ENDPOINTS, known, {"metadata": metadata, "subsets": wanted})
+            await self.patch_object(ENDPOINTS, known, {"metadata": metadata, "subsets": wanted})
 
     async def _delete_list(self, key: Key) -> None:
         known = self._lists.objects.get(key)
@@ -175,13 +175,13 @@ class EndpointsController(Controller):
 class EndpointsMirror(Controller):
     """Mirrors Endpoints that users write into slices, for services without a selector."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="endpointslicemirroring-controller", resource=ENDPOINTS)
-        self._services = around.views.of(SERVICES, Whole)
-        self._slices = around.views.of(ENDPOINT_SLICES, EndpointSlice)
-        self._lists = around.views.of(ENDPOINTS, Endpoints)
+        self._services = around.views.view_of(SERVICES, Whole)
+        self._slices = around.views.view_of(ENDPOINT_SLICES, EndpointSlice)
+        self._lists = around.views.view_of(ENDPOINTS, Endpoints)
         self.follow(self._lists)
-        self._services.tell(self._changed)
+        self._services.tell(self._enqueue_changed)
         self._slices.tell(self._slice_changed)
 
     async def sync(self, key: Key) -> float | None:
@@ -242,7 +242,7 @@ async def write_slices(
         elif (stored.endpoints or []) != each.endpoints or stored.metadata.labels != told:
             gone = dict.fromkeys(stored.metadata.labels)
             changes = {"metadata": {"labels": {**gone, **told}}, "endpoints": each.endpoints}
-            await writer.write(ENDPOINT_SLICES, stored, changes)
+            await writer.patch_object(ENDPOINT_SLICES, stored, changes)
     kept = {each.known.name for each in wanted if each.known is not None}
     for stale in known:
         if stale.name not in kept:

@@ -28,7 +28,7 @@ class EventBudget:
         # Uid -> (tokens left, monotonic nanoseconds of the last count).
         self._left: dict[str, tuple[float, int]] = {}
 
-    def take(self, uid: str) -> bool:
+    def spend_one(self, uid: str) -> bool:
         """Whether one more Event about an object may be emitted."""
         now_ns = self._clock.monotonic_ns()
         left, since_ns = self._left.pop(uid, (float(_BURST), now_ns))

@@ -24,7 +24,7 @@ from moorage.client.follow import Follower
 from moorage.client.objects import Key
 from moorage.client.reflector import Reflector
 from moorage.client.requests import MERGE_PATCH, patch_body
-from moorage.controllers.controller import Surroundings
+from moorage.controllers.controller import ControllerInputs
 from moorage.controllers.discovery import deletable_kinds
 from moorage.controllers.owner_graph import FOREGROUND, ORPHAN, Item, OwnerGraph, item_of
 from moorage.controllers.work_queue import WorkQueue
@@ -63,7 +63,7 @@ class GarbageCollector:
         Set once every kind has been listed.
     """
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         self._client = around.client
         self._clock = around.clock
         self._streams = around.streams
@@ -79,7 +79,7 @@ class GarbageCollector:
         self._look = asyncio.Event()
         self.ready = asyncio.Event()
         self._views = around.views
-        definitions = around.views.of(CUSTOM_RESOURCE_DEFINITIONS, Whole)
+        definitions = around.views.view_of(CUSTOM_RESOURCE_DEFINITIONS, Whole)
         definitions.tell(lambda _old, _new: self._look.set())
 
     async def run(self) -> None:
@@ -133,7 +133,7 @@ class GarbageCollector:
 
     def _follow(self, resource: ResourceType) -> None:
         def seen(obj: ApiObject) -> None:
-            self._add(self._graph.put(item_of(resource, obj)))
+            self._add(self._graph.put_object(item_of(resource, obj)))
 
         def told(old: ApiObject | None, new: ApiObject | None) -> None:
             if new is not None:
@@ -163,7 +163,7 @@ class GarbageCollector:
             optional=True,
         )
         task = self._tasks.spawn(reflector.run(), name=f"watch {resource.qualified}")
-        self._followed[resource] = (reflector.objects, _Watch(reflector, task))
+        self._followed[resource] = (reflector.known_objects, _Watch(reflector, task))
 
     def _object_gone(self, obj: ApiObject) -> None:
         self._note_gone(obj.metadata.uid)
@@ -182,19 +182,19 @@ class GarbageCollector:
 
     async def _work(self) -> None:
         while True:
-            key = await self._queue.take()
+            key = await self._queue.take_key()
             try:
                 await self._look_at(key[0])
             except NotFoundError:
-                self._queue.forget(key)
+                self._queue.forget_failures(key)
             except MoorageError as problem:
                 level = logging.DEBUG if isinstance(problem, ConflictError) else logging.WARNING
                 _log.log(level, "collecting %s: %s", key[0], problem)
                 self._queue.retry(key)
             else:
-                self._queue.forget(key)
+                self._queue.forget_failures(key)
             finally:
-                self._queue.done(key)
+                self._queue.finish_key(key)
 
     async def _look_at(self, uid: str) -> None:
         item = self._graph.items.get(uid)

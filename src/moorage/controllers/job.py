@@ -17,7 +17,7 @@ from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key, key_of
 from moorage.client.requests import patch_body
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.controllers.pod_control import PodControl, in_batches
 from moorage.workloads.jobs.job_indexes import (
     backoff_seconds,
@@ -59,10 +59,10 @@ _BURST: Final = 500  # pods created in one go, as upstream
 class JobController(Controller):
     """Keeps the pods of jobs."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="job-controller", resource=JOBS)
-        self._jobs = around.views.of(JOBS, Whole)
-        self._pods = around.views.of(PODS, ViewedPod)
+        self._jobs = around.views.view_of(JOBS, Whole)
+        self._pods = around.views.view_of(PODS, ViewedPod)
         self._control = PodControl(self, self._jobs, self._pods, finalizers=[TRACKED])
         # Job -> (failures since the last success, time of the last failure).
         self._failures: dict[Key, tuple[int, int]] = {}
@@ -128,13 +128,13 @@ class JobController(Controller):
             key_of(job)
         ):
             if end is not None:
-                await self._control.delete(job, found.active)
+                await self._control.delete_pods(job, found.active)
             elif suspended:
                 await self._take_back(job, found.active)
             else:
                 wait = await self._manage(job, found, now_ns)
         status = self._status(job, found, end, suspended=suspended, now_ns=now_ns)
-        await self._write(job, status, end)
+        await self._write_status(job, status, end)
         await self._release(found.to_release if end is None else self._all_tracked(pods, found))
         waits = [each for each in (wait, deadline_in(job, now_ns)) if each is not None]
         return max(0.0, min(waits)) if waits and end is None else None
@@ -159,13 +159,13 @@ class JobController(Controller):
             wait = self._backoff_left(key_of(job), now_ns)
             if wait > 0:
                 return wait
-            await self._control.create(job, self._bodies(job, found, min(number, _BURST)))
+            await self._control.create_pods(job, self._bodies(job, found, min(number, _BURST)))
         return None
 
     async def _take_back(self, job: Whole, pods: list[Pod]) -> None:
         """Delete pods that are not needed now; without a finalizer they do not count as failed."""
         await self._release(pods)
-        await self._control.delete(job, pods)
+        await self._control.delete_pods(job, pods)
 
     async def _replace_by_index(
         self, job: Whole, found: Tally, number: int, now_ns: int
@@ -178,7 +178,7 @@ class JobController(Controller):
             job_pod(job, index, annotations=counts_after(job, found.unreplaced.get(index)))
             for index in indexes
         ]
-        await self._control.create(job, bodies)
+        await self._control.create_pods(job, bodies)
         return min(left.values(), default=None)
 
     def _bodies(self, job: Whole, found: Tally, number: int) -> list[Json]:
@@ -239,22 +239,22 @@ class JobController(Controller):
         status["conditions"] = conditions
         return status
 
-    async def _write(self, job: Whole, status: Json, end: JobEnd | None) -> None:
+    async def _write_status(self, job: Whole, status: Json, end: JobEnd | None) -> None:
         if not status["conditions"]:
             del status["conditions"]
         await self.write_status(job, status)
         kinds = {each["type"] for each in status.get("conditions", ())}
         if end is not None and end.kind in kinds:
             if end.kind == COMPLETE:
-                self.note(job, "Completed", "Job completed")
+                self.emit_event(job, "Completed", "Job completed")
             else:
-                self.note(job, end.reason, end.message, kind="Warning")
+                self.emit_event(job, end.reason, end.message, kind="Warning")
         before = {
             (each.get("type"), each.get("status")) for each in job.status.get("conditions") or []
         }
         for each in status.get("conditions", ()):
             if each["type"] == SUSPENDED and (SUSPENDED, each["status"]) not in before:
-                self.note(job, each["reason"].removeprefix("Job"), each["message"])
+                self.emit_event(job, each["reason"].removeprefix("Job"), each["message"])
 
     # --- finalizers -------------------------------------------------------------------------
 

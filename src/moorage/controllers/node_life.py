@@ -22,7 +22,7 @@ from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.base.errors import ConflictError, NotFoundError
 from moorage.client.objects import Key, key_of
 from moorage.client.requests import patch_body
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.controllers.views import View
 from moorage.workloads.node_steps import eviction_in, silent_conditions, status_of, taints_due
 from moorage.workloads.objects import Json, ViewedPod
@@ -44,14 +44,14 @@ class PodsByNode:
 
     def __init__(self, pods: View[ViewedPod]) -> None:
         self._found: dict[str, dict[Key, Pod]] = {}
-        pods.tell(self._changed)
+        pods.tell(self._index_change)
 
     def on(self, node_name: str) -> list[Pod]:
         """Return the pods of a node, by name."""
         found = self._found.get(node_name, {})
         return [found[key] for key in sorted(found)]
 
-    def _changed(self, old: Pod | None, new: Pod | None) -> None:
+    def _index_change(self, old: Pod | None, new: Pod | None) -> None:
         if old is not None and old.spec.node_name:
             found = self._found.get(old.spec.node_name, {})
             found.pop(key_of(old), None)
@@ -64,10 +64,10 @@ class PodsByNode:
 class NodeLifecycle(Controller):
     """Marks nodes that are silent, and taints nodes by their conditions."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="node-controller", resource=NODES)
-        self._nodes = around.views.of(NODES, Node)
-        self._leases = around.views.of(LEASES, Lease)
+        self._nodes = around.views.view_of(NODES, Node)
+        self._leases = around.views.view_of(LEASES, Lease)
         # Node -> time of its last heartbeat, monotonic nanoseconds.
         self._heard: dict[str, int] = {}
         self._nodes.tell(self._node_changed)
@@ -111,7 +111,7 @@ class NodeLifecycle(Controller):
         again = await self._listen(node)
         taints = taints_due(node, self.clock.now_ns())
         if taints is not None:
-            await self.write(NODES, node, {"spec": {"taints": taints or None}})
+            await self.patch_object(NODES, node, {"spec": {"taints": taints or None}})
         return again
 
     async def _listen(self, node: Node) -> float | None:
@@ -128,7 +128,7 @@ class NodeLifecycle(Controller):
             body = {"metadata": {"uid": node.metadata.uid}, "status": {"conditions": conditions}}
             await self.client.patch(NODES, node.name, patch_body(body), subresource="status")
             text = f"Node {node.name} status is now: NodeNotReady"
-            self.note(node, "NodeNotReady", text)
+            self.emit_event(node, "NodeNotReady", text)
         return None
 
 
@@ -139,10 +139,10 @@ def _beat(node: Node) -> str:
 class TaintEviction(Controller):
     """Deletes pods that do not tolerate, or no longer tolerate, the taints of their node."""
 
-    def __init__(self, around: Surroundings, by_node: PodsByNode) -> None:
+    def __init__(self, around: ControllerInputs, by_node: PodsByNode) -> None:
         super().__init__(around, name="taint-eviction-controller", resource=PODS)
-        self._pods = around.views.of(PODS, ViewedPod)
-        self._nodes = around.views.of(NODES, Node)
+        self._pods = around.views.view_of(PODS, ViewedPod)
+        self._nodes = around.views.view_of(NODES, Node)
         self._by_node = by_node
         # Pod -> when it was first seen with taints that evict it, wall-clock nanoseconds.
         self._since: dict[Key, int] = {}
@@ -184,7 +184,7 @@ class TaintEviction(Controller):
         if left != 0:
             return left
         text = f"Marking for deletion Pod {pod.namespace}/{pod.name}"
-        self.note(pod, "TaintManagerEviction", text)
+        self.emit_event(pod, "TaintManagerEviction", text)
         text = "Taint manager: deleting due to NoExecute taint"
         condition = disruption(self.clock.now_ns(), "DeletionByTaintManager", text)
         await mark_and_delete(self, pod, {"conditions": [condition]}, grace_seconds=None)
@@ -199,12 +199,12 @@ class PodCollector(Controller):
     kubernetes v1.36 pkg/controller/podgc/gc_controller.go: gcOrphaned, gcUnscheduledTerminating.
     """
 
-    def __init__(self, around: Surroundings, by_node: PodsByNode) -> None:
+    def __init__(self, around: ControllerInputs, by_node: PodsByNode) -> None:
         super().__init__(around, name="pod-garbage-collector", resource=PODS)
-        self._nodes = around.views.of(NODES, Node)
+        self._nodes = around.views.view_of(NODES, Node)
         self._by_node = by_node
         self._nodes.tell(self._node_changed)
-        self._pods = around.views.of(PODS, ViewedPod)
+        self._pods = around.views.view_of(PODS, ViewedPod)
         self._pods.tell(self._pod_changed)
         # Node -> since when it has been missing, monotonic nanoseconds.
         self._missing: dict[str, int] = {}

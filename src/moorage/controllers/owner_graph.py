@@ -71,7 +71,7 @@ class OwnerGraph:
         """Return the dependents of an object, in the order they were seen."""
         return [self.items[each] for each in self._dependents.get(uid, ())]
 
-    def put(self, item: Item) -> list[str]:
+    def put_object(self, item: Item) -> list[str]:
         """Add or update an object; return the uids to check."""
         before = self.items.get(item.uid)
         if before is not None:

@@ -212,7 +212,7 @@ class PodControl:
 
     # --- creating and deleting --------------------------------------------------------------
 
-    async def create(self, owner: Whole, bodies: Sequence[Json]) -> None:
+    async def create_pods(self, owner: Whole, bodies: Sequence[Json]) -> None:
         """Create pods in growing batches; a batch with a failure is the last one.
 
         A body without a name gets a name that starts with its ``generateName``.
@@ -238,11 +238,11 @@ class PodControl:
             self.expectations.seen(key, created(name))
             if not _owner_leaves(problem):
                 text = f"Error creating: {problem}"
-                self._controller.note(owner, "FailedCreate", text, kind="Warning")
+                self._controller.emit_event(owner, "FailedCreate", text, kind="Warning")
             raise
-        self._tell(owner, "SuccessfulCreate", self._said[0], name)
+        self._emit_event(owner, "SuccessfulCreate", self._said[0], name)
 
-    async def delete(self, owner: Whole, pods: Iterable[Pod]) -> None:
+    async def delete_pods(self, owner: Whole, pods: Iterable[Pod]) -> None:
         """Delete pods; a pod that does not exist counts as deleted.
 
         Raises
@@ -262,15 +262,15 @@ class PodControl:
         except MoorageError as problem:
             self.expectations.seen(key, deleted(uid))
             text = f"Error deleting: {problem}"
-            self._controller.note(owner, "FailedDelete", text, kind="Warning")
+            self._controller.emit_event(owner, "FailedDelete", text, kind="Warning")
             raise
         else:
-            self._tell(owner, "SuccessfulDelete", self._said[1], pod.name)
+            self._emit_event(owner, "SuccessfulDelete", self._said[1], pod.name)
 
-    def _tell(self, owner: Whole, reason: str, said: str, pod: str) -> None:
+    def _emit_event(self, owner: Whole, reason: str, said: str, pod: str) -> None:
         related = ObjectReference(api_version="v1", kind="Pod", namespace=owner.namespace, name=pod)
         text = said.format(pod=pod, owner=owner.name)
-        self._controller.note(owner, reason, text, related=related)
+        self._controller.emit_event(owner, reason, text, related=related)
 
 
 async def in_batches(works: Sequence[Callable[[], Awaitable[None]]]) -> None:

@@ -20,7 +20,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS
 from moorage.base.clock import NS_PER_SECOND, rfc3339
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.objects import ViewedPod, Whole
 from moorage.workloads.pods import is_finished, time_ns
 
@@ -39,12 +39,12 @@ _TOO_LONG_NS: Final = 48 * 3600 * NS_PER_SECOND  # as upstream
 class PodGroupController(Controller):
     """Keeps phase and counts of PodGroups of scheduling.x-k8s.io."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="podgroup-controller", resource=COSCHEDULING_POD_GROUPS)
-        self._groups = around.views.of(COSCHEDULING_POD_GROUPS, Whole)
+        self._groups = around.views.view_of(COSCHEDULING_POD_GROUPS, Whole)
         self._members: dict[Key, dict[Key, Pod]] = {}
         self.follow(self._groups)
-        around.views.of(PODS, ViewedPod).tell(self._pod_changed)
+        around.views.view_of(PODS, ViewedPod).tell(self._pod_changed)
 
     async def sync(self, key: Key) -> float | None:
         """Write the status of a group, if it changed."""
@@ -59,12 +59,12 @@ class PodGroupController(Controller):
         now_ns = self.clock.now_ns()
         if _took_too_long(found):
             text = "schedule time longer than 48 hours"
-            self.note(found, "Timeout", text, kind="Warning")
+            self.emit_event(found, "Timeout", text, kind="Warning")
             return None
         status = group_status(found, pods, now_ns=now_ns)
         await self.write_status(found, status)
         if status["phase"] == DEGRADED and before != DEGRADED:
-            self.note(found, DEGRADED, _what_is_missing(found, pods), kind="Warning")
+            self.emit_event(found, DEGRADED, _what_is_missing(found, pods), kind="Warning")
         return None
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:

@@ -13,7 +13,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS, REPLICA_SETS, ResourceType
 from moorage.base.errors import MoorageError
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.controllers.pod_control import PodControl
 from moorage.workloads.objects import ViewedPod, Whole, owner_reference
 from moorage.workloads.pods import (
@@ -42,11 +42,11 @@ class ReplicaSetController(Controller):
         ``REPLICA_SETS`` or ``REPLICATION_CONTROLLERS``.
     """
 
-    def __init__(self, around: Surroundings, resource: ResourceType = REPLICA_SETS) -> None:
+    def __init__(self, around: ControllerInputs, resource: ResourceType = REPLICA_SETS) -> None:
         name = "replicaset" if resource == REPLICA_SETS else "replication"
         super().__init__(around, name=f"{name}-controller", resource=resource)
-        self._sets = around.views.of(resource, Whole)
-        self._pods = around.views.of(PODS, ViewedPod)
+        self._sets = around.views.view_of(resource, Whole)
+        self._pods = around.views.view_of(PODS, ViewedPod)
         self._control = PodControl(self, self._sets, self._pods)
         self.follow(self._sets)
 
@@ -82,10 +82,10 @@ class ReplicaSetController(Controller):
                 )
                 for _ in range(min(missing, _BURST))
             ]
-            await self._control.create(found, bodies)
+            await self._control.create_pods(found, bodies)
         elif missing < 0:
             order = deletion_order(pods, rank=self._crowding(found), now_ns=self.clock.now_ns())
-            await self._control.delete(found, order[: min(-missing, _BURST)])
+            await self._control.delete_pods(found, order[: min(-missing, _BURST)])
 
     def _crowding(self, found: Whole) -> dict[str, int]:
         """Return how many active pods of this set and its siblings are on each node."""

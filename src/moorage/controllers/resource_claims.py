@@ -14,7 +14,7 @@ from moorage.api.pod import Pod
 from moorage.api.resources import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS
 from moorage.base.errors import NotFoundError
 from moorage.client.objects import Key
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.controllers.views import View
 from moorage.workloads.claim_steps import POD_CLAIM, claim_of, template_of, unmade
 from moorage.workloads.objects import Json, ViewedPod, Whole
@@ -28,11 +28,11 @@ _LOOK_AGAIN_SECONDS: Final = 5.0  # pause while a template does not exist; a gue
 class ClaimMaker(Controller):
     """Creates the claims of pods whose entries name templates, and notes them in the pods."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="resource-claim-controller", resource=PODS)
-        self._pods: View[ViewedPod] = around.views.of(PODS, ViewedPod)
-        self._claims: View[Whole] = around.views.of(RESOURCE_CLAIMS, Whole)
-        self._templates: View[Whole] = around.views.of(RESOURCE_CLAIM_TEMPLATES, Whole)
+        self._pods: View[ViewedPod] = around.views.view_of(PODS, ViewedPod)
+        self._claims: View[Whole] = around.views.view_of(RESOURCE_CLAIMS, Whole)
+        self._templates: View[Whole] = around.views.view_of(RESOURCE_CLAIM_TEMPLATES, Whole)
         self._made: dict[tuple[str, str], str] = {}  # unseen: (pod uid, entry) -> name
         self._pods.tell(self._pod_changed)
 
@@ -70,7 +70,7 @@ class ClaimMaker(Controller):
         template = self._templates.objects.get((pod.namespace, template_name))
         if template is None:
             text = f'resource claim template "{template_name}" not found'
-            self.note(pod, "FailedResourceClaimCreation", text, kind="Warning")
+            self.emit_event(pod, "FailedResourceClaimCreation", text, kind="Warning")
             return None
         body = claim_of(pod, entry, template)
         stored: Any = await self.client.create(RESOURCE_CLAIMS, body, namespace=pod.namespace)
@@ -91,10 +91,10 @@ class ClaimMaker(Controller):
 class ClaimReleaser(Controller):
     """Removes the reservations of ended pods from claims, and frees unused devices."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="resource-claim-releaser", resource=RESOURCE_CLAIMS)
-        self._pods: View[ViewedPod] = around.views.of(PODS, ViewedPod)
-        self._claims: View[Whole] = around.views.of(RESOURCE_CLAIMS, Whole)
+        self._pods: View[ViewedPod] = around.views.view_of(PODS, ViewedPod)
+        self._claims: View[Whole] = around.views.view_of(RESOURCE_CLAIMS, Whole)
         self.follow(self._claims)
         self._pods.tell(self._pod_changed)
 
@@ -108,7 +108,7 @@ class ClaimReleaser(Controller):
         going = claim.metadata.deletion_timestamp is not None
         if left and len(left) < len(reserved):
             change = {"status": {"reservedFor": left}}
-            await self.write(RESOURCE_CLAIMS, claim, change, subresource="status")
+            await self.patch_object(RESOURCE_CLAIMS, claim, change, subresource="status")
         elif not left and (reserved or going):
             await self._free(claim)
         elif not reserved and self._pod_has_ended(claim):
@@ -126,13 +126,15 @@ class ClaimReleaser(Controller):
         """
         if claim.status:
             status = {"reservedFor": None, "allocation": None, "devices": None}
-            stored = await self.write(
+            stored = await self.patch_object(
                 RESOURCE_CLAIMS, claim, {"status": status}, subresource="status"
             )
             claim = from_dict(Whole, stored)
         if PROTECTION in claim.metadata.finalizers:
             kept = [each for each in claim.metadata.finalizers if each != PROTECTION]
-            await self.write(RESOURCE_CLAIMS, claim, {"metadata": {"finalizers": kept or None}})
+            await self.patch_object(
+                RESOURCE_CLAIMS, claim, {"metadata": {"finalizers": kept or None}}
+            )
 
     def _pod_has_ended(self, claim: Whole) -> bool:
         """Whether a claim was made for a pod that will not run (any more)."""

@@ -13,7 +13,7 @@ import msgspec
 
 from moorage.api.resources import CONTROLLER_REVISIONS
 from moorage.base.errors import ConflictError, NotFoundError
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.workloads.objects import Json, Whole, owner_reference
 from moorage.workloads.pods import template_hash, time_ns
 from moorage.workloads.revisions import History, Revision
@@ -30,20 +30,22 @@ class Revisions:
         The label that holds the hash of a revision.
     """
 
-    def __init__(self, controller: Controller, around: Surroundings, *, hash_label: str) -> None:
+    def __init__(
+        self, controller: Controller, around: ControllerInputs, *, hash_label: str
+    ) -> None:
         self._controller = controller
         self._hash_label = hash_label
-        self._seen = around.views.of(CONTROLLER_REVISIONS, Revision)
-        self._seen.tell(self._changed)
+        self._seen = around.views.view_of(CONTROLLER_REVISIONS, Revision)
+        self._seen.tell(self._index_change)
 
-    def _changed(self, old: Revision | None, new: Revision | None) -> None:
+    def _index_change(self, old: Revision | None, new: Revision | None) -> None:
         for each in (old, new):
             for owner in each.metadata.owner_references if each is not None else ():
                 if owner.controller and owner.kind == self._controller.resource.kind:
                     assert each is not None
                     self._controller.queue.add((each.namespace, owner.name))
 
-    async def settle(self, owner: Whole) -> History:
+    async def ensure_newest(self, owner: Whole) -> History:
         """Ensure that the newest revision is that of the object's template; return all revisions.
 
         Raises
@@ -60,7 +62,9 @@ class Revisions:
         if equal:
             # After an undo the old revision becomes the newest.
             changed = msgspec.structs.replace(equal[-1], revision=number)
-            await self._controller.write(CONTROLLER_REVISIONS, equal[-1], {"revision": number})
+            await self._controller.patch_object(
+                CONTROLLER_REVISIONS, equal[-1], {"revision": number}
+            )
             return History([*(each for each in every if each is not equal[-1]), changed], changed)
         created = await self._create(owner, data, number)
         return History([*every, created], created)

@@ -79,7 +79,7 @@ class Scales:
 
     def __init__(self, client: Client, views: Views, changed: Callable[[Whole], None]) -> None:
         self._client = client
-        self._owners = {each.kind: Seen(views.of(each, Whole), changed) for each in _WATCHED}
+        self._owners = {each.kind: Seen(views.view_of(each, Whole), changed) for each in _WATCHED}
 
     async def of_all(
         self, owners: Iterable[OwnerReference], namespace: str
@@ -128,7 +128,7 @@ class Scales:
         resource = await scaled_resource(self._client, owner.api_version, owner.kind)
         path = resource_path(resource, namespace, owner.name, "scale")
         try:
-            answer = msgspec.convert(await self._client.read(path), _ScaleAnswer)
+            answer = msgspec.convert(await self._client.read_path(path), _ScaleAnswer)
         except NotFoundError:
             return None
         except msgspec.ValidationError as problem:
@@ -148,7 +148,7 @@ async def scaled_resource(client: Client, api_version: str, kind: str) -> Resour
     """
     group, _, version = api_version.rpartition("/")
     try:
-        listed: Any = await client.read(group_version_path(group, version))
+        listed: Any = await client.read_path(group_version_path(group, version))
     except NotFoundError:
         listed = {}
     entries = {each["name"]: each for each in listed.get("resources") or []}

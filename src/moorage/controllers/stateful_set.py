@@ -15,7 +15,7 @@ from moorage.api.resources import PERSISTENT_VOLUME_CLAIMS, PODS, STATEFUL_SETS
 from moorage.api.volume import PersistentVolumeClaim
 from moorage.base.errors import ConflictError, MoorageError
 from moorage.client.objects import Key, key_of
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.controllers.pod_control import PodControl
 from moorage.controllers.revisions import Revisions
 from moorage.workloads.objects import Json, ViewedPod, Whole
@@ -39,11 +39,11 @@ _SAID = (
 class StatefulSetController(Controller):
     """Keeps the pods of stateful sets."""
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         super().__init__(around, name="statefulset-controller", resource=STATEFUL_SETS)
-        self._sets = around.views.of(STATEFUL_SETS, Whole)
-        self._claims = around.views.of(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim)
-        pods = around.views.of(PODS, ViewedPod)
+        self._sets = around.views.view_of(STATEFUL_SETS, Whole)
+        self._claims = around.views.view_of(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim)
+        pods = around.views.view_of(PODS, ViewedPod)
         self._control = PodControl(self, self._sets, pods, said=_SAID)
         self._revisions = Revisions(self, around, hash_label="controller.kubernetes.io/hash")
         self.follow(self._sets)
@@ -61,7 +61,7 @@ class StatefulSetController(Controller):
         await self._keep_claims(found, pods)
         if found.metadata.deletion_timestamp is not None:
             return None
-        history = await self._revisions.settle(found)
+        history = await self._revisions.ensure_newest(found)
         now_ns = self.clock.now_ns()
         failure: MoorageError | None = None
         if self._control.expectations.fulfilled(key):
@@ -80,8 +80,8 @@ class StatefulSetController(Controller):
     async def _carry_out(self, found: Whole, due: Plan) -> None:
         for claim in due.claims:
             await self._create_claim(found, claim)
-        await self._control.delete(found, due.delete)
-        await self._control.create(found, due.create)
+        await self._control.delete_pods(found, due.delete)
+        await self._control.create_pods(found, due.create)
 
     async def _create_claim(self, found: Whole, claim: Json) -> None:
         name = claim["metadata"]["name"]
@@ -96,10 +96,10 @@ class StatefulSetController(Controller):
             return  # made already; the watch will show it
         except MoorageError as problem:
             text = f"create Claim {name} in StatefulSet {found.name} failed error: {problem}"
-            self.note(found, "FailedCreate", text, kind="Warning")
+            self.emit_event(found, "FailedCreate", text, kind="Warning")
             raise
         text = f"create Claim {name} in StatefulSet {found.name} success"
-        self.note(found, "SuccessfulCreate", text)
+        self.emit_event(found, "SuccessfulCreate", text)
 
     # --- what becomes of claims -------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class StatefulSetController(Controller):
         live: Any = await self.client.get(PERSISTENT_VOLUME_CLAIMS, name, namespace=namespace)
         owners = live["metadata"].get("ownerReferences") or []
         kept = [each for each in owners if each.get("uid") not in ours]
-        await self.write(
+        await self.patch_object(
             PERSISTENT_VOLUME_CLAIMS,
             claim,
             {"metadata": {"ownerReferences": [*kept, *wanted] or None}},

@@ -72,13 +72,13 @@ class View(Generic[T]):
 
     def on_add(self, obj: T) -> None:
         """Take in an object that appeared."""
-        self._put(obj)
+        self._put_object(obj)
         self._pass_on(None, obj)
 
     def on_update(self, old: T, new: T) -> None:
         """Take in a newer version."""
         self._drop(old)
-        self._put(new)
+        self._put_object(new)
         self._pass_on(old, new)
 
     def on_delete(self, obj: T, *, missed: bool) -> None:
@@ -102,7 +102,7 @@ class View(Generic[T]):
         owner = obj.metadata.controller
         return (self._free, obj.namespace) if owner is None else (self._owned, owner.uid)
 
-    def _put(self, obj: T) -> None:
+    def _put_object(self, obj: T) -> None:
         key = key_of(obj)
         self.objects[key] = obj
         groups, name = self._group(obj)
@@ -135,7 +135,7 @@ class Views:
         self._views: dict[tuple[str, str], View[Any]] = {}  # by API version and plural
         self._reflectors: list[Reflector[Any]] = []
 
-    def of(self, resource: ResourceType, type_: type[T]) -> View[T]:
+    def view_of(self, resource: ResourceType, type_: type[T]) -> View[T]:
         """Return the view of a kind, made on first use; all uses must give the same type."""
         found = self.known(resource)
         if found is None:

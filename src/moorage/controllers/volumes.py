@@ -31,7 +31,7 @@ from moorage.base.errors import (
 from moorage.client.objects import Key
 from moorage.client.requests import MERGE_PATCH, Selection, patch_body
 from moorage.controllers.claim_users import VolumeClaimUsers, claims_in_use
-from moorage.controllers.controller import Surroundings
+from moorage.controllers.controller import ControllerInputs
 from moorage.controllers.seen import Seen
 from moorage.workloads.objects import ViewedPod
 from moorage.workloads.volume_steps import (
@@ -86,17 +86,17 @@ class VolumeControllers:
         Set once everything has been listed and the default class is there.
     """
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         self._client = around.client
         self._views = views = around.views
         self._wake = asyncio.Event()
-        claims = views.of(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim)
-        self._claims = Seen(claims, self._changed)
-        self._volumes = Seen(views.of(PERSISTENT_VOLUMES, PersistentVolume), self._changed)
-        self._classes = Seen(views.of(STORAGE_CLASSES, StorageClass), self._changed)
-        pods = views.of(PODS, ViewedPod)
+        claims = views.view_of(PERSISTENT_VOLUME_CLAIMS, PersistentVolumeClaim)
+        self._claims = Seen(claims, self._run_again)
+        self._volumes = Seen(views.view_of(PERSISTENT_VOLUMES, PersistentVolume), self._run_again)
+        self._classes = Seen(views.view_of(STORAGE_CLASSES, StorageClass), self._run_again)
+        pods = views.view_of(PODS, ViewedPod)
         self._users = VolumeClaimUsers(pods)
-        self._pods = Seen(pods, self._changed)
+        self._pods = Seen(pods, self._run_again)
         self._world = VolumeWorld(
             claims=self._claims.objects,
             volumes=self._volumes.objects,
@@ -135,7 +135,7 @@ class VolumeControllers:
         except ConflictError:
             _log.info("storage class standard is there already")
 
-    def _changed(self, _obj: ApiObject) -> None:
+    def _run_again(self, _obj: ApiObject) -> None:
         self._wake.set()
 
     # -- working -------------------------------------------------------------------------------
@@ -206,7 +206,7 @@ class VolumeControllers:
     async def _carry_out(self, step: Step) -> bool:
         """Carry out a step; False when the step is to be retried."""
         try:
-            await self._send(step)
+            await self._send_step(step)
         except (ConflictError, NotFoundError) as late:
             _log.debug("too late: %s", late)
             self._look_again()
@@ -217,7 +217,7 @@ class VolumeControllers:
             return False
         return True
 
-    async def _send(self, step: Step) -> None:
+    async def _send_step(self, step: Step) -> None:
         if isinstance(step, Create):
             await self._client.create(step.resource, step.body, namespace=step.namespace)
         elif isinstance(step, Patch):

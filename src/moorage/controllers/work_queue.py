@@ -65,17 +65,17 @@ class WorkQueue(Generic[KeyT]):
         self._later[key] = loop.call_later(seconds, self._due, key)
 
     def retry(self, key: KeyT) -> None:
-        """Queue a key again after a pause that grows with each failure since `forget`."""
+        """Queue a key again after a pause that grows with each failure since `forget_failures`."""
         count = self._failures.get(key, 0)
         self._failures[key] = min(count + 1, _DOUBLINGS_MAX)
         self.add_after(key, min(_FIRST_RETRY_SECONDS * 2**count, _LAST_RETRY_SECONDS))
 
-    def forget(self, key: KeyT) -> None:
+    def forget_failures(self, key: KeyT) -> None:
         """Reset the failure count of a key."""
         self._failures.pop(key, None)
 
-    async def take(self) -> KeyT:
-        """Wait for a key and take it; `done` must follow."""
+    async def take_key(self) -> KeyT:
+        """Wait for a key and take it; `finish_key` must follow."""
         while not self._ready:
             self._changed.clear()
             await self._changed.wait()
@@ -84,7 +84,7 @@ class WorkQueue(Generic[KeyT]):
         self._taken.add(key)
         return key
 
-    def done(self, key: KeyT) -> None:
+    def finish_key(self, key: KeyT) -> None:
         """Give back a key that was taken."""
         self._taken.discard(key)
         if key in self._queued:

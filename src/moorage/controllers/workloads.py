@@ -8,7 +8,7 @@ from moorage.api.resources import PODS, REPLICATION_CONTROLLERS
 from moorage.base import aio
 from moorage.controllers.accounts import NamespaceContents
 from moorage.controllers.autoscaler import AutoscalerController
-from moorage.controllers.controller import Controller, Surroundings
+from moorage.controllers.controller import Controller, ControllerInputs
 from moorage.controllers.cron_job import CronJobController
 from moorage.controllers.daemon_set import DaemonSetController
 from moorage.controllers.deployment import DeploymentController
@@ -38,9 +38,9 @@ class WorkloadControllers:
         Set once everything has been listed.
     """
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         self._views = around.views
-        by_node = PodsByNode(self._views.of(PODS, ViewedPod))
+        by_node = PodsByNode(self._views.view_of(PODS, ViewedPod))
         self._controllers: list[Controller] = [
             DeploymentController(around),
             ReplicaSetController(around),

@@ -181,7 +181,7 @@ class Feed:
         """Ask what changed, and tell the viewers."""
         async with self._looking:
             try:
-                change = await self._changed()
+                change = await self._new_facts()
             except MoorageError as error:
                 change = Shown(trouble=str(error))
             self._publish(change)
@@ -202,7 +202,7 @@ class Feed:
 
     # --- what changed ---------------------------------------------------------------------------
 
-    async def _changed(self) -> Shown:
+    async def _new_facts(self) -> Shown:
         """Ask, take the answers in, and return what is new in them."""
         cluster = _read(await self._source.ask("/cluster", {"since": self._at}), _Cluster)
         queue = _read(await self._source.ask("/queue", {"limit": _PODS_OF_A_LANE}), _Queue)

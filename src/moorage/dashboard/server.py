@@ -128,7 +128,7 @@ class PageServer:
         scheme, port = "http" if plan.tls is None else "https", runner.addresses[0][1]
         host = f"[{plan.address}]" if ":" in plan.address else plan.address
         self.url = f"{scheme}://{host}:{port}"
-        self._sessions.open()
+        self._sessions.renew_token()
         self._tasks.spawn(self._feed.run(), name="look for the page")
         self._tasks.spawn(self._feed.beat(), name="signs of life of the page")
 
@@ -149,8 +149,8 @@ class PageServer:
             web.get("/page/v1/about", self._about),
             web.get("/page/v1/state", self._state),
             web.get("/page/v1/changes", self._changes),
-            web.get("/moorage/v1/{question:[a-z-]+}", self._ask),
-            web.post("/moorage/v1/{question:[a-z-]+}", self._ask),
+            web.get("/moorage/v1/{question:[a-z-]+}", self._answer_question),
+            web.post("/moorage/v1/{question:[a-z-]+}", self._answer_question),
             web.post("/page/v1/acts/{name:[a-z-]+}", self._act),
             web.get("/{view:[^/]*}", self._elsewhere),
         ]
@@ -242,7 +242,7 @@ class PageServer:
                     await stream.write(b"id: %d\ndata: %s\n\n" % (version, change))
         return stream
 
-    async def _ask(self, request: web.Request) -> web.Response:
+    async def _answer_question(self, request: web.Request) -> web.Response:
         path = f"/{request.match_info['question']}"
         try:
             answered = await self._source.ask(path, dict(request.query), await whole_body(request))

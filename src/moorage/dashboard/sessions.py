@@ -52,7 +52,7 @@ class Sessions:
         self._sessions: dict[str, Session] = {}
         self._token = ""
 
-    def open(self) -> None:
+    def renew_token(self) -> None:
         """Make the login token that is valid from now on, in place of the one before."""
         # Not from a stream of `base.rng`: a seed that is printed must not open the page.
         self._token = secrets.token_urlsafe(_TOKEN_BYTES)
@@ -70,7 +70,7 @@ class Sessions:
         while len(self._sessions) >= _SESSIONS_MAX:
             del self._sessions[next(iter(self._sessions))]
         self._sessions[made.key] = made
-        self.open()
+        self.renew_token()
         return made
 
     def find(self, key: str) -> Session | None:

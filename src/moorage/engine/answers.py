@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import run_filters
-from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.filter_pass import FilterResults
 from moorage.engine.filters.nominated import filter_nominated
 from moorage.engine.notes.score_log import ScoreLog
 from moorage.engine.scoring import run_scores
@@ -89,12 +89,12 @@ class KnownRows(Protocol):
     """The cached filter results for pods of one shape; compared by identity."""
 
     @property
-    def filtered(self) -> FilterPass | None:
+    def filtered(self) -> FilterResults | None:
         """Result of the reusable Filters on every row; it changes with the rows."""
         ...
 
     @property
-    def by_node(self) -> FilterPass | None:
+    def by_node(self) -> FilterResults | None:
         """Result of the Filters that read a row's node alone; pods do not change it."""
         ...
 
@@ -127,7 +127,7 @@ class Answers(msgspec.Struct, eq=False):
         at = self.attempt
         return run_pre_filter(at.profile, at.state, at.pod, at.snapshot)
 
-    def filter_row(self, row: int) -> FilterPass:
+    def filter_row(self, row: int) -> FilterResults:
         """Run Filter on one row, beside the pods nominated to it.
 
         Raises
@@ -137,7 +137,7 @@ class Answers(msgspec.Struct, eq=False):
         """
         return self.filter_view(self.attempt.snapshot.rows([row]))
 
-    def filter_view(self, view: NodeView) -> FilterPass:
+    def filter_view(self, view: NodeView) -> FilterResults:
         """Run Filter on the rows of a view, beside the pods nominated to them.
 
         Raises
@@ -150,7 +150,7 @@ class Answers(msgspec.Struct, eq=False):
             filter_nominated(self.attempt, view, filtered)
         return filtered
 
-    def feasible(self, view: NodeView, filtered: FilterPass) -> Rows:
+    def feasible(self, view: NodeView, filtered: FilterResults) -> Rows:
         """Return int64: the rows of a view that passed Filter, in the order of the view."""
         positions = filtered.passing
         return positions if view.rows is None else view.rows[positions]
@@ -198,7 +198,7 @@ class Answers(msgspec.Struct, eq=False):
         return table.total_n
 
     def rejection(
-        self, outcome: PreFilterOutcome, filtered: FilterPass, find: Callable[[], Rejection]
+        self, outcome: PreFilterOutcome, filtered: FilterResults, find: Callable[[], Rejection]
     ) -> Rejection:
         """Return why no row passed.
 

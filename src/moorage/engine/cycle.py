@@ -19,7 +19,7 @@ from moorage.base.no_names import NO_NAMES
 from moorage.engine.answers import Answers, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import WHOLE, Attempt, CycleError, Preemption, Scope
 from moorage.engine.decision import Decision, Outcome, failed, rejected
-from moorage.engine.filters.filter_pass import PASSED, FilterPass
+from moorage.engine.filters.filter_pass import PASSED, FilterResults
 from moorage.engine.groups.whole_gangs import with_whole_gangs
 from moorage.engine.notes.attempt_note import NoteWriter
 from moorage.engine.notes.best_nodes import NearNodes
@@ -172,7 +172,7 @@ class Cycle:
         self._meter.lap(PRE_FILTER, outcome.status.code)
         if outcome.status.code is not SUCCESS_CODE:
             if outcome.status.rejected:
-                return Search(answers, outcome, self.snapshot.rows([]), FilterPass(0))
+                return Search(answers, outcome, self.snapshot.rows([]), FilterResults(0))
             raise CycleError(outcome.status)
         code = ERROR_CODE
         try:
@@ -210,12 +210,12 @@ class Cycle:
             notes=None if self._notes is None else ScoreNotes(),
         )
 
-    def _sampled(self, answers: Answers, view: NodeView) -> tuple[NodeView, FilterPass]:
+    def _sampled(self, answers: Answers, view: NodeView) -> tuple[NodeView, FilterResults]:
         try:
             filtered = answers.filter_view(view)
         except CycleError:
             return self._sampler.search(view, answers.filter_view)
-        return self._sampler.take(view, filtered)
+        return self._sampler.sample_rows(view, filtered)
 
     # -- PostFilter ----------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class Cycle:
         decision = rejected(attempt, found, victims=victims, spared=spared, evaluated=evaluated)
         if self._notes is None:
             return decision
-        return msgspec.structs.replace(decision, note=self._notes.note(search))
+        return msgspec.structs.replace(decision, note=self._notes.attempt_note(search))
 
     # -- PreScore, Score, NormalizeScore, select -----------------------------------------------
 
@@ -333,5 +333,5 @@ class Cycle:
             feasible=out_of,
             evaluated=len(search.view),
             ties=ties,
-            note=None if notes is None else notes.note(search, row, near),
+            note=None if notes is None else notes.attempt_note(search, row, near),
         )

@@ -14,7 +14,7 @@ import numpy as np
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.cycle import Cycle
 from moorage.engine.filters.asking import ask_filter
-from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.filter_pass import FilterResults
 from moorage.engine.scoring import ScoreTable, run_scores
 from moorage.engine.search import Search, diagnose
 from moorage.engine.select_node import smallest_name
@@ -132,7 +132,7 @@ def _with_post_filter(found: Evaluation, cycle: Cycle, search: Search) -> Evalua
     )
 
 
-def _feasible(search: Search, candidates: NodeView, full: FilterPass) -> tuple[str, ...]:
+def _feasible(search: Search, candidates: NodeView, full: FilterResults) -> tuple[str, ...]:
     names = search.attempt.snapshot.names
     if search.nominated_row is not None:
         return (names[search.nominated_row],)
@@ -140,7 +140,7 @@ def _feasible(search: Search, candidates: NodeView, full: FilterPass) -> tuple[s
     return tuple(sorted((names[int(row)] for row in rows), key=str.encode))
 
 
-def _failures(search: Search, candidates: NodeView, filtered: FilterPass) -> dict[str, Status]:
+def _failures(search: Search, candidates: NodeView, filtered: FilterResults) -> dict[str, Status]:
     profile, names = search.attempt.profile, search.attempt.snapshot.names
     found: dict[str, Status] = {}
     for view, judged in ((candidates, filtered), (search.view, search.filtered)):

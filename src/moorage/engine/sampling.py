@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.engine.attempt import CycleError
-from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.filter_pass import FilterResults
 from moorage.framework.profile import Profile
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 IntArray = NDArray[np.int64]
-Judge = Callable[[NodeView], FilterPass]
+Judge = Callable[[NodeView], FilterResults]
 
 ALL: Final = 100
 """The percentage at which nothing is left out."""
@@ -91,7 +91,9 @@ class Sampler:
         self.rotation = rotation
         self.on = profile.percentage_of_nodes_to_score < ALL
 
-    def take(self, view: NodeView, filtered: FilterPass) -> tuple[NodeView, FilterPass]:
+    def sample_rows(
+        self, view: NodeView, filtered: FilterResults
+    ) -> tuple[NodeView, FilterResults]:
         """Return the rows kube-scheduler would have filtered, ascending, and their filter result.
 
         The feasible rows wanted are among them, and every row that fails before one feasible row
@@ -111,7 +113,7 @@ class Sampler:
             return view, filtered
         return self._cut(view, filtered, self.order(view), wanted=wanted)
 
-    def search(self, view: NodeView, judge: Judge) -> tuple[NodeView, FilterPass]:
+    def search(self, view: NodeView, judge: Judge) -> tuple[NodeView, FilterResults]:
         """Search from the start position, after a plugin broke in a search over all rows.
 
         Only rows that kube-scheduler would have filtered may end the attempt, so plugins are asked
@@ -164,11 +166,11 @@ class Sampler:
     def _cut(
         self,
         view: NodeView,
-        filtered: FilterPass,
+        filtered: FilterResults,
         order: IntArray,
         *,
         wanted: int,
-    ) -> tuple[NodeView, FilterPass]:
+    ) -> tuple[NodeView, FilterResults]:
         positions = order if view.is_all else np.searchsorted(view.row_numbers(), order)
         passed_n = filtered.passed[positions]
         found = np.flatnonzero(passed_n)
@@ -179,7 +181,7 @@ class Sampler:
         looked_at[found[:wanted]] = True
         kept = np.sort(positions[:end][looked_at])
         rows = kept if view.is_all else view.row_numbers()[kept]
-        return self._snapshot.rows(rows), filtered.at(kept)
+        return self._snapshot.rows(rows), filtered.at_rows(kept)
 
     def _wanted(self, n: int) -> int:
         asking = any(each.filters or each.prioritizes for each in self._profile.extenders)

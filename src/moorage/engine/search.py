@@ -13,7 +13,7 @@ import numpy as np
 from moorage.base.no_names import NO_NAMES
 from moorage.engine.answers import Answers, KnownRows, ScoreNotes
 from moorage.engine.attempt import Attempt, CycleError
-from moorage.engine.filters.filter_pass import FilterPass, Tally
+from moorage.engine.filters.filter_pass import FilterResults, Tally
 from moorage.framework.diagnosis import Diagnosis
 from moorage.framework.profile import Profile
 from moorage.framework.runner import PreFilterOutcome
@@ -53,7 +53,7 @@ class Search(msgspec.Struct, frozen=True):
     answers: Answers
     pre_filter: PreFilterOutcome
     view: NodeView
-    filtered: FilterPass
+    filtered: FilterResults
     known: KnownRows | None = None
     nominated_row: int | None = None
     nominated_rejectors: frozenset[str] = NO_NAMES
@@ -84,7 +84,7 @@ class NominatedNode(msgspec.Struct, frozen=True, gc=False):
     """The pod's own nominated node, and the filter result on it."""
 
     row: int
-    filtered: FilterPass
+    filtered: FilterResults
 
 
 def filter_nominated_node(answers: Answers, name: str) -> NominatedNode | None:
@@ -138,14 +138,14 @@ def _diagnosed(
 
 
 def with_row(
-    view: NodeView, filtered: FilterPass, row: int, own: FilterPass
-) -> tuple[NodeView, FilterPass]:
+    view: NodeView, filtered: FilterResults, row: int, own: FilterResults
+) -> tuple[NodeView, FilterResults]:
     """Add the nominated node's own filter result, even where PreFilter left the node out."""
     rows = view.row_numbers()
     if view.is_all or row in rows:
         return view, filtered
     wider = NodeView(view.size_of_all, np.append(rows, row))
-    joined = FilterPass.of(
+    joined = FilterResults.from_columns(
         np.append(filtered.code_n, own.code_n),
         np.append(filtered.reason_n, own.reason_n),
         np.append(filtered.plugin_n, own.plugin_n),

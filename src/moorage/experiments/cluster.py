@@ -79,7 +79,7 @@ class Cluster:
     ) -> None:
         self._preparing = Preparing()
         for each in objects:
-            self._preparing.put(dict(each))
+            self._preparing.add_object(dict(each))
         self._refuse()
         if not self._preparing.objects.nodes:
             raise UsageError("there are no nodes in the cluster")
@@ -161,7 +161,7 @@ class Cluster:
         return fragmentation(snapshot, shapes, sorted(asked, key=lambda name: ("/" in name, name)))
 
     @property
-    def pods(self) -> Table:
+    def pod_table(self) -> Table:
         """Every pod: namespace, name, node and reason."""
         return self._told(self._rehearsal.objects.pods.values())
 

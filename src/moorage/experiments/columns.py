@@ -96,7 +96,7 @@ class ColumnMap:
             if each.column in there or each.column not in lean
         }
 
-    def text(self, row: Mapping[str, str], field: str) -> str:
+    def field_text(self, row: Mapping[str, str], field: str) -> str:
         """Return the text of a field; "" for a field without column or value."""
         column = self._columns.get(field)
         return "" if column is None else row.get(column.column, "").strip()
@@ -109,7 +109,7 @@ class ColumnMap:
         ValueError
             It is no quantity, or negative.
         """
-        text = self.text(row, field)
+        text = self.field_text(row, field)
         if not text:
             return ""
         column = self._columns[field]
@@ -130,7 +130,7 @@ class ColumnMap:
         ValueError
             It is no number.
         """
-        text = self.text(row, field)
+        text = self.field_text(row, field)
         if not text:
             return None
         column = self._columns[field]
@@ -192,8 +192,8 @@ def pod_of(row: Mapping[str, str], columns: ColumnMap, template: Mapping[str, An
     """
     manifest = bare_pod(template, _name(row, columns))
     metadata, spec = manifest["metadata"], manifest["spec"]
-    if columns.text(row, "namespace"):
-        metadata["namespace"] = columns.text(row, "namespace")
+    if columns.field_text(row, "namespace"):
+        metadata["namespace"] = columns.field_text(row, "namespace")
     for prefix in ("labels", "annotations"):
         found = _texts(row, columns, f"{prefix}.")
         if found:
@@ -202,8 +202,8 @@ def pod_of(row: Mapping[str, str], columns: ColumnMap, template: Mapping[str, An
     if selector:
         spec["nodeSelector"] = {**spec.get("nodeSelector", {}), **selector}
     _put_requests(row, columns, spec)
-    if columns.text(row, "priorityClassName"):
-        spec["priorityClassName"] = columns.text(row, "priorityClassName")
+    if columns.field_text(row, "priorityClassName"):
+        spec["priorityClassName"] = columns.field_text(row, "priorityClassName")
     priority = columns.seconds(row, "priority")
     if priority is not None:
         spec["priority"] = int(priority)
@@ -247,14 +247,14 @@ def _put_requests(row: Mapping[str, str], columns: ColumnMap, spec: dict[str, An
 
 
 def _texts(row: Mapping[str, str], columns: ColumnMap, prefix: str) -> dict[str, str]:
-    found = {key: columns.text(row, field) for field, key in columns.below(prefix)}
+    found = {key: columns.field_text(row, field) for field, key in columns.below(prefix)}
     return {key: each for key, each in found.items() if each}
 
 
 def _name(row: Mapping[str, str], columns: ColumnMap) -> str:
     if "" in row:
         raise ValueError(row[""])
-    name = columns.text(row, "name")
+    name = columns.field_text(row, "name")
     if not name or dns_subdomain_faults(name):
         raise ValueError(f"{name!r} is no name of an object" if name else "it has no name")
     return name

@@ -59,7 +59,7 @@ def _kinds(inputs: Inputs, policy: str) -> Counter[Kind]:
     for group in inputs.groups:
         for come in group.pods:
             pod = PodInfo(decode(Pod, come.pod))
-            ask = asking.of(pod)
+            ask = asking.gpu_ask_of(pod)
             found[cpu_of(pod), ask.milli, ask.gpus, "|".join(ask.models)] += 1
     if not any(gpus for _, _, gpus, _ in found):
         raise UsageError(

@@ -113,7 +113,7 @@ def inputs_of(scenario: Scenario) -> Inputs:
     read = read_sources(scenario)
     preparing = Preparing()
     for manifest in read.objects:
-        preparing.put(manifest)
+        preparing.add_object(manifest)
     groups = []
     for source, coming in zip(scenario.pods, read.coming, strict=True):
         group = Group(
@@ -167,7 +167,7 @@ class Preparing:
         self._admission = Admission(self.objects, clock=clock, rng=self._uids)
         self._specs: dict[tuple[str, bytes], dict[str, Any]] = {}
 
-    def put(self, manifest: Manifest) -> None:
+    def add_object(self, manifest: Manifest) -> None:
         """Take in an object that is there at the start; without a uid it is new to the server."""
         kind, metadata = manifest.get("kind"), manifest.get("metadata") or {}
         if kind in _OWNERS and not metadata.get("uid"):

@@ -128,7 +128,7 @@ class _Runs:
         """Yield runs as they are done; those that were lost with their inputs are asked again."""
         left = list(range(len(self._wanted)))
         while left:
-            asked = self._ask(left)
+            asked = self._submit_runs(left)
             left = []
             for future in asked:
                 number = self._number_of.pop(future)
@@ -139,7 +139,7 @@ class _Runs:
                 yield number, self._result(future, number)
                 future.release()
 
-    def _ask(self, numbers: Sequence[int]) -> Any:
+    def _submit_runs(self, numbers: Sequence[int]) -> Any:
         """Ask for runs, and return the iterator of those that are done."""
         try:
             sent = self._client.scatter(self._sent, broadcast=True, hash=False)

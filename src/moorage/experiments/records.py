@@ -56,15 +56,15 @@ class PodRecord:
         self.amounts = amounts_of(pod)
 
     @property
-    def wait(self) -> float | None:
+    def waiting_seconds(self) -> float | None:
         """Seconds from its arrival until it was placed, to the nanosecond; None without a node."""
         return None if self.placed is None else round(self.placed - self.arrived, 9)
 
     def as_row(self) -> list[Any]:
         """Return the values of the table's columns."""
         return [
-            self.pod.namespace, self.pod.name, self.node, self.arrived, self.placed, self.wait,
-            self.ended, self.outcome, self.evicted_by, self.reason,
+            self.pod.namespace, self.pod.name, self.node, self.arrived, self.placed,
+            self.waiting_seconds, self.ended, self.outcome, self.evicted_by, self.reason,
         ]  # fmt: skip
 
 
@@ -98,7 +98,7 @@ class Records:
         on_gone: Callable[[PodRecord], None],
     ) -> None:
         self._rehearsal = rehearsal
-        self._begin_ns = rehearsal.now_ns
+        self._begin_ns = rehearsal.virtual_now_ns
         self._on_placed = on_placed
         self._on_gone = on_gone
         self._coming: tuple[int, float | None] = (-1, None)
@@ -108,12 +108,12 @@ class Records:
         self.pending: dict[str, None] = {}
         for pod in rehearsal.objects.pods.values():
             self._begin(pod)
-        rehearsal.listeners.append(self._changed)
+        rehearsal.listeners.append(self._record_change)
 
     @property
     def now(self) -> float:
         """Seconds after the begin."""
-        return (self._rehearsal.now_ns - self._begin_ns) / 1e9
+        return (self._rehearsal.virtual_now_ns - self._begin_ns) / 1e9
 
     def arrive(self, pod: Pod, *, group: int, runs: float | None) -> PodRecord:
         """Put a pod into the cluster."""
@@ -130,7 +130,7 @@ class Records:
         else:
             self.pending[pod.uid] = None
 
-    def _changed(self, pod: Pod) -> None:
+    def _record_change(self, pod: Pod) -> None:
         record = self.pods.get(pod.uid)
         if record is None:
             self._succeed(pod)

@@ -95,7 +95,7 @@ class Results:
         return Table({name: [row[n] for row in rows] for n, name in enumerate(names)})
 
     @property
-    def pods(self) -> Table:
+    def pod_table(self) -> Table:
         """A row a pod and run; times in seconds after the begin."""
         return self._joined([each.pods for each in self.of_runs])
 
@@ -114,7 +114,7 @@ class Results:
                 columns.setdefault(name, []).extend(values)
         return Table(columns)
 
-    def write(self, folder: Path, form: Form = "csv") -> list[Path]:
+    def write_tables(self, folder: Path, form: Form = "csv") -> list[Path]:
         """Write every table into a folder, and the figures of all runs as ``results.json``.
 
         Raises
@@ -126,7 +126,7 @@ class Results:
         files = [folder / f"{name}.{form}" for name in TABLES]
         for name, file in zip(TABLES, files, strict=True):
             table: Table = getattr(self, name)
-            table.write(file)
+            table.write_file(file)
         plain = folder / "results.json"
         plain.write_bytes(encode(self.plain()))
         return [*files, plain]
@@ -145,8 +145,8 @@ class Results:
                 }
                 for each in self.of_runs
             ],
-            "summary": list(self.summary.rows),
-            "comparison": list(self.comparison.rows),
+            "summary": list(self.summary.table_rows),
+            "comparison": list(self.comparison.table_rows),
             "leftOut": list(self.left_out),
         }
 

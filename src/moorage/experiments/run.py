@@ -192,7 +192,7 @@ class Simulation:
             act()
 
         self._open += 1
-        self.rehearsal.at(START_NS + round(seconds * NS_PER_SECOND), happen)
+        self.rehearsal.call_at(START_NS + round(seconds * NS_PER_SECOND), happen)
 
     # --- pods -----------------------------------------------------------------------------------
 
@@ -275,8 +275,8 @@ class Simulation:
 
     def _next_sample(self) -> None:
         if not math.isinf(self._step) and self._open:
-            due_ns = self.rehearsal.now_ns + round(self._step * NS_PER_SECOND)
-            self.rehearsal.at(due_ns, self._timed_sample)
+            due_ns = self.rehearsal.virtual_now_ns + round(self._step * NS_PER_SECOND)
+            self.rehearsal.call_at(due_ns, self._timed_sample)
 
     def _timed_sample(self) -> None:
         self._sample()

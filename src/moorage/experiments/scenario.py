@@ -309,7 +309,7 @@ def scenario_of(value: object, *, folder: Path, source: str = "the scenario") ->
         It has faults; every fault is listed.
     """
     reader = Reader()
-    scenario = reader.read(Scenario, value)
+    scenario = reader.convert_value(Scenario, value)
     faults = list(reader.faults)
     if scenario is not None:
         faults += _faults(scenario)

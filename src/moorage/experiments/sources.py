@@ -77,7 +77,7 @@ def read_sources(scenario: Scenario) -> Read:
     for file in scenario.objects:
         reading.found.objects += manifests_of(file)
     for index, pods in enumerate(scenario.pods):
-        reading.found.coming.append(reading.pods(pods, f"pods[{index}]"))
+        reading.found.coming.append(reading.pods_to_come(pods, f"pods[{index}]"))
     found = reading.found
     coming = _without_repeated(found.coming, found.left_out)
     objects = _distinct(found.objects, [each for pods in coming for each in pods], found.left_out)
@@ -126,7 +126,7 @@ class _Reading:
                 lambda row: presets.finished_node(source.preset, node_of(row, columns)),
             )
 
-    def pods(self, source: PodSource, path: str) -> list[Coming]:
+    def pods_to_come(self, source: PodSource, path: str) -> list[Coming]:
         template = source.template or {}
         if source.file:
             return self._pods_of_file(source.file)

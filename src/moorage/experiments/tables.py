@@ -58,7 +58,7 @@ class Table:
         return f"Table of {len(self)} rows: {', '.join(self.columns)}"
 
     @property
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def table_rows(self) -> Iterator[dict[str, Any]]:
         """The rows, as mappings."""
         for values in zip(*self.columns.values(), strict=True):
             yield dict(zip(self.columns, values, strict=True))
@@ -86,7 +86,7 @@ class Table:
         """Return the table as a data frame of pandas, which has to be installed with pyarrow."""
         return self.to_arrow().to_pandas()
 
-    def write(self, file: Path) -> None:
+    def write_file(self, file: Path) -> None:
         """Write the table; the suffix says how: .csv, .json or .parquet.
 
         Raises
@@ -102,7 +102,7 @@ class Table:
         elif file.suffix == ".csv":
             file.write_text(self.to_csv(), encoding="utf-8")
         elif file.suffix == ".json":
-            file.write_bytes(encode(list(self.rows)))
+            file.write_bytes(encode(list(self.table_rows)))
         else:
             raise UsageError(f"{file}: write .csv, .json or .parquet")
 

@@ -19,7 +19,7 @@ def totals(records: Records, series: Series, attempts: int) -> dict[str, float]:
     """
     outcomes = Counter(each.outcome for each in records.pods.values())
     came = [each for each in records.pods.values() if each.arrived or each.placed != 0.0]
-    waits = sorted(each.wait for each in came if each.wait is not None)
+    waits = sorted(each.waiting_seconds for each in came if each.waiting_seconds is not None)
     found: dict[str, float] = {
         "pods": len(records.pods),
         "placed": sum(each.placed is not None for each in records.pods.values()),

@@ -19,7 +19,7 @@ from moorage.api.pod import Pod
 from moorage.engine.answers import Answers
 from moorage.engine.attempt import Attempt, CycleError
 from moorage.engine.filters.asking import ask_filter
-from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.filter_pass import FilterResults
 from moorage.engine.filters.nominated import nominated_first
 from moorage.engine.search import Search
 from moorage.framework.capabilities import Reads
@@ -286,7 +286,7 @@ def ask(profile: Profile, snapshot: Snapshot, pod: PodInfo) -> Asked:
     answers = Answers(attempt)
     outcome = answers.pre_filter()
     if outcome.status.rejected:
-        return Asked(Search(answers, outcome, snapshot.rows([]), FilterPass(0)), {}, {})
+        return Asked(Search(answers, outcome, snapshot.rows([]), FilterResults(0)), {}, {})
     if not outcome.status.ok:
         raise CycleError(outcome.status)
     view = snapshot.all()

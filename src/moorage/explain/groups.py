@@ -48,7 +48,7 @@ class Together(msgspec.Struct, frozen=True):
         members = self.snapshot.groups.members(self.terms.key)
         return max(0, self.terms.minimum - len(members.pods))
 
-    def decide(
+    def decide_group(
         self, *, changed: Pod | None = None, more: Sequence[Pod] = (), evicting: bool = True
     ) -> GroupDecision:
         """Decide about the members without a place.
@@ -64,14 +64,14 @@ class Together(msgspec.Struct, frozen=True):
         """
         groups = self.snapshot.groups
         for each in more:
-            groups.put(each)
+            groups.put_pod(each)
         try:
             waiting = groups.members(self.terms.key).waiting_pods()
             pods = [changed if changed and each.uid == changed.uid else each for each in waiting]
             infos = sorted(map(PodInfo, pods), key=lambda info: (-info.priority, info.key))
             cycle = Cycle(self.profile, self.snapshot, smallest_name, reuse=False)
             within = None if evicting else self.snapshot.all()
-            return GroupCycle(cycle).decide(self.terms.key, infos, within=within)
+            return GroupCycle(cycle).decide_group(self.terms.key, infos, within=within)
         finally:
             for each in more:
                 groups.remove(each.uid)
@@ -80,7 +80,7 @@ class Together(msgspec.Struct, frozen=True):
         """Whether the pod gets a place together with enough members of its group."""
         if self.terms.minimum > MEMBERS_MOST:
             return False
-        found = self.decide(changed=changed, more=more)
+        found = self.decide_group(changed=changed, more=more)
         places = {each.decision.pod.uid: each.node_name for each in found.members}
         return found.outcome is GroupOutcome.PLACED and bool(places.get(self.pod.uid))
 

@@ -226,7 +226,7 @@ def _failing(selector: NodeSelector, nodes: Sequence[Node]) -> list[Node]:
     matcher = compile_node_selector(selector)
     if matcher.error is not None:
         return list(nodes)
-    return [each for each in nodes if not matcher.matches(each.metadata.labels, each.name)]
+    return [each for each in nodes if not matcher.matches_node(each.metadata.labels, each.name)]
 
 
 def _known_values(asked: Asked, key: str) -> str:

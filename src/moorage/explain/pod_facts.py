@@ -256,7 +256,7 @@ def _matcher(rejection: Rejection, term: AffinityTerm) -> Callable[[PodInfo], tu
         if found is None:
             selected = term.selector.matches(pod.labels)
             labels = _namespace_labels(rejection, pod.namespace)
-            matched = selected and term.matches(pod.namespace, pod.labels, labels)
+            matched = selected and term.selects_pod(pod.namespace, pod.labels, labels)
             found = known[part.id] = selected, matched
         return found
 
@@ -272,7 +272,7 @@ def _existing(rejection: Rejection, failed_n: BoolArray) -> str:
     for row, other in _every_pod(rejection, most=_IN_THE_WAY_MOST):
         compiled = other.part(POD_AFFINITY).value.required_anti
         for term, written in zip(compiled, anti_affinity_terms(other.pod), strict=False):
-            if not term.matches(pod.metadata.namespace, pod.metadata.labels, own_labels):
+            if not term.selects_pod(pod.metadata.namespace, pod.metadata.labels, own_labels):
                 continue
             key = term.topology_key
             if key not in domains:

@@ -82,10 +82,10 @@ def group_sentence(group: Together, feasible: int, *, rows_most: int) -> str:
     alone = f"would fit on {nodes_text(feasible)} alone, but its group {group.terms.key.full_name}"
     if group.lacking:
         return f"{alone} {_has(group)}"
-    found = group.decide()
+    found = group.decide_group()
     if found.outcome is GroupOutcome.PREEMPTING:
         return f"{alone} gets a place only after evictions: {_victims(found)}"
-    found = group.decide(evicting=False)
+    found = group.decide_group(evicting=False)
     count = sum(bool(each.node_name) for each in found.members) + len(known.placed_uids())
     text = f"{alone} needs {minimum} pods with a place, and only {count} fit together"
     why = _next_member(group, found, rows_most)
@@ -104,7 +104,7 @@ def _has(group: Together) -> str:
 
 def lacking_note(group: Together, *, rows_most: int) -> tuple[str, ...]:
     """Return a note on what the next member of a group lacks whose other members have a place."""
-    found = group.decide(evicting=False)
+    found = group.decide_group(evicting=False)
     why = _next_member(group, found, rows_most) if found.outcome is GroupOutcome.REJECTED else ""
     return (f"Its group lacks a member: {why}.",) if why else ()
 

@@ -14,7 +14,7 @@ from moorage.api.patch_operations import Operation
 from moorage.api.pod import Pod
 from moorage.engine.answers import Answers
 from moorage.engine.attempt import Attempt, CycleError
-from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.filter_pass import FilterResults
 from moorage.engine.search import Search
 from moorage.explain.asking import Asked
 from moorage.explain.causes import Causes
@@ -92,7 +92,7 @@ class Trying:
             if outcome.node_names is not None:
                 named = sorted(at.snapshot.table.rows_of(sorted(outcome.node_names)))
                 view = at.snapshot.rows(np.intersect1d(view.row_numbers(), named))
-            filtered = answers.filter_view(view) if len(view) else FilterPass(0)
+            filtered = answers.filter_view(view) if len(view) else FilterResults(0)
         except CycleError:
             return None
         return Search(answers, outcome, view, filtered)

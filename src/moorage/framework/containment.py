@@ -166,9 +166,11 @@ class Containment:
         if is_signal(problem):
             return problem
         if isinstance(problem, BudgetExceededError):
-            self.note(plugin, point, OVERRAN)
+            self.count_failure(plugin, point, OVERRAN)
             return harmless(problem, str(problem))
-        self.note(plugin, point, WRONG_ANSWER if isinstance(problem, WrongAnswerError) else RAISED)
+        self.count_failure(
+            plugin, point, WRONG_ANSWER if isinstance(problem, WrongAnswerError) else RAISED
+        )
         if passes_unchanged(problem):
             return harmless(problem, "")
         try:
@@ -182,7 +184,7 @@ class Containment:
             text = f"it raised {text}"
         return harmless(problem, text)
 
-    def note(self, plugin: str, point: str, kind: str) -> None:
+    def count_failure(self, plugin: str, point: str, kind: str) -> None:
         """Count a failure."""
         self.failures[plugin, point, kind] += 1
 

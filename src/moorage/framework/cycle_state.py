@@ -99,7 +99,7 @@ class CycleState(msgspec.Struct, eq=False):
 
     def begins(self) -> int:
         """Return when a plugin's call begins, monotonic nanoseconds; mostly `NOT_TIMED`."""
-        return self.meter.now_ns() if self.timed and self.meter is not None else NOT_TIMED
+        return self.meter.meter_ns() if self.timed and self.meter is not None else NOT_TIMED
 
     def ended(self, plugin: str, point: str, code: Code, *, since_ns: int) -> None:
         """Note that a plugin's call has ended.

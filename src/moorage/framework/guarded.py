@@ -88,7 +88,7 @@ class Guarded:
         self._broken_epochs = 0
         for method in (*_CHECKED, *_ANSWERLESS):
             if hasattr(plugin, method):
-                setattr(self, method, self._call(method, _CHECKED.get(method)))
+                setattr(self, method, self._checked_call(method, _CHECKED.get(method)))
         for method in _AWAITED:
             if hasattr(plugin, method):
                 setattr(self, method, self._awaited(method, checking.as_status))
@@ -148,7 +148,7 @@ class Guarded:
         if not hasattr(self._plugin, "events_to_register"):
             return EVERY_EVENT
         try:
-            found: tuple[Any, ...] = self._ask("events_to_register", read=tuple)
+            found: tuple[Any, ...] = self._call_plugin("events_to_register", read=tuple)
         except Exception as problem:
             text = text_of(problem)
             raise ConfigError([f'plugin "{self.name}" at events_to_register: {text}']) from problem
@@ -163,7 +163,7 @@ class Guarded:
 
     # -- calls ---------------------------------------------------------------------------------
 
-    def _ask(
+    def _call_plugin(
         self, method: str, *args: Any, read: Callable[[Any], Any] | None = None, **kwargs: Any
     ) -> Any:
         """Ask the plugin, and read the answer, which may run code of the plugin, too."""
@@ -172,11 +172,11 @@ class Guarded:
             call = _then(call, read)
         return self._containment.ask(self.name, METHODS[method][0], call, *args, **kwargs)
 
-    def _call(self, method: str, check: _Check | None) -> Callable[..., Any]:
+    def _checked_call(self, method: str, check: _Check | None) -> Callable[..., Any]:
         read = _nothing if check is None else self._checked(check)
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self._ask(method, *args, read=read, **kwargs)
+            return self._call_plugin(method, *args, read=read, **kwargs)
 
         return call
 
@@ -185,7 +185,7 @@ class Guarded:
         read = _nothing if check is None else self._checked(check)
 
         async def call(*args: Any) -> Any:
-            answer = self._ask(method, *args)
+            answer = self._call_plugin(method, *args)
             if inspect.isawaitable(answer):
                 answer = await self._containment.stepwise(self.name, point, answer)
             return self._containment.ask(self.name, point, read, answer)
@@ -211,7 +211,7 @@ class Guarded:
         def sort_key(priority: int, timestamp_ns: int, pod: Pod) -> tuple[Any, ...]:
             """Return the plugin's key; pods without a key come last, as PrioritySort has them."""
             try:
-                return (0, self._ask("sort_key", priority, timestamp_ns, pod, read=check))
+                return (0, self._call_plugin("sort_key", priority, timestamp_ns, pod, read=check))
             except Exception:
                 _log.exception("plugin %s failed at QueueSort for pod %s", self.name, pod.full_name)
                 return (1, (-priority, timestamp_ns))
@@ -222,7 +222,7 @@ class Guarded:
         """Return keys that ask the plugin's comparator; where it fails, PrioritySort's order."""
 
         def before(first: QueuedPodInfo, second: QueuedPodInfo) -> bool:
-            return bool(self._ask("less", first, second, read=checking.as_yes_or_no))
+            return bool(self._call_plugin("less", first, second, read=checking.as_yes_or_no))
 
         def compare(first: QueuedPodInfo, second: QueuedPodInfo) -> int:
             try:
@@ -243,7 +243,7 @@ class Guarded:
 
     def _filter(self, state: CycleState, pod: PodInfo, view: NodeView) -> FilterAnswer | None:
         name, rows, reasons = self.name, len(view), self._handle.reasons
-        found: FilterAnswer | None = self._ask(
+        found: FilterAnswer | None = self._call_plugin(
             "filter",
             state,
             pod,
@@ -253,12 +253,12 @@ class Guarded:
         return found
 
     def _score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
-        found: ScoreArray = self._ask("score", state, pod, view, read=_numbers(len(view)))
+        found: ScoreArray = self._call_plugin("score", state, pod, view, read=_numbers(len(view)))
         return found
 
     def _normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
         # A copy: the raw scores may be kept for the next replica.
-        found: ScoreArray = self._ask(
+        found: ScoreArray = self._call_plugin(
             "normalize", state, pod, raw_n.copy(), read=_numbers(len(raw_n))
         )
         return found
@@ -267,7 +267,7 @@ class Guarded:
         self, key: GroupKey, filled: Sequence[FilledPlacement]
     ) -> tuple[ScoreArray, Status]:
         name = self.name
-        found: tuple[ScoreArray, Status] = self._ask(
+        found: tuple[ScoreArray, Status] = self._call_plugin(
             "score_placements",
             key,
             filled,
@@ -323,7 +323,7 @@ class Guarded:
         )
         if failures:
             wrong = isinstance(failures[0], WrongAnswerError)
-            self._containment.note(self.name, "Filter", WRONG_ANSWER if wrong else RAISED)
+            self._containment.count_failure(self.name, "Filter", WRONG_ANSWER if wrong else RAISED)
             _log.error(
                 "plugin %s failed at Filter for %d nodes, this is the first",
                 self.name,

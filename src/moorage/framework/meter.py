@@ -37,7 +37,7 @@ class Meter(Protocol):
         """Note that an extension point has ended, and the next begins."""
         ...
 
-    def now_ns(self) -> int:
+    def meter_ns(self) -> int:
         """Return monotonic time, nanoseconds."""
         ...
 
@@ -62,7 +62,7 @@ class _Silent:
     def lap(self, point: str, code: Code) -> None:
         pass
 
-    def now_ns(self) -> int:
+    def meter_ns(self) -> int:
         return NOT_TIMED
 
     def called(self, plugin: str, point: str) -> None:

@@ -87,7 +87,7 @@ class Narrowing:
         self.failure = ""
         self.answered = False
 
-    def answer(self, kept: Sequence[Candidate] = (), *, failure: str = "") -> None:
+    def set_remaining(self, kept: Sequence[Candidate] = (), *, failure: str = "") -> None:
         """Set the remaining candidates, or the failure of an extender."""
         self.kept, self.failure, self.answered = tuple(kept), failure, True
 

@@ -36,7 +36,7 @@ class Room:
         self._amounts = amounts
         self._pods = pods
 
-    def take(
+    def take_room(
         self, amounts: Mapping[str, NDArray[np.int64]], which: NDArray[np.bool_]
     ) -> NDArray[np.bool_]:
         """Take the room of one more pod on some rows, where there is enough; return these rows."""

@@ -240,7 +240,7 @@ class Context(Protocol):
         """
         ...
 
-    def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
+    def stored_objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
         """All stored objects of a resource, in (namespace, name) order; read-only."""
         ...
 

@@ -156,7 +156,7 @@ def _affinity_matches(pod: Pod, node: Node) -> bool:
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     if required is None:
         return True
-    return compile_node_selector(required).matches(node.metadata.labels, node.name)
+    return compile_node_selector(required).matches_node(node.metadata.labels, node.name)
 
 
 def _insufficient(name: str, requested: int, used: int, capacity: int) -> Refusal:

@@ -337,7 +337,7 @@ class NodeAgents:
             _log.info("pod %s/%s is another one now", effect.pod.namespace, effect.pod.name)
 
     def _complain(self, effect: Complain) -> None:
-        self._recorder.record(
+        self._recorder.record_event(
             EventNote(
                 regarding=effect.pod,
                 controller="kubelet",

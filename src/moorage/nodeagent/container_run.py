@@ -81,7 +81,7 @@ class ContainerRun:
         """Whether the container runs."""
         return self.started_ns != 0 and self.ended is None
 
-    def start(self, now_ns: int) -> None:
+    def start_run(self, now_ns: int) -> None:
         """Begin the first or the next run."""
         if self.ended is not None:
             delay_ns = self.backoff_ns(self.ended)
@@ -91,7 +91,7 @@ class ContainerRun:
             self.last, self.ended = self.ended, None
         self.started_ns = now_ns
 
-    def end(self, now_ns: int, exit_code: int) -> None:
+    def end_run(self, now_ns: int, exit_code: int) -> None:
         """End the present run."""
         assert self.is_running, "only a running container ends"
         self.ended = Ending(exit_code, self.started_ns, now_ns)

@@ -18,7 +18,7 @@ from moorage.api.pod import Container, Pod
 from moorage.base.clock import NS_PER_SECOND
 from moorage.nodeagent.container_run import ContainerRun, restarts, taken_up
 from moorage.nodeshapes.annotations import exit_code, ready_seconds, run_seconds, startup_seconds
-from moorage.nodeshapes.commands import Course, course_of
+from moorage.nodeshapes.commands import CommandRun, course_of
 
 Phase: TypeAlias = Literal["Pending", "Running", "Succeeded", "Failed"]
 
@@ -120,7 +120,7 @@ class PodContainers:
             due_ns = _end_ns(pod, seat)
             if due_ns is not None and due_ns <= now_ns:
                 _end(pod, seat, now_ns)
-        self._start(pod, now_ns)
+        self._start_containers(pod, now_ns)
         return [
             seat
             for seat in seats
@@ -131,7 +131,7 @@ class PodContainers:
         """End everything that runs."""
         for seat in self.seats(pod):
             if seat.run.is_running:
-                seat.run.end(now_ns, code)
+                seat.run.end_run(now_ns, code)
 
     def next_due_ns(self, pod: Pod, now_ns: int) -> int | None:
         """Return when `advance` is next due or a status changes; None for never."""
@@ -148,7 +148,7 @@ class PodContainers:
                 moments.append(seat.run.retry_ns(seat.run.ended))
         return min(moments, default=None)
 
-    def _start(self, pod: Pod, now_ns: int) -> None:
+    def _start_containers(self, pod: Pod, now_ns: int) -> None:
         for seat in self.ephemeral(pod):
             _start(pod, seat, now_ns)
         for seat in self.inits(pod):
@@ -227,14 +227,14 @@ def _start(pod: Pod, seat: Seat, now_ns: int) -> None:
     if run.is_waiting or (
         run.ended and waits_for_retry(pod, seat) and run.retry_ns(run.ended) <= now_ns
     ):
-        run.start(now_ns)
+        run.start_run(now_ns)
 
 
 def _end(pod: Pod, seat: Seat, now_ns: int) -> None:
     if seat.ephemeral:
-        seat.run.end(now_ns, (course_of(seat.container) or Course()).exit_code)
+        seat.run.end_run(now_ns, (course_of(seat.container) or CommandRun()).exit_code)
         return
-    seat.run.end(now_ns, exit_code(pod, seat.container, seat.run.restarts, init=seat.init))
+    seat.run.end_run(now_ns, exit_code(pod, seat.container, seat.run.restarts, init=seat.init))
 
 
 def _end_ns(pod: Pod, seat: Seat) -> int | None:
@@ -242,7 +242,7 @@ def _end_ns(pod: Pod, seat: Seat) -> int | None:
     if not seat.run.is_running:
         return None
     if seat.ephemeral:
-        seconds = (course_of(seat.container) or Course(None)).seconds
+        seconds = (course_of(seat.container) or CommandRun(None)).seconds
         return None if seconds is None else _after(seat.run, seconds)
     seconds = run_seconds(pod, seat.container, seat.run.restarts, init=seat.init)
     return None if seconds is None else _after(seat.run, seconds)

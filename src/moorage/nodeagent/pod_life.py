@@ -312,7 +312,7 @@ class PodLife:
         try:
             if any(each.resources is not None for each in status.container_statuses):
                 record.given = Given(pod)
-            load.add(pod if record.given is None else record.given.of(pod))
+            load.add(pod if record.given is None else record.given.with_resources(pod))
         except ValueError as error:
             # Only a pod taken up after a restart gets here: `refuse` reads the requests of a new
             # pod.
@@ -327,7 +327,7 @@ class PodLife:
                 # The resize is judged once all pods of the node are known.
                 self._timers.set(pod.uid, now_ns)
             return self._stop(record, now_ns)
-        return self._start(record, now_ns)
+        return self._start_pod(record, now_ns)
 
     def _refuse(self, record: _Record, reason: str, message: str) -> list[PodEffect]:
         pod = record.pod
@@ -339,7 +339,7 @@ class PodLife:
             Complain(reference(pod), pod.spec.node_name, reason, message),
         ]
 
-    def _start(self, record: _Record, now_ns: int) -> list[PodEffect]:
+    def _start_pod(self, record: _Record, now_ns: int) -> list[PodEffect]:
         record.stage = _Stage.STARTING
         pod = record.pod
         effects: list[PodEffect] = []

@@ -54,7 +54,7 @@ class Given:
         }
         self.pending: Refusal | None = None
 
-    def of(self, pod: Pod) -> Pod:
+    def with_resources(self, pod: Pod) -> Pod:
         """Return the pod with the resources in force."""
         if not self.resized:
             return pod
@@ -87,7 +87,7 @@ class Given:
         self.pending = _why_not(pod, node, load)
         if self.pending is None:
             self.resources = wanted
-        load.add(self.of(pod))
+        load.add(self.with_resources(pod))
 
 
 def _resizable(pod: Pod) -> Iterator[Container]:

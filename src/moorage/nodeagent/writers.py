@@ -48,9 +48,9 @@ class KeyedWriters:
 
     async def run(self) -> None:
         """Write until cancelled; an exception in a job ends all writers and is raised."""
-        await aio.together(*(self._write(queue) for queue in self._queues))
+        await aio.together(*(self._write_queued(queue) for queue in self._queues))
 
-    async def _write(self, queue: asyncio.Queue[tuple[str, Job]]) -> None:
+    async def _write_queued(self, queue: asyncio.Queue[tuple[str, Job]]) -> None:
         while True:
             key, job = await queue.get()
             try:

@@ -24,14 +24,14 @@ _UNITS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _CODE_MAX: Final = 255
 
 
-class Course(msgspec.Struct, frozen=True):
+class CommandRun(msgspec.Struct, frozen=True):
     """How a command runs: for how many seconds (None for ever), and with which exit code."""
 
     seconds: float | None = 0.0
     exit_code: int = 0
 
 
-def course_of(container: Container) -> Course | None:
+def course_of(container: Container) -> CommandRun | None:
     """Return how the command of a container runs; None if the command does not tell.
 
     Parameters
@@ -48,7 +48,7 @@ def course_of(container: Container) -> Course | None:
     return None if words[0] == "exit" else course
 
 
-def _script(script: str) -> Course | None:
+def _script(script: str) -> CommandRun | None:
     """Return how a script of known commands runs; None if one of them is not known."""
     if _MORE.search(script):
         return None
@@ -67,24 +67,24 @@ def _script(script: str) -> Course | None:
         if joint == "&&" and code:
             continue
         if course.seconds is None:
-            return Course(None)
+            return CommandRun(None)
         seconds, code = seconds + course.seconds, course.exit_code
         if words[0] == "exit":
             break
-    return Course(seconds, code)
+    return CommandRun(seconds, code)
 
 
-def _simple(words: Sequence[str]) -> Course | None:
+def _simple(words: Sequence[str]) -> CommandRun | None:
     match words:
         case ["true"] | ["echo", *_]:
-            return Course()
+            return CommandRun()
         case ["false"]:
-            return Course(exit_code=1)
+            return CommandRun(exit_code=1)
         case ["exit", code] if code.isdecimal() and int(code) <= _CODE_MAX:
-            return Course(exit_code=int(code))
+            return CommandRun(exit_code=int(code))
         case ["sleep", "infinity" | "inf"]:
-            return Course(None)
+            return CommandRun(None)
         case ["sleep", duration] if found := _DURATION.fullmatch(duration):
-            return Course(float(found[1]) * _UNITS[found[2]])
+            return CommandRun(float(found[1]) * _UNITS[found[2]])
         case _:
             return None

@@ -59,7 +59,7 @@ class Exposition:
         """Names of the metrics that have a source."""
         return frozenset(self._sources)
 
-    def text(self, accept: str) -> tuple[bytes, str]:
+    def page_text(self, accept: str) -> tuple[bytes, str]:
         """Return the page and its content type.
 
         Parameters

@@ -36,13 +36,13 @@ class GroupAttemptFacts:
         self.durations: Histograms[tuple[str, str]] = Histograms(_BUCKETS)
         self.algorithm = Histogram(_BUCKETS)
 
-    def now_ns(self) -> int:
+    def meter_ns(self) -> int:
         """Return the time to hand in as the beginning, monotonic nanoseconds."""
         return self._clock.monotonic_ns()
 
     def decided(self, *, since_ns: int) -> int:
         """Note that the deciding part of an attempt is over; return how long it took, ns."""
-        took_ns = self.now_ns() - since_ns
+        took_ns = self.meter_ns() - since_ns
         self.algorithm.observe(took_ns / NS_PER_SECOND)
         return took_ns
 
@@ -56,4 +56,4 @@ class GroupAttemptFacts:
         """
         key = result, profile
         self.results[key] += 1
-        self.durations[key].observe((self.now_ns() - since_ns) / NS_PER_SECOND)
+        self.durations[key].observe((self.meter_ns() - since_ns) / NS_PER_SECOND)

@@ -125,7 +125,7 @@ class ProfileMeter:
     Points end four times an attempt, so only the time is taken then; `sort_in` does the rest later.
     """
 
-    __slots__ = ("_append", "_draw", "_facts", "_marks", "now_ns", "profile")
+    __slots__ = ("_append", "_draw", "_facts", "_marks", "meter_ns", "profile")
 
     def __init__(self, facts: PluginFacts, profile: str) -> None:
         self._facts = facts
@@ -133,7 +133,7 @@ class ProfileMeter:
         self._marks: list[tuple[str, Code, int]] = []
         self._append = self._marks.append
         self._draw = facts.draw
-        self.now_ns = facts.now_ns
+        self.meter_ns = facts.now_ns
 
     def sample(self) -> bool:
         """Whether the plugins of the attempt that begins are timed one by one."""
@@ -143,11 +143,11 @@ class ProfileMeter:
 
     def start(self) -> None:
         """Note that an extension point begins."""
-        self._append((_BEGINS, SUCCESS_CODE, self.now_ns()))
+        self._append((_BEGINS, SUCCESS_CODE, self.meter_ns()))
 
     def lap(self, point: str, code: Code) -> None:
         """Note that an extension point has ended, and the next begins."""
-        self._append((point, code, self.now_ns()))
+        self._append((point, code, self.meter_ns()))
 
     def laps(self, since_ns: int) -> list[Lap]:
         """Return the extension points of the last attempt, in their order.
@@ -188,5 +188,5 @@ class ProfileMeter:
 
     def took(self, plugin: str, point: str, code: Code, *, since_ns: int) -> None:
         """Note how long one call of a plugin took."""
-        took_ns = self.now_ns() - since_ns
+        took_ns = self.meter_ns() - since_ns
         self._facts.executions[plugin, point, code.text].observe(took_ns / NS_PER_SECOND)

@@ -41,7 +41,7 @@ class QueueFacts:
         "events_in_flight",
         "hints",
         "incoming_pods",
-        "now_ns",
+        "observer_now_ns",
         "pending_pods",
         "plugins",
         "rejected_pods",
@@ -49,7 +49,7 @@ class QueueFacts:
 
     def __init__(self, plugins: PluginFacts) -> None:
         self.plugins = plugins
-        self.now_ns: Callable[[], int] = plugins.now_ns
+        self.observer_now_ns: Callable[[], int] = plugins.now_ns
         self.hints: Histograms[tuple[str, str, str]] = Histograms(_HINT)
         self.incoming_pods: Counter[tuple[str, str]] = Counter()
         self.pending_pods: Counter[str] = Counter(
@@ -78,10 +78,10 @@ class QueueFacts:
         self, plugin: str, event: str, answer: str, *, since_ns: int, pods: int = 1
     ) -> None:
         """Note how long a requeue hint took; of equal pods, each has an equal part of the time."""
-        took_ns = self.now_ns() - since_ns
+        took_ns = self.observer_now_ns() - since_ns
         self.hints[plugin, event, answer].observe_equal(took_ns / NS_PER_SECOND / pods, pods)
 
     def pre_enqueue_asked(self, profile: str, *, since_ns: int) -> None:
         """Note how long PreEnqueue took, under the status Success for any answer, as upstream."""
         told = self.plugins.durations_of("PreEnqueue", "Success", profile)
-        told.add(self.now_ns() - since_ns)
+        told.add(self.observer_now_ns() - since_ns)

@@ -37,7 +37,7 @@ class HealthFacts:
         self.last[name, path] = passed
         self.checks[name, path, "success" if passed else "error"] += 1
 
-    def text(self, accept: str) -> tuple[bytes, str]:
+    def page_text(self, accept: str) -> tuple[bytes, str]:
         """Return the page and its content type.
 
         Parameters

@@ -69,7 +69,7 @@ class SetAnswers:
         new set.
         """
         self._follow(column)
-        ids = view.take(column.ids)
+        ids = view.take_rows(column.ids)
         answers = self._table[ids]
         if self._unknown == 0:
             return answers

@@ -78,7 +78,7 @@ class RunningSums:
         self._snapshot = snapshot
         self._kept: OrderedDict[tuple[Places, CountKey], _Kept] = OrderedDict()
 
-    def of(self, places: Places, count: CountKey) -> Sums:
+    def sums_of(self, places: Places, count: CountKey) -> Sums:
         """Return int64, (places.size + 1,): pods by group; the caller must not change the array.
 
         The array itself never changes: after pods have moved, the result is another array.

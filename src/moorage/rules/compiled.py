@@ -128,7 +128,7 @@ _NO_RULES: Final = CompiledRules()
 @lru_cache(maxsize=_SCHEMAS_MAX)
 def _compiled(encoded: bytes, whole: bool) -> CompiledRules:
     compiler = _Compiler()
-    node = compiler.node(msgspec.json.decode(encoded), "", whole=whole)
+    node = compiler.schema_rules(msgspec.json.decode(encoded), "", whole=whole)
     return CompiledRules(node, tuple(compiler.refused), tuple(compiler.left_out))
 
 
@@ -143,14 +143,14 @@ class _Compiler:
         # Whether the current node is inside a list whose items have no old value.
         self._apart = False
 
-    def node(self, schema: Schema, path: str, *, whole: bool = False) -> Node | None:
+    def schema_rules(self, schema: Schema, path: str, *, whole: bool = False) -> Node | None:
         """Return the rules of a schema and below; None when there are none."""
         if whole or schema.get(EMBEDDED):
             schema = {**schema, "properties": {**(schema.get("properties") or {}), **_WHOLE}}
         rules = tuple(self._rules(schema, path))
         self._leave_out_logic(schema, path)
         fields = {
-            name: self.node(sub, f"{path}.properties[{name}]")
+            name: self.schema_rules(sub, f"{path}.properties[{name}]")
             for name, sub in (schema.get("properties") or {}).items()
         }
         found = {name: node for name, node in fields.items() if node is not None}
@@ -162,10 +162,12 @@ class _Compiler:
         self._values *= elements_max(schema)
         found = None
         if isinstance(schema.get("additionalProperties"), dict):
-            found = self.node(schema["additionalProperties"], f"{path}.additionalProperties")
+            found = self.schema_rules(
+                schema["additionalProperties"], f"{path}.additionalProperties"
+            )
         elif isinstance(schema.get("items"), dict):
             self._apart |= schema.get("x-kubernetes-list-type") != "map"
-            found = self.node(schema["items"], f"{path}.items")
+            found = self.schema_rules(schema["items"], f"{path}.items")
         self._values, self._apart = values, apart
         return found
 

@@ -126,11 +126,11 @@ class Evaluation:
         if value is None or self._ended:
             return
         if node.rules:
-            self._ask(node, value, before, path)
+            self._evaluate_rules(node, value, before, path)
         for inner, each, old, at in _inside(node, value, before.value):
             self.visit(inner, each, before.inner(each, old), path + at if path else at.lstrip("."))
 
-    def _ask(self, node: Node, value: Any, before: Before, path: str) -> None:
+    def _evaluate_rules(self, node: Node, value: Any, before: Before, path: str) -> None:
         """Evaluate the rules of one value."""
         size, is_update = Size(), before.value is not None
         try:

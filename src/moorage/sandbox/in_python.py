@@ -114,7 +114,9 @@ class AsyncSandbox:
             It does not start; the message is what ``moorage up`` says.
         """
         await self._child.start()
-        reading = self._reading = self._tasks.spawn(self._read(), name="read the sandbox's lines")
+        reading = self._reading = self._tasks.spawn(
+            self._read_watch(), name="read the sandbox's lines"
+        )
         ready = self._tasks.spawn(self._wait_ready(), name="wait until it is ready")
         await asyncio.wait({reading, ready}, return_when=asyncio.FIRST_COMPLETED)
         if not self._ready.is_set():
@@ -191,7 +193,7 @@ class AsyncSandbox:
         if self._reading is None or self._reading.done():
             raise MoorageError("\n".join(self._messages) or "the sandbox has ended")
 
-    async def _read(self) -> None:
+    async def _read_watch(self) -> None:
         async for line in self._child.lines():
             found = msgspec.json.decode(line)
             if found["type"] == "started":
@@ -258,15 +260,15 @@ class Sandbox:
 
     def wait_settled(self, seconds: float = 60.0) -> None:
         """Wait until every pod is bound, or its condition says why not."""
-        self._call(lambda inner: inner.wait_settled(seconds))
+        self._run_in_loop(lambda inner: inner.wait_settled(seconds))
 
     def apply(self, objects: Objects) -> None:
         """Create objects, or change them: a YAML text, a file, one object or several."""
-        self._call(lambda inner: inner.apply(objects))
+        self._run_in_loop(lambda inner: inner.apply(objects))
 
     def pods(self, namespace: str = "") -> list[PodRecord]:
         """Return the pods by name, of one namespace or of all."""
-        return self._call(lambda inner: inner.pods(namespace))
+        return self._run_in_loop(lambda inner: inner.pods(namespace))
 
     def __enter__(self) -> Self:
         """Start the cluster; returns when pods are scheduled."""
@@ -303,7 +305,7 @@ class Sandbox:
             raise UsageError("this sandbox does not run: with Sandbox() as sandbox: ...")
         return self._inner
 
-    def _call(self, work: Callable[[AsyncSandbox], Coroutine[Any, Any, T]]) -> T:
+    def _run_in_loop(self, work: Callable[[AsyncSandbox], Coroutine[Any, Any, T]]) -> T:
         return self._run(work(self._running()))
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -115,14 +115,14 @@ class _Printer:
 
     def message(self, text: str) -> None:
         """Print to standard error."""
-        self._write(self._err, text)
+        self._write_text(self._err, text)
 
     def closed(self) -> bool:
         """Whether the reader of the pipe that is printed to is gone."""
         self._closed = self._closed or _reader_is_gone(self._out)
         return self._closed
 
-    def _write(self, stream: TextIO, text: str) -> None:
+    def _write_text(self, stream: TextIO, text: str) -> None:
         try:
             stream.write(f"{text}\n")
             stream.flush()
@@ -210,7 +210,7 @@ class LinesView(_Printer):
         return f"{text}: {change.message}" if change.message else text
 
     def _print(self, text: str) -> None:
-        self._write(self._out, text)
+        self._write_text(self._out, text)
 
 
 class SteadyView(LinesView):
@@ -284,4 +284,4 @@ class JsonView(_Printer):
         )
 
     def _print(self, obj: dict[str, object]) -> None:
-        self._write(self._out, msgspec.json.encode(obj).decode())
+        self._write_text(self._out, msgspec.json.encode(obj).decode())

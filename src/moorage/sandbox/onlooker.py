@@ -60,8 +60,10 @@ class Onlooker:
         """Follow pods and Events; returns when the first lists are in."""
         progress = self._progress
         made = Reflectors(self._transport, clock=self._clock, streams=self._streams, prefix="up")
-        pods = made.of(PODS, Pod, Follower(progress.pod_seen, progress.pod_gone))
-        events = made.of(EVENTS, Event, Follower(progress.event_seen, progress.event_gone))
+        pods = made.reflector_of(PODS, Pod, Follower(progress.pod_seen, progress.pod_gone))
+        events = made.reflector_of(
+            EVENTS, Event, Follower(progress.event_seen, progress.event_gone)
+        )
         self._tasks.spawn(pods.run(), name="watch pods")
         self._tasks.spawn(events.run(), name="watch events")
         await pods.synced.wait()
@@ -86,7 +88,9 @@ class Onlooker:
         """Close the connection."""
         await self._transport.close()
 
-    async def create(self, objects: Sequence[JsonObject], complain: Callable[[str], None]) -> int:
+    async def create_objects(
+        self, objects: Sequence[JsonObject], complain: Callable[[str], None]
+    ) -> int:
         """Create objects one after another; refused objects are reported and left out.
 
         An owner reference without a uid is to an object that was created before, by its name.

@@ -203,7 +203,7 @@ class _Run:
         if self._plan.watch or self._plan.until_settled:
             await onlooker.watch()
         objects = self._plan.objects() if new else ()
-        expected = await onlooker.create(objects, self._view.message)
+        expected = await onlooker.create_objects(objects, self._view.message)
         self._created.set()
         for tick in itertools.count():
             await aio.sleep(_TICK_SECONDS)

@@ -162,7 +162,7 @@ class ApiBinding:
         try:
             await aio.sleep(seconds)
         finally:
-            self._slots.take()
+            self._slots.take_slot()
 
 
 def _is_answer(problem: MoorageError) -> bool:

@@ -39,7 +39,7 @@ from moorage.service.backfill import Backfill
 from moorage.service.binding_cycle import BindingCycles
 from moorage.service.catching_up import CatchUp
 from moorage.service.confirmations import Confirmations
-from moorage.service.core import Core, Surroundings, build_core
+from moorage.service.core import Core, CoreInputs, build_core
 from moorage.service.evictions import Evictor
 from moorage.service.extended_attempts import ExtendedAttempts
 from moorage.service.extenders import Connect, OpenExtenders
@@ -130,7 +130,7 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
         streams=streams,
         host=host,
         elector=elector,
-        tasks=TaskOwner(failure.note),
+        tasks=TaskOwner(failure.note_failure),
         facts=Facts(clock) if facts is None else facts,
         traces=None if recorder is None else recorder.traces,
         connect=connect,
@@ -169,13 +169,15 @@ def assemble(  # noqa: PLR0913 - one keyword for each part it is given
 
 def _surroundings(
     edge: _Edge, store: PodStore, ready: asyncio.Event, recorder: Recorder | None
-) -> Surroundings:
+) -> CoreInputs:
     """Return what surrounds the deciding half."""
-    return Surroundings(
+    return CoreInputs(
         store=store,
         client=ApiBinding(edge.client, store.get, edge.slots),
         extenders=edge.extenders.extenders,
-        api=ApiEffects(record=edge.recorder.record, spawn=edge.tasks.spawn, ready=ready.is_set),
+        api=ApiEffects(
+            record=edge.recorder.record_event, spawn=edge.tasks.spawn, ready=ready.is_set
+        ),
         on_wake=edge.wake.set,
         recorder=recorder,
     )
@@ -209,7 +211,7 @@ def _edge(  # noqa: PLR0913 - one keyword for each part it is given
     connect: Connect | None,
 ) -> _Edge:
     """Return the parts that speak to the API server; no write goes out without the lease."""
-    guard = WriteGuard() if elector is None else WriteGuard(elector.check)
+    guard = WriteGuard() if elector is None else WriteGuard(elector.check_lease)
     guarded = transport if elector is None else GuardedTransport(transport, guard)
     # Reflectors read for everybody, so the transport without spans is theirs.
     spoken = guarded if traces is None else TracedTransport(guarded, clock, name="API")
@@ -353,7 +355,7 @@ def _reflectors(
     """Return the reflector of nodes, and those of every other watched kind, pods first."""
     facts = edge.facts
     made = Reflectors(edge.transport, clock=edge.clock, streams=edge.streams, hold=edge.hold)
-    nodes = made.of(
+    nodes = made.reflector_of(
         resources.NODES,
         Node,
         NodeIngest(core.cache, core.queue, facts),
@@ -369,7 +371,7 @@ def _reflectors(
         waiting=core.waiting,
         announce=gates(GANG_SCHEDULING) or _holds_groups(core),
     )
-    pods = made.of(
+    pods = made.reflector_of(
         resources.PODS,
         Pod,
         pod_ingest,
@@ -388,7 +390,7 @@ def _reflectors(
         handler: ListerIngest[Any] = ListerIngest(
             kind.resource.kind, lister, resource=kind.event, queue=core.queue, facts=facts
         )
-        others.append(made.of(kind.resource, kind.type_, handler, optional=True))
+        others.append(made.reflector_of(kind.resource, kind.type_, handler, optional=True))
     return nodes, tuple(others)
 
 

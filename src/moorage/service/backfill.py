@@ -139,7 +139,7 @@ class Backfill:
             self._let_go()
 
     def _forget_gone(self) -> None:
-        known = self._groups.all()
+        known = self._groups.all_groups()
         if len(self._since_ns) > 2 * len(known) + 64:  # a guess: seldom enough to cost nothing
             self._since_ns = {k: at for k, at in self._since_ns.items() if k in known}
             self._not_before_ns = {k: at for k, at in self._not_before_ns.items() if k in known}
@@ -154,7 +154,7 @@ class Backfill:
         infos = [each.info for each in entries]
         return self._room.open_to(infos, _first(entries), now_ns=self._clock.now_ns())
 
-    def decide(self, cycle: Cycle, queued: QueuedPod) -> Decision:
+    def decide_pod(self, cycle: Cycle, queued: QueuedPod) -> Decision:
         """Decide about a single pod within the nodes that are open to it."""
         view = self.open_to([queued], self._groups.key_of(queued.pod))
         if view is None:

@@ -73,7 +73,7 @@ class Binding:
         """Take a slot, unless the pod has one."""
         if not self._counted:
             self._counted = True
-            self._slots.take()
+            self._slots.take_slot()
 
     def uncount(self) -> None:
         """Give the slot back, if the pod has one."""
@@ -152,9 +152,9 @@ class BindingCycles:
             status = error(str(problem))
             self._fail(queued, status, None)
             return status
-        self._queue.nominator.delete(pod)
+        self._queue.nominator.withdraw_nomination(pod)
         self._evictions.forget_victim(pod.uid)
-        permit = self._ask(profile, decision)
+        permit = self._reserve_and_permit(profile, decision)
         status = permit.status
         if not (status.ok or status.code is Code.WAIT):
             self._undo(profile, decision)
@@ -164,11 +164,11 @@ class BindingCycles:
             self._waiting.hold(pod, node_name, permit.waits)
             names = ", ".join(permit.waits)
             self._cache.lifecycle.progress(pod, PodState.WAITING, cause=f"plugin {names}")
-        self._start(Binding(profile, queued, decision, self._slots))
+        self._start_binding(Binding(profile, queued, decision, self._slots))
         self._activate(decision)
         return status
 
-    def _ask(self, profile: Profile, decision: Decision) -> PermitOutcome:
+    def _reserve_and_permit(self, profile: Profile, decision: Decision) -> PermitOutcome:
         """Run Reserve, and Permit if it succeeded."""
         state, pod, node_name = decision.state, decision.pod, decision.node_name
         points = self._facts.points
@@ -206,8 +206,8 @@ class BindingCycles:
 
     # --- the binding task -----------------------------------------------------------------------
 
-    def _start(self, binding: Binding) -> None:
-        if not self._waiting.holds(binding.queued.uid):
+    def _start_binding(self, binding: Binding) -> None:
+        if not self._waiting.holds_pod(binding.queued.uid):
             self._goes_on(binding)
         self._tasks.spawn(self._bind(binding), name=f"bind {binding.decision.pod.key}")
 
@@ -219,7 +219,7 @@ class BindingCycles:
 
     async def _bind(self, binding: Binding) -> None:
         if self._traces is not None:
-            TRACE.set(self._traces.of(binding.queued.uid))  # for this task alone
+            TRACE.set(self._traces.trace_of(binding.queued.uid))  # for this task alone
         try:
             failure = await self._contained(binding)
             if failure is None:
@@ -257,11 +257,11 @@ class BindingCycles:
         if ahead.code is Code.ERROR or ahead.rejected:
             return ahead, None
         # A member that waits again, without news since its group was rejected, is silent so long.
-        silent = self._waiting.holds(uid) and not binding.queued.has_news
+        silent = self._waiting.holds_pod(uid) and not binding.queued.has_news
         if ahead.ok or self._waiting.find(uid) is not None:
             self._report_node(binding, silent=silent)
         # 2. Wait until Permit lets the pod go. From here on its attempt is not to be repeated.
-        if self._waiting.holds(uid):
+        if self._waiting.holds_pod(uid):
             began_ns = points.now_ns()
             status = await self._waiting.outcome(uid)
             took_ns = points.waited(status.code.text, since_ns=began_ns)
@@ -272,7 +272,7 @@ class BindingCycles:
             self._goes_on(binding)
             if silent and ahead.ok:
                 self._report_node(binding)
-        self._queue.done(uid)
+        self._queue.end_in_flight(uid)
         # 3. Prepare, and bind.
         status = SUCCESS
         if ahead.ok:
@@ -324,11 +324,11 @@ class BindingCycles:
         uid = binding.queued.uid
         tasks = TaskOwner(on_failure=lambda _name, _problem: None)  # told by the result below
         work = tasks.spawn(run, name=f"prebind {binding.decision.pod.key}")
-        self._pre_binding.begin(uid, work)
+        self._pre_binding.begin_pod(uid, work)
         try:
             await asyncio.wait([work])
         finally:
-            reason = self._pre_binding.end(uid)
+            reason = self._pre_binding.end_pod(uid)
             await tasks.cancel_all()
         return error(reason) if reason else work.result()
 
@@ -346,14 +346,15 @@ class BindingCycles:
             first_attempt_ns=queued.initial_attempt_ns,
         )
         if self._cache.lifecycle.state(queued.uid) is PodState.IN_FLIGHT:
-            self._queue.done(queued.uid)  # deleted meanwhile: no other part ends its lifecycle
+            # Deleted meanwhile: no other part ends its lifecycle.
+            self._queue.end_in_flight(queued.uid)
         self._scheduled(queued, decision.node_name)
         if self._confirmations is not None:
             self._confirmations.expect(
                 queued.pod,
                 decision.node_name,
                 take_back=partial(self._take_back, binding),
-                gone=self._queue.done,
+                gone=self._queue.end_in_flight,
             )
         began_ns = self._facts.points.now_ns()
         await run_post_bind(binding.profile, decision.state, decision.pod, decision.node_name)
@@ -457,7 +458,7 @@ class BindingCycles:
         if self._recorder is None:
             return
         pod = queued.pod
-        self._recorder.record(
+        self._recorder.record_event(
             EventNote(
                 regarding=reference(pod),
                 controller=pod.spec.scheduler_name,

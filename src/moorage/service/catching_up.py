@@ -56,7 +56,7 @@ class CatchUp:
         self._transport = transport
         self._pods = pods
 
-    async def wait(self) -> None:
+    async def wait_newest(self) -> None:
         """Wait until the watch has come to the server's newest version, for a short time at most.
 
         A failure is logged and ends the wait.

@@ -193,7 +193,7 @@ class Core(msgspec.Struct, frozen=True):
         return {name: cycle for name, cycle in found if isinstance(cycle, ExtendedCycle)}
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class CoreInputs(msgspec.Struct, frozen=True, kw_only=True):
     """The parts that a running scheduler gives its deciding half; benchmarks give none.
 
     Parameters
@@ -229,7 +229,7 @@ def build_core(
     *,
     clock: Clock,
     streams: Streams,
-    surroundings: Surroundings | None = None,
+    surroundings: CoreInputs | None = None,
     tie_break: TieBreak | None = None,
     reuse: bool = True,
 ) -> Core:
@@ -255,7 +255,7 @@ def build_core(
     ConfigError
         A profile cannot be built; every fault is listed.
     """
-    around = Surroundings() if surroundings is None else surroundings
+    around = CoreInputs() if surroundings is None else surroundings
     specs = expand_profiles(config.scheduler, registry, gates=config.gates)
     nominator = Nominator(around.store.get)
     snapshot = empty_snapshot(nominator, config.gates, specs, registry)
@@ -335,9 +335,9 @@ def empty_snapshot(
         sources[API_SOURCE] = ApiGroups(listers.pod_groups)
     open_to = {source: opening(source, specs, registry) for source in (CUSTOM_SOURCE, LABEL_SOURCE)}
     if open_to[CUSTOM_SOURCE]:
-        sources[CUSTOM_SOURCE] = CustomGroups(listers.coscheduling_groups, members.of)
+        sources[CUSTOM_SOURCE] = CustomGroups(listers.coscheduling_groups, members.members_of)
     if open_to[LABEL_SOURCE]:
-        sources[LABEL_SOURCE] = LabelledGroups(members.of)
+        sources[LABEL_SOURCE] = LabelledGroups(members.members_of)
     snapshot = Snapshot(
         listers=listers,
         nominations=Nominations(nominator),

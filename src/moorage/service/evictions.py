@@ -145,7 +145,7 @@ class EvictionLedger:
         self.durations: Histograms[str] = Histograms(_SECONDS)
         """Seconds that evictions for one preemptor took, by ``success`` or ``error``."""
 
-    def begin(self, uid: str, all_victims: Sequence[Pod]) -> list[Pod]:
+    def begin_evictions(self, uid: str, all_victims: Sequence[Pod]) -> list[Pod]:
         """Note the start of evictions for a preemptor; return the victims still to be evicted.
 
         The members of a group, and other preemptors of one moment, name common victims. Nothing
@@ -213,7 +213,7 @@ class EvictionLedger:
         """
         self._last[uid] = victim
 
-    def end(self, uid: str) -> bool:
+    def end_evictions(self, uid: str) -> bool:
         """Note that every call was made, or that a call failed.
 
         Returns
@@ -365,7 +365,7 @@ class Evictor:
         if decision.nomination is not None:
             pod = decision.pod.pod
             preemptor = Preemptor(pod.uid, (pod,), decision.nomination.node_name)
-            self._start(preemptor, decision.victims)
+            self._start_evictions(preemptor, decision.victims)
 
     def start_for_group(self, uid: str, pods: Sequence[Pod], victims: Sequence[Pod]) -> None:
         """Start evicting the victims of a pod group as a whole, as `start` does.
@@ -379,10 +379,10 @@ class Evictor:
         victims
             Pods anywhere in the cluster, most important first.
         """
-        self._start(Preemptor(uid, tuple(pods), "cluster", group=True), victims)
+        self._start_evictions(Preemptor(uid, tuple(pods), "cluster", group=True), victims)
 
-    def _start(self, preemptor: Preemptor, all_victims: Sequence[Pod]) -> None:
-        victims = self._ledger.begin(preemptor.uid, all_victims)
+    def _start_evictions(self, preemptor: Preemptor, all_victims: Sequence[Pod]) -> None:
+        victims = self._ledger.begin_evictions(preemptor.uid, all_victims)
         if not victims:
             return
         work = self._make_room(preemptor, victims)
@@ -406,7 +406,7 @@ class Evictor:
             else:
                 done = False
         finally:
-            last_of_group = self._ledger.end(preemptor.uid)
+            last_of_group = self._ledger.end_evictions(preemptor.uid)
             self._ledger.took(self._clock.monotonic_ns() - began_ns, done=done)
         if not done:
             self._ledger.give_up(victims)
@@ -446,7 +446,7 @@ class Evictor:
         if self._ledger.has_left(victim):
             return True
         if self._call_off(victim.uid, preemptor.scheduler_name):
-            self._recorder.record(_preempted(victim, preemptor, _IN_MEMORY))
+            self._recorder.record_event(_preempted(victim, preemptor, _IN_MEMORY))
             return True
         there = False
 
@@ -473,7 +473,7 @@ class Evictor:
         if not await self._written(victim, write, "evicting"):
             return False
         if there:
-            self._recorder.record(_preempted(victim, preemptor))
+            self._recorder.record_event(_preempted(victim, preemptor))
         return True
 
     async def _is_leaving(self, victim: Pod) -> bool:

@@ -106,7 +106,7 @@ class Facts:
         self.errors += not status.rejected
         self.recent.append(DecisionRecord(self._clock.now_ns(), pod.full_name, "", message))
 
-    def note(self, decision: Decision) -> int:
+    def count_decision(self, decision: Decision) -> int:
         """Count a decision; return how long it took, nanoseconds."""
         took_ns = self.attempts.decided(decision.pod.uid)
         if decision.victims:

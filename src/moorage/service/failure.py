@@ -167,10 +167,10 @@ class FailureHandler:
         namespace, name = queued.key
         current = self._lookup(namespace, name)
         if current is not None and current.metadata.uid != queued.uid:
-            self._queue.done(queued.uid)  # another pod of that name; the old one is gone
+            self._queue.end_in_flight(queued.uid)  # another pod of that name; the old one is gone
             return None
         if current is None or current.spec.node_name:
-            self._queue.done(queued.uid)
+            self._queue.end_in_flight(queued.uid)
         else:
             queued.update(current)
             self._queue.add_unschedulable_if_not_present(queued)
@@ -184,7 +184,7 @@ class FailureHandler:
         self, pod: Pod, status: Status, *, message: str, nomination: Nomination | None
     ) -> None:
         if self._recorder is not None:
-            self._recorder.record(failed_scheduling(pod, message))
+            self._recorder.record_event(failed_scheduling(pod, message))
         if self._writes is None or pod.spec.node_name:
             return  # a bound pod is scheduled, whatever this attempt thought
         condition = Condition(

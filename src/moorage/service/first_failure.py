@@ -17,7 +17,7 @@ class FirstFailure:
         self._happened = asyncio.Event()
         self._problem: BaseException | None = None
 
-    def note(self, name: str, problem: BaseException) -> None:
+    def note_failure(self, name: str, problem: BaseException) -> None:
         """Log the failure of a task, and keep it if it is the first."""
         if isinstance(problem, LeaseLostError):
             _log.error("Leaderelection lost")
@@ -27,7 +27,7 @@ class FirstFailure:
             self._problem = problem
             self._happened.set()
 
-    async def wait(self) -> None:
+    async def raise_first(self) -> None:
         """Wait for the first failure, and raise it.
 
         Raises

@@ -89,7 +89,7 @@ class GroupAttempts:
         hold: Hold | None = None,
     ) -> None:
         self._core = core
-        self._turns = Turns(facts.group_attempts.now_ns, hold)
+        self._turns = Turns(facts.group_attempts.meter_ns, hold)
         self._queue = core.queue
         self._groups = core.snapshot.groups
         self._cycles = {name: GroupCycle(cycle) for name, cycle in core.cycles.items()}
@@ -168,7 +168,7 @@ class GroupAttempts:
         entries = [first, *(each for each in others if not self._turned_away(each, key))]
         entries.sort(key=lambda each: (-each.priority, each.initial_attempt_ns or 0, each.key))
         told = self._facts.group_attempts
-        began_ns = told.now_ns()
+        began_ns = told.meter_ns()
         # 2. Do the members name one profile, and can the profile decide about them?
         cycle, problem = self._cycle_of(entries)
         if cycle is None:
@@ -179,7 +179,7 @@ class GroupAttempts:
         group_attempt_begins(key.full_name, len(entries))
         asking = self._asking(key, entries)
         if asking is not None:
-            return self._ask(key, entries, asking, began_ns=began_ns)
+            return self._decide_in_turns(key, entries, asking, began_ns=began_ns)
         steps = self._deciding(cycle, key, entries)
         try:
             found = self._turns.begun(steps)
@@ -187,7 +187,7 @@ class GroupAttempts:
             self._broke(key, entries, broken, began_ns=began_ns)
             return None
         if found is None:
-            return self._ask(key, entries, self._turns.rest(steps), began_ns=began_ns)
+            return self._decide_in_turns(key, entries, self._turns.rest(steps), began_ns=began_ns)
         self._end(key, entries, found, began_ns=began_ns)
         return None
 
@@ -198,7 +198,7 @@ class GroupAttempts:
         extended = self._extended.get(entries[0].profile)
         return None if extended is None else extended.asking(key, [each.info for each in entries])
 
-    async def _ask(
+    async def _decide_in_turns(
         self,
         key: GroupKey,
         entries: list[QueuedPod],
@@ -220,7 +220,7 @@ class GroupAttempts:
                     return
                 entries, again = left, self._asking(key, left)
                 if again is None:
-                    found = self._cycles[profile].decide(key, [each.info for each in left])
+                    found = self._cycles[profile].decide_group(key, [each.info for each in left])
                 else:
                     found = await again
         except Exception as broken:
@@ -414,7 +414,7 @@ class GroupAttempts:
         self._record(entries, found, took_ns=took_ns)
         for entry, outcome in outcomes:
             if outcome.decision is not None:
-                self._facts.note(outcome.decision)
+                self._facts.count_decision(outcome.decision)
                 decided(outcome.decision)
                 outcome.decision.state.write(GROUP_PHASE, CARRIED_OUT)
                 self._binding_cycles.carry_out(profile, entry, outcome.decision)

@@ -138,17 +138,17 @@ class GroupReports:
         message = ""
         if found.outcome is not GroupOutcome.PLACED:
             message = sendable(shorten(found.explanation(pods)))
-            self._tell(key, message, pods[0].pod, action="Scheduling")
+            self._report_group(key, message, pods[0].pod, action="Scheduling")
         group = None if key.source else self._lister.get(key.name, key.namespace)
         if group is not None:
-            before, generation = self._known(group), group.metadata.generation
+            before, generation = self._known_conditions(group), group.metadata.generation
             wanted = condition_after(found, before, message=message, generation=generation)
-            self._write(group, before, wanted)
+            self._write_condition(group, before, wanted)
 
     def incomplete(self, key: GroupKey, text: str, member: Pod) -> None:
         """Write the lack of a group of Kubernetes to the group and to one of its members."""
-        self._tell(key, text, member, action="Gathering")
-        self._recorder.record(failed_scheduling(member, text))
+        self._report_group(key, text, member, action="Gathering")
+        self._recorder.record_event(failed_scheduling(member, text))
         if not member.spec.scheduling_gates:
             condition = Condition(
                 type="PodScheduled",
@@ -163,7 +163,7 @@ class GroupReports:
     def waits(self, key: GroupKey, text: str, member: Pod) -> None:
         """Write the reason of its wait to a group, after the attempt of one member failed."""
         text = sendable(shorten(text))
-        self._tell(key, text, member, action="Scheduling")
+        self._report_group(key, text, member, action="Scheduling")
         self._report(key, status="False", reason="Unschedulable", message=text)
 
     def placed(self, key: GroupKey) -> None:
@@ -172,14 +172,14 @@ class GroupReports:
 
     def turned_away(self, key: GroupKey, pod: Pod, status: Status) -> None:
         """Write the reason to the group of a member that could not take part in its attempt."""
-        self._tell(key, status.message, pod, action="Gathering")
+        self._report_group(key, status.message, pod, action="Gathering")
 
     def _report(self, key: GroupKey, *, status: str, reason: str, message: str) -> None:
         """Write the condition of a group of Kubernetes, if it changes."""
         group = None if key.source else self._lister.get(key.name, key.namespace)
         if group is None:
             return
-        before = self._known(group)
+        before = self._known_conditions(group)
         wanted = Condition(
             type=SCHEDULED,
             status=status,
@@ -187,9 +187,9 @@ class GroupReports:
             message=message,
             observed_generation=group.metadata.generation,
         )
-        self._write(group, before, _if_new(wanted, before))
+        self._write_condition(group, before, _if_new(wanted, before))
 
-    def _write(
+    def _write_condition(
         self, group: PodGroup, before: Sequence[Condition], wanted: Condition | None
     ) -> None:
         """Write a condition with its transition time; None writes nothing."""
@@ -208,16 +208,18 @@ class GroupReports:
             name=f"status of pod group {group.metadata.namespace}/{group.metadata.name}",
         )
 
-    def _tell(self, key: GroupKey, note: str, member: Pod, *, action: str) -> None:
+    def _report_group(self, key: GroupKey, note: str, member: Pod, *, action: str) -> None:
         if not key.source:
             group = self._lister.get(key.name, key.namespace)
             if group is not None:
-                self._recorder.record(_refused(group.metadata, POD_GROUPS, note, member, action))
+                self._recorder.record_event(
+                    _refused(group.metadata, POD_GROUPS, note, member, action)
+                )
         elif key.source == CUSTOM_SOURCE:
             custom = self._custom.get(key.name, key.namespace)
             if custom is not None:
                 refused = _refused(custom.metadata, COSCHEDULING_POD_GROUPS, note, member, action)
-                self._recorder.record(refused)
+                self._recorder.record_event(refused)
 
     def _forget_gone(self) -> None:
         """Forget deleted groups now and then; the cost is proportional to new groups."""
@@ -227,7 +229,7 @@ class GroupReports:
         self._written = {uid: each for uid, each in self._written.items() if uid in here}
         self._forget_at = 2 * len(self._written) + _FORGET_MIN
 
-    def _known(self, group: PodGroup) -> list[Condition]:
+    def _known_conditions(self, group: PodGroup) -> list[Condition]:
         """Return the group's conditions, and a written condition that the watch has not shown."""
         written = self._written.get(group.metadata.uid)
         shown = group.status.conditions

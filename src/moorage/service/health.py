@@ -216,7 +216,7 @@ class HealthServer:
                 status=405, text="405 method not allowed\n", headers={"Allow": ", ".join(allowed)}
             )
         if body is None:
-            return await self._read(request, rights)
+            return await self._answer_path(request, rights)
         return await self._asked(request, body, rights)
 
     async def _asked(self, request: web.Request, body: BodyPage, rights: Rights) -> web.Response:
@@ -238,7 +238,7 @@ class HealthServer:
             self._asking -= 1
             self._body_bytes -= taken
 
-    async def _read(self, request: web.Request, rights: Rights) -> web.Response:
+    async def _answer_path(self, request: web.Request, rights: Rights) -> web.Response:
         path = request.path
         head, _, name = path.removeprefix("/").partition("/")
         if head in self._checks:

@@ -63,7 +63,7 @@ class IncompleteGroups:
         self._told = {key: text for key, text in self._told.items() if key in lacking}
 
     def _report_placed(self) -> None:
-        for key, members in self._groups.all().items():
+        for key, members in self._groups.all_groups().items():
             terms = self._groups.source.terms_of(key)
             if terms is None or key.source or not self._is_one_by_one(members):
                 continue
@@ -77,7 +77,7 @@ class IncompleteGroups:
     def _lacking(self) -> dict[GroupKey, str]:
         source = self._groups.source
         found: dict[GroupKey, str] = {}
-        for key, members in self._groups.all().items():
+        for key, members in self._groups.all_groups().items():
             if key.source or not members.waiting:
                 continue
             # A group that is tried as a whole tells of its gates after the attempt.

@@ -216,12 +216,12 @@ class PodIngest(_Changing):
         """Take in a pod that appeared."""
         if not self._readable(pod):
             return
-        self._store.put(pod)
+        self._store.put_pod(pod)
         if pod.spec.node_name:
             self._assigned(pod)
         elif self._responsible(pod):
             began_ns = self._events.now_ns()
-            self._groups.put(pod)
+            self._groups.put_pod(pod)
             self._queue.add(pod)
             if self._announce:
                 self._queue.move_all(UNSCHEDULABLE_POD_ADD, None, pod)
@@ -239,7 +239,7 @@ class PodIngest(_Changing):
         if old.spec.node_name and old.spec.node_name != new.spec.node_name:
             self._moved(old, new)
             return
-        self._store.put(new)
+        self._store.put_pod(new)
         if self._writes is not None:
             self._writes.seen(new)
         if old.spec.node_name:
@@ -337,7 +337,7 @@ class PodIngest(_Changing):
     def _unassigned_update(self, old: Pod, new: Pod) -> None:
         if old.metadata.resource_version == new.metadata.resource_version:
             return
-        self._groups.put(new)
+        self._groups.put_pod(new)
         if self._cache.is_assumed(new.metadata.uid):
             if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
                 self._assumed_deleted(new)
@@ -421,21 +421,21 @@ class ListerIngest(_Reporting, Generic[K]):
         """Take in an object that appeared."""
         began_ns = self._events.now_ns()
         self._lister.put(obj)
-        self._tell(Action.ADD, None, obj, began_ns=began_ns)
+        self._move_pods(Action.ADD, None, obj, began_ns=began_ns)
 
     def on_update(self, old: K, new: K) -> None:
         """Take in a changed object."""
         began_ns = self._events.now_ns()
         self._lister.put(new)
-        self._tell(Action.UPDATE, old, new, began_ns=began_ns)
+        self._move_pods(Action.UPDATE, old, new, began_ns=began_ns)
 
     def on_delete(self, obj: K, *, missed: bool) -> None:
         """Take in that an object is gone."""
         began_ns = self._events.now_ns()
         self._lister.remove(obj)
-        self._tell(Action.DELETE, obj, None, began_ns=began_ns)
+        self._move_pods(Action.DELETE, obj, None, began_ns=began_ns)
 
-    def _tell(self, action: Action, old: K | None, new: K | None, *, began_ns: int) -> None:
+    def _move_pods(self, action: Action, old: K | None, new: K | None, *, began_ns: int) -> None:
         if self._resource is not None:
             event = ClusterEvent(self._resource, action)
             self._queue.move_all(event, old, new)

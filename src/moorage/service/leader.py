@@ -1,10 +1,10 @@
 """Leader election on a Lease: of several replicas one schedules, the others watch and wait.
 
 `scheduler` acquires before it starts to decide and ends when the lease is lost. Every write asks
-`Elector.check` right before it is sent (``client/guard``). So a process that was stopped, or cut
-off from the server, for longer than its lease writes nothing when it comes back. A waiting replica
-watches the lease (``lease_watch``): it takes a released lease at once, and an expired one when it
-expires.
+`Elector.check_lease` right before it is sent (``client/guard``). So a process that was stopped, or
+cut off from the server, for longer than its lease writes nothing when it comes back. A waiting
+replica watches the lease (``lease_watch``): it takes a released lease at once, and an expired one
+when it expires.
 
 Notes
 -----
@@ -185,7 +185,7 @@ class Elector:
             and self._clock.now_ns() < until[1]
         )
 
-    def check(self) -> None:
+    def check_lease(self) -> None:
         """Pass if a write may go out now.
 
         Raises
@@ -204,12 +204,12 @@ class Elector:
         rule, watching = self._rule, TaskOwner()
         _log.info("attempting to acquire leader lease %s/%s", rule.namespace, rule.name)
         try:
-            while not await self._try(rule.call_seconds):
+            while not await self._try_lease(rule.call_seconds):
                 if not watching:
                     watching.spawn(self._watch().run(), name="lease watch")
                 self.tried.set()
                 if self.holder not in ("", self._identity):
-                    self._tell(
+                    self._log_once(
                         f"waiting: lease {rule.namespace}/{rule.name} is held by {self.holder}. To "
                         "schedule beside it, set leaderElection.resourceName to a name of its own"
                     )
@@ -280,10 +280,10 @@ class Elector:
             rule.name,
             clock=self._clock,
             rng=self._rng,
-            on_change=self._changed,
+            on_change=self._observe_lease,
         )
 
-    def _changed(self, lease: JsonObject) -> None:
+    def _observe_lease(self, lease: JsonObject) -> None:
         """Take in a version of the lease from the watch, while we wait for it."""
         if self._write_until_ns is not None:
             return
@@ -313,7 +313,7 @@ class Elector:
         while True:
             left_ns = end_ns - self._clock.monotonic_ns()
             seconds = min(self._rule.call_seconds, left_ns / NS_PER_SECOND)
-            if left_ns > 0 and await self._try(seconds):
+            if left_ns > 0 and await self._try_lease(seconds):
                 return
             left_ns = end_ns - self._clock.monotonic_ns()
             if left_ns <= 0:
@@ -323,7 +323,7 @@ class Elector:
                 )
             await aio.sleep(min(self._rule.retry_ns, left_ns) / NS_PER_SECOND)
 
-    async def _try(self, call_seconds: float) -> bool:
+    async def _try_lease(self, call_seconds: float) -> bool:
         """Acquire or renew once; True if we hold the lease now."""
         try:
             return await self._acquire_or_renew(call_seconds)
@@ -332,13 +332,13 @@ class Elector:
             if isinstance(problem, ConflictError) and self._write_until_ns is None:
                 _log.info("%s; another replica was faster", text)
             else:
-                self._tell(text)
+                self._log_once(text)
             return False
 
     async def _acquire_or_renew(self, call_seconds: float) -> bool:
         if self.holder == self._identity and not self._expired():
             try:
-                return await self._write(call_seconds)
+                return await self._write_lease(call_seconds)
             except (MoorageError, TimeoutError) as problem:
                 # Another replica wrote the lease, or our last write lost its answer: look.
                 _log.info("lease was not renewed at once: %s", _why(problem))
@@ -349,7 +349,7 @@ class Elector:
             )
         except NotFoundError:
             self._object = {}
-            return await self._write(call_seconds)
+            return await self._write_lease(call_seconds)
         self._see(found)
         if self.holder not in ("", self._identity):
             self._write_until_ns = None
@@ -357,7 +357,7 @@ class Elector:
                 return False
         if self.holder == self._identity:
             self.slow_paths += 1
-        return await self._write(call_seconds)
+        return await self._write_lease(call_seconds)
 
     def _expired(self) -> bool:
         return self._over_ns() <= self._clock.monotonic_ns()
@@ -367,7 +367,7 @@ class Elector:
         duration = _number(_spec(self._object).get("leaseDurationSeconds"))
         return self._changed_ns + duration * NS_PER_SECOND
 
-    async def _write(self, call_seconds: float) -> bool:
+    async def _write_lease(self, call_seconds: float) -> bool:
         """Create the lease, or replace it at the version last seen; return True or raise."""
         rule, old = self._rule, _spec(self._object)
         sent_ns, wall_ns = self._clock.monotonic_ns(), self._clock.now_ns()
@@ -386,13 +386,13 @@ class Elector:
             else:
                 spec["leaseTransitions"] = _number(old.get("leaseTransitions")) + 1
         self._asked = True
-        self._object = await self._in_time(self._put(spec), call_seconds)
+        self._object = await self._in_time(self._replace_lease(spec), call_seconds)
         self._changed_ns = self._clock.monotonic_ns()
         self._write_until_ns = (sent_ns + rule.writing_ns, wall_ns + rule.writing_ns)
         self._told = ""
         return True
 
-    def _put(self, spec: JsonObject) -> Coroutine[Any, Any, JsonObject]:
+    def _replace_lease(self, spec: JsonObject) -> Coroutine[Any, Any, JsonObject]:
         rule = self._rule
         if self._object:
             changed = {**self._object, "spec": spec}
@@ -419,14 +419,14 @@ class Elector:
             "renewTime": now,
             "leaseTransitions": _number(_spec(found).get("leaseTransitions")),
         }
-        self._object = await self._put(spec)
+        self._object = await self._replace_lease(spec)
         await self.tell("stopped leading")
 
     async def _in_time(self, call: Coroutine[Any, Any, T], seconds: float) -> T:
         async with asyncio.timeout(seconds):
             return await call
 
-    def _tell(self, text: str) -> None:
+    def _log_once(self, text: str) -> None:
         """Log a message for people, once for each condition that lasts."""
         level = logging.DEBUG if text == self._told else logging.WARNING
         self._told = text

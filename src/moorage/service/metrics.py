@@ -266,7 +266,7 @@ def _cache_size(scheduler: Scheduler) -> Iterator[Sample]:
 
 
 def _group_waits(scheduler: Scheduler) -> list[float]:
-    return scheduler.facts.groups.waits(scheduler.core.snapshot.groups.all().keys())
+    return scheduler.facts.groups.waits(scheduler.core.snapshot.groups.all_groups().keys())
 
 
 def _of_elector(scheduler: Scheduler, fact: Literal["leading", "slow_paths"]) -> Iterator[Sample]:

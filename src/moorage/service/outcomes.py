@@ -68,14 +68,14 @@ class Outcomes:
 
     def carry_out(self, profile: Profile, queued: QueuedPod, decision: Decision) -> None:
         """Bind the pod, or begin the evictions and return the pod to the queue."""
-        took_ns = self._facts.note(decision)
+        took_ns = self._facts.count_decision(decision)
         decided(decision)
         trace: Trace | None = None
         if self._recorder is not None and self._histories is not None:
             if self._recorder.traces is not None:
                 laps = partial(self._laps, profile, queued.uid)
                 self._recorder.traces.decided(queued.uid, laps)
-                trace = self._recorder.traces.of(queued.uid)
+                trace = self._recorder.traces.trace_of(queued.uid)
             self._recorder.decided(queued, decision, self._histories, took_ns=took_ns)
         if took_ns > LONG_NS:
             self._trace(profile, queued, took_ns)

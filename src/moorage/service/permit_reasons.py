@@ -106,7 +106,7 @@ class PermitReasons:
             return message
         missing = lack_of(key, terms, members, gates=True)
         if missing:
-            note = self._keep(key, missing, members).text
+            note = self._keep_reason(key, missing, members).text
         elif _by_its_group(status, diagnosis, holder or ""):
             reason = self._reasons.get(key)
             if reason is None:
@@ -115,7 +115,7 @@ class PermitReasons:
             return _joined(message, reason.text)
         else:
             note = f"pod group {key.full_name}: {_places(members, terms)}"
-            self._keep(key, f"{note}, {_without(queued, members)} none: {message}", members)
+            self._keep_reason(key, f"{note}, {_without(queued, members)} none: {message}", members)
         self._reasons[key].reported.add(queued.uid)
         self._reports.waits(key, self._reasons[key].text, queued.pod)
         return _joined(message, note)
@@ -128,13 +128,13 @@ class PermitReasons:
         terms = None if key is None else self._groups.source.terms_of(key)
         return key if terms is not None and terms.gang else None
 
-    def _keep(self, key: GroupKey, text: str, members: GroupMembers) -> _Reason:
+    def _keep_reason(self, key: GroupKey, text: str, members: GroupMembers) -> _Reason:
         """Keep the reason of a group; a new one is to be reported by every member."""
         reason = self._reasons.get(key)
         if reason is None or reason.text != text:
             reason = self._reasons[key] = _Reason(text, members.placed)
         if len(self._reasons) >= self._forget_at:
-            here = self._groups.all()
+            here = self._groups.all_groups()
             self._reasons = {each: kept for each, kept in self._reasons.items() if each in here}
             self._forget_at = 2 * len(self._reasons) + _FORGET_MIN
         return reason

@@ -70,7 +70,7 @@ class LivePluginEffects:
 
     def waiting_pods(self) -> Sequence[WaitingPod]:
         """Return every pod that waits at Permit, the longest waiting first."""
-        return self._waiting.all()
+        return self._waiting.undecided_pods()
 
     def waiting_pod(self, uid: str) -> WaitingPod | None:
         """Return a pod if it waits at Permit and has not been decided about."""
@@ -86,7 +86,7 @@ class LivePluginEffects:
 
     def activate(self, pods: Iterable[Pod]) -> None:
         """Move pods to activeQ, so that they are tried at once."""
-        self._activations.put(pods)
+        self._activations.add_pods(pods)
 
     def emit(self, pod: Pod, *, kind: EventType, reason: str, action: str, note: str) -> None:
         """Emit an Event about a pod, in the name of its profile."""

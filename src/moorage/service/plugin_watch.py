@@ -124,7 +124,7 @@ class PluginWatch:
         if threading.get_ident() != self._main_ident:
             return self._afterwards(label, call, args, kwargs)
         if self._thread is None:
-            self._start()
+            self._start_thread()
         before, running = self._running, _Running(label, self._clock.monotonic_ns())
         try:
             # The inner `try` cleans up when the plugin is interrupted; the outer one when the
@@ -164,7 +164,7 @@ class PluginWatch:
             "(pluginBudgetSeconds)"
         )
 
-    def _start(self) -> None:
+    def _start_thread(self) -> None:
         self._handler_before = signal.signal(signal.SIGURG, self._interrupt)
         if self._end_seconds:
             # The stack is printed by a handler that needs no Python; then SIGALRM does what it

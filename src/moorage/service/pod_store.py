@@ -29,11 +29,11 @@ class PodStore:
         """Return a pod as compiled for attempts, or None."""
         return self._infos.get((namespace, name))
 
-    def all(self) -> Collection[Pod]:
+    def all_pods(self) -> Collection[Pod]:
         """Return every pod."""
         return [info.pod for info in self._infos.values()]
 
-    def put(self, pod: Pod) -> None:
+    def put_pod(self, pod: Pod) -> None:
         """Keep a new version."""
         info = info_of(pod)
         key = info.namespace, info.name

@@ -128,7 +128,7 @@ class Pump:
 
     async def _batch(self) -> int:
         """Start up to a batch of attempts, fewer if they take long; returns how many."""
-        self._stretch.begin()
+        self._stretch.start_stretch()
         if self._before_next:
             acts, self._before_next = self._before_next, []
             for act in acts:
@@ -171,7 +171,7 @@ class Pump:
         cycle = self._cycles.get(queued.profile)
         if cycle is None:
             _log.error("profile not found for scheduler name %r", queued.profile)
-            self._queue.done(queued.uid)
+            self._queue.end_in_flight(queued.uid)
             return
         if self._skipping.skips(queued):
             return
@@ -180,7 +180,7 @@ class Pump:
             if self.backfill is None:
                 decision = cycle.decide(queued.info)
             else:
-                decision = self.backfill.decide(cycle, queued)
+                decision = self.backfill.decide_pod(cycle, queued)
             if decision.victims and not (
                 self._groups is None or self._groups.would_complete(queued)
             ):

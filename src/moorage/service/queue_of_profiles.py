@@ -173,7 +173,7 @@ def _gate(plugin: PreEnqueuePlugin, meter: Meter) -> PreEnqueueFn:
             if status is SUCCESS:
                 return None
         else:
-            began_ns = meter.now_ns()
+            began_ns = meter.meter_ns()
             status = plugin.pre_enqueue(pod)
             meter.took(plugin.name, "PreEnqueue", status.code, since_ns=began_ns)
         return None if status.ok else (status.code.text, status.reasons)

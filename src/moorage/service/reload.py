@@ -148,7 +148,7 @@ class Reload:
         for reason in reasons:
             _log.warning("reload refused: %s", reason)
         note = f"The configuration in force stays: {'; '.join(reasons)}"
-        self._tell("Warning", "ReloadRefused", note)
+        self._emit_event("Warning", "ReloadRefused", note)
 
     def _take_over(self, prepared: Prepared, registry: Registry) -> None:
         config, core = prepared.config, self._core
@@ -162,18 +162,20 @@ class Reload:
         self._extenders.use(prepared.extenders)
         self.pump.adopt(self._build_pump())
         core.queue.plugins.replace(prepared.pre_enqueue, prepared.hints)
-        for pod in core.store.all():
+        for pod in core.store.all_pods():
             if pod.spec.scheduler_name in added and not pod.spec.node_name:
-                core.snapshot.groups.put(pod)
+                core.snapshot.groups.put_pod(pod)
                 core.queue.add(pod)
         self.config = config
         self._facts.reloads[TAKEN_OVER] += 1
         names = ", ".join(prepared.deciding.profiles)
         _log.log(V0, "reload: a new configuration is in force; it serves %s", names)
-        self._tell("Normal", "Reloaded", f"A new configuration is in force; it serves {names}")
+        self._emit_event(
+            "Normal", "Reloaded", f"A new configuration is in force; it serves {names}"
+        )
 
-    def _tell(self, type_: str, reason: str, note: str) -> None:
-        self._recorder.record(
+    def _emit_event(self, type_: str, reason: str, note: str) -> None:
+        self._recorder.record_event(
             EventNote(
                 regarding=_ABOUT,
                 controller=next(iter(self._core.profiles)),
@@ -221,7 +223,7 @@ class Reload:
             )
         names = {spec.scheduler_name for spec in specs}
         waiting: dict[str, int] = {}
-        for pod in self._core.store.all():
+        for pod in self._core.store.all_pods():
             name = pod.spec.scheduler_name
             if name in self._core.profiles and name not in names and not pod.spec.node_name:
                 waiting[name] = waiting.get(name, 0) + 1

@@ -178,8 +178,8 @@ class Scheduler:
         """
         parts = self.parts
         try:
-            parts.tasks.spawn(self._start(), name="start")
-            await parts.failure.wait()
+            parts.tasks.spawn(self._start_in_order(), name="start")
+            await parts.failure.raise_first()
         finally:
             self.ending = True
             try:
@@ -212,11 +212,11 @@ class Scheduler:
         mismatch = compare(
             core.cache,
             core.queue,
-            core.store.all(),
-            self.parts.nodes.objects.values(),
+            core.store.all_pods(),
+            self.parts.nodes.known_objects.values(),
             responsible=lambda pod: pod.spec.scheduler_name in core.profiles,
         )
-        counts, pending = core.cache.counts(), core.queue.pending().text
+        counts, pending = core.cache.counts(), core.queue.pending().summary_text
         if mismatch.empty:
             _log.warning("cache and API agree: %s; %s", counts, pending)
         else:
@@ -238,14 +238,14 @@ class Scheduler:
                     slots.wake.clear()
                     await slots.wake.wait()
 
-    async def _start(self) -> None:
+    async def _start_in_order(self) -> None:
         """Watch, wait for the lease, schedule; with delayCacheUntilActive watch after the wait."""
         parts = self.parts
         if parts.waits_to_watch and not self.only_watches:
             await self._lead()
         settle_memory()
         for reflector in parts.reflectors:
-            self._keep(reflector.run(), f"reflector {reflector!r}")
+            self._start_essential(reflector.run(), f"reflector {reflector!r}")
         for reflector in parts.reflectors:
             await reflector.synced.wait()
         self.synced = True
@@ -254,7 +254,7 @@ class Scheduler:
         if self.only_watches:
             return
         if not parts.waits_to_watch and await self._lead():
-            await parts.catch_up.wait()
+            await parts.catch_up.wait_newest()
         self._start_scheduling()
 
     async def _lead(self) -> bool:
@@ -263,25 +263,27 @@ class Scheduler:
         if elector is None:
             return False
         waited = await elector.acquire()
-        self._keep(elector.keep(), "lease")
+        self._start_essential(elector.keep(), "lease")
         self.parts.tasks.spawn(elector.tell("became leader"), name="lease event")
         return waited
 
     def _start_scheduling(self) -> None:
         parts, core = self.parts, self.core
-        self._keep(parts.recorder.run(), "events")
-        self._keep(flush_backoff(core.queue, parts.clock), "flush backoff")
-        self._keep(flush_leftover(core.queue), "flush leftover")
-        self._keep(flush_groups(core, parts.pump), "flush groups")
-        self._pumping = self._keep(parts.pump.run(), "pump")
+        self._start_essential(parts.recorder.run(), "events")
+        self._start_essential(flush_backoff(core.queue, parts.clock), "flush backoff")
+        self._start_essential(flush_leftover(core.queue), "flush leftover")
+        self._start_essential(flush_groups(core, parts.pump), "flush groups")
+        self._pumping = self._start_essential(parts.pump.run(), "pump")
         if parts.incomplete_groups is not None:
-            self._keep(parts.incomplete_groups.run(), "incomplete groups")
+            self._start_essential(parts.incomplete_groups.run(), "incomplete groups")
         _log.info(
-            "scheduling started: %d nodes, %d pods", core.snapshot.num_nodes, len(core.store.all())
+            "scheduling started: %d nodes, %d pods",
+            core.snapshot.num_nodes,
+            len(core.store.all_pods()),
         )
         self.ready.set()
 
-    def _keep(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
+    def _start_essential(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
         """Start a task without which the scheduler cannot go on, whatever ends the task."""
         task = self.parts.tasks.spawn(self._endless(work, name), name=name)
         # A task that is cancelled before it begins never awaits its work.

@@ -39,7 +39,7 @@ class Skipping:
         if not self._needs_no_attempt(queued.pod):
             return False
         self._facts.attempts.dropped(queued.uid)
-        self._queue.done(queued.uid)
+        self._queue.end_in_flight(queued.uid)
         return True
 
     def _needs_no_attempt(self, pod: Pod) -> bool:
@@ -47,5 +47,5 @@ class Skipping:
             return self._cache.is_assumed(pod.metadata.uid)
         if self._recorder is not None:
             note = f"skip schedule deleting pod: {pod.full_name}"
-            self._recorder.record(failed_scheduling(pod, note))
+            self._recorder.record_event(failed_scheduling(pod, note))
         return True

@@ -41,7 +41,7 @@ class BindingSlots:
         """Whether deciding has to wait."""
         return self.used >= _BINDINGS_MAX
 
-    def take(self) -> None:
+    def take_slot(self) -> None:
         """Count a binding that begins."""
         self.used += 1
 

@@ -1,6 +1,6 @@
 """Sends spans from a thread of its own, so that no collector delays the scheduler.
 
-`put` never waits: where the bounded queue is full, spans are dropped and counted.
+`queue_spans` never waits: where the bounded queue is full, spans are dropped and counted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class SpanSender:
         """Begin to send."""
         self._thread.start()
 
-    def put(self, spans: Sequence[Span]) -> None:
+    def queue_spans(self, spans: Sequence[Span]) -> None:
         """Queue the spans of an attempt; all of them are dropped where there is no room."""
         waiting = self._waiting
         if len(waiting) + len(spans) > self._spans_max:

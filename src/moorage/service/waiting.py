@@ -3,7 +3,8 @@
 `WaitingPods` is the map of pods that Permit plugins asked to wait, by uid, shared by all profiles:
 
 - `BindingCycles.carry_out` puts a pod in (`hold`) in the same step in which it was assumed.
-- Plugins look and decide through their handle's effects (`all`, `find`, `allow`, `reject`).
+- Plugins look and decide through their handle's effects (`undecided_pods`, `find`, `allow`,
+`reject`).
 - A preemptor turns a waiting victim away (`preempt`), the watch a deleted pod (`remove`).
 - The pod's binding task waits for the outcome (`outcome`), which is the first that came: Success
   when the last plugin allowed it, a rejection, or the timeout of one of the plugins.
@@ -75,7 +76,7 @@ class _Held:
         self.timers: dict[str, Timer] = {}
         self.outcome = outcome
 
-    def decide(self, status: Status) -> bool:
+    def set_outcome(self, status: Status) -> bool:
         """Note an outcome; False when the pod has an outcome already."""
         for timer in self.timers.values():
             timer.cancel()
@@ -154,20 +155,20 @@ class WaitingPods:
         held = self._held.pop(uid, None)
         self._leaving.pop(uid, None)
         if held is not None:
-            held.decide(SUCCESS)
+            held.set_outcome(SUCCESS)
 
     @property
     def any_leaving(self) -> bool:
         """Whether a pod was turned away, and its task has not yet given back the room."""
         return bool(self._leaving)
 
-    def holds(self, uid: str) -> bool:
+    def holds_pod(self, uid: str) -> bool:
         """Whether a pod is held, decided about or not."""
         return uid in self._held
 
     # --- looking --------------------------------------------------------------------------------
 
-    def all(self) -> Sequence[WaitingPod]:
+    def undecided_pods(self) -> Sequence[WaitingPod]:
         """Return every pod that is still to be decided about, the longest waiting first."""
         return tuple(_shown(held) for held in self._held.values() if not held.outcome.done())
 
@@ -193,7 +194,7 @@ class WaitingPods:
             return False
         held.timers.pop(plugin).cancel()
         if not held.timers:
-            held.decide(SUCCESS)
+            held.set_outcome(SUCCESS)
         return True
 
     def reject(self, uid: str, plugin: str, message: str) -> bool:
@@ -210,7 +211,7 @@ class WaitingPods:
 
     def _decide(self, uid: str, status: Status) -> bool:
         held = self._held.get(uid)
-        if held is None or not held.decide(status):
+        if held is None or not held.set_outcome(status):
             return False
         self._leaving[uid] = None
         return True
@@ -234,12 +235,12 @@ class PreBinding:
         # uid -> why its preparation was called off.
         self._reasons: dict[str, str] = {}
 
-    def begin(self, uid: str, work: asyncio.Task[Status]) -> None:
+    def begin_pod(self, uid: str, work: asyncio.Task[Status]) -> None:
         """Note that a pod begins to prepare."""
         assert uid not in self._work, f"pod {uid} prepares already"
         self._work[uid] = work
 
-    def end(self, uid: str) -> str:
+    def end_pod(self, uid: str) -> str:
         """Note that a pod has prepared: what comes next cannot be called off.
 
         Returns

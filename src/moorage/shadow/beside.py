@@ -82,7 +82,7 @@ class Beside:
         self._uncertain: dict[str, int] = {}
 
     @property
-    def now_ns(self) -> int:
+    def shadow_now_ns(self) -> int:
         """Wall-clock time, nanoseconds since the Unix epoch."""
         return self.filled.clock.now_ns()
 
@@ -92,7 +92,7 @@ class Beside:
 
     # --- what is seen ---------------------------------------------------------------------------
 
-    def begin(self) -> None:
+    def begin_comparing(self) -> None:
         """Begin anew: what the first lists showed is no change."""
         self.moments = Moments(self.filled.core.snapshot)
         self._claims.clear()
@@ -100,7 +100,7 @@ class Beside:
 
     def appeared(self, pod: Pod) -> None:
         """Note that a pod without a node appeared; the ingest has it."""
-        self.order.appear(pod, at_ns=self.now_ns, sort_key=self._sort_key(pod))
+        self.order.appear(pod, at_ns=self.shadow_now_ns, sort_key=self._sort_key(pod))
 
     def _sort_key(self, pod: Pod) -> SortKey | None:
         """Return the order in which a pod is popped; None where it is not known."""
@@ -115,7 +115,7 @@ class Beside:
 
     def claim_changed(self, kind: str, namespace: str, name: str) -> None:
         """Note that a volume claim or a device claim changed."""
-        self._claims[kind, namespace, name] = self.now_ns
+        self._claims[kind, namespace, name] = self.shadow_now_ns
 
     def claim_gone(self, kind: str, namespace: str, name: str) -> None:
         """Forget a claim."""
@@ -127,7 +127,7 @@ class Beside:
 
     def uncertain(self, why: str) -> None:
         """Note that decisions of about now may rest on another state than the one that is seen."""
-        self._uncertain[why] = self.now_ns
+        self._uncertain[why] = self.shadow_now_ns
         for case in self._open:
             self._excuse(case, why)
 
@@ -150,10 +150,10 @@ class Beside:
         if self.serves(binding.pod.pod):
             comparison = self._compared(binding, overtook)
             if comparison.differs:
-                self._open.append(_Open(comparison, binding, self.now_ns))
+                self._open.append(_Open(comparison, binding, self.shadow_now_ns))
             else:
                 self._report(comparison)
-        self.moments.bound(binding, self.now_ns)
+        self.moments.bound(binding, self.shadow_now_ns)
 
     def unseen(self, pod: Pod) -> None:
         """Count a pod that had a node when it was first seen."""
@@ -163,7 +163,7 @@ class Beside:
     def since_ns(self, pod: Pod) -> int:
         """Return when a pod without a node was first seen, wall-clock nanoseconds."""
         turn = self.order.turn_of(pod.uid)
-        return self.now_ns if turn is None else turn.since_ns
+        return self.shadow_now_ns if turn is None else turn.since_ns
 
     def close(self, *, every: bool = False) -> None:
         """Report the differences that nothing has explained within a moment.
@@ -173,9 +173,9 @@ class Beside:
         every
             Whether younger differences are reported as well, since nothing more is watched.
         """
-        while self._open and (every or self.now_ns - self._open[0].at_ns >= MOMENT_NS):
+        while self._open and (every or self.shadow_now_ns - self._open[0].at_ns >= MOMENT_NS):
             case = self._open.popleft()
-            if self.now_ns - case.at_ns < MOMENT_NS and self._may_be_overtaken(case.binding):
+            if self.shadow_now_ns - case.at_ns < MOMENT_NS and self._may_be_overtaken(case.binding):
                 self._excuse(case, _OTHER_ORDER)
             self._report(case.comparison)
 
@@ -279,7 +279,7 @@ class Beside:
     ) -> Comparison:
         why = Why(reason="") if why is None else why
         return Comparison(
-            time=rfc3339_micro(self.now_ns),
+            time=rfc3339_micro(self.shadow_now_ns),
             pod=pod.full_name,
             about="binding",
             outcome=outcome,

@@ -19,7 +19,7 @@ from moorage.shadow.comparison import Comparison
 from moorage.shadow.fullness import Fullness, fullness_of
 from moorage.shadow.left_pending import LeftPending
 from moorage.shadow.moments import Binding
-from moorage.shadow.own_course import OwnCourse
+from moorage.shadow.own_course import ShadowCluster
 from moorage.shadow.queue_order import BEFORE_THE_FIRST_LIST
 from moorage.shadow.replay import Replay
 from moorage.shadow.report import Courses, Report, Tally
@@ -61,7 +61,7 @@ class Feed:
     tally
         The counts.
     course
-        The own course, from `begin` on; None before, or where none is followed.
+        The own course, from `begin_comparing` on; None before, or where none is followed.
     pods, nodes, others
         Take in watch events; `others` by the name of the lister.
     """
@@ -84,14 +84,14 @@ class Feed:
         self.tally = Tally()
         self.beside = Beside(world, self._found)
         self._left_pending = LeftPending(self.beside, self._found)
-        self.course: OwnCourse | None = None
+        self.course: ShadowCluster | None = None
         self.begun = False
         self.pods = PodFeed(self)
         self.replay = Replay(self.beside.order, self.pods.take_binding)
         self.nodes = NodeFeed(self)
         self.others = {name: OtherFeed(self, name) for name in self.beside.filled.others}
 
-    def begin(self, objects: Mapping[str, Mapping[Any, ApiObject]]) -> None:
+    def begin_comparing(self, objects: Mapping[str, Mapping[Any, ApiObject]]) -> None:
         """Begin to compare: the first lists are in.
 
         Parameters
@@ -101,9 +101,9 @@ class Feed:
         """
         self.pass_time()
         self._started_ns = self._clock.now_ns()
-        self.beside.begin()
+        self.beside.begin_comparing()
         if self._follows_course:
-            self.course = OwnCourse(self._world_now(objects))
+            self.course = ShadowCluster(self._world_now(objects))
         self.begun = True
 
     def pass_time(self) -> None:
@@ -114,7 +114,7 @@ class Feed:
     def tick(self) -> None:
         """Let what is due happen: differences that stay are reported, the own course goes on."""
         self.pass_time()
-        self.replay.release(self.beside.now_ns)
+        self.replay.release(self.beside.shadow_now_ns)
         self.beside.close()
         if self.begun:
             self._left_pending.look()
@@ -124,7 +124,7 @@ class Feed:
     def report(self) -> Report:
         """Return the report; differences that are still open count as differences."""
         self.tick()
-        self.replay.release(self.beside.now_ns, every=True)
+        self.replay.release(self.beside.shadow_now_ns, every=True)
         self.beside.close(every=True)
         self._left_pending.close()
         return self.tally.report(
@@ -139,7 +139,7 @@ class Feed:
         """Return how full the live cluster is."""
         core = self.beside.filled.core
         pending = sum(
-            not pod.spec.node_name and self.beside.serves(pod) for pod in core.store.all()
+            not pod.spec.node_name and self.beside.serves(pod) for pod in core.store.all_pods()
         )
         return fullness_of(core.snapshot, pending=pending)
 
@@ -167,7 +167,7 @@ class Feed:
             core.snapshot.names[row]: core.snapshot.node(row)
             for row in range(core.snapshot.num_nodes)
         }
-        for pod in core.store.all():
+        for pod in core.store.all_pods():
             found.put_pod(pod)
         for name, listed in objects.items():
             found.lister(name).update(listed)
@@ -188,7 +188,7 @@ class _Handler:
         self._ingest = ingest
 
     @property
-    def _course(self) -> OwnCourse | None:
+    def _course(self) -> ShadowCluster | None:
         return self._feed.course
 
     def on_synced(self) -> None:
@@ -217,7 +217,7 @@ class PodFeed(_Handler):
         elif self._feed.begun:
             if beside.serves(pod):
                 beside.unseen(pod)
-            self._changed(None, self._info(pod), rank)
+            self._compare_change(None, self._info(pod), rank)
         self._appear(pod)
 
     def on_update(self, old: Pod, new: Pod) -> None:
@@ -235,13 +235,13 @@ class PodFeed(_Handler):
         if turn is None or not self._feed.begun:
             self._update(before, old, new, rank)
             return
-        binding = Binding(before, new.spec.node_name, turn, rank, beside.now_ns)
+        binding = Binding(before, new.spec.node_name, turn, rank, beside.shadow_now_ns)
         beside.seen(binding)
         if beside.serves(before.pod):
             replay.add(binding, new)
         else:
             self.take_binding(binding, new)
-        replay.release(beside.now_ns)
+        replay.release(beside.shadow_now_ns)
 
     def take_binding(self, binding: Binding, newest: Pod, *, overtook: bool = False) -> None:
         """Compare a binding, then take it in with the newest version of its pod."""
@@ -259,13 +259,13 @@ class PodFeed(_Handler):
         replay.gone(pod.uid)
         before = self._info(pod)
         if before is not None and before.pod.spec.node_name:
-            self._changed(before, None, rank)
+            self._compare_change(before, None, rank)
         elif before is not None:
             beside.uncertain(_DELETED)  # the real scheduler may have had a node for it
         self._ingest.on_delete(pod, missed=missed)
         if self._course is not None:
-            self._course.end(pod)
-        replay.release(beside.now_ns)
+            self._course.end_pod(pod)
+        replay.release(beside.shadow_now_ns)
 
     def _update(self, before: PodInfo | None, old: Pod, new: Pod, rank: int) -> None:
         """Take in a change that is no binding to compare."""
@@ -279,12 +279,12 @@ class PodFeed(_Handler):
         if new.spec.node_name:
             beside.order.forget(new.uid)
             if _weight(before.pod) != _weight(new):
-                self._changed(before, self._info(new), rank)
+                self._compare_change(before, self._info(new), rank)
         else:
             self._rejected(before.pod, new)
         if self._course is not None and self._readable(new):
             self._course.change(before.pod, new)
-        replay.release(beside.now_ns)
+        replay.release(beside.shadow_now_ns)
 
     def _rejected(self, before: Pod, new: Pod) -> None:
         """Note what a change of a pod without a node says about the real decisions."""
@@ -300,15 +300,15 @@ class PodFeed(_Handler):
     def _next_event(self) -> int:
         """Take over the time, and return the rank of this watch event."""
         self._feed.pass_time()
-        return self._feed.beside.order.step() if self._feed.begun else BEFORE_THE_FIRST_LIST
+        return self._feed.beside.order.next_rank() if self._feed.begun else BEFORE_THE_FIRST_LIST
 
     def _info(self, pod: Pod) -> PodInfo | None:
         return self._store.info(pod.metadata.namespace, pod.metadata.name)
 
-    def _changed(self, before: PodInfo | None, after: PodInfo | None, rank: int) -> None:
+    def _compare_change(self, before: PodInfo | None, after: PodInfo | None, rank: int) -> None:
         if before is not None or after is not None:
             beside = self._feed.beside
-            beside.moments.pod_changed(before, after, rank=rank, at_ns=beside.now_ns)
+            beside.moments.pod_changed(before, after, rank=rank, at_ns=beside.shadow_now_ns)
 
     def _appear(self, pod: Pod) -> None:
         if self._course is not None and self._readable(pod):
@@ -330,7 +330,7 @@ class NodeFeed(_Handler):
         self._feed.pass_time()
         self._feed.beside.node_changed()
         self._ingest.on_add(node)
-        self._put(node)
+        self._put_node(node)
 
     def on_update(self, old: Node, new: Node) -> None:
         """Take in a changed node; heartbeats change nothing that matters."""
@@ -340,7 +340,7 @@ class NodeFeed(_Handler):
             self._feed.beside.node_changed()
         self._ingest.on_update(old, new)
         if changed or old.status.images != new.status.images:
-            self._put(new)
+            self._put_node(new)
 
     def on_delete(self, node: Node, *, missed: bool) -> None:
         """Take in that a node is gone."""
@@ -350,7 +350,7 @@ class NodeFeed(_Handler):
         if self._course is not None and node.name in self._course.objects.nodes:
             self._course.remove_node(node.name)
 
-    def _put(self, node: Node) -> None:
+    def _put_node(self, node: Node) -> None:
         if self._course is None:
             return
         try:
@@ -372,7 +372,7 @@ class OtherFeed(_Handler):
         self._feed.pass_time()
         self._ingest.on_add(obj)
         if self._course is not None:
-            self._course.put(self._lister, (obj.namespace, obj.name), obj)
+            self._course.put_object(self._lister, (obj.namespace, obj.name), obj)
 
     def on_update(self, old: ApiObject, new: ApiObject) -> None:
         """Take in a changed object."""
@@ -381,7 +381,7 @@ class OtherFeed(_Handler):
             self._feed.beside.claim_changed(self._claims, new.namespace, new.name)
         self._ingest.on_update(old, new)
         if self._course is not None:
-            self._course.put(self._lister, (new.namespace, new.name), new)
+            self._course.put_object(self._lister, (new.namespace, new.name), new)
 
     def on_delete(self, obj: ApiObject, *, missed: bool) -> None:
         """Take in that an object is gone."""

@@ -70,7 +70,7 @@ class LeftPending:
 
     def look(self) -> None:
         """Look at the pods that have waited longest for a look, if it is time."""
-        now_ns = self._beside.now_ns
+        now_ns = self._beside.shadow_now_ns
         if now_ns - self._look_ns < _LOOK_NS:
             return
         self._look_ns = now_ns
@@ -96,7 +96,7 @@ class LeftPending:
         core, last_ns = self._beside.filled.core, now_ns - WAIT_SECONDS * NS_PER_SECOND
         return [
             pod
-            for pod in core.store.all()
+            for pod in core.store.all_pods()
             if not pod.spec.node_name
             and self._beside.serves(pod)
             and not pod.metadata.deletion_timestamp
@@ -139,7 +139,7 @@ class LeftPending:
         self, pod: Pod, outcome: Outcome, *, node: str = "", reason: str = ""
     ) -> Comparison:
         return Comparison(
-            time=rfc3339_micro(self._beside.now_ns),
+            time=rfc3339_micro(self._beside.shadow_now_ns),
             pod=pod.full_name,
             about="pending",
             outcome=outcome,

@@ -21,7 +21,7 @@ from moorage.what_if.world import World
 _LEFTOVER_NS: Final = 30 * NS_PER_SECOND  # as often as a scheduler looks
 
 
-class OwnCourse(Rehearsal):
+class ShadowCluster(Rehearsal):
     """The course that the cluster would have taken with the configuration.
 
     Parameters
@@ -37,16 +37,16 @@ class OwnCourse(Rehearsal):
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        self._looked_ns = self.now_ns
+        self._looked_ns = self.virtual_now_ns
         self.counts: Counter[str] = Counter()
 
     def pass_time(self, now_ns: int) -> None:
         """Let everything happen that is due until a moment of the live cluster."""
-        left_ns = now_ns - self.now_ns
+        left_ns = now_ns - self.virtual_now_ns
         if left_ns < 0:
             return
         self.settle(within_seconds=left_ns / NS_PER_SECOND)
-        self.filled.clock.advance_ns(max(0, now_ns - self.now_ns))
+        self.filled.clock.advance_ns(max(0, now_ns - self.virtual_now_ns))
         self.mark()  # nobody asks what was touched
         if now_ns - self._looked_ns >= _LEFTOVER_NS:
             self._looked_ns = now_ns
@@ -108,7 +108,7 @@ class OwnCourse(Rehearsal):
         spec = msgspec.structs.replace(new.spec, node_name=current.spec.node_name)
         self.update_pod(msgspec.structs.replace(current, metadata=new.metadata, spec=spec))
 
-    def end(self, pod: Pod) -> None:
+    def end_pod(self, pod: Pod) -> None:
         """Remove a pod that is gone from the live cluster, or the pod that was made instead."""
         uid = pod.uid
         while uid in self.evictions:

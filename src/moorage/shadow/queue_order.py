@@ -79,7 +79,7 @@ class QueueOrder:
         # Scheduler -> level -> uid and turn of the pods whose order is known, by rank.
         self._levels: dict[str, dict[Hashable, dict[str, Turn]]] = {}
 
-    def step(self) -> int:
+    def next_rank(self) -> int:
         """Count a watch event, and return its rank."""
         self.now += 1
         return self.now

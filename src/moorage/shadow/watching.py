@@ -75,12 +75,12 @@ class Watch:
         made = Reflectors(self.transport, clock=clock, streams=streams)
         self._failures: list[BaseException] = []
         self._owner = TaskOwner(lambda _name, error: self._failures.append(error))
-        self._nodes = made.of(resources.NODES, Node, feed.nodes)
+        self._nodes = made.reflector_of(resources.NODES, Node, feed.nodes)
         self._others = {
-            name: made.of(kind.resource, kind.type_, feed.others[name], optional=True)
+            name: made.reflector_of(kind.resource, kind.type_, feed.others[name], optional=True)
             for name, kind in feed.beside.filled.kinds.items()
         }
-        self._pods = made.of(resources.PODS, Pod, feed.pods, fields=POD_FIELDS)
+        self._pods = made.reflector_of(resources.PODS, Pod, feed.pods, fields=POD_FIELDS)
 
     async def start(self) -> None:
         """List everything, then begin to compare.
@@ -97,7 +97,7 @@ class Watch:
         while not all(each.synced.is_set() for each in self._all.values()):
             self._refuse()
             await aio.sleep(_LOOK_SECONDS)
-        self.feed.begin({name: each.objects for name, each in self._others.items()})
+        self.feed.begin_comparing({name: each.known_objects for name, each in self._others.items()})
 
     async def follow(self, limits: Limits) -> None:
         """Watch until a limit is reached, or until cancelled."""

@@ -49,7 +49,7 @@ async def drain(client: Client, history: History, node: str, *, end_ns: int) -> 
         await client.patch(NODES, node, changes, content_type=MERGE_PATCH)
     except MoorageError:
         return  # the node is gone
-    while history.now_ns < end_ns:
+    while history.history_now_ns < end_ns:
         left = [pod for pod in history.on_node(node) if not is_leaving(pod)]
         if not left:
             return

@@ -45,10 +45,10 @@ class Auditor:
             async with self._transport.stream(call) as lines:
                 if lines.status < 400:  # else the server has lost its disk, and is about to end
                     async for line in lines:
-                        self._take(decode_untyped(line))
+                        self._take_event(decode_untyped(line))
             await aio.sleep(_AGAIN_SECONDS)  # a server that is being closed ends it at once
 
-    def _take(self, event: Any) -> None:
+    def _take_event(self, event: Any) -> None:
         kind, obj = event["type"], event["object"]
         if kind == "BOOKMARK":
             return

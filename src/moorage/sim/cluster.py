@@ -142,7 +142,7 @@ class SimCluster:
 
     async def start(self, nodes: list[dict[str, Any]], replicas: int) -> None:
         """Start every part; returns when the nodes are registered."""
-        self.server.spawn(self._watch_disk(), name="disk")
+        self.server.start_task(self._watch_disk(), name="disk")
         self._auditing = self._spawn("auditor", self.auditor.run())
         controllers = self._programs.start_controllers()
         await self.join(nodes)
@@ -209,7 +209,7 @@ class SimCluster:
         self._processes.append(process)
         return process
 
-    def spawn(self, work: Any) -> None:
+    def start_task(self, work: Any) -> None:
         """Start a task of an administrator."""
         self._spawn("administrator", work)
 
@@ -235,10 +235,10 @@ class SimCluster:
         replica.process = self._process(replica.identity)
         if self._on_step is not None:
             replica.process.on_step = partial(self._on_step, replica.identity)
-        self.trace.note(replica.identity, "starts")
-        replica.process.run(self._start, replica)
+        self.trace.add_line(replica.identity, "starts")
+        replica.process.run(self._start_replica, replica)
 
-    def _start(self, replica: Replica) -> None:
+    def _start_replica(self, replica: Replica) -> None:
         identity = replica.identity
         replica.scheduler = scheduler_over(
             InTurn(
@@ -275,10 +275,10 @@ class SimCluster:
         try:
             await scheduler.run()
         except LeaseLostError:
-            self.trace.note(identity, "lost the lease and ends")
+            self.trace.add_line(identity, "lost the lease and ends")
             asyncio.get_running_loop().call_later(2.0, self._again, replica, replica.life)
         finally:
-            self._licence.end(identity)
+            self._licence.end_holder(identity)
 
     def _again(self, replica: Replica, life: int) -> None:
         if replica.life == life and not self._closing:
@@ -290,7 +290,7 @@ class SimCluster:
         replica.process.kill()
         self._dead.append(replica.process)
 
-    def end(self, name: str) -> None:
+    def end_scheduler(self, name: str) -> None:
         """Ask a scheduler to end, as by SIGTERM; one that ends already is not told again."""
         replica = self.replicas[name]
         if replica.task is not None and not replica.task.cancelling():
@@ -320,7 +320,7 @@ class SimCluster:
     @property
     def _holder(self) -> str:
         """The holder of the schedulers' lease by the server's word, "" for nobody."""
-        leases = self.history.objects(LEASES.qualified)
+        leases = self.history.server_objects(LEASES.qualified)
         found = leases.get(_LEASE)
         return str(found["spec"].get("holderIdentity") or "") if found else ""
 
@@ -345,7 +345,7 @@ class SimCluster:
         try:
             prepared = reload.prepare(configuration(setup), known)
         except ConfigError as error:
-            self.trace.note(name, f"refuses the configuration {setup}: {error}")
+            self.trace.add_line(name, f"refuses the configuration {setup}: {error}")
             reload.refused(error.faults)
         else:
             reload.put_in_force(prepared, known)
@@ -372,7 +372,7 @@ class SimCluster:
 
         def done(call: Call, answer: Answer | None) -> None:
             now_ns = self.clock.monotonic_ns()
-            if replica is not None and self._licence.take(name, call, answer, now_ns):
+            if replica is not None and self._licence.observe_write(name, call, answer, now_ns):
                 self._handovers.begins()
             if "/leases" not in call.path and "/events" not in call.path:
                 self.trace.note_call(name, call, answer)
@@ -437,7 +437,7 @@ class SimCluster:
         server = self.server
         if server.dead or self._closing:
             return
-        self.trace.note("server", "dies")
+        self.trace.add_line("server", "dies")
         self._catch_up("server", "")
         self._dead.append(server.process)
         server.die()
@@ -447,7 +447,7 @@ class SimCluster:
     def restart_server(self, *, power_cut: bool) -> None:
         """Start another server with what is on the disk."""
         lost = self.served.restart(power_cut=power_cut)
-        self.trace.note("server", f"begins anew at version {self.served.store.version}")
+        self.trace.add_line("server", f"begins anew at version {self.served.store.version}")
         self.noticed += [("acknowledged", text) for text in lost]
         revived = self.served.revived
         told = [(each.write.resource, each.write.change, each.by, each.path) for each in revived]
@@ -457,7 +457,7 @@ class SimCluster:
         if self._auditing is not None:
             self._auditing.cancel()  # it may wait for an answer of the last server
             self._auditing = self._spawn("auditor", self.auditor.run())
-        self.server.spawn(self._watch_disk(), name="disk")
+        self.server.start_task(self._watch_disk(), name="disk")
 
     def forget_history(self) -> None:
         """Let every watch that reaches back get a 410."""

@@ -105,7 +105,7 @@ def play(script: Script, *, on_step: OnStep | None = None) -> Outcome:
     """
     clock = ManualClock()
     try:
-        return run_simulated(_Course(script, clock, on_step).run(), clock)
+        return run_simulated(FaultRun(script, clock, on_step).run(), clock)
     finally:
         # A scheduler that starts freezes what it finds. What plugins compiled of pods leads back to
         # the scheduler, also where a pod of somebody else shares it.
@@ -114,7 +114,7 @@ def play(script: Script, *, on_step: OnStep | None = None) -> Outcome:
         forget_memos()
 
 
-class _Course:
+class FaultRun:
     """A run under way."""
 
     def __init__(self, script: Script, clock: ManualClock, on_step: OnStep | None) -> None:
@@ -135,6 +135,7 @@ class _Course:
         self._striker = Striker(self._cluster)
 
     async def run(self) -> Outcome:
+        """Play the script to its end."""
         script, cluster = self._script, self._cluster
         cluster.undisturbed = self._undisturbed
         cluster.faultless = self._faultless
@@ -170,11 +171,11 @@ class _Course:
             (act.at + act.seconds for act in self._script.acts if isinstance(act, _LASTING)),
             default=0.0,
         )
-        await self._wait_until(max(longest, self._striker.end()) + 1)
+        await self._wait_until(max(longest, self._striker.end_faults()) + 1)
         cluster.cut()
         await self._soothe()
         await self._end_slow_errands()
-        self._cluster.trace.note("simulation", "rests")
+        self._cluster.trace.add_line("simulation", "rests")
         await aio.sleep(self._script.rest_seconds)
 
     @property
@@ -197,7 +198,7 @@ class _Course:
     async def _soothe(self) -> None:
         """End the mischief of plugins and extenders, with the event that they wait for."""
         cluster = self._cluster
-        cluster.mood.end()
+        cluster.mood.end_faults()
         if not cluster.history.nodes or not self._moody:
             return
         node = next(iter(cluster.history.nodes))
@@ -341,28 +342,30 @@ class _Course:
             case acts.Drain() | acts.Autoscale():
                 self._administer(act)
             case _:
-                cluster.trace.note("fault", msgspec.json.encode(act).decode())
+                cluster.trace.add_line("fault", msgspec.json.encode(act).decode())
                 self._striker.strike(act)
 
     async def _called(self, act: UserAct) -> None:
         if refused := await call(self._cluster.user, act):
-            self._cluster.trace.note("user", f"is refused: {refused}")
+            self._cluster.trace.add_line("user", f"is refused: {refused}")
 
     def _deleted_late(self, act: acts.Delete, replica: Replica) -> None:
         steps = replica.process.steps
-        self._cluster.trace.note(replica.identity, f"has run {steps} steps when {act.name} goes")
-        self._cluster.spawn(self._called(act))
+        self._cluster.trace.add_line(
+            replica.identity, f"has run {steps} steps when {act.name} goes"
+        )
+        self._cluster.start_task(self._called(act))
 
     def _administer(self, act: acts.Drain | acts.Autoscale) -> None:
         """Start a tool of an administrator, which works for a while."""
         cluster = self._cluster
-        cluster.trace.note("administrator", msgspec.json.encode(act).decode())
+        cluster.trace.add_line("administrator", msgspec.json.encode(act).decode())
         if isinstance(act, acts.Drain):
             end_ns = self._clock.monotonic_ns() + round(act.seconds * NS_PER_SECOND)
-            cluster.spawn(drain(cluster.user, cluster.history, act.node, end_ns=end_ns))
+            cluster.start_task(drain(cluster.user, cluster.history, act.node, end_ns=end_ns))
             return
         scaler = Autoscaler(cluster.user, cluster.history, self._clock, join=cluster.join)
-        cluster.spawn(scaler.run(act.seconds))
+        cluster.start_task(scaler.run(act.seconds))
 
 
 def _covered(cluster: SimCluster, struck: Iterable[str]) -> Iterator[str]:

@@ -105,17 +105,17 @@ class Errand:
         del state, node_name
         calls = pod.pod.metadata.labels.get(CALLS)
         if calls is not None:
-            self._call(calls)
+            self._fail_call(calls)
         late = pod.pod.metadata.labels.get(CALLS_LATE)
         if late is not None:
-            asyncio.get_running_loop().call_later(SECONDS, self._call, late)
+            asyncio.get_running_loop().call_later(SECONDS, self._fail_call, late)
         if BREAKS not in pod.pod.metadata.labels or pod.uid in self._broke:
             return SUCCESS
         self._broke[pod.uid] = None
         await aio.sleep(SECONDS)
         return error("the errand broke")
 
-    def _call(self, name: str) -> None:
+    def _fail_call(self, name: str) -> None:
         self._effects.activate(self._called.pop(name, {}).values())
 
     def _is_called(self, name: str) -> bool:

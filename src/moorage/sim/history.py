@@ -173,11 +173,11 @@ class History:
         self.writes_of_others = 0
 
     @property
-    def now_ns(self) -> int:
+    def history_now_ns(self) -> int:
         """Monotonic time, nanoseconds."""
         return self._clock.monotonic_ns()
 
-    def objects(self, qualified: str) -> dict[tuple[str, str], Obj]:
+    def server_objects(self, qualified: str) -> dict[tuple[str, str], Obj]:
         """Return the server's objects of a kind by namespace and name, as they are now."""
         found = {}
         for record in self._served.store.shelf(qualified).records():
@@ -195,7 +195,7 @@ class History:
         if written:
             self.unreported_ns.pop(_name_in(path), None)
         else:
-            self.unreported_ns[_name_in(path)] = self.now_ns
+            self.unreported_ns[_name_in(path)] = self.history_now_ns
 
     def note_try(self, by: str, path: str) -> Obj | None:
         """Note that a binding is sent, which may fail or be lost; return its pod."""
@@ -241,12 +241,12 @@ class History:
         deleted = change.type == "DELETED"
         differs = deleted or _spec(change.record) != _spec(change.previous)
         if resource == ELASTIC_QUOTAS.qualified and differs:
-            self.quota_changed_ns = self.now_ns
+            self.quota_changed_ns = self.history_now_ns
         if resource == PERSISTENT_VOLUMES.qualified:
-            self.volume_changed_ns = self.now_ns
+            self.volume_changed_ns = self.history_now_ns
         if resource == CSI_NODES.qualified and differs:
             # A CSINode has the name of its node, and says how many volumes the node takes.
-            self.node_changed_ns[change.record.decode()["metadata"]["name"]] = self.now_ns
+            self.node_changed_ns[change.record.decode()["metadata"]["name"]] = self.history_now_ns
         if resource not in (PODS.qualified, NODES.qualified):
             return []
         write = Write(
@@ -257,7 +257,7 @@ class History:
             now=None if deleted else change.record.decode(),
             before=None if change.previous is None else change.previous.decode(),
         )
-        self._take(write)
+        self._take_write(write)
         self.writes_of_others += not by.startswith("scheduler")
         return [write]
 
@@ -266,7 +266,7 @@ class History:
         for resource in self._seen:
             self._seen[resource] = self._served.store.told_version
 
-    def _take(self, write: Write) -> None:
+    def _take_write(self, write: Write) -> None:
         obj = write.now or write.before or {}
         self.versions[obj["metadata"]["resourceVersion"]] = obj
         if write.resource == NODES.qualified:

@@ -29,11 +29,11 @@ class Licence:
         self._held: _Held | None = None
         self._over: set[str] = set()
 
-    def end(self, identity: str) -> None:
+    def end_holder(self, identity: str) -> None:
         """Take in that a scheduler has ended; the next one may have begun before."""
         self._over.add(identity)
 
-    def take(self, identity: str, call: Call, answer: Answer | None, now_ns: int) -> bool:
+    def observe_write(self, identity: str, call: Call, answer: Answer | None, now_ns: int) -> bool:
         """Take in what the server answered to a write of a scheduler, if it is about the Lease.
 
         Returns

@@ -64,7 +64,7 @@ class Mood:
             self.struck[fault] = self.struck.get(fault, 0) + 1
         return hit
 
-    def end(self) -> None:
+    def end_faults(self) -> None:
         """Let nothing misbehave from now on."""
         self.bad = False
         self.over.set()

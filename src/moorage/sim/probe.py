@@ -161,7 +161,7 @@ class Probe:
             )
 
     def _count(self, queued: QueuedPod) -> None:
-        now_ns, writes = self._history.now_ns, self._history.writes_of_others
+        now_ns, writes = self._history.history_now_ns, self._history.writes_of_others
         self._history.popped_ns[queued.uid] = now_ns
         self._history.pops += 1
         self._history.popped_at[queued.uid] = self._history.pops

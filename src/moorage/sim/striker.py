@@ -45,7 +45,7 @@ class Striker:
         """How often each fault of a program struck."""
         cluster.on_crash = self._crashed
 
-    def end(self) -> float:
+    def end_faults(self) -> float:
         """Let no fault begin any more; return when the last program is back, seconds."""
         for replica in self._cluster.replicas.values():
             replica.process.forget_due()
@@ -156,7 +156,7 @@ class Striker:
         asleep = act.asleep and replica.clock.sleep()
         self.count("scheduler-asleep" if asleep else "scheduler-stopped")
         how = "falls asleep" if asleep else "is stopped"
-        self._cluster.trace.note(replica.identity, f"{how} after {process.steps} steps")
+        self._cluster.trace.add_line(replica.identity, f"{how} after {process.steps} steps")
         process.stop(asleep=asleep)
         replica.weather.blind(self._clock.monotonic_ns(), act.seconds + _BLIND_SECONDS)
 
@@ -188,11 +188,11 @@ class Striker:
         cluster, life = self._cluster, replica.life
         self.count("scheduler-killed" if act.signal == "KILL" else "scheduler-ended")
         steps = replica.process.steps
-        cluster.trace.note(replica.identity, f"gets SIG{act.signal} after {steps} steps")
+        cluster.trace.add_line(replica.identity, f"gets SIG{act.signal} after {steps} steps")
         if act.signal == "KILL":
             cluster.kill(act.process)
         else:
-            cluster.end(act.process)
+            cluster.end_scheduler(act.process)
 
         def again() -> None:
             if replica.life == life:
@@ -209,17 +209,17 @@ class Striker:
         elector = replica.scheduler.elector if replica.scheduler else None
         if elector is None or not elector.leading:
             return
-        cluster.trace.note(replica.identity, f"is deposed after {replica.process.steps} steps")
+        cluster.trace.add_line(replica.identity, f"is deposed after {replica.process.steps} steps")
         self.count("lease-taken")
         replica.clock.jump(_AN_HOUR)
         namespace, _, name = elector.lease.partition("/")
         holder = {"spec": {"holderIdentity": "usurper", "leaseDurationSeconds": _LEASE_SECONDS}}
         theft = acts.Patch(at=0.0, kind="Lease", name=name, namespace=namespace, changes=holder)
-        cluster.spawn(self._steal(theft))
+        cluster.start_task(self._steal(theft))
 
     async def _steal(self, theft: acts.Patch) -> None:
         if refused := await call(self._cluster.user, theft):
-            self._cluster.trace.note("usurper", f"is refused: {refused}")
+            self._cluster.trace.add_line("usurper", f"is refused: {refused}")
 
     def _comes_back(self, seconds: float, back: Callable[[], object]) -> None:
         """Bring a program back after a while; the rest waits for it."""

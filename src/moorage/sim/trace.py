@@ -29,7 +29,7 @@ class Trace:
         self._clock = clock
         self.lines: list[str] = []
 
-    def note(self, who: str, what: str) -> None:
+    def add_line(self, who: str, what: str) -> None:
         """Add a line with the time."""
         self.lines.append(f"{self._clock.monotonic_ns() / NS_PER_SECOND:12.6f} {who:<14} {what}")
 
@@ -37,7 +37,7 @@ class Trace:
         """Add a line about a call and its status (0: no answer); a creation names its object."""
         status = answer.status if answer else 0
         name = _created(call, answer) if call.method == "POST" else ""
-        self.note(who, f"{call.method} {call.path}{name and ' '}{name} -> {status}")
+        self.add_line(who, f"{call.method} {call.path}{name and ' '}{name} -> {status}")
 
     @property
     def digest(self) -> str:

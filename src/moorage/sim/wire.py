@@ -49,13 +49,13 @@ class Server:
         self._tasks = TaskOwner()
         self._streams: dict[asyncio.Task[None], None] = {}
 
-    def spawn(self, work: Any, *, name: str) -> asyncio.Task[None]:
+    def start_task(self, work: Any, *, name: str) -> asyncio.Task[None]:
         """Start a task of the server."""
         return self.process.run(lambda: self._tasks.spawn(work, name=name))
 
     def follow(self, work: Any) -> asyncio.Task[None]:
         """Start the server's half of a stream, which `cut` ends."""
-        task = self.spawn(work, name="stream")
+        task = self.start_task(work, name="stream")
         self._streams[task] = None
         task.add_done_callback(lambda ended: self._streams.pop(ended, None))
         return task
@@ -74,12 +74,12 @@ class Server:
         return future
 
     def lines(self) -> asyncio.Queue[_Piece]:
-        """Return the lines of a new stream, until `ended`."""
+        """Return the lines of a new stream, until `forget_stream`."""
         queue: asyncio.Queue[_Piece] = asyncio.Queue()
         self._lines.append(queue)
         return queue
 
-    def ended(self, queue: asyncio.Queue[_Piece]) -> None:
+    def forget_stream(self, queue: asyncio.Queue[_Piece]) -> None:
         """Forget a stream that nobody reads any more."""
         self._lines = [each for each in self._lines if each is not queue]
 
@@ -186,7 +186,7 @@ class Wire:
         if _may_conflict(call) and self._strikes("conflict-409"):
             return _refusal(409)
         asked = self._server.asked()
-        self._server.spawn(self._answered(self._aged(call), asked), name="call")
+        self._server.start_task(self._answered(self._aged(call), asked), name="call")
         answer = await asked
         if isinstance(answer, TransportError):
             raise answer
@@ -264,7 +264,7 @@ class Wire:
             yield _Lines(head, lines, self._weather, clock=self._clock, idle=call.idle_seconds)
         finally:
             pump.cancel()
-            self._server.ended(lines)
+            self._server.forget_stream(lines)
 
     async def _pumped(self, call: Call, lines: asyncio.Queue[_Piece]) -> None:
         """Run the server's half of a stream: note each line with the time at which it arrives."""

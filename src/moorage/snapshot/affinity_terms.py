@@ -91,7 +91,7 @@ class ExistingTerm:
         else:
             add_times(total_d[: len(dense)], dense, times)
 
-    def put(self, domain: int, step: int) -> None:
+    def count_in_domain(self, domain: int, step: int) -> None:
         """Count one pod more or less in a domain; `ABSENT` is not counted."""
         if domain == ABSENT:
             return
@@ -183,14 +183,14 @@ class AffinityTerms:
             if found is None:
                 found = self._open(key)
             found.uses += 1
-            found.put(int(found.column.ids[row]), +1)
+            found.count_in_domain(int(found.column.ids[row]), +1)
 
     def remove(self, pod: PodInfo, row: int) -> None:
         """Stop counting the terms of a pod that was on a row with these labels."""
         for key in term_keys(pod.part(POD_AFFINITY).value):
             found = self._terms[key]
             found.uses -= 1
-            found.put(int(found.column.ids[row]), -1)
+            found.count_in_domain(int(found.column.ids[row]), -1)
             if found.uses == 0:
                 self._close(key, found)
 
@@ -218,7 +218,7 @@ class AffinityTerms:
         if found is None:
             if len(self._askers) >= _ASKERS_MOST:
                 self._askers.clear()
-            found = self._askers[part.id] = self._ask(*part.value, namespace_labels)
+            found = self._askers[part.id] = self._find_terms(*part.value, namespace_labels)
         return found
 
     def domain_counts(self, term: ExistingTerm, total_d: NDArray[np.int64], times: int) -> None:
@@ -232,13 +232,13 @@ class AffinityTerms:
             self._dense[term] = None
         term.add_to(total_d, times)
 
-    def _ask(
+    def _find_terms(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> MatchingTerms:
         anti: list[ExistingTerm] = []
         scored: list[ExistingTerm] = []
         for found in self._index.candidates(namespace, labels):
-            if found.term.matches(namespace, labels, namespace_labels):
+            if found.term.selects_pod(namespace, labels, namespace_labels):
                 (anti if found.kind is TermKind.REQUIRED_ANTI else scored).append(found)
         return MatchingTerms(tuple(anti), tuple(scored)) if anti or scored else NO_MATCH
 

@@ -82,7 +82,7 @@ class ClaimTable:
             return shown
         return newer
 
-    def all(self) -> list[ResourceClaim]:
+    def all_claims(self) -> list[ResourceClaim]:
         """Return the newest version of every claim, by namespace and order of arrival."""
         keys = [(claim.namespace, claim.name) for claim in self._lister.all()]
         found = (self.get(*key) for key in keys)
@@ -124,7 +124,7 @@ class ClaimTable:
         """Return the allocation under way of a claim, or None."""
         return self._under_way.get(uid)
 
-    def begin(self, uid: str, claim: ResourceClaim, *, on_trial: bool = False) -> None:
+    def begin_allocation(self, uid: str, claim: ResourceClaim, *, on_trial: bool = False) -> None:
         """Note that a decision allocates a claim; called for each pod that shares the claim."""
         known = self._under_way.get(uid)
         if known is None:
@@ -141,7 +141,7 @@ class ClaimTable:
             known.claim = msgspec.structs.replace(claim, status=known.claim.status)
             self.under_way_log.append(uid)
 
-    def end(self, uid: str) -> None:
+    def end_allocation(self, uid: str) -> None:
         """Note that the allocation has been written."""
         if self._under_way.pop(uid, None) is not None:
             self.under_way_log.append(uid)

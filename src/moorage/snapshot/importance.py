@@ -84,7 +84,7 @@ class Importance:
         self._name_ranks = np.empty(0, np.int64)
         self._reset(0)
 
-    def take(self, rows: Rows) -> RankedPods:
+    def rank_rows(self, rows: Rows) -> RankedPods:
         """Return the ranks of these rows, in this order; good until a row is taken again."""
         self._follow()
         stale = rows[self._stale[rows]]
@@ -110,7 +110,7 @@ class Importance:
             )
         return self._name_ranks
 
-    def pods(self, row: int) -> tuple[PodInfo, ...]:
+    def pods_by_rank(self, row: int) -> tuple[PodInfo, ...]:
         """Return a row's pods by rank, as last taken."""
         return self._pods[row]
 

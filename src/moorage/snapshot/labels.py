@@ -48,7 +48,7 @@ class LabelColumn:
         number = np.array([0 if value is None else value for value in parsed], np.int64)
         return number, np.array([value is not None for value in parsed], np.bool_)
 
-    def put(self, row: int, labels: Mapping[str, str]) -> None:
+    def put_row(self, row: int, labels: Mapping[str, str]) -> None:
         """Write one row from a node's labels."""
         value = labels.get(self._key[1])
         self._columns.ensure(self._key)[row] = ABSENT if value is None else self._intern(value)
@@ -83,10 +83,10 @@ class Labels:
         if found is None:
             found = self._by_key[key] = LabelColumn(self._columns, key)
             for row, labels in enumerate(labels_by_row):
-                found.put(row, labels)
+                found.put_row(row, labels)
         return found
 
-    def put(self, row: int, labels: Mapping[str, str]) -> None:
+    def put_row(self, row: int, labels: Mapping[str, str]) -> None:
         """Write one row of every column from a node's labels."""
         for column in self._by_key.values():
-            column.put(row, labels)
+            column.put_row(row, labels)

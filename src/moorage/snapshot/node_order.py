@@ -41,7 +41,7 @@ class NodeOrder:
         self._rows: NDArray[np.int64] | None = None
         self._structure = -1
 
-    def put(self, node: Node) -> None:
+    def put_node(self, node: Node) -> None:
         """Take in a node, new or changed."""
         name, zone = node.metadata.name, zone_of(node.metadata.labels)
         old = self._zone_of.get(name)

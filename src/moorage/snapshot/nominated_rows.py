@@ -65,14 +65,14 @@ class NominatedLevel:
         self.amounts: dict[str, IntArray] = {}
         self.log: KeyLog[int] = KeyLog()
 
-    def at(self, row: int) -> RowSums | None:
+    def row_sums(self, row: int) -> RowSums | None:
         """Return the sums of one row; None where no nominated pod counts."""
         count = self.count_n.item(row)
         if not count:
             return None
         return RowSums({name: array.item(row) for name, array in self.amounts.items()}, count)
 
-    def put(self, row: int, pods: Sequence[PodInfo]) -> None:
+    def put_pods(self, row: int, pods: Sequence[PodInfo]) -> None:
         """Replace the pods of a row."""
         if not pods and not self.count_n.item(row):
             return
@@ -200,7 +200,7 @@ class NominatedRows:
             for name, pods in self._pods.items():
                 row = self._table.row_of(name)
                 if row is not None and (first := self._first(pods, priority)):
-                    found.put(row, first)
+                    found.put_pods(row, first)
         return found
 
     def own(self, pod: PodInfo) -> tuple[int, PodInfo] | None:
@@ -246,7 +246,7 @@ class NominatedRows:
         row = self._table.row_of(name)
         if row is not None:
             for priority, level in self._levels.items():
-                level.put(row, self._first(pods, priority))
+                level.put_pods(row, self._first(pods, priority))
 
     def _count_alike(self, name: str, pods: tuple[PodInfo, ...]) -> bool:
         """Whether pods are other versions of those known for a node, which changes no sum."""

@@ -38,7 +38,7 @@ class AffinityTerm(msgspec.Struct, frozen=True, cache_hash=True):
     namespace_selector: Selector
     topology_key: str
 
-    def matches(
+    def selects_pod(
         self, namespace: str, labels: Mapping[str, str], namespace_labels: Mapping[str, str]
     ) -> bool:
         """Whether the term selects a pod with these labels in this namespace."""

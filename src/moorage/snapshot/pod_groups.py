@@ -192,7 +192,7 @@ _NOBODY: Final = GroupMembers()
 class MembersByGroup(dict[GroupKey, GroupMembers]):
     """The members of every group; `PodGroups` writes them, and a `GroupSource` may read them."""
 
-    def of(self, key: GroupKey) -> GroupMembers:
+    def members_of(self, key: GroupKey) -> GroupMembers:
         """Return the members of a group, not to be changed; empty for an unknown group."""
         return self.get(key, _NOBODY)
 
@@ -235,15 +235,15 @@ class PodGroups:
 
     def members(self, key: GroupKey) -> GroupMembers:
         """Return the members of a group, not to be changed; empty for an unknown group."""
-        return self._groups.of(key)
+        return self._groups.members_of(key)
 
-    def all(self) -> Mapping[GroupKey, GroupMembers]:
+    def all_groups(self) -> Mapping[GroupKey, GroupMembers]:
         """Return every group that has members."""
         return self._groups
 
     # -- the states of a pod --------------------------------------------------------------------
 
-    def put(self, pod: Pod) -> None:
+    def put_pod(self, pod: Pod) -> None:
         """Take in a pod, or a newer version of it."""
         key = self.source.key_of(pod)
         before = self._key_of.get(pod.metadata.uid)
@@ -285,7 +285,7 @@ class PodGroups:
             del group.waiting[uid]
             group.assumed[uid] = None
 
-    def forget(self, uid: str) -> None:
+    def forget_pod(self, uid: str) -> None:
         """Take an assumption back; a pod in any other state is unchanged."""
         key = self._key_of.get(uid)
         if key is not None and uid in (group := self._groups[key]).assumed:

@@ -126,22 +126,22 @@ class PodInfo:
     def _part_of_others(self, kind: PartKind[T]) -> Part[T]:
         """Return a part that no pod with the same spec has asked for yet."""
         if not self.pod.spec.volumes:
-            return kind.of(self.pod)
+            return kind.part_of(self.pod)
         beside: dict[PartKind[Any], Part[Any]] = self._spec.value[SPEC_BESIDE_VOLUMES].value
         found: Part[T] | None = beside.get(kind)
         if found is None:
-            found = beside[kind] = kind.of(self.pod)
+            found = beside[kind] = kind.part_of(self.pod)
         return found
 
     def _part_of_its_own(self, kind: PartKind[T]) -> Part[T]:
         """Return a part that replicas need not share: a node name, an annotation."""
         if kind is NODE_NAME:  # compiled at no cost, so not worth keeping for every pod
-            return kind.of(self.pod)
+            return kind.part_of(self.pod)
         if self._own is None:
             self._own = {}
         found = self._own.get(kind)
         if found is None:
-            found = self._own[kind] = kind.of(self.pod)
+            found = self._own[kind] = kind.part_of(self.pod)
         return found
 
 

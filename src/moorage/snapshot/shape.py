@@ -98,17 +98,17 @@ class PartKind(Generic[T]):
     def __repr__(self) -> str:
         return f"PartKind({self.name!r})"
 
-    def of(self, pod: Pod) -> Part[T]:
+    def part_of(self, pod: Pod) -> Part[T]:
         """Return the shared part of a pod."""
         key = _encode(self._fields(pod))
-        return self._parts.get(key) or self._keep(key, self._compile(pod))
+        return self._parts.get(key) or self._keep_part(key, self._compile(pod))
 
     def of_fields(self, fields: object, value: T) -> Part[T]:
         """Return the shared part of pods with these fields; the value is for the first of them."""
         key = _encode(fields)
-        return self._parts.get(key) or self._keep(key, value)
+        return self._parts.get(key) or self._keep_part(key, value)
 
-    def _keep(self, key: bytes, value: T) -> Part[T]:
+    def _keep_part(self, key: bytes, value: T) -> Part[T]:
         made = self._parts[key] = Part(self._next_id, value)
         self._next_id += 1
         return made
@@ -373,8 +373,8 @@ def spec_of(pod: Pod, beside: Part[KnownParts] | None = None) -> Part[KnownParts
         Its `SPEC_BESIDE_VOLUMES`, where that is known; for pods with volumes.
     """
     if not pod.spec.volumes:
-        return SPEC.of(pod)
+        return SPEC.part_of(pod)
     if beside is None:
-        beside = SPEC_BESIDE_VOLUMES.of(pod)
+        beside = SPEC_BESIDE_VOLUMES.part_of(pod)
     known: KnownParts = {**beside.value, SPEC_BESIDE_VOLUMES: beside}
     return SPEC.of_fields((beside.id, pod.spec.volumes), known)

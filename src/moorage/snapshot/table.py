@@ -203,7 +203,7 @@ class NodeTable:
         """Return the name of the node on which a pod is counted, or None."""
         return self._node_of_pod.get(uid)
 
-    def pod(self, uid: str) -> PodInfo | None:
+    def pod_info(self, uid: str) -> PodInfo | None:
         """Return a counted pod (hidden ones too), or None."""
         node_name = self._node_of_pod.get(uid)
         if node_name is None:
@@ -251,12 +251,12 @@ class NodeTable:
 
     def _write_node(self, row: int, node: Node) -> None:
         ensure = self.columns.ensure
-        self.order.put(node)
+        self.order.put_node(node)
         self._write_allocatable(row, node.status.allocatable)
         ensure("unschedulable")[row] = node.spec.unschedulable
         self.taints.set(row, tuple(node.spec.taints))
         self.features.set(row, frozenset(node.status.declared_features))
-        self.labels.put(row, node.metadata.labels)
+        self.labels.put_row(row, node.metadata.labels)
         sizes = image_sizes(node)
         self.images.replace(row, self._image_sizes[row], sizes)
         self._image_sizes[row] = sizes

@@ -49,7 +49,7 @@ class Trial:
     def remove_pod(self, uid: str) -> None:
         """Take a counted pod away for the length of the trial."""
         name = self._table.node_of_pod(uid)
-        pod = self._table.pod(uid)
+        pod = self._table.pod_info(uid)
         assert name is not None, f"pod {uid} is on no node"
         assert pod is not None, f"pod {uid} is on no node"
         row = self._table.row_of(name)

@@ -64,7 +64,7 @@ class NodeView:
         """Whether the view is every row."""
         return self.rows is None
 
-    def take(self, column_n: NDArray[A]) -> NDArray[A]:
+    def take_rows(self, column_n: NDArray[A]) -> NDArray[A]:
         """Return a column's values for the rows of the view; not to be changed.
 
         All rows and a single row come without a copy.
@@ -82,7 +82,7 @@ class NodeView:
 
     def narrowed(self, answer_n: NDArray[A], wide: NodeView) -> NDArray[A]:
         """Return, for the rows of this view, the part of an answer for `widened`."""
-        return answer_n if wide is self else self.take(answer_n)
+        return answer_n if wide is self else self.take_rows(answer_n)
 
     def row_numbers(self) -> Rows:
         """Return int64, (len(view),): the row numbers, also for the view of all rows."""

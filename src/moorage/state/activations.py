@@ -29,13 +29,13 @@ class Activations:
         """Return the number of pods on their way."""
         return len(self._pods)
 
-    def put(self, pods: Iterable[Pod]) -> None:
+    def add_pods(self, pods: Iterable[Pod]) -> None:
         """Add pods to activate, in this order."""
         self._pods.extend(pods)
         if self._pods and self._on_wake is not None:
             self._on_wake()
 
-    def take(self) -> list[Pod]:
+    def take_all(self) -> list[Pod]:
         """Take all pods out."""
         pods, self._pods = self._pods, []
         return pods

@@ -59,7 +59,7 @@ class Attempts:
         self._wakeups = wakeups
         self._lifecycle = lifecycle
 
-    def begin(self, queued: QueuedPod, *, cause: str) -> bool:
+    def begin_attempt(self, queued: QueuedPod, *, cause: str) -> bool:
         """Mark a pod just taken out of its sub-queue; False if its uid is in flight already."""
         queued.attempts += 1
         meet(queued.info)
@@ -67,12 +67,12 @@ class Attempts:
             _log.error(
                 "the same pod is tracked in multiple places in the scheduler: %s/%s", *queued.key
             )
-            self._lifecycle.note(queued.pod, "second copy dropped", cause=cause)
+            self._lifecycle.add_entry(queued.pod, "second copy dropped", cause=cause)
             return False
         self._in_flight.begin(queued.uid)
         queued.attempt_number = self._in_flight.scheduling_cycle
         if self._lifecycle.known(queued.uid) in _ASSUMED_OR_BOUND:
-            self._lifecycle.note(queued.pod, "second copy popped", cause=cause)
+            self._lifecycle.add_entry(queued.pod, "second copy popped", cause=cause)
         else:
             self._lifecycle.move(queued.pod, _IN_FLIGHT, cause=cause)
         return True
@@ -82,12 +82,12 @@ class Attempts:
         sub_queue = self._sub_queues.sub_queue_of(queued.key)
         if sub_queue is not None:
             _log.error("Pod %s/%s is already present in the %s queue", *queued.key, sub_queue.value)
-            self.done(queued.uid)
+            self.end_in_flight(queued.uid)
             return None
         try:
             answer = self._wakeups.on_return(queued, self._in_flight)
         finally:
-            self._in_flight.done(queued.uid)
+            self._in_flight.end_in_flight(queued.uid)
         if queued.unschedulable_plugins or queued.pending_plugins:
             queued.unschedulable_count += 1
             queued.consecutive_errors_count = 0
@@ -101,15 +101,15 @@ class Attempts:
         queued.was_flushed = False
         return self._sub_queues.requeue(queued, answer, _FAILURE)
 
-    def done(self, uid: str) -> None:
+    def end_in_flight(self, uid: str) -> None:
         """End a pod's time in flight; a second call does nothing."""
-        self._in_flight.done(uid)
+        self._in_flight.end_in_flight(uid)
         if self._lifecycle.known(uid) is not _IN_FLIGHT:
             return
-        key = self._lifecycle.key_of(uid)
+        key = self._lifecycle.pod_key_of(uid)
         copy = self._sub_queues.find(key)
         sub_queue = self._sub_queues.sub_queue_of(key)
         if copy is None or sub_queue is None or copy.uid != uid:
-            self._lifecycle.end(uid, cause="done")
+            self._lifecycle.end_history(uid, cause="done")
         else:
             self._lifecycle.move(copy.pod, sub_queue, cause="second copy takes over")

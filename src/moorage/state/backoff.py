@@ -95,15 +95,15 @@ class BackoffQueue:
         """Return the first moment at which a pod's backoff no longer holds it, wall-clock ns."""
         return self._times.release_ns(self.expiry_ns(queued))
 
-    def put(self, queued: QueuedPod) -> None:
+    def put_pod(self, queued: QueuedPod) -> None:
         """Add a pod, which must not be here yet, to the half its rejectors ask for."""
         assert queued.key not in self, f"{queued!r} is in backoffQ already"
         has_rejectors = bool(queued.unschedulable_plugins or queued.pending_plugins)
-        (self.rejected if has_rejectors else self.errored).put(queued)
+        (self.rejected if has_rejectors else self.errored).put_pod(queued)
 
     def update(self, queued: QueuedPod) -> None:
         """Sort a pod that is here again, within its half."""
-        (self.rejected if queued.key in self.rejected else self.errored).put(queued)
+        (self.rejected if queued.key in self.rejected else self.errored).put_pod(queued)
 
     def get(self, key: PodKey) -> QueuedPod | None:
         """Return the pod of this key, or None."""
@@ -124,7 +124,7 @@ class BackoffQueue:
         while (first := self.rejected.pop()) is not None:
             if held is None or not held(first):
                 return first
-            self.errored.put(first)
+            self.errored.put_pod(first)
         return None
 
     def pop_completed(self) -> Iterator[QueuedPod]:
@@ -140,13 +140,13 @@ class BackoffQueue:
         ends = [self.expiry_ns(first) for first in firsts if first is not None]
         return self._times.release_ns(min(ends)) if ends else None
 
-    def pods(self) -> list[QueuedPod]:
+    def queued_pods(self) -> list[QueuedPod]:
         """Return all pods, rejected ones first, each half in arrival order."""
-        return self.rejected.pods() + self.errored.pods()
+        return self.rejected.queued_pods() + self.errored.queued_pods()
 
     def validate(self) -> None:
         """Check both halves, and that no pod is in both."""
         self.rejected.validate()
         self.errored.validate()
-        both = [queued for queued in self.rejected.pods() if queued.key in self.errored]
+        both = [queued for queued in self.rejected.queued_pods() if queued.key in self.errored]
         assert not both, f"in both halves of backoffQ: {both}"

@@ -108,7 +108,7 @@ class Cache:
         CacheError
             The pod is held already, or has no uid.
         """
-        self._tell(_ASSUME, pod, node_name)
+        self._report_move(_ASSUME, pod, node_name)
 
     def forget_pod(self, pod: Pod) -> None:
         """Take back an assumption; does nothing if the pod is not held at all.
@@ -123,7 +123,7 @@ class Cache:
         CacheError
             The pod is added, or was assumed on another node.
         """
-        self._tell(Move.FORGET, pod, pod.spec.node_name)
+        self._report_move(Move.FORGET, pod, pod.spec.node_name)
 
     def add_pod(self, pod: Pod) -> None:
         """Believe the watch that a pod is on its node; confirms an assumption.
@@ -133,7 +133,7 @@ class Cache:
         CacheError
             The pod is added already.
         """
-        self._tell(_ADD, pod, pod.spec.node_name)
+        self._report_move(_ADD, pod, pod.spec.node_name)
 
     def update_pod(self, old: Pod, new: Pod) -> None:
         """Take over a new version of an added pod.
@@ -146,7 +146,7 @@ class Cache:
             The new version is on another node: a pod never moves.
         """
         assert old.uid == new.uid, f"pod {old.full_name} changed its uid; remove it and add the new"
-        self._tell(Move.UPDATE, new, new.spec.node_name)
+        self._report_move(Move.UPDATE, new, new.spec.node_name)
 
     def remove_pod(self, pod: Pod) -> None:
         """Stop counting a pod, assumed or added.
@@ -163,7 +163,7 @@ class Cache:
         CacheCorruptedError
             The pod is held on another node.
         """
-        self._tell(Move.REMOVE, pod, pod.spec.node_name)
+        self._report_move(Move.REMOVE, pod, pod.spec.node_name)
 
     def is_assumed(self, uid: str) -> bool:
         """Whether a pod is assumed and not confirmed."""
@@ -272,7 +272,7 @@ class Cache:
 
     # --- the states of a pod ----------------------------------------------------------------------
 
-    def _tell(self, move: Move, pod: Pod, node_name: str) -> None:
+    def _report_move(self, move: Move, pod: Pod, node_name: str) -> None:
         uid = pod.metadata.uid
         if not uid:
             raise CacheError(f"cannot get cache key for pod with empty UID: {pod.full_name}")
@@ -300,13 +300,13 @@ class Cache:
         cause = f"forgotten on {held.spec.node_name}"
         self.lifecycle.move(held, PodState.IN_FLIGHT, cause=cause)
         self._drop(pod.uid)
-        self.groups.forget(pod.uid)
+        self.groups.forget_pod(pod.uid)
 
     def _add(self, pod: Pod, node_name: str) -> None:
         self.lifecycle.move(pod, _IS_BOUND, cause=f"seen on {node_name}")
         self._pods[pod.metadata.uid] = pod
         self._table.add_pod(pod, node_name)
-        self.groups.put(pod)
+        self.groups.put_pod(pod)
 
     def _confirm(self, pod: Pod, node_name: str) -> None:
         uid = pod.metadata.uid
@@ -347,7 +347,7 @@ class Cache:
         """Take over a newer version; the table is left alone if it would not change."""
         self._pods[pod.metadata.uid] = pod
         self._table.update_pod(pod, node_name)
-        self.groups.put(pod)
+        self.groups.put_pod(pod)
 
     def _drop(self, uid: str) -> None:
         del self._pods[uid]

@@ -78,7 +78,7 @@ def compare(
         if pod.spec.node_name or responsible is None or responsible(pod)
     }
     pending = queue.pending()
-    queued = {pod.uid for pod in pending.pods()}
+    queued = {pod.uid for pod in pending.queued_pods()}
     known = queued.union(believed.pods)
     # A pod in flight belongs to its attempt, which will find out whether the API still has the pod.
     in_flight = set(pending.in_flight)

@@ -148,7 +148,7 @@ class QueueObserver(Protocol):
         """Change the number of entries kept for pods in flight, by event label."""
         ...
 
-    def now_ns(self) -> int:
+    def observer_now_ns(self) -> int:
         """Return the time to hand in as a beginning, nanoseconds."""
         ...
 
@@ -178,7 +178,7 @@ class NullObserver:
     def in_flight_events(self, event: str, delta: int) -> None:
         """Do nothing."""
 
-    def now_ns(self) -> int:
+    def observer_now_ns(self) -> int:
         """Return 0: durations are not used."""
         return 0
 

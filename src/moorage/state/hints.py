@@ -195,7 +195,7 @@ class HintIndex:
             pending = registered.plugin in queued.pending_plugins
             if not pending and registered.plugin not in queued.unschedulable_plugins:
                 continue
-            if self._ask(registered, queued, event, old, new, pods=pods) is _KEEP_WAITING:
+            if self._run_hint(registered, queued, event, old, new, pods=pods) is _KEEP_WAITING:
                 continue
             if pending:
                 return Requeue.IMMEDIATELY
@@ -252,7 +252,7 @@ class HintIndex:
                     return best
         return best
 
-    def _ask(
+    def _run_hint(
         self,
         registered: RegisteredHint,
         queued: QueuedPod,
@@ -263,7 +263,7 @@ class HintIndex:
         pods: int,
     ) -> Hint:
         """Ask one hint; a hint that breaks means "try the pod again" and is counted as broken."""
-        began_ns = self._observer.now_ns()
+        began_ns = self._observer.observer_now_ns()
         answer, told = _TRY_AGAIN, _TOLD_AGAIN
         if registered.hint is not None:
             meet(queued.info)  # a hint that reads what was compiled of the pod finds it

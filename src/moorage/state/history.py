@@ -109,20 +109,20 @@ class Histories:
     def __iter__(self) -> Iterator[PodHistory]:
         return iter(self._by_uid.values())
 
-    def record(self, uid: str, key: PodKey, what: str, *, cause: str) -> None:
+    def add_entry(self, uid: str, key: PodKey, what: str, *, cause: str) -> None:
         """Add an entry to a pod's history, beginning the history if there is none."""
-        history = self._by_uid.get(uid) or self.begin(uid, key)
+        history = self._by_uid.get(uid) or self.begin_history(uid, key)
         history.kept.append(HistoryEntry(self.now_ns(), what, cause))
         if len(history.kept) > self.entries_max:
             history.drop_oldest()
 
-    def begin(self, uid: str, key: PodKey) -> PodHistory:
+    def begin_history(self, uid: str, key: PodKey) -> PodHistory:
         """Return a new history, without entries, of a pod that has none."""
         history = self._by_uid[uid] = PodHistory(uid, key)
         self._uid_by_key[key] = uid
         return history
 
-    def of(self, uid: str) -> tuple[HistoryEntry, ...]:
+    def history_of(self, uid: str) -> tuple[HistoryEntry, ...]:
         """Return what is known to have happened to a pod, oldest first; empty if unknown."""
         history = self._by_uid.get(uid)
         return history.entries if history is not None else ()

@@ -90,9 +90,9 @@ class InFlight:
         """Keep an event because of which waiting pods were asked to move."""
         self.move_request_cycle = self.scheduling_cycle
         if self._markers:
-            self.record(event, old, new)
+            self.record_event(event, old, new)
 
-    def record(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
+    def record_event(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
         """Keep an event for the pods in flight; without such pods it is dropped."""
         if not self._markers or not self._keeps_events:
             return
@@ -118,7 +118,7 @@ class InFlight:
         found.reverse()
         return found
 
-    def done(self, uid: str) -> None:
+    def end_in_flight(self, uid: str) -> None:
         """Forget a pod and the events that no pod needs any more; a second call does nothing."""
         if self._markers.pop(uid, None) is None:
             return

@@ -87,7 +87,7 @@ class Judging:
         """Whether the event may move a pod at all."""
         return self._precheck is None or self._precheck(queued.pod)
 
-    def answer(self, queued: QueuedPod) -> Requeue:
+    def judge_pod(self, queued: QueuedPod) -> Requeue:
         """Judge a pod by itself."""
         companions = self._companions
         if companions is not None and companions.taken_along(queued):

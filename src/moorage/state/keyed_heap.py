@@ -57,7 +57,7 @@ class KeyedHeap:
         found = self._live.get(key)
         return found[2] if found is not None else None
 
-    def put(self, queued: QueuedPod) -> QueuedPod | None:
+    def put_pod(self, queued: QueuedPod) -> QueuedPod | None:
         """Add a pod, or sort a known pod again; returns the pod that was replaced, if any.
 
         A pod put again keeps its rank among the pods of equal sort keys.
@@ -106,7 +106,7 @@ class KeyedHeap:
                 return found[2]
         return None
 
-    def pods(self) -> list[QueuedPod]:
+    def queued_pods(self) -> list[QueuedPod]:
         """Return all pods in arrival order."""
         return [queued for _, _, queued in sorted(self._live.values(), key=lambda item: item[1])]
 

@@ -202,7 +202,7 @@ class Lifecycle:
         states, histories, uid = self._states, self.histories, pod.metadata.uid
         origin = states.get(uid, _UNKNOWN)
         if origin is not to and to not in TRANSITIONS[origin]:
-            raise InvalidTransitionError(pod.key, origin, to, histories.of(uid))
+            raise InvalidTransitionError(pod.key, origin, to, histories.history_of(uid))
         if to is _GONE:
             del states[uid]
         else:
@@ -216,8 +216,8 @@ class Lifecycle:
         elif origin is _BOUND and history is None:
             return
         if history is None:
-            history = histories.begin(uid, pod.key)
-        kept = history.kept  # as `Histories.record`, which costs another call at each move
+            history = histories.begin_history(uid, pod.key)
+        kept = history.kept  # as `Histories.add_entry`, which costs another call at each move
         kept.append(HistoryEntry(histories.now_ns(), _PHRASES[to], cause))
         if len(kept) > histories.entries_max:
             history.drop_oldest()
@@ -237,12 +237,12 @@ class Lifecycle:
         """
         assert to in _PROGRESS, f"{to.value} is not a step of a binding task"
         if self._states.get(pod.uid) not in _ASSUMED:
-            self.note(pod, f"no longer assumed when {to.value}", cause=cause)
+            self.add_entry(pod, f"no longer assumed when {to.value}", cause=cause)
             return False
         self.move(pod, to, cause=cause)
         return True
 
-    def end(self, uid: str, *, cause: str) -> None:
+    def end_history(self, uid: str, *, cause: str) -> None:
         """Move a pod to GONE when only its uid is at hand.
 
         Raises
@@ -250,18 +250,18 @@ class Lifecycle:
         InvalidTransitionError
             The pod is not known.
         """
-        namespace, name = self.key_of(uid)
+        namespace, name = self.pod_key_of(uid)
         pod = Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=uid))
         self.move(pod, _GONE, cause=cause)
 
-    def key_of(self, uid: str) -> PodKey:
+    def pod_key_of(self, uid: str) -> PodKey:
         """Return (namespace, name) of a pod with a history; empty strings for any other pod."""
         history = self.histories.get(uid)
         return history.key if history is not None else ("", "")
 
-    def note(self, pod: Pod, what: str, *, cause: str) -> None:
+    def add_entry(self, pod: Pod, what: str, *, cause: str) -> None:
         """Add to a pod's history without moving it."""
-        self.histories.record(pod.uid, pod.key, what, cause=cause)
+        self.histories.add_entry(pod.uid, pod.key, what, cause=cause)
         if pod.uid not in self._states:
             # No later move ends this history: it is dropped with the finished ones.
             self.histories.finish(pod.uid)

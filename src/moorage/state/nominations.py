@@ -115,7 +115,7 @@ class Nominator:
         """
         before = self._by_uid.get(pod.metadata.uid)
         if before is not None:
-            self.delete(pod)
+            self.withdraw_nomination(pod)
         node_name = pod.status.nominated_node_name if info is None else info.node_name
         if info is None and not node_name:
             return
@@ -133,7 +133,7 @@ class Nominator:
             self._repelling.add(uid)
         if queued is not None:
             self._queued[uid] = queued
-        self._changed(node_name)
+        self._mark_node(node_name)
 
     def update(self, old: Pod | None, new: Pod) -> None:
         """Follow a new version of a queued pod, keeping a nomination that only we know of.
@@ -146,10 +146,10 @@ class Nominator:
         told = new.status.nominated_node_name or (old and old.status.nominated_node_name)
         info = None if told or known is None else NominatingInfo(known.node_name)
         if old is not None and old.metadata.uid != uid:
-            self.delete(old)
+            self.withdraw_nomination(old)
         self.add(new, info, queued=new)
 
-    def delete(self, pod: Pod) -> None:
+    def withdraw_nomination(self, pod: Pod) -> None:
         """Withdraw a pod's nomination; does nothing if there is none."""
         ref = self._by_uid.pop(pod.metadata.uid, None)
         if ref is None:
@@ -160,7 +160,7 @@ class Nominator:
         self._repelling.discard(ref.uid)
         if not refs:
             del self._by_node[ref.node_name]
-        self._changed(ref.node_name)
+        self._mark_node(ref.node_name)
 
     def for_node(self, node_name: str) -> list[Pod]:
         """Return the pods nominated to a node, in order of nomination.
@@ -176,14 +176,14 @@ class Nominator:
         # A pod that moves from one sub-queue to another is there already.
         if ref is not None and self._queued.get(ref.uid) is not pod:
             self._queued[ref.uid] = pod
-            self._changed(ref.node_name)
+            self._mark_node(ref.node_name)
 
     def left(self, uid: str) -> None:
         """Note that a pod left the sub-queues."""
         ref = self._by_uid.get(uid)
         if ref is not None:
             self._queued.pop(uid, None)
-            self._changed(ref.node_name)
+            self._mark_node(ref.node_name)
 
     def queued_version(self, uid: str) -> Pod | None:
         """Return the version of a nominated pod that is in a sub-queue, None while none is."""
@@ -204,7 +204,7 @@ class Nominator:
         namespace, name = ref.key
         return Pod(metadata=ObjectMeta(name=name, namespace=namespace, uid=ref.uid))
 
-    def _changed(self, node_name: str) -> None:
+    def _mark_node(self, node_name: str) -> None:
         # A withdrawn nomination is kept under the node name "", as upstream does. Every pod that
         # fits nowhere is there: logging "" would make each failed attempt cost a look at all of
         # them.

@@ -90,14 +90,14 @@ class PendingSummary(msgspec.Struct, frozen=True):
     scheduling_cycle: int
 
     @property
-    def text(self) -> str:
+    def summary_text(self) -> str:
         """The numbers as kube-scheduler's debugger prints them; gated pods count as waiting."""
         waiting = len(self.unschedulable) + len(self.gated)
         return (
             f"activeQ:{len(self.active)}; backoffQ:{len(self.backoff)}; unschedulablePods:{waiting}"
         )
 
-    def pods(self) -> list[Pod]:
+    def queued_pods(self) -> list[Pod]:
         """Return every queued pod; pods in flight are not queued."""
         parts = (self.active, self.backoff, self.unschedulable, self.gated)
         return [pending.pod for part in parts for pending in part]

@@ -63,7 +63,7 @@ class PreEnqueueGates:
             return
         if queued.gating_plugin:
             plugins = tuple(sorted(plugins, key=lambda plugin: plugin[0] != queued.gating_plugin))
-        began_ns = self._observer.now_ns()
+        began_ns = self._observer.observer_now_ns()
         for name, function in plugins:
             try:
                 answer = function(pod)

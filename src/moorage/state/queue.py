@@ -2,7 +2,7 @@
 
 Flow: ``service/ingest`` reports pods (`add`, `update`, `delete`) and cluster events (`move_all`);
 ``service/pump`` takes pods out (`pop`) and gives failed pods back
-(`add_unschedulable_if_not_present`) or reports a pod `done`; timers call the two flushes.
+(`add_unschedulable_if_not_present`) or reports a pod `end_in_flight`; timers call the two flushes.
 
                         PreEnqueue rejects
     add ---------------------------------------------> gated
@@ -199,33 +199,33 @@ class SchedulingQueue:
         if new.metadata.uid not in self._in_flight or not self._wakeups.keeps_events:
             return False
         for event in events:
-            self._in_flight.record(event, old, new)
-        self.lifecycle.note(new, "updated in flight", cause=events[0].label)
+            self._in_flight.record_event(event, old, new)
+        self.lifecycle.add_entry(new, "updated in flight", cause=events[0].label)
         return True
 
     def delete(self, pod: Pod) -> None:
         """Drop a pod that was deleted or got a node; does not touch it while it is in flight."""
-        self.nominator.delete(pod)
-        queued = self._sub_queues.take(pod.key)
+        self.nominator.withdraw_nomination(pod)
+        queued = self._sub_queues.take_pod(pod.key)
         uid = pod.metadata.uid
         if queued is not None and self.lifecycle.known(queued.uid) in QUEUED:
-            self.lifecycle.end(queued.uid, cause="deleted from the queue")
+            self.lifecycle.end_history(queued.uid, cause="deleted from the queue")
             if self.companions is not None:
                 self.companions.pass_on(queued.pod)
         elif self.lifecycle.known(uid) in ATTEMPTED:
-            self.lifecycle.note(pod, "deleted while being scheduled", cause="delete")
+            self.lifecycle.add_entry(pod, "deleted while being scheduled", cause="delete")
 
     # --- attempts --------------------------------------------------------------------------------
 
     def pop(self) -> QueuedPod | None:
         """Take out the next pod to try and mark it as in flight; None if no pod can be tried.
 
-        The caller must end its attempt by `add_unschedulable_if_not_present` or `done`.
+        The caller must end its attempt by `add_unschedulable_if_not_present` or `end_in_flight`.
         """
         self._take_activations()
         held = None if self.companions is None else self.companions.would_take_unbound
         while (queued := self._sub_queues.take_next(held)) is not None:
-            if self._attempts.begin(queued, cause="pop"):
+            if self._attempts.begin_attempt(queued, cause="pop"):
                 return queued
         return None
 
@@ -241,9 +241,9 @@ class SchedulingQueue:
         key = pod.key
         if key not in self._sub_queues.active:
             return None
-        queued = self._sub_queues.take(key)
+        queued = self._sub_queues.take_pod(key)
         assert queued is not None, "a pod in activeQ cannot be taken"
-        return queued if self._attempts.begin(queued, cause="pop of its group") else None
+        return queued if self._attempts.begin_attempt(queued, cause="pop of its group") else None
 
     def add_unschedulable_if_not_present(self, queued: QueuedPod) -> None:
         """Give back a pod whose attempt failed.
@@ -257,13 +257,13 @@ class SchedulingQueue:
         self._take_activations()
         self._wake_if(self._is_poppable(self._attempts.give_back(queued)))
 
-    def done(self, uid: str) -> None:
+    def end_in_flight(self, uid: str) -> None:
         """End a pod's time in flight; a second call does nothing.
 
         To be called when the pod's binding is certain to be tried (after Permit), or when it is not
         to be tried again.
         """
-        self._attempts.done(uid)
+        self._attempts.end_in_flight(uid)
 
     def nominate(self, pod: Pod, info: NominatingInfo | None) -> None:
         """Nominate a queued or in-flight pod: by the attempt; None means by the pod's status."""
@@ -357,7 +357,7 @@ class SchedulingQueue:
         now_ns = self._clock.now_ns()
         overdue = [
             queued
-            for queued in self._sub_queues.unschedulable.pods()
+            for queued in self._sub_queues.unschedulable.queued_pods()
             if now_ns - queued.timestamp_ns > self.settings.unschedulable_max_ns
         ]
         for queued in overdue:
@@ -386,10 +386,10 @@ class SchedulingQueue:
 
     def pending(self) -> PendingSummary:
         """Return records of all queued pods; the cost grows with their number."""
-        waiting = self._sub_queues.unschedulable.pods()
+        waiting = self._sub_queues.unschedulable.queued_pods()
         return PendingSummary(
-            active=tuple(map(pending_pod, self._sub_queues.active.pods())),
-            backoff=tuple(map(pending_pod, self._sub_queues.backoff.pods())),
+            active=tuple(map(pending_pod, self._sub_queues.active.queued_pods())),
+            backoff=tuple(map(pending_pod, self._sub_queues.backoff.queued_pods())),
             unschedulable=tuple(pending_pod(queued) for queued in waiting if not queued.gated),
             gated=tuple(pending_pod(queued) for queued in waiting if queued.gated),
             in_flight=tuple(self._in_flight.uids()),
@@ -409,7 +409,7 @@ class SchedulingQueue:
         for uid in self._in_flight.uids():
             state = self.lifecycle.state(uid)
             assert state not in QUEUED, f"pod {uid} is in flight, its lifecycle says {state}"
-        queued = {pod.uid for pod in self._sub_queues.pods()}
+        queued = {pod.uid for pod in self._sub_queues.queued_pods()}
         for state in QUEUED:
             lost = [uid for uid in self.lifecycle.in_state(state) if uid not in queued]
             assert not lost, f"{state.value}, but in no sub-queue: {lost}"
@@ -418,7 +418,7 @@ class SchedulingQueue:
 
     def _take_activations(self) -> None:
         if self._activations:
-            self.activate(self._activations.take())
+            self.activate(self._activations.take_all())
 
     def _enter(self, pod: Pod, event: ClusterEvent) -> None:
         queued = QueuedPod(pod, self._clock.now_ns())
@@ -453,7 +453,7 @@ class SchedulingQueue:
         for queued, answer in waiting:
             if not judging.is_open_to(queued):
                 continue
-            own = judging.answer(queued) if answer is None else answer
+            own = judging.judge_pod(queued) if answer is None else answer
             if own is _SKIP:
                 continue
             queued.has_news |= judging.is_news_to(queued)

@@ -44,7 +44,7 @@ class QueuePlugins:
         """
         self._gates.replace(pre_enqueue)
         self._hints.replace(hints)
-        for queued in self._sub_queues.unschedulable.pods():
+        for queued in self._sub_queues.unschedulable.queued_pods():
             if queued.gated:
                 queued.gating_events = (WILDCARD,)
         self._move_all(RELOAD, None, None)

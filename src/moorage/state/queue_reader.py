@@ -100,7 +100,7 @@ class QueueReader:
         backoff = self._sub_queues.backoff
         rejected = backoff.rejected.first(count)
         errored = backoff.errored.first(count - len(rejected))
-        waiting = self._sub_queues.unschedulable.pods()
+        waiting = self._sub_queues.unschedulable.queued_pods()
         return QueueRecord(
             counts=counts,
             active=tuple(

@@ -135,7 +135,7 @@ class SubQueues:
         if queued.key in self._queued:
             self._displaced(self.unschedulable.remove(queued.key), queued)
             self._displaced(self.backoff.remove(queued.key), queued)
-        self._displaced(self.active.put(queued), queued)
+        self._displaced(self.active.put_pod(queued), queued)
         self._entered(queued, _ACTIVE, cause)
         self._observer.incoming(ACTIVE, cause)
         if cause in _NOMINATING:
@@ -155,14 +155,14 @@ class SubQueues:
                 return False
         # The pod waited, or it comes back from an attempt and has no queued copy.
         self.unschedulable.remove(queued.key)
-        self.backoff.put(queued)
+        self.backoff.put_pod(queued)
         self._entered(queued, _BACKOFF, cause)
         self._observer.incoming(BACKOFF, cause)
         return True
 
     def to_unschedulable(self, queued: QueuedPod, cause: str) -> None:
         """Let a pod wait, gated or not, for an event that may help."""
-        if self.unschedulable.put(queued):
+        if self.unschedulable.put_pod(queued):
             self._observer.incoming(UNSCHEDULABLE, cause)
         self._entered(queued, _waiting_state(queued), cause)
 
@@ -180,11 +180,11 @@ class SubQueues:
         sub_queue = self.sub_queue_of(queued.key)
         queued.update(pod)
         if sub_queue is PodState.ACTIVE:
-            self.active.put(queued)
+            self.active.put_pod(queued)
         elif sub_queue is PodState.BACKOFF:
             self.backoff.update(queued)
         else:
-            self.unschedulable.put(queued)
+            self.unschedulable.put_pod(queued)
 
     def take_next(self, held: Callable[[QueuedPod], bool] | None = None) -> QueuedPod | None:
         """Take out the pod to try next, or None.
@@ -201,7 +201,7 @@ class SubQueues:
             self._left(queued)
         return queued
 
-    def take(self, key: PodKey) -> QueuedPod | None:
+    def take_pod(self, key: PodKey) -> QueuedPod | None:
         """Take a pod out wherever it waits, or return None."""
         if key not in self._queued:
             return None
@@ -211,26 +211,30 @@ class SubQueues:
             self._left(queued)
         return queued
 
-    def pods(self) -> list[QueuedPod]:
+    def queued_pods(self) -> list[QueuedPod]:
         """Return all queued pods: active, backoff, waiting; each in arrival order."""
-        return self.active.pods() + self.backoff.pods() + self.unschedulable.pods()
+        return (
+            self.active.queued_pods()
+            + self.backoff.queued_pods()
+            + self.unschedulable.queued_pods()
+        )
 
     def validate(self) -> None:
         """Check every sub-queue, that no pod is in two, and that lifecycle and gauges agree."""
         for part in (self.active, self.backoff, self.unschedulable, self.nominator):
             part.validate()
-        keys = [queued.key for queued in self.pods()]
+        keys = [queued.key for queued in self.queued_pods()]
         assert len(keys) == len(set(keys)), f"a pod is in two sub-queues: {sorted(keys)}"
-        here = {queued.key: queued for queued in self.pods()}
+        here = {queued.key: queued for queued in self.queued_pods()}
         assert self._queued == here, "the queued pods and those of the sub-queues differ"
-        for queued in self.pods():
+        for queued in self.queued_pods():
             sub_queue, state = self.sub_queue_of(queued.key), self._lifecycle.state(queued.uid)
             agree = state is sub_queue or state in _HELD_ELSEWHERE
             assert agree, f"{queued!r} is in {sub_queue}, its lifecycle says {state}"
             assert queued.counted_rejectors == queued.rejectors, f"{queued!r} is miscounted"
             if sub_queue is not PodState.GATED:
                 assert not queued.gated, f"{queued!r} is gated in {sub_queue}"
-        versions = {queued.uid: queued.pod for queued in self.pods()}
+        versions = {queued.uid: queued.pod for queued in self.queued_pods()}
         for uid, _ in self.nominator:
             told = self.nominator.queued_version(uid)
             assert told is versions.get(uid), f"the nominator has {told} of pod {uid}"
@@ -238,7 +242,7 @@ class SubQueues:
     def _refused(self, queued: QueuedPod, cause: str) -> None:
         # Only a fresh copy of a queued pod is there already: the queued pod stays.
         if queued.key in self.active or queued.key in self.backoff:
-            self._lifecycle.note(queued.pod, "fresh copy refused by PreEnqueue", cause=cause)
+            self._lifecycle.add_entry(queued.pod, "fresh copy refused by PreEnqueue", cause=cause)
             return
         before = self.unschedulable.get(queued.key)
         self.to_unschedulable(queued, cause)
@@ -256,7 +260,7 @@ class SubQueues:
         # A pod that comes back from its attempt was popped at least once; a second copy never was.
         returns = held is _IN_FLIGHT and queued.attempts > 0
         if held in _HELD_ELSEWHERE and not returns:
-            lifecycle.note(queued.pod, f"second copy -> {state.value}", cause=cause)
+            lifecycle.add_entry(queued.pod, f"second copy -> {state.value}", cause=cause)
         else:
             lifecycle.move(queued.pod, state, cause=cause)
         self.nominator.entered(queued.pod)
@@ -272,7 +276,7 @@ class SubQueues:
             return
         self._recount(displaced, NO_NAMES)
         if displaced.uid != by.uid:
-            self.nominator.delete(displaced.pod)
+            self.nominator.withdraw_nomination(displaced.pod)
             if self._lifecycle.known(displaced.uid) not in _HELD_ELSEWHERE:
                 cause = "replaced by a pod of the same name"
                 self._lifecycle.move(displaced.pod, PodState.GONE, cause=cause)

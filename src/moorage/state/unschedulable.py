@@ -83,7 +83,7 @@ class UnschedulablePods:
         found = self._filed.get(key)
         return found.queued if found is not None else None
 
-    def put(self, queued: QueuedPod) -> bool:
+    def put_pod(self, queued: QueuedPod) -> bool:
         """Add a pod, or file it again after its gate or rejectors changed.
 
         Returns
@@ -145,7 +145,7 @@ class UnschedulablePods:
         ordered = sorted(chosen, key=lambda key: filed[key].arrival)
         return [(filed[key].queued, chosen[key]) for key in ordered]
 
-    def pods(self) -> list[QueuedPod]:
+    def queued_pods(self) -> list[QueuedPod]:
         """Return all pods in arrival order."""
         return [item.queued for item in sorted(self._filed.values(), key=lambda i: i.arrival)]
 

@@ -126,7 +126,7 @@ class WakeupsV120:
             return False
         metadata = placed.metadata
         around = self._namespace_labels(metadata.namespace)
-        return any(term.matches(metadata.namespace, metadata.labels, around) for term in terms)
+        return any(term.selects_pod(metadata.namespace, metadata.labels, around) for term in terms)
 
 
 def what_counts(pod: Pod) -> Pod:

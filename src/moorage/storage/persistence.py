@@ -34,7 +34,7 @@ class Group:
         self._settled = False
         self._error: StatusError | None = None
 
-    def settle(self, error: StatusError | None) -> None:
+    def report_commit(self, error: StatusError | None) -> None:
         """Give the result of the commit to calls that wait now, or call `kept` later."""
         self._settled, self._error = True, error
         for future in self._waiting:
@@ -139,7 +139,7 @@ class Persistence:
 
     async def close(self) -> None:
         """Commit the remaining writes and close the files."""
-        self._journal.end()
+        self._journal.end_compaction()
         try:
             await self.durable()
         except StatusError as error:
@@ -190,7 +190,7 @@ class Persistence:
             self._store.publish(group.writes)
         finally:
             # The writes are on the disk, whatever becomes of the watches.
-            group.settle(None)
+            group.report_commit(None)
         if self._journal.compaction_due and not self._compacting:
             self._compacting = True
             self._tasks.spawn(self._compact(), name="compact the journal")
@@ -206,8 +206,8 @@ class Persistence:
             "there",
         )
         _log.error("%s", self._stopped.message)
-        group.settle(self._stopped)
-        above.settle(self._stopped)
+        group.report_commit(self._stopped)
+        above.report_commit(self._stopped)
         self._failed.set()
 
     def _refuse(self, group: Group, error: NoRoomError) -> None:
@@ -229,5 +229,5 @@ class Persistence:
             f"the data directory takes no more writes: {error}; nothing was changed, "
             "make room and try again",
         )
-        group.settle(refusal)
-        above.settle(refusal)
+        group.report_commit(refusal)
+        above.report_commit(refusal)

@@ -2,10 +2,10 @@
 
 Place in the flow: `aside` runs a long call in a thread while the loop goes on to read and write.
 `store` notes here which objects the call reads. Before the call's write takes effect, in one step
-of the loop, `World.step` asks whether another call has written one of them meanwhile. Then the
-long call starts again. This is the optimistic concurrency that clients have with resourceVersions
-(apiserver v1.36 pkg/registry/generic/registry/store.go, GuaranteedUpdate), for all that one call
-reads.
+of the loop, `World.run_in_one_step` asks whether another call has written one of them meanwhile.
+Then the long call starts again. This is the optimistic concurrency that clients have with
+resourceVersions (apiserver v1.36 pkg/registry/generic/registry/store.go, GuaranteedUpdate), for all
+that one call reads.
 
 A call in the loop is not interrupted, so nothing is noted there.
 """
@@ -71,7 +71,7 @@ class Reads:
         # Shelf that was read as a whole -> version of its last write then.
         self._shelves: dict[Versioned, int] = {}
 
-    def note(self, shelf: Versioned, key: Any, found: Any) -> None:
+    def note_read(self, shelf: Versioned, key: Any, found: Any) -> None:
         """Note that one object was read."""
         self._objects.setdefault((shelf, key), found)
 
@@ -85,7 +85,7 @@ class Reads:
             shelf.present.get(key) is found for (shelf, key), found in self._objects.items()
         ) and all(shelf.changed_version == seen for shelf, seen in self._shelves.items())
 
-    def check(self) -> None:
+    def check_write(self) -> None:
         """Pass if a write may take effect now; called in the loop.
 
         Raises

@@ -111,8 +111,8 @@ class Shelf:
         # move half of the list for each object.
         self._added: set[Key] = set()
         self._removed: set[Key] = set()
-        # Made at the first question. Every change goes through `place` and `take`, also a restart
-        # and the undoing of a write, so the indexes need no care elsewhere.
+        # Made at the first question. Every change goes through `place` and `remove_record`, also a
+        # restart and the undoing of a write, so the indexes need no care elsewhere.
         self._indexes: dict[Numbers, NumberIndex] = {}
         # Held to change or copy the three collections of keys: a thread may read, see `aside`.
         self._sorting = Lock()
@@ -130,7 +130,7 @@ class Shelf:
         record = self._records.get(key)
         reads = current_reads()
         if reads is not None:
-            reads.note(self, key, record)
+            reads.note_read(self, key, record)
         return record
 
     def records(self, namespace: str = "", *, after: Key | None = None) -> Iterator[Record]:
@@ -198,7 +198,7 @@ class Shelf:
             index.add(record)
         return previous
 
-    def take(self, key: Key) -> Record:
+    def remove_record(self, key: Key) -> Record:
         """Remove and return the record stored under a key."""
         record = self._records.pop(key)
         self.size_bytes -= len(record.data)
@@ -365,7 +365,7 @@ class Store:
             The last state where it differs from the stored object.
         """
         shelf = self.shelf(resource)
-        previous = shelf.take(key)
+        previous = shelf.remove_record(key)
         last = previous.decode() if obj is None else obj
         record = make_record(last, self._version + 1, previous.fields)
         self._written(resource, shelf, Change("DELETED", record.version, record, previous))
@@ -394,7 +394,7 @@ class Store:
         for write in reversed(writes):
             shelf, change = self.shelf(write.resource), write.change
             if change.previous is None:
-                shelf.take(change.record.key)
+                shelf.remove_record(change.record.key)
             else:
                 shelf.place(change.previous)
             shelf.changed_version = write.changed_before

@@ -276,7 +276,7 @@ class _Check:
                 clock, nodes=nodes, config=config, registry=registry
             ) as cluster:
                 for index in range(_LIVE_PODS):
-                    await cluster.create(_live_pod(index))
+                    await cluster.create_objects(_live_pod(index))
                 await sleep(_LIVE_SECONDS)
                 for index in range(_LIVE_PODS):
                     _, reason, message = cluster.condition_of(f"pod-{index}")

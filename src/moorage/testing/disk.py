@@ -57,7 +57,7 @@ class _Inode:
         # (offset, data) of each write since the last sync; a cut is (size, None).
         self.pending: list[tuple[int, bytes | None]] = []
 
-    def write(self, offset: int, data: bytes) -> None:
+    def write_at(self, offset: int, data: bytes) -> None:
         _write(self.cache, offset, data)
         self.pending.append((offset, data))
 
@@ -111,7 +111,7 @@ class FaultyDisk:
     def open(self, name: str, *, new: bool) -> File:
         """Open a file for appending."""
         if name not in self._names:
-            self._call("open")
+            self._count_call("open")
             self._names[name] = _Inode()
             self._named()
         inode = self._names[name]
@@ -124,25 +124,25 @@ class FaultyDisk:
         if name not in self._names:
             self._names[name] = _Inode()
             self._named()
-        if self._call("write"):
-            self._names[name].write(0, data)
+        if self._count_call("write"):
+            self._names[name].write_at(0, data)
 
     def rename(self, old: str, new: str) -> None:
         """Give a file another name."""
-        self._call("name")
+        self._count_call("name")
         self._names[new] = self._names.pop(old)
         self._named()
 
     def remove(self, name: str) -> None:
         """Remove a file."""
         if name in self._names:
-            self._call("name")
+            self._count_call("name")
             del self._names[name]
             self._named()
 
     def sync_names(self) -> None:
         """Bring the names to the platter."""
-        if self._call("sync"):
+        if self._count_call("sync"):
             self._durable_names = dict(self._names)
             self._pending_names.clear()
 
@@ -153,16 +153,16 @@ class FaultyDisk:
         fault = self.fault
         if fault.kind == "short" and self.step + 1 == fault.step:
             self.step += 1
-            inode.write(len(inode.cache), data[: len(data) // 2])
+            inode.write_at(len(inode.cache), data[: len(data) // 2])
             raise OSError(fault.error, "a short write")
-        if self._call("write"):
+        if self._count_call("write"):
             self._check_room(len(data))
-            inode.write(len(inode.cache), data)
+            inode.write_at(len(inode.cache), data)
 
     def call_sync(self, inode: _Inode) -> None:
         """Sync a file; after a failure the system takes what was pending for written."""
         try:
-            synced = self._call("sync")
+            synced = self._count_call("sync")
         except OSError:
             inode.pending.clear()
             raise
@@ -171,7 +171,7 @@ class FaultyDisk:
 
     def call_cut(self, inode: _Inode, size: int) -> None:
         """Cut a file."""
-        self._call("cut")
+        self._count_call("cut")
         inode.cut(size)
 
     def after_death(self) -> FaultyDisk:
@@ -232,7 +232,7 @@ class FaultyDisk:
         if used + size > self.room_bytes:
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    def _call(self, what: str) -> bool:
+    def _count_call(self, what: str) -> bool:
         """Count a call; return whether it takes effect."""
         self.step += 1
         fault = self.fault

@@ -167,7 +167,7 @@ class FaultProxy:
         while self._clients:
             await aio.sleep(0.001)
 
-    def note(self, call: Head) -> None:
+    def record_call(self, call: Head) -> None:
         """Write down a call that came."""
         seconds = asyncio.get_running_loop().time()
         self.seen.append(Seen(seconds, call.kind, call.path))
@@ -217,27 +217,27 @@ class _Carrier:
     ) -> None:
         call = await _head(self._reader)
         body = await self._reader.readexactly(call.length)
-        self._proxy.note(call)
+        self._proxy.record_call(call)
         await self._silence()
         instead = self._proxy.faults.answers.get(call.kind)
         if instead is not None:
-            await self._send(_written(instead))
+            await self._send_bytes(_written(instead))
             return
         to_server.write(call.raw + body)
         answer = await _head(from_server)
         if self._proxy.faults.loses(call.first[0], call.path):
             raise _BrokenError
-        await self._send(answer.raw)
+        await self._send_bytes(answer.raw)
         sent = 0
         async for piece in _body(from_server, answer):
             most = self._proxy.faults.bytes_most if call.kind == "WATCH" else None
             if most is not None and sent + len(piece) > most:
-                await self._send(piece[: most - sent])
+                await self._send_bytes(piece[: most - sent])
                 raise _BrokenError
-            await self._send(piece)
+            await self._send_bytes(piece)
             sent += len(piece)
 
-    async def _send(self, data: bytes) -> None:
+    async def _send_bytes(self, data: bytes) -> None:
         """Send bytes to the client as the wire lets them through."""
         faults = self._proxy.faults
         step = len(data) if faults.bytes_per_second is None else 1 + faults.bytes_per_second // 10

@@ -174,11 +174,11 @@ class VirtualCluster:
         made: Manifest = dict(complete(node))
         metadata = made["metadata"]
         annotations = {**metadata.get("annotations", {}), PLAYED: "true"}
-        await self.create({**made, "metadata": {**metadata, "annotations": annotations}})
+        await self.create_objects({**made, "metadata": {**metadata, "annotations": annotations}})
 
     # --- what a test does -------------------------------------------------------------------
 
-    async def create(self, *objects: Manifest) -> None:
+    async def create_objects(self, *objects: Manifest) -> None:
         """Create objects, one after the other."""
         for obj in objects:
             resource = by_kind(obj["kind"], obj["apiVersion"])
@@ -186,7 +186,7 @@ class VirtualCluster:
             namespace = obj["metadata"].get("namespace", "")
             await self.client.create(resource, obj, namespace=namespace)
 
-    async def patch(
+    async def patch_object(
         self, resource: ResourceType, name: str, changes: Manifest, *, namespace: str = ""
     ) -> None:
         """Change an object by a JSON merge patch."""
@@ -216,24 +216,24 @@ class VirtualCluster:
 
     # --- what a test looks at ---------------------------------------------------------------
 
-    def pod(self, name: str, namespace: str = "default") -> Manifest | None:
+    def stored_pod(self, name: str, namespace: str = "default") -> Manifest | None:
         """Return the server's version of a pod, None if there is no such pod."""
         record = self.server.store.shelf("pods").get((namespace, name))
         return None if record is None else record.decode()
 
     def node_of(self, name: str, namespace: str = "default") -> str:
         """Return the node a pod is bound to, "" for none."""
-        found = self.pod(name, namespace)
+        found = self.stored_pod(name, namespace)
         return "" if found is None else str(found["spec"].get("nodeName") or "")
 
     def phase_of(self, name: str, namespace: str = "default") -> str:
         """Return the phase of a pod, "" if it is not there."""
-        found = self.pod(name, namespace)
+        found = self.stored_pod(name, namespace)
         return "" if found is None else str(found.get("status", {}).get("phase") or "")
 
     def condition_of(self, name: str, namespace: str = "default") -> tuple[str, str, str]:
         """Return status, reason and message of a pod's PodScheduled condition, "" for absent."""
-        found = self.pod(name, namespace) or {}
+        found = self.stored_pod(name, namespace) or {}
         for each in found.get("status", {}).get("conditions") or []:
             if each["type"] == "PodScheduled":
                 return each["status"], each.get("reason", ""), each.get("message", "")

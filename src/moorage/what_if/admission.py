@@ -31,7 +31,7 @@ class Admission:
 
     Parameters
     ----------
-    objects
+    stored_objects
         The objects that manifests may refer to: priority classes, limit ranges and so on.
     clock, rng
         The time, and the stream of uids and names.
@@ -59,7 +59,7 @@ class Admission:
             return None
         return self._objects.manifest(resource.group, resource.kind, (namespace or "", name))
 
-    def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
+    def stored_objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
         """Return all objects of a resource, by namespace and name."""
         resource = by_plural(plural.partition(".")[0], plural.partition(".")[2] or None)
         if resource is None:
@@ -75,7 +75,7 @@ class Admission:
 
     def keys_with(self, plural: str, numbers: Numbers, number: int) -> Collection[tuple[str, str]]:
         """Return the keys of the objects of a resource that have a number."""
-        found = (each for each in self.objects(plural) if number in numbers(each))
+        found = (each for each in self.stored_objects(plural) if number in numbers(each))
         return {(each["metadata"]["namespace"], each["metadata"]["name"]) for each in found}
 
     def stored(self, manifest: Mapping[str, Any], *, namespace: str = "default") -> Obj:

@@ -45,9 +45,9 @@ class Agenda:
 
     def after(self, seconds: float, act: Act) -> Timer:
         """Note a call to make after some time."""
-        return self.at(self._clock.now_ns() + round(seconds * NS_PER_SECOND), act)
+        return self.call_at(self._clock.now_ns() + round(seconds * NS_PER_SECOND), act)
 
-    def at(self, due_ns: int, act: Act) -> Timer:
+    def call_at(self, due_ns: int, act: Act) -> Timer:
         """Note a call to make at a moment, wall-clock nanoseconds."""
         entry = _Entry(act, due_ns)
         heapq.heappush(self._entries, (due_ns, next(self._order), entry))

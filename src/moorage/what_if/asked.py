@@ -14,7 +14,7 @@ from moorage.api.resources import by_name
 from moorage.base.errors import LimitReachedError, UsageError
 from moorage.what_if.capacity import Kind, need_of, room_in
 from moorage.what_if.changes import Scene, readable_node
-from moorage.what_if.consequences import Course
+from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import Tried, scene_of, tried
 from moorage.what_if.forks import forked, result_of
 from moorage.what_if.limits import Limits
@@ -33,7 +33,7 @@ Progress: TypeAlias = Callable[[int, int, str], None]
 _GRACE_SECONDS: Final = 5
 
 
-def what_if(body: WhatIfBody, branch: Branch, limits: Limits) -> Course:
+def what_if(body: WhatIfBody, branch: Branch, limits: Limits) -> ChangeComparison:
     """Try changes in a rehearsal that has just begun; in two orders where order may matter.
 
     Parameters
@@ -53,7 +53,7 @@ def what_if(body: WhatIfBody, branch: Branch, limits: Limits) -> Course:
 
     def in_order(backwards: bool) -> Tried:
         def work(rehearsal: Rehearsal) -> bytes:
-            rehearsal.check = limits.check
+            rehearsal.check = limits.check_limits
             return msgspec.json.encode(tried(rehearsal, body.changes, backwards=backwards))
 
         return msgspec.json.decode(branch(work), type=Tried)
@@ -106,7 +106,7 @@ def _needs(
     wanted: tuple[Shape, ...], limits: Limits, progress: Progress | None, rehearsal: Rehearsal
 ) -> bytes:
     """Try each shape in a fork of the one rehearsal in which the cluster has settled."""
-    rehearsal.check = limits.check
+    rehearsal.check = limits.check_limits
     scene_of(rehearsal)
     rehearsal.settle()
     found = shapes_to_try(rehearsal)
@@ -118,7 +118,7 @@ def _needs(
             progress(number, len(shapes), shape[0])
         share = limits.share(len(shapes) - number)
         try:
-            limits.check()
+            limits.check_limits()
             need = _need_in_fork(shape, rehearsal, share)
         except LimitReachedError as reached:
             limit = str(reached)
@@ -132,7 +132,7 @@ def _needs(
 
 def _need_in_fork(shape: Shape, rehearsal: Rehearsal, limits: Limits) -> Need | None:
     def work() -> bytes:
-        rehearsal.check = limits.check
+        rehearsal.check = limits.check_limits
         return msgspec.json.encode(need_of(rehearsal, shape))
 
     # The part checks its limits by itself; the alarm is for one that hangs.
@@ -147,7 +147,7 @@ def _shape(manifest: Manifest) -> Manifest:
 
 
 def _room(body: CapacityBody, rehearsal: Rehearsal, limits: Limits) -> bytes:
-    rehearsal.check = limits.check
+    rehearsal.check = limits.check_limits
     scene = scene_of(rehearsal)
     kinds = counted(body, scene)
     return msgspec.json.encode(room_in(scene, kinds, most=min(body.most, PODS_MOST)))

@@ -139,12 +139,12 @@ class Bounds:
                 pod = msgspec.structs.replace(pod, metadata=metadata)
             self._refuse(pod, str(error), invalid=True)
         else:
-            self._put(pod)
+            self._put_pod(pod)
 
     def remake(self, pod: Pod) -> None:
         """Put the pod that an owner makes for a pod that leaves; admission sees it anew."""
         if not (self._has_ranges(pod.namespace) or self._admission.asks_policies):
-            self._put(pod)
+            self._put_pod(pod)
             return
         body = self._body_of(pod)
         if body is not None:
@@ -157,7 +157,7 @@ class Bounds:
         if why := self._admission.policy_fault(obj):
             self._refuse(made, why, invalid=True)
         else:
-            self._put(made)
+            self._put_pod(made)
 
     def _body_of(self, pod: Pod) -> dict[str, Any] | None:
         """Return a pod as its owner would send it; None without the owner's template."""
@@ -178,7 +178,7 @@ class Bounds:
         metadata = {name: old["metadata"][name] for name in names if name in old["metadata"]}
         return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template}
 
-    def _put(self, pod: Pod) -> None:
+    def _put_pod(self, pod: Pod) -> None:
         why = self.pod_fault(pod)
         if why:
             self._refuse(pod, why, invalid=bool(self._range_fault("pods", to_dict(pod))))
@@ -190,7 +190,7 @@ class Bounds:
         self.refused[pod.key] = Refused(pod, why, invalid)
         owner = pod.metadata.controller
         if owner is not None and not invalid:
-            self._failing_ns.setdefault(owner.uid, self._rehearsal.now_ns)
+            self._failing_ns.setdefault(owner.uid, self._rehearsal.virtual_now_ns)
 
     def stored_claim(self, body: dict[str, Any]) -> dict[str, Any]:
         """Return a volume claim as it would be stored, and count it.
@@ -257,7 +257,7 @@ class Bounds:
         What they have tried before the rehearsal is not known. So two long backoffs do not end
         together, though both count from its begin.
         """
-        now_ns, found = self._rehearsal.now_ns, list[int]()
+        now_ns, found = self._rehearsal.virtual_now_ns, list[int]()
         for backoff in sorted(self._backoff_seconds(uid) for uid in owners):
             due_ns = now_ns + round(backoff * NS_PER_SECOND)
             if found and backoff > _APART_SECONDS:
@@ -267,7 +267,7 @@ class Bounds:
 
     def _backoff_seconds(self, owner_uid: str) -> float:
         """Return the time until the controller of an owner tries again, seconds."""
-        passed = (self._rehearsal.now_ns - self._failing_ns[owner_uid]) / NS_PER_SECOND
+        passed = (self._rehearsal.virtual_now_ns - self._failing_ns[owner_uid]) / NS_PER_SECOND
         tries = math.floor(math.log2(passed / _FIRST_BACKOFF_SECONDS + 1)) + 1
         left: float = _FIRST_BACKOFF_SECONDS * (2**tries - 1) - passed
         return min(left, _BACKOFF_SECONDS_MAX)
@@ -276,7 +276,7 @@ class Bounds:
         known = self._tries_ns.get(owner_uid)
         if known is None or due_ns < known:
             self._tries_ns[owner_uid] = due_ns
-            self._rehearsal.at(due_ns, partial(self._try_again, owner_uid, due_ns, batch))
+            self._rehearsal.call_at(due_ns, partial(self._try_again, owner_uid, due_ns, batch))
 
     def _try_again(self, owner_uid: str, due_ns: int, batch: int) -> None:
         """Make a batch of the refused pods of an owner, and soon twice as many, if all is well.
@@ -288,7 +288,7 @@ class Bounds:
         del self._tries_ns[owner_uid]
         keys = [key for key in self.refused_of(owner_uid) if not self.refused[key].invalid]
         for key in keys[:batch]:
-            self._put(self.refused[key].pod)
+            self._put_pod(self.refused[key].pod)
         if any(key in self.refused for key in keys[:batch]):
             return
         if keys[batch:]:
@@ -298,7 +298,7 @@ class Bounds:
 
     @property
     def _a_call_later(self) -> int:
-        return self._rehearsal.now_ns + round(CALL_SECONDS * NS_PER_SECOND)
+        return self._rehearsal.virtual_now_ns + round(CALL_SECONDS * NS_PER_SECOND)
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old

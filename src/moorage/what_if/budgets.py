@@ -85,20 +85,24 @@ class Budgets:
 
     # --- keeping current ------------------------------------------------------------------------
 
-    def _known(self) -> dict[Key, Any]:
+    def _known_budgets(self) -> dict[Key, Any]:
         return self._objects.lister(_LISTER)
 
     def _budgets_of(self, pod: Pod) -> list[Key]:
-        return [key for key in self._known() if key[0] == pod.namespace and self._selects(key, pod)]
+        return [
+            key
+            for key in self._known_budgets()
+            if key[0] == pod.namespace and self._selects(key, pod)
+        ]
 
     def _selects(self, key: Key, pod: Pod) -> bool:
         if key not in self._selectors:
-            self._selectors[key] = compile_label_selector(self._known()[key].spec.selector)
+            self._selectors[key] = compile_label_selector(self._known_budgets()[key].spec.selector)
         return self._selectors[key].matches(pod.metadata.labels)
 
     def _pod_changed(self, pod: Pod) -> None:
         """Note a pod that came, changed or went, and look at its budgets in a moment."""
-        if not self._known():
+        if not self._known_budgets():
             return
         for key in self._budgets_of(pod):
             members = self._members.get(key)
@@ -113,24 +117,24 @@ class Budgets:
 
     def _look(self, key: Key) -> None:
         self._due.discard(key)
-        if key in self._known():
+        if key in self._known_budgets():
             self._synced(key)
 
     def _synced(self, key: Key) -> PodDisruptionBudget:
         """Return a budget whose status is right for the pods of this moment."""
-        budget: PodDisruptionBudget = self._known()[key]
+        budget: PodDisruptionBudget = self._known_budgets()[key]
         if key not in self._members:
             found = (pod for pod in self._objects.pods.values() if pod.namespace == key[0])
             self._members[key] = {pod.key: None for pod in found if self._selects(key, pod)}
         pods = [self._objects.pods[each] for each in self._members[key]]
-        now_ns = self._rehearsal.now_ns
+        now_ns = self._rehearsal.virtual_now_ns
         due = budget_due(budget, pods, partial(self._scale_of, budget), now_ns)
         if due.status is None:
             return budget
         changes = {**msgspec.to_builtins(budget.status), **due.status, "disruptedPods": {}}
         status = msgspec.convert(changes, type(budget.status))
         budget = msgspec.structs.replace(budget, status=status)
-        self._rehearsal.put(_LISTER, key, budget)
+        self._rehearsal.put_object(_LISTER, key, budget)
         return budget
 
     def _scale_of(self, budget: PodDisruptionBudget, owner: OwnerReference) -> Scale | None:

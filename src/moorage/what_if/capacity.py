@@ -99,7 +99,7 @@ class _Filling:
 
     def wanted(self, kind: Kind) -> int:
         """Return how many pods of a kind one mix has: of a group, at least its minimum."""
-        if self._groups.key_of(kind.pod) is None:
+        if self._groups.group_of(kind.pod) is None:
             return kind.count
         return max(kind.count, self._groups.minimum_of(kind.pod))
 
@@ -113,7 +113,7 @@ class _Filling:
         self._refused_because = self._bounds.pod_fault(kind.pod)
         if self._refused_because:
             return 0
-        if self._groups.key_of(kind.pod) is not None:
+        if self._groups.group_of(kind.pod) is not None:
             by_node, self._why_no_group = self._groups.place([kind.pod] * count)
         elif kind.pod.spec.resource_claims or any(v.ephemeral for v in kind.pod.spec.volumes):
             by_node, self._why_no_group = self._with_claims(kind.pod)

@@ -113,15 +113,15 @@ class Bindings(BindingCycles):
                 diagnosis = of_one_node(node_name, status) if status.rejected else None
                 self._binding_failed(binding, status, diagnosis)
 
-    def _start(self, binding: Binding) -> None:
-        if self._waiting.holds(binding.queued.uid):
+    def _start_binding(self, binding: Binding) -> None:
+        if self._waiting.holds_pod(binding.queued.uid):
             self._at_permit[binding.queued.uid] = binding
         else:
             self._begin(binding)
 
     def _begin(self, binding: Binding) -> None:
         self._goes_on(binding)
-        self._queue.done(binding.queued.uid)
+        self._queue.end_in_flight(binding.queued.uid)
         self._agenda.after(CALL_SECONDS, lambda: self._end(binding))
 
     def _end(self, binding: Binding) -> None:
@@ -132,7 +132,7 @@ class Bindings(BindingCycles):
             return
         self._facts.note_bound()
         if self._cache.lifecycle.state(queued.uid) is PodState.IN_FLIGHT:
-            self._queue.done(queued.uid)
+            self._queue.end_in_flight(queued.uid)
         self._activate(binding.decision)
 
 
@@ -157,9 +157,9 @@ class Reports:
         """Note the reason, and change the pod's status a moment later."""
         if condition is not None:
             self.reasons[pod.uid] = condition.message
-        self._agenda.after(CALL_SECONDS, lambda: self._write(pod, condition, nominated))
+        self._agenda.after(CALL_SECONDS, lambda: self._write_report(pod, condition, nominated))
 
-    def _write(self, pod: Pod, condition: Condition | None, nominated: str | None) -> None:
+    def _write_report(self, pod: Pod, condition: Condition | None, nominated: str | None) -> None:
         current = self._cluster.current(pod)
         if current is None or current.spec.node_name:
             return
@@ -210,16 +210,16 @@ class Evictions:
         """Begin to evict the victims of a decision about a pod."""
         if decision.nomination is not None:
             pod, node_name = decision.pod.pod, decision.nomination.node_name
-            self._start(pod.uid, (pod,), decision.victims, node_name)
+            self._start_evictions(pod.uid, (pod,), decision.victims, node_name)
 
     def start_for_group(self, uid: str, pods: Sequence[Pod], victims: Sequence[Pod]) -> None:
         """Begin to evict the victims of a pod group as a whole."""
-        self._start(uid, tuple(pods), victims, "")
+        self._start_evictions(uid, tuple(pods), victims, "")
 
-    def _start(
+    def _start_evictions(
         self, uid: str, preemptors: Sequence[Pod], all_victims: Sequence[Pod], node_name: str
     ) -> None:
-        victims = self._ledger.begin(uid, all_victims)
+        victims = self._ledger.begin_evictions(uid, all_victims)
         if victims:
             self._agenda.after(
                 CALL_SECONDS, lambda: self._make_room(uid, preemptors, victims, node_name)
@@ -237,7 +237,7 @@ class Evictions:
         self._ledger.only(uid, last)
         unheard = not self._ledger.running_for(uid)
         self._evict(last, preemptors[0], what)
-        last_of_group = self._ledger.end(uid)
+        last_of_group = self._ledger.end_evictions(uid)
         if unheard or last_of_group:
             self._queue.activate(preemptors)
 

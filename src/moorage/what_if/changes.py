@@ -144,7 +144,7 @@ def _drain(change: Drain, on: Scene) -> None:
     """
     _cordon(Cordon(change.name), on)
     on.rehearsal.settle()
-    due_ns = on.rehearsal.now_ns
+    due_ns = on.rehearsal.virtual_now_ns
     for pod in on.rehearsal.leaving_order(on.rehearsal.pods_on(change.name)):
         if MIRROR in pod.metadata.annotations:
             continue
@@ -157,7 +157,7 @@ def _drain(change: Drain, on: Scene) -> None:
         if pod.key in on.rehearsal.objects.with_local_data:
             on.flags.setdefault("--delete-emptydir-data", []).append(pod.full_name)
         if not is_of_one_node(pod):
-            on.rehearsal.at(due_ns, partial(_evict, pod, on))
+            on.rehearsal.call_at(due_ns, partial(_evict, pod, on))
             due_ns += round(CALL_SECONDS * NS_PER_SECOND)
 
 
@@ -173,7 +173,7 @@ def _evict(pod: Pod, on: Scene) -> None:
         on.rehearsal.leave(current)
         return
     on.not_evicted[pod.uid] = NotEvicted(current.full_name, current.spec.node_name, why)
-    on.rehearsal.at(on.rehearsal.now_ns + _DRAIN_RETRY_NS, partial(_evict, pod, on))
+    on.rehearsal.call_at(on.rehearsal.virtual_now_ns + _DRAIN_RETRY_NS, partial(_evict, pod, on))
 
 
 @apply_change.register
@@ -184,7 +184,7 @@ def _taint(change: AddTaint, on: Scene) -> None:
     taints = [*others, new]
     spec = msgspec.structs.replace(node.spec, taints=taints)
     on.rehearsal.put_node(msgspec.structs.replace(node, spec=spec))
-    now_ns = on.rehearsal.now_ns
+    now_ns = on.rehearsal.virtual_now_ns
     for pod in on.rehearsal.leaving_order(on.rehearsal.pods_on(change.name)):
         # A pod that tolerates the taint for a time has to leave in the end, too.
         if eviction_in(pod, taints, now_ns, now_ns) is not None:
@@ -216,7 +216,7 @@ def _apply(change: Apply, on: Scene) -> None:
         on.workloads.keep(obj)
     elif old is None:
         _check_bounds(kind, obj, on)
-        on.workloads.put(obj)
+        on.workloads.put_owner(obj)
     else:
         _rescale(kind.kind, key, old, obj, on)
 
@@ -274,11 +274,11 @@ def _delete(change: Delete, on: Scene) -> None:
         pod = _pod(on, key)
         on.rehearsal.leave(pod, returns=pod.metadata.controller is not None)
     elif kind.kind in OWNERS:
-        on.workloads.delete(kind.kind, key)
+        on.workloads.delete_owner(kind.kind, key)
     elif on.rehearsal.objects.manifest(kind.group, kind.kind, key) is None:
         raise UsageError(f"there is no {kind.kind} {'/'.join(part for part in key if part)}")
     else:
-        on.workloads.forget(kind.group, kind.kind, key)
+        on.workloads.forget_pod(kind.group, kind.kind, key)
 
 
 @apply_change.register

@@ -98,7 +98,7 @@ class FlagNeed(msgspec.Struct, frozen=True):
     pods: tuple[PodName, ...]
 
 
-class Course(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class ChangeComparison(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The consequences of a change.
 
     Parameters

@@ -20,7 +20,7 @@ from moorage.what_if.bounds import Bounds, Refused
 from moorage.what_if.budgets import Budgets
 from moorage.what_if.change import Apply, Change
 from moorage.what_if.changes import Scene, apply_change
-from moorage.what_if.consequences import Course, FlagNeed, Loss, Move, Start, Waiting
+from moorage.what_if.consequences import ChangeComparison, FlagNeed, Loss, Move, Start, Waiting
 from moorage.what_if.fullness import Fullness, node_changes, zone_changes
 from moorage.what_if.lists import Key, is_finished
 from moorage.what_if.pod_claims import PodClaims
@@ -47,7 +47,7 @@ Step: TypeAlias = Change | Reconfigure
 
 def try_steps(
     start: World | Rehearsal, steps: Sequence[Step], *, check: Callable[[], object] | None = None
-) -> Course:
+) -> ChangeComparison:
     """Let a world settle as it is, make changes, let it settle again, and compare.
 
     Parameters
@@ -92,11 +92,11 @@ class Tried(msgspec.Struct, frozen=True):
         room in a quota, so that their order may matter.
     """
 
-    course: Course
+    course: ChangeComparison
     fates: dict[str, int]
     leaves_together: bool
 
-    def or_in_order_of(self, other: Tried) -> Course:
+    def or_in_order_of(self, other: Tried) -> ChangeComparison:
         """Return the course; it says whether the other order comes out differently."""
         return msgspec.structs.replace(self.course, order_matters=self.fates != other.fates)
 
@@ -113,7 +113,7 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, backwards: bool = Fals
     """
     rehearsal.backwards = backwards
     scene = scene_of(rehearsal)
-    scene.workloads.begin()
+    scene.workloads.make_limited_pods()
     rehearsal.settle()
     refused_before = frozenset(scene.bounds.refused)
     quiet = rehearsal.is_quiet
@@ -130,7 +130,7 @@ def tried(rehearsal: Rehearsal, steps: Sequence[Step], *, backwards: bool = Fals
     rehearsal = scene.rehearsal
     after = Fullness(rehearsal.filled.core.snapshot)
     found = _Difference(rehearsal, list(scene.bounds.refused.values()), refused_before)
-    course = Course(
+    course = ChangeComparison(
         anyway=anyway,
         starts=tuple(found.starts),
         moves=tuple(found.moves),
@@ -227,7 +227,7 @@ class _Difference:
         }
         followed = {self._last(uid) for uid in known if uid in evictions}
         for uid, old in known.items():
-            self._known(old, self._now(uid))
+            self._sort_earlier(old, self._now(uid))
         for uid, (_key, before) in touched.items():
             pod = self._now(uid) if before is None else None
             if pod is not None and uid not in followed:
@@ -251,7 +251,7 @@ class _Difference:
         found = self._rehearsal.version(self._rehearsal.touched[uid][0], uid)
         return None if found is None or is_finished(found) else found
 
-    def _known(self, old: Pod, now: Pod | None) -> None:
+    def _sort_earlier(self, old: Pod, now: Pod | None) -> None:
         """Sort a pod that was there before."""
         if now is None:
             if old.uid in self._rehearsal.evictions:

@@ -35,7 +35,7 @@ class GroupFilling:
         self._rehearsal = rehearsal
         self._copies = 0
 
-    def key_of(self, pod: Pod) -> GroupKey | None:
+    def group_of(self, pod: Pod) -> GroupKey | None:
         """Return the group of a pod, None for a pod on its own."""
         return self._rehearsal.filled.core.snapshot.groups.key_of(pod)
 
@@ -47,7 +47,7 @@ class GroupFilling:
         UsageError
             The group's object is not there.
         """
-        key = self.key_of(pod)
+        key = self.group_of(pod)
         assert key is not None, "a pod of a group"
         if key.source == LABEL_SOURCE:
             return minimum_of(pod) or 1
@@ -71,7 +71,7 @@ class GroupFilling:
         tuple
             How many members each node takes, and ""; or no node, and why a member has none.
         """
-        key = self.key_of(members[0])
+        key = self.group_of(members[0])
         assert key is not None, "a pod of a group"
         self._copies += 1
         name = f"{key.name[:200]}-capacity-{self._copies}"
@@ -105,7 +105,7 @@ class GroupFilling:
         like = known[key.namespace, key.name]
         metadata = msgspec.structs.replace(like.metadata, name=name, uid=f"uid-{name}")
         copied = msgspec.structs.replace(like, metadata=metadata)
-        self._rehearsal.put(lister, (key.namespace, name), copied)
+        self._rehearsal.put_object(lister, (key.namespace, name), copied)
 
 
 def _member(pod: Pod, key: GroupKey, name: str, number: int) -> Pod:

@@ -52,7 +52,7 @@ class Limits:
         """The time that is left, not below 0."""
         return max(0.0, (self._until_ns - self._clock.monotonic_ns()) / NS_PER_SECOND)
 
-    def check(self) -> None:
+    def check_limits(self) -> None:
         """Go on.
 
         Raises

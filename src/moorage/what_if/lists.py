@@ -162,13 +162,13 @@ class Objects:
         head = _Head()
         try:
             head = _head(item)
-            self._take(head, bytes(item))
+            self._take_item(head, bytes(item))
         except (DecodeError, ValueError, msgspec.DecodeError) as problem:
             meta = head.metadata
             where = (head.kind or "object", meta.namespace or "", meta.name or "")
             self.unreadable.append(Unreadable(*where, str(problem)))
 
-    def _take(self, head: _Head, item: bytes) -> None:
+    def _take_item(self, head: _Head, item: bytes) -> None:
         if not head.kind or not head.api_version:
             raise ValueError("it has no kind or apiVersion")
         if not head.metadata.name:

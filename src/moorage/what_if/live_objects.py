@@ -72,7 +72,7 @@ class LiveObjects:
         self._progress_ns = clock.now_ns()
 
     @property
-    def now_ns(self) -> int:
+    def virtual_now_ns(self) -> int:
         """Wall-clock time of the world, nanoseconds since the Unix epoch."""
         return self._clock.now_ns()
 
@@ -108,7 +108,7 @@ class LiveObjects:
         self.touched.setdefault(pod.uid, (pod.key, None))
         self._note_progress()
         self.filled.pods.on_add(pod)
-        self._tell(pod, None, pod)
+        self._move_pods(pod, None, pod)
         return pod
 
     def update_pod(self, pod: Pod) -> None:
@@ -119,7 +119,7 @@ class LiveObjects:
         self.objects.put_pod(new)
         self.touched.setdefault(new.uid, (new.key, old))
         self.filled.pods.on_update(old, new)
-        self._tell(new, old, new)
+        self._move_pods(new, old, new)
 
     def drop_pod(self, pod: Pod) -> None:
         """Remove a pod, if it is still there."""
@@ -129,9 +129,9 @@ class LiveObjects:
             self.touched.setdefault(pod.uid, (pod.key, current))
             self._note_progress()
             self.filled.pods.on_delete(current, missed=False)
-            self._tell(current, current, None)
+            self._move_pods(current, current, None)
 
-    def _tell(self, pod: Pod, old: Pod | None, new: Pod | None) -> None:
+    def _move_pods(self, pod: Pod, old: Pod | None, new: Pod | None) -> None:
         for change in self.changes:
             change(old, new)
         for listener in self.listeners:
@@ -154,7 +154,7 @@ class LiveObjects:
         else:
             self.filled.nodes.on_update(old, node)
 
-    def put(self, lister: str, key: Key, obj: ApiObject) -> None:
+    def put_object(self, lister: str, key: Key, obj: ApiObject) -> None:
         """Add or change an object of another watched kind."""
         known = self.objects.lister(lister)
         old = known.get(key)

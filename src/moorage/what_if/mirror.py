@@ -51,7 +51,7 @@ class Mirror:
         # has to fill them.
         Fullness(self._rehearsal.filled.core.snapshot)
 
-    def take(self, update: Update) -> None:
+    def take_changes(self, update: Update) -> None:
         """Take changes in; pods without a node are queued only when a rehearsal begins."""
         objects, ingest = self._rehearsal.objects, self._rehearsal.filled.nodes
         for name in update.gone_nodes:
@@ -78,7 +78,9 @@ class Mirror:
             for item in items:
                 self._put_other(lister, decode(item))
 
-    def begin(self, moment: Moment, manifests: Iterable[Mapping[str, Any]] = ()) -> Rehearsal:
+    def begin_rehearsal(
+        self, moment: Moment, manifests: Iterable[Mapping[str, Any]] = ()
+    ) -> Rehearsal:
         """Return a rehearsal at a moment of the scheduler; the mirror is used up.
 
         Parameters
@@ -93,7 +95,7 @@ class Mirror:
         # The sort is stable, so pods that are not in the queue come last, the oldest first.
         pending = sorted(objects.pending_pods, key=lambda pod: rank.get(pod.uid, len(rank)))
         draws: Streams = pickle.loads(moment.draws)
-        self._rehearsal.begin(pending, now_ns=moment.now_ns, draws=draws)
+        self._rehearsal.begin_moment(pending, now_ns=moment.now_ns, draws=draws)
         return self._rehearsal
 
     def _put_pod(self, pod: Pod) -> None:
@@ -114,7 +116,7 @@ class Mirror:
 
     def _put_other(self, lister: str, obj: ApiObject) -> None:
         key, kind = (obj.namespace, obj.name), _KIND_OF[lister].resource
-        self._rehearsal.put(lister, key, obj)
+        self._rehearsal.put_object(lister, key, obj)
         if lister not in _WITHOUT_MANIFEST:
             head = {"apiVersion": kind.api_version, "kind": kind.kind}
             text = encode({**head, **msgspec.to_builtins(obj)})

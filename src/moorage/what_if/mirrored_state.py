@@ -101,7 +101,7 @@ class MirroredState:
         core, found = self._scheduler.core, {}
         for uid in core.cache.assumed():
             key = core.store.name_of(uid)
-            if key is not None and not core.waiting.holds(uid):
+            if key is not None and not core.waiting.holds_pod(uid):
                 found[key] = core.cache.get_pod(uid).spec.node_name
         return found
 
@@ -110,7 +110,7 @@ class MirroredState:
         keys = _changed(store.log, self._pods_at)
         self._pods_at = store.log.position
         if keys is None:
-            keys = [*self._pods, *((pod.namespace, pod.name) for pod in store.all())]
+            keys = [*self._pods, *((pod.namespace, pod.name) for pod in store.all_pods())]
         moved = {**self._assumed, **assumed}
         keys += [key for key in moved if self._assumed.get(key) != assumed.get(key)]
         self._assumed = assumed

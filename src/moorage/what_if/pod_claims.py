@@ -76,7 +76,7 @@ class PodClaims:
             return ""
         stored = self._admission.stored(claim_of(pod, entry, decode(Whole, text)))
         name = str(stored["metadata"]["name"])
-        self._put((pod.namespace, name), from_dict(ResourceClaim, stored))
+        self._put_claim((pod.namespace, name), from_dict(ResourceClaim, stored))
         return name
 
     def _write_allocation(self, pod: Pod) -> None:
@@ -92,8 +92,8 @@ class PodClaims:
             status = msgspec.structs.replace(
                 claim.status, allocation=allocation, reserved_for=users
             )
-            self._put(key, msgspec.structs.replace(claim, status=status))
-            table.end(claim.metadata.uid)
+            self._put_claim(key, msgspec.structs.replace(claim, status=status))
+            table.end_allocation(claim.metadata.uid)
 
     def _release(self, pod: Pod) -> None:
         """Remove the claims made for a pod that is gone, and free those that nobody uses now."""
@@ -107,7 +107,7 @@ class PodClaims:
             status = msgspec.structs.replace(
                 claim.status, allocation=allocation, reserved_for=users
             )
-            self._put(key, msgspec.structs.replace(claim, status=status))
+            self._put_claim(key, msgspec.structs.replace(claim, status=status))
 
     def _claims_of(self, pod: Pod) -> Iterator[tuple[Key, Any]]:
         made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
@@ -117,7 +117,7 @@ class PodClaims:
             if key in known:
                 yield key, known[key]
 
-    def _put(self, key: Key, claim: ResourceClaim) -> None:
+    def _put_claim(self, key: Key, claim: ResourceClaim) -> None:
         version = self._rehearsal.next_version()
         metadata = msgspec.structs.replace(claim.metadata, resource_version=version)
-        self._rehearsal.put(_LISTER, key, msgspec.structs.replace(claim, metadata=metadata))
+        self._rehearsal.put_object(_LISTER, key, msgspec.structs.replace(claim, metadata=metadata))

@@ -53,7 +53,7 @@ class Lookup(Protocol):
         """Return an object, None when there is none."""
         ...
 
-    def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
+    def stored_objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
         """Return all objects of a resource, by namespace and name."""
         ...
 
@@ -145,7 +145,7 @@ class _PolicyObjects:
     def __init__(self, lookup: Lookup) -> None:
         self.caller = _ADMIN
         self.lookup = lookup.lookup
-        self.objects = lookup.objects
+        self.stored_objects = lookup.stored_objects
 
 
 class _Bound(BoundPolicies):

@@ -71,7 +71,7 @@ def serve(frames: BinaryIO, replies: BinaryIO, known: Known) -> None:
     while (frame := _read(frames)) is not None:
         if frame:
             if isinstance(mirror, Mirror):
-                mirror.take(update(frame))
+                mirror.take_changes(update(frame))
             continue
         question = _read(frames)
         if question is None:
@@ -120,7 +120,8 @@ def _answered(mirror: Mirror, asked: Asked) -> bytes:
     def branch(work: Callable[[Rehearsal], bytes]) -> bytes:
         """Do a part of the question in a fork, from the scheduler's state on."""
         reply = forked(
-            lambda: work(mirror.begin(asked.moment, body.objects)), seconds_most=asked.seconds_most
+            lambda: work(mirror.begin_rehearsal(asked.moment, body.objects)),
+            seconds_most=asked.seconds_most,
         )
         return result_of(reply)
 

@@ -129,7 +129,7 @@ class Rehearsal(LiveObjects):
             self.backwards = earlier.backwards
         self._stop_under_way()
 
-    def begin(self, pending: Sequence[Pod], *, now_ns: int, draws: Streams) -> None:
+    def begin_moment(self, pending: Sequence[Pod], *, now_ns: int, draws: Streams) -> None:
         """Begin at a moment of a running scheduler; nothing has been tried here before.
 
         Parameters
@@ -164,7 +164,7 @@ class Rehearsal(LiveObjects):
             if end_ns <= now_ns:
                 end_ns = parse_rfc3339(until)
             if end_ns + _STUCK_NS > now_ns:
-                self._agenda.at(max(end_ns, now_ns), partial(self._stopped, pod))
+                self._agenda.call_at(max(end_ns, now_ns), partial(self._stopped, pod))
 
     def _stopped(self, pod: Pod) -> None:
         """Remove a pod that was being deleted; a StatefulSet makes it again now."""
@@ -264,9 +264,9 @@ class Rehearsal(LiveObjects):
     def _leftover_max_ns(self) -> int:
         return self.filled.core.queue.settings.unschedulable_max_ns
 
-    def at(self, due_ns: int, act: Callable[[], None]) -> None:
+    def call_at(self, due_ns: int, act: Callable[[], None]) -> None:
         """Note a call for a moment, wall-clock nanoseconds."""
-        self._agenda.at(due_ns, act)
+        self._agenda.call_at(due_ns, act)
 
     def soon(self, act: Callable[[], None]) -> None:
         """Let happen what a controller has decided, a call later."""
@@ -300,7 +300,7 @@ class Rehearsal(LiveObjects):
         for pending in core.queue.pending().gated:
             why = ", ".join(pending.gating_reasons)
             found[pending.pod.uid] = f"held before the queue by {pending.gating_plugin}: {why}"
-        for waiting in core.waiting.all():
+        for waiting in core.waiting.undecided_pods():
             plugins = ", ".join(waiting.pending)
             found[waiting.pod.uid] = f"waits at Permit for {plugins}"
         return found

@@ -45,7 +45,7 @@ class StatefulSets:
         self._changed.add(key)
         if key not in self._at_work:
             self._at_work.add(key)
-            self._rehearsal.at(self._rehearsal.now_ns, lambda: self._look(key))
+            self._rehearsal.call_at(self._rehearsal.virtual_now_ns, lambda: self._look(key))
 
     def _pod_changed(self, pod: Pod) -> None:
         owner = pod.metadata.controller
@@ -66,7 +66,7 @@ class StatefulSets:
             return Plan()
         found = decode(Whole, text)
         pods = self._pods(found)
-        return plan(found, pods, _history(found, pods), self._rehearsal.now_ns)
+        return plan(found, pods, _history(found, pods), self._rehearsal.virtual_now_ns)
 
     def _carry_out(self, key: Key, due: Plan) -> None:
         for pod in due.delete:
@@ -89,7 +89,7 @@ class StatefulSets:
             return
         claim = self._bounds.stored_claim(body)
         key = (meta["namespace"], meta["name"])
-        self._rehearsal.put(_CLAIMS, key, from_dict(PersistentVolumeClaim, claim))
+        self._rehearsal.put_object(_CLAIMS, key, from_dict(PersistentVolumeClaim, claim))
 
     def _text(self, key: Key) -> bytes | None:
         return self._rehearsal.objects.manifests.get(("apps", "StatefulSet"), {}).get(key)

@@ -83,7 +83,7 @@ class ClaimVolumes:
                 claim = from_dict(PersistentVolumeClaim, self._bounds.stored_claim(step.body))
             except UsageError:
                 return  # the pod waits for its claim, as in a cluster
-            self._rehearsal.put(_CLAIMS, (claim.namespace, claim.name), claim)
+            self._rehearsal.put_object(_CLAIMS, (claim.namespace, claim.name), claim)
 
     def _drop_claims(self, pod: Pod) -> None:
         """Remove the claims of a pod that is gone; their volumes go with them."""
@@ -143,7 +143,7 @@ class ClaimVolumes:
             spec=msgspec.structs.replace(volume.spec, claim_ref=reference),
             status=msgspec.structs.replace(volume.status, phase="Bound"),
         )
-        self._rehearsal.put(_VOLUMES, ("", volume.name), bound)
+        self._rehearsal.put_object(_VOLUMES, ("", volume.name), bound)
         annotations = {**claim.metadata.annotations, BIND_COMPLETED: "yes"}
         version = self._rehearsal.next_version()
         metadata = msgspec.structs.replace(
@@ -155,7 +155,7 @@ class ClaimVolumes:
             spec=msgspec.structs.replace(claim.spec, volume_name=volume.name),
             status=msgspec.structs.replace(claim.status, phase="Bound"),
         )
-        self._rehearsal.put(_CLAIMS, key, complete)
+        self._rehearsal.put_object(_CLAIMS, key, complete)
 
     @property
     def _claims(self) -> dict[Key, Any]:

@@ -12,7 +12,7 @@ import msgspec
 from moorage.api.mentions import Prose
 from moorage.service.questions.question import Answer
 from moorage.what_if.change import Change
-from moorage.what_if.consequences import Course
+from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.room import Need, Room
 
 WHAT_IF: Final = "/what-if"
@@ -57,7 +57,7 @@ class WhatIfAnswer(Answer, frozen=True, kw_only=True, rename="camel"):
     """
 
     kind: str = "WhatIf"
-    course: Course
+    course: ChangeComparison
     worse: tuple[str, ...]
 
     def after_redaction(self, whole: WhatIfAnswer) -> WhatIfAnswer:

@@ -105,9 +105,9 @@ class Workloads:
 
     # --- making and deleting --------------------------------------------------------------------
 
-    def put(self, manifest: dict[str, Any]) -> None:
+    def put_owner(self, manifest: dict[str, Any]) -> None:
         """Add a new owner, with the pods that it makes."""
-        kind, owner = manifest["kind"], self._keep(manifest)
+        kind, owner = manifest["kind"], self._keep_whole(manifest)
         if kind == "Deployment":
             step = revision_steps(owner, Sets(None, []), create=True)[0]
             assert isinstance(step, CreateSet), "a new deployment has no set yet"
@@ -116,7 +116,7 @@ class Workloads:
             if why:
                 raise UsageError(f"Deployment {owner.name} gets no ReplicaSet and no pods: {why}")
             self._bounds.count(REPLICA_SETS.qualified, made)
-            self.put(made)
+            self.put_owner(made)
         elif kind == "DaemonSet":
             self._daemon_pods(owner)
         elif kind == "StatefulSet":
@@ -154,11 +154,11 @@ class Workloads:
         assert manifest is not None, "it was found"
         manifest["spec"] = {**(manifest.get("spec") or {}), "replicas": replicas}
         if kind == "Deployment":
-            self._keep(manifest)
+            self._keep_whole(manifest)
             found = self._set_of(owner)
             self.scale("ReplicaSet", (found.namespace, found.name), replicas)
             return
-        self._keep(manifest)
+        self._keep_whole(manifest)
         if kind == "StatefulSet":
             self._allow(owner, replicas)
             self._sets.sync_soon(key)
@@ -171,17 +171,17 @@ class Workloads:
         for pod in self._surplus(there, replicas):
             self._rehearsal.leave(pod, returns=False)
 
-    def delete(self, kind: str, key: Key) -> None:
+    def delete_owner(self, kind: str, key: Key) -> None:
         """Delete an owner and everything it owns."""
         owner = self.find(kind, key)
-        self.forget(group_of(kind), kind, key)
+        self.forget_pod(group_of(kind), kind, key)
         self._bounds.forget_refused(owner.metadata.uid)
         for each in self._sets_of(owner) if kind == "Deployment" else ():
-            self.delete("ReplicaSet", (each.namespace, each.name))
+            self.delete_owner("ReplicaSet", (each.namespace, each.name))
         for pod in self._surplus(self.pods_of(owner), 0):
             self._rehearsal.leave(pod, returns=False)
 
-    def forget(self, group: str, kind: str, key: Key) -> None:
+    def forget_pod(self, group: str, kind: str, key: Key) -> None:
         """Remove an object that is neither a node nor a pod."""
         old = self._objects.manifest(group, kind, key)
         resource = None if old is None else by_kind(kind, old["apiVersion"])
@@ -196,7 +196,7 @@ class Workloads:
 
     def keep(self, manifest: dict[str, Any]) -> None:
         """Add or change an object that is neither a node nor a pod."""
-        self._keep(manifest)
+        self._keep_whole(manifest)
         if manifest["kind"] in _BOUNDS:
             self._fill_up(manifest["metadata"].get("namespace") or "")
 
@@ -205,7 +205,7 @@ class Workloads:
         for key in sorted(self._objects.manifests.get(("apps", "DaemonSet"), {})):
             self._daemon_pods(self.find("DaemonSet", key))
 
-    def begin(self) -> None:
+    def make_limited_pods(self) -> None:
         """Make the pods that owners lack where a quota or a limit range may be the reason."""
         bounds = [self._objects.manifests.get(("", kind), {}) for kind in _BOUNDS]
         for namespace in sorted({key[0] for each in bounds for key in each}):
@@ -228,14 +228,14 @@ class Workloads:
 
     # --- leaves ---------------------------------------------------------------------------------
 
-    def _keep(self, manifest: dict[str, Any]) -> Whole:
+    def _keep_whole(self, manifest: dict[str, Any]) -> Whole:
         group = manifest["apiVersion"].rpartition("/")[0]
         meta, kind = manifest["metadata"], manifest["kind"]
         key, text = (meta.get("namespace") or "", meta["name"]), encode(manifest)
         self._objects.manifests.setdefault((group, kind), {})[key] = text
         known = KINDS.get((group, kind))
         if known is not None:
-            self._rehearsal.put(known.lister, key, decode(known.type_, text))
+            self._rehearsal.put_object(known.lister, key, decode(known.type_, text))
         return decode(Whole, text)
 
     def _sets_of(self, deployment: Whole) -> list[Whole]:
@@ -305,12 +305,12 @@ class Workloads:
     def _surplus(self, there: Sequence[Pod], replicas: int) -> Sequence[Pod]:
         """Return the pods to delete, in the order of a replica set."""
         rank = Counter(pod.spec.node_name for pod in there if pod.spec.node_name)
-        order = deletion_order(there, rank=rank, now_ns=self._rehearsal.now_ns)
+        order = deletion_order(there, rank=rank, now_ns=self._rehearsal.virtual_now_ns)
         return order[: len(there) - replicas]
 
     def _daemon_pods(self, owner: Whole) -> None:
         nodes = list(self._objects.nodes.values())
-        plan = place(owner, nodes, self.pods_of(owner), self._rehearsal.now_ns)
+        plan = place(owner, nodes, self.pods_of(owner), self._rehearsal.virtual_now_ns)
         labels = next(
             (pod.metadata.labels for pod in self.pods_of(owner)),
             {"controller-revision-hash": owner.name},

@@ -19,7 +19,7 @@ from moorage.config.gate_table import GANG_SCHEDULING, GENERIC_WORKLOAD
 from moorage.config.own import LoadedConfiguration
 from moorage.engine.select_node import TieBreak
 from moorage.framework.registry import Registry
-from moorage.service.core import Core, Surroundings, build_core
+from moorage.service.core import Core, CoreInputs, build_core
 from moorage.service.facts import Facts
 from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
 from moorage.service.kinds import WatchedKind, watched
@@ -123,14 +123,14 @@ class World(msgspec.Struct, frozen=True, kw_only=True):
             self.registry,
             clock=clock,
             streams=streams,
-            surroundings=Surroundings(waiting=waiting),
+            surroundings=CoreInputs(waiting=waiting),
             tie_break=tie_break,
         )
         filled = _ingests(core, self.config, clock, streams)
-        self._put(filled)
+        self._put_all(filled)
         return filled
 
-    def _put(self, filled: Filled) -> None:
+    def _put_all(self, filled: Filled) -> None:
         """Hand every object over: first what nodes and pods refer to, pending pods last."""
         for name, ingest in filled.others.items():
             found: dict[Any, ApiObject] = self.objects.watched.get(name, {})

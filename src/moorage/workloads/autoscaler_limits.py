@@ -136,7 +136,7 @@ class ScalingMemory:
             return current
         found = []
         for policy in _policies(rules, _UP):
-            start = self._start(current, policy, now_ns)
+            start = self._replicas_at_start(current, policy, now_ns)
             value = int(policy["value"])
             grown = start + value
             if policy["type"] == "Percent":
@@ -151,7 +151,7 @@ class ScalingMemory:
             return current
         found = []
         for policy in _policies(rules, _DOWN):
-            start = self._start(current, policy, now_ns)
+            start = self._replicas_at_start(current, policy, now_ns)
             value = int(policy["value"])
             shrunk = start - value
             if policy["type"] == "Percent":
@@ -160,7 +160,7 @@ class ScalingMemory:
         chosen = max(found) if rules["selectPolicy"] == "Min" else min(found)
         return min(chosen, current)
 
-    def _start(self, current: int, policy: Mapping[str, Any], now_ns: int) -> int:
+    def _replicas_at_start(self, current: int, policy: Mapping[str, Any], now_ns: int) -> int:
         """Return the number of replicas at the start of a policy's period."""
         begin_ns = now_ns - int(policy["periodSeconds"]) * NS_PER_SECOND
         return current - sum(change for moment, change in self._changed if moment > begin_ns)

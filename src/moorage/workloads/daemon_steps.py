@@ -131,7 +131,7 @@ class Placement:
             return False
         if not (self._labels or {}).items() <= node.metadata.labels.items():
             return False
-        return self._matcher is None or self._matcher.matches(node.metadata.labels, node.name)
+        return self._matcher is None or self._matcher.matches_node(node.metadata.labels, node.name)
 
     def _repels(self, node: Node, effects: tuple[str, ...]) -> bool:
         return find_untolerated(node.spec.taints, self._tolerations, effects) is not None

@@ -47,7 +47,7 @@ class Server:
 
 def test_a_pod_waits_for_the_service_account_of_its_namespace() -> None:
     clock, server = ManualClock(), Server(REFUSED, times=30)
-    made = run_virtual(Objects(cast("Client", server)).create(dict(POD), "a"), clock)
+    made = run_virtual(Objects(cast("Client", server)).create_object(dict(POD), "a"), clock)
     assert (made["metadata"]["name"], server.left) == ("p", 0)
     assert clock.monotonic_ns() == pytest.approx(3e9)
 
@@ -62,7 +62,7 @@ def test_a_pod_waits_for_the_service_account_of_its_namespace() -> None:
 def test_a_refusal_that_lasts_is_told(message: str, left: int) -> None:
     server = Server(message, times=1_000_000)
     with pytest.raises(ApiError, match="forbidden"):
-        run_virtual(Objects(cast("Client", server)).create(dict(POD), "a"), ManualClock())
+        run_virtual(Objects(cast("Client", server)).create_object(dict(POD), "a"), ManualClock())
     assert server.left == left
 
 

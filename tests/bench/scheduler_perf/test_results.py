@@ -160,9 +160,9 @@ def sampled(arrivals: list[tuple[float, int]], seconds: float) -> list[DataItem]
             await aio.sleep(moment - passed)
             passed = moment
             for _ in range(count):
-                throughput.take(pod(type="x"))
-            throughput.take(pod("other", type="x"))
-            throughput.take(pod())
+                throughput.count_pod(pod(type="x"))
+            throughput.count_pod(pod("other", type="x"))
+            throughput.count_pod(pod())
         await aio.sleep(seconds - passed)
         await tasks.cancel_all()
         return throughput.items("n")

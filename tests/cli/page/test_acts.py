@@ -100,7 +100,7 @@ async def test_time_is_stopped_stepped_and_told(
     monkeypatch.setattr(
         "moorage.base.clock.SystemClock.monotonic_ns", staticmethod(lambda: elapsed_ns[0])
     )
-    cluster.server.control_time(Timeline.create(tmp_path / "time", START_NS))
+    cluster.server.control_time(Timeline.create_file(tmp_path / "time", START_NS))
     assert await perform(cluster, "time", speed=0) == {"now": BEGIN, "speed": 0.0}
     elapsed_ns[0] += 3 * NS_PER_SECOND
     assert (await perform(cluster, "time"))["now"] == BEGIN

@@ -64,7 +64,7 @@ def answers(
     async def main() -> tuple[dict[str, Any], list[str]]:
         async with VirtualCluster(clock, nodes=[node_manifest("n1", cpu="4")]) as cluster:
             for pod in pods:
-                await cluster.create(pod)
+                await cluster.create_objects(pod)
             rejected = cluster.scheduler.core.queue.pending
             await cluster.until(lambda: len(rejected().unschedulable) == waiting)
             await cluster.until(lambda: bool(cluster.node_of("web")))

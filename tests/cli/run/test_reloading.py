@@ -196,7 +196,7 @@ def test_a_plugin_file_is_imported_again_and_a_broken_one_leaves_the_old_running
 ) -> None:
     async def steps(reloaded: Reloaded) -> None:
         async def node_of(name: str) -> str:
-            await reloaded.cluster.create(pod_manifest(name))
+            await reloaded.cluster.create_objects(pod_manifest(name))
             await reloaded.cluster.until(lambda: bool(reloaded.cluster.node_of(name)))
             return reloaded.cluster.node_of(name)
 

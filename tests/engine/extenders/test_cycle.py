@@ -250,7 +250,7 @@ def test_a_node_that_fills_up_meanwhile_loses_to_the_next():
     extender = Scripted("e", passing=("n1", "n2"), scores={"n1": 10})
 
     def fill() -> None:
-        if snapshot.table.pod("uid-late") is None:
+        if snapshot.table.pod_info("uid-late") is None:
             snapshot.table.add_pod(pod("late"), "n1")
 
     extender.meanwhile = fill

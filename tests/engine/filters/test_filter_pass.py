@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.engine.filters.filter_pass import PASSED, PASSES, FilterPass
+from moorage.engine.filters.filter_pass import PASSED, PASSES, FilterResults
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, FilterAnswer, ReasonTable
 
@@ -22,15 +22,17 @@ answers = st.tuples(
 several = st.lists(answers, max_size=5, unique_by=lambda answer: answer[0])
 
 
-def recorded(given_answers) -> FilterPass:
-    filtered = FilterPass(ROWS)
+def recorded(given_answers) -> FilterResults:
+    filtered = FilterResults(ROWS)
     for index, rows in given_answers:
         codes, reasons = zip(*rows, strict=True)
-        filtered.record(index, FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32)))
+        filtered.record_answer(
+            index, FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32))
+        )
     return filtered
 
 
-def rows_of(filtered: FilterPass) -> list[tuple[int, int, int]]:
+def rows_of(filtered: FilterResults) -> list[tuple[int, int, int]]:
     columns = (filtered.plugin_n.tolist(), filtered.code_n.tolist(), filtered.reason_n.tolist())
     return list(zip(*columns, strict=True))
 
@@ -65,10 +67,12 @@ def test_an_answer_of_checks_is_the_one_of_its_arrays(index, given_checks, other
     answer = FilterAnswer.of_checks(*arrays)
     others = [(other, rows) for other, rows in others if other != index]
     filtered = recorded([] if first else others)
-    filtered.record(index, answer)
+    filtered.record_answer(index, answer)
     for other, rows in others if first else []:
         codes, reasons = zip(*rows, strict=True)
-        filtered.record(other, FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32)))
+        filtered.record_answer(
+            other, FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32))
+        )
     kept = dict([*others, (index, deciding)])
     assert rows_of(filtered) == expected(kept.items())
     assert list(zip(answer.code_n, answer.reason_n, strict=True)) == deciding
@@ -87,7 +91,7 @@ def test_a_copy_and_its_original_do_not_see_what_the_other_takes_over(before, af
         if index not in known:
             codes, reasons = zip(*rows, strict=True)
             answer = FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32))
-            whole.record(index, answer)
+            whole.record_answer(index, answer)
     assert rows_of(twin) == expected(before)
 
 
@@ -108,12 +112,12 @@ def test_a_copy_and_some_rows_of_a_filter_result_take_further_answers(before, af
     known = {index for index, _ in before}
     after = [answer for answer in after if answer[0] not in known]
     whole, rows = recorded(before), np.array([3, 1])
-    part = whole.at(rows)
+    part = whole.at_rows(rows)
     for filtered, at in ((whole.copy(), range(ROWS)), (part, rows)):
         for index, given_rows in after:
             codes, reasons = zip(*(given_rows[int(row)] for row in at), strict=True)
             answer = FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32))
-            filtered.record(index, answer)
+            filtered.record_answer(index, answer)
         wanted = expected([*before, *after])
         assert rows_of(filtered) == [wanted[int(row)] for row in at]
     assert rows_of(whole) == expected(before)
@@ -148,7 +152,7 @@ def test_rows_put_one_by_one_count_as_they_would_from_the_start(before, after, a
         assert followed.passing.tolist() == followed.passed.nonzero()[0].tolist()
     rows = rows_of(followed)
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    fresh = FilterPass.of(
+    fresh = FilterResults.from_columns(
         columns[1].astype(np.uint8), columns[2].astype(np.int32), columns[0].astype(np.uint8)
     )
     assert followed.tally.reason_counts(table) == fresh.tally.reason_counts(table)
@@ -183,9 +187,9 @@ def test_rows_found_by_code_are_the_ones_that_have_it_now(before, given_changes)
             for index, rows in given_change:
                 codes, reasons = zip(*rows, strict=True)
                 answer = FilterAnswer(np.array(codes, np.uint8), np.array(reasons, np.int32))
-                filtered.record(index, answer)
+                filtered.record_answer(index, answer)
         elif how == "rows":
-            filtered.put(np.array([2, 0]), recorded(given_change).at(np.array([1, 3])))
+            filtered.put_rows(np.array([2, 0]), recorded(given_change).at_rows(np.array([1, 3])))
         elif how == "merge":
             filtered.merge(recorded(given_change))
         elif how == "extend":

@@ -145,7 +145,7 @@ class Workload:
             if job.arrives == self._now:
                 self._waiting[job.name] = job
                 for info in self._pods[job.name]:
-                    snapshot.groups.put(info.pod)
+                    snapshot.groups.put_pod(info.pod)
 
     def _try(self, job: Job) -> None:
         """Try a job as the scheduler does: the group as one, a single pod by itself."""
@@ -162,7 +162,7 @@ class Workload:
             if decision.outcome is Outcome.BIND:
                 self._start(job, {pods[0].uid: decision.node_name})
             return
-        found = self._groups.decide(key, pods, within=within)
+        found = self._groups.decide_group(key, pods, within=within)
         if found.outcome is GroupOutcome.PLACED:
             self._start(job, {each.decision.pod.uid: each.node_name for each in found.members})
             return

@@ -142,7 +142,9 @@ def test_an_extender_that_accepts_every_node_changes_no_decision(
 ):
     pods, topology = members(cpus, spread=spread), ZONED if zoned else {}
     plain = cluster(rooms)
-    expected = GroupCycle(cycle_for(plain, pods, least, gates=GATES, **topology)).decide(KEY, pods)
+    expected = GroupCycle(cycle_for(plain, pods, least, gates=GATES, **topology)).decide_group(
+        KEY, pods
+    )
     snapshot = cluster(rooms)
     interested = data.draw(st.lists(st.sampled_from([each.name for each in pods]), min_size=1))
     slow = Slow(snapshot, interested=interested)

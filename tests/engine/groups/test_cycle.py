@@ -93,7 +93,7 @@ def cycle_for(
     snapshot.listers.pod_groups.put(group(least, **spec))
     snapshot.groups = PodGroups(ApiGroups(snapshot.listers.pod_groups))
     for info in pods:
-        snapshot.groups.put(info.pod)
+        snapshot.groups.put_pod(info.pod)
     on = feature_gates(dict.fromkeys(gates, True))
     (made,) = expand_profiles(default_config(), in_tree_registry(), gates=on)
     handle = Handle(
@@ -111,7 +111,7 @@ def cycle_for(
 def decide(
     snapshot: Snapshot, pods: Sequence[PodInfo], least: int, **settings: Any
 ) -> GroupDecision:
-    return GroupCycle(cycle_for(snapshot, pods, least, **settings)).decide(KEY, pods)
+    return GroupCycle(cycle_for(snapshot, pods, least, **settings)).decide_group(KEY, pods)
 
 
 def said(found: GroupDecision, pods: Sequence[PodInfo]) -> list[tuple[str, str, str]]:
@@ -257,7 +257,7 @@ def in_turns(cycle: GroupCycle, pods: Sequence[PodInfo]) -> tuple[GroupDecision,
         turns += 1
         if stopped is not None:
             stopped.suspend()
-            assert not any(cycle.cycle.snapshot.table.pod(each.pod.uid) for each in pods)
+            assert not any(cycle.cycle.snapshot.table.pod_info(each.pod.uid) for each in pods)
             stopped.resume()
 
 
@@ -284,7 +284,7 @@ def test_a_group_goes_to_the_same_nodes_when_others_have_turns_between_its_membe
         return GroupCycle(cycle), pods
 
     cycle, pods = made()
-    at_once = cycle.decide(KEY, pods)
+    at_once = cycle.decide_group(KEY, pods)
     cycle, pods = made()
     found, turns = in_turns(cycle, pods)
     assert said(found, pods) == said(at_once, pods)

@@ -23,7 +23,7 @@ from tests.engine.groups.test_cycle import KEY, cluster, cycle_for, members
 def found(rooms: Sequence[int], pods: Sequence[PodInfo], least: int, orders: int) -> GroupDecision:
     snapshot = cluster(rooms)
     cycle = cycle_for(snapshot, pods, least, orders=orders)
-    decision = GroupCycle(cycle).decide(KEY, pods)
+    decision = GroupCycle(cycle).decide_group(KEY, pods)
     assert snapshot.pod_count.tolist() == [0] * len(rooms)
     assert snapshot.groups.members(KEY).placed == 0
     return decision
@@ -37,11 +37,11 @@ def orders_of(rooms: Sequence[int], pods: Sequence[PodInfo], count: int) -> list
     """Return the orders that are tried for a group that never fits, each as the pods' names."""
     snapshot = cluster(rooms)
     cycle = cycle_for(snapshot, pods, len(pods), orders=0)
-    decision = GroupCycle(cycle).decide(KEY, pods)
+    decision = GroupCycle(cycle).decide_group(KEY, pods)
     orders, tried = OtherOrders(snapshot, pods, count=count), list[str]()
     while (order := orders.after(decision)) is not None:
         tried.append(" ".join(each.name for each in order))
-        decision = GroupCycle(cycle).decide(KEY, order)
+        decision = GroupCycle(cycle).decide_group(KEY, order)
     return tried
 
 
@@ -86,7 +86,7 @@ def test_a_group_fits_when_its_largest_member_comes_first():
 def test_groups_of_kubernetes_are_tried_in_one_order_unless_told_otherwise():
     pods = members([1, 1, 3])
     cycle = cycle_for(cluster([3, 2]), pods, 3)
-    assert GroupCycle(cycle).decide(KEY, pods).outcome is GroupOutcome.REJECTED
+    assert GroupCycle(cycle).decide_group(KEY, pods).outcome is GroupOutcome.REJECTED
 
 
 @settings(max_examples=60, deadline=None)

@@ -38,7 +38,7 @@ def test_victims_with_their_gangs(there: list[Pod], victims: list[Pod], expected
     groups = PodGroups()
     groups.source = LabelledGroups(groups.members)
     for each in there:
-        groups.put(each)
+        groups.put_pod(each)
     found, kept = with_whole_gangs(groups, victims, below=10)
     assert [each.name for each in found] == expected
     assert kept == (

@@ -108,17 +108,17 @@ class Group:
         self._put_object(least, required)
         for index, node_name in enumerate(bound):
             running = self._pod(f"b{index}", 1, least, node_name=node_name)
-            snapshot.groups.put(running)
+            snapshot.groups.put_pod(running)
             snapshot.table.add_pod(running, node_name)
         self.pods = [PodInfo(self._pod(f"p{index}", cpu, least)) for index, cpu in enumerate(cpus)]
         for info in self.pods:
-            snapshot.groups.put(info.pod)
+            snapshot.groups.put_pod(info.pod)
         self.cycle = self._cycle(**settings)
 
     def decide(self) -> GroupDecision:
         """Decide, and check that nothing is left behind."""
         before = (self.snapshot.requested("cpu").tolist(), self.snapshot.pod_count.tolist())
-        found = GroupCycle(self.cycle).decide(self.key, self.pods)
+        found = GroupCycle(self.cycle).decide_group(self.key, self.pods)
         assert before == (
             self.snapshot.requested("cpu").tolist(),
             self.snapshot.pod_count.tolist(),

@@ -26,12 +26,12 @@ def test_scores_of_every_moment_are_told_after_all_changes(changes, asked, ended
         log.noted = log.length
         moments.append((log.length, raw_pn.copy()))
         if step in asked:
-            assert (log.at(log.length) == raw_pn).all()
+            assert (log.scores_after(log.length) == raw_pn).all()
     if ended:
-        log.end()
+        log.release_scores()
         raw_pn += 1000
     for length, expected in moments:
-        assert (log.at(length) == expected).all()
+        assert (log.scores_after(length) == expected).all()
 
 
 def test_a_log_takes_in_a_bounded_number_of_changes_between_two_notes() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from moorage.base.rng import Streams
 from moorage.engine.cycle import Cycle
-from moorage.engine.filters.filter_pass import PASSED, FilterPass
+from moorage.engine.filters.filter_pass import PASSED, FilterResults
 from moorage.engine.reuse.best_rows import BestRows
 from moorage.engine.select_node import seeded
 from moorage.framework.caches import ROWS_MOST, Changes
@@ -43,7 +43,7 @@ class Kept:
 
     def __init__(self, seed: int) -> None:
         rng = np.random.default_rng(seed)
-        self.filtered = FilterPass(N)
+        self.filtered = FilterResults(N)
         self.filtered.plugin_n[rng.integers(0, 2, N) == 0] = 3
         self.fixed_n = rng.integers(0, 3, N)
         caches: Any = SimpleNamespace(filtered=self.filtered), SimpleNamespace(fixed_n=self.fixed_n)

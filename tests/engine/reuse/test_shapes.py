@@ -291,7 +291,7 @@ class Sampling:
     def lap(self, point: str, code: Code) -> None:
         pass
 
-    def now_ns(self) -> int:
+    def meter_ns(self) -> int:
         return 0
 
     def called(self, plugin: str, point: str) -> None:

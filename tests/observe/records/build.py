@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from moorage.engine.answers import CachedPart, ScoreNotes
-from moorage.engine.filters.filter_pass import FilterPass, RecordedAnswer
+from moorage.engine.filters.filter_pass import FilterResults, RecordedAnswer
 from moorage.engine.notes.attempt_note import AttemptNote, ShapeNote
 from moorage.engine.notes.filtered_nodes import FilteredNodes, MoreRejections, NodeNames
 from moorage.engine.notes.score_log import ScoreLog
@@ -23,7 +23,7 @@ def names_of(count: int = 100) -> NodeNames:
 def filtered(names: NodeNames | None = None) -> FilteredNodes:
     names = names_of() if names is None else names
     texts: Any = None
-    return FilteredNodes(names, None, FilterPass(len(names.names)), texts)
+    return FilteredNodes(names, None, FilterResults(len(names.names)), texts)
 
 
 def answered(count: int) -> RecordedAnswer:
@@ -43,7 +43,7 @@ def log_of(names: NodeNames) -> ScoreLog:
 def shaped(filtered: FilteredNodes, log: ScoreLog | None = None) -> ShapeNote:
     """What the notes of a shape share."""
     parts = tuple(CachedPart(name, 1, True, None) for name in ("A", "B", "C"))
-    return ShapeNote.of(filtered, ScoreNotes(() if log is None else parts, log))
+    return ShapeNote.from_results(filtered, ScoreNotes(() if log is None else parts, log))
 
 
 def noted(shape: ShapeNote, more: tuple[MoreRejections, ...] = ()) -> AttemptNote:

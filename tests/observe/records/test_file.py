@@ -25,7 +25,7 @@ def test_written_records_are_read_again(tmp_path: Path) -> None:
     failure = Failure("reject", "no room", nominated="n1", victims=("default/v",))
     first = record(1, "a", failure=failure)
     file = RecordFile(path)
-    file.put(first)
+    file.add_record(first)
     file.flush()
     assert list(read_records(path)) == [told(first)]
 
@@ -34,7 +34,7 @@ def test_a_long_file_is_rotated_and_the_oldest_file_goes(tmp_path: Path) -> None
     path = tmp_path / "records.jsonl"
     file = RecordFile(path, bytes_max=1, files_max=3)
     for number in range(1, 7):
-        file.put(record(number))
+        file.add_record(record(number))
         file.flush()
     assert sorted(each.name for each in tmp_path.iterdir()) == [
         "records.jsonl",
@@ -49,7 +49,7 @@ def test_a_full_disk_loses_lines_and_nothing_else(
 ) -> None:
     path = tmp_path / "records.jsonl"
     file = RecordFile(path)
-    file.put(record(1))
+    file.add_record(record(1))
     file.flush()
     opened, full = Path.open, True
 
@@ -79,10 +79,10 @@ def test_a_full_disk_loses_lines_and_nothing_else(
     monkeypatch.setattr(Path, "open", open_)
     with caplog.at_level(logging.WARNING):
         for number in (2, 3):
-            file.put(record(number))
+            file.add_record(record(number))
             file.flush()
         full = False
-        file.put(record(4))
+        file.add_record(record(4))
         file.flush()
     assert (file.written, file.lost) == (2, 2)
     assert [each.getMessage() for each in caplog.records] == [

@@ -26,7 +26,7 @@ def test_metrics_tell_how_many_records_are_kept_and_dropped_and_their_memory() -
     async def main() -> None:
         async with VirtualCluster(clock, nodes=[node_manifest("n0", cpu="2")]) as cluster:
             for index in range(3):
-                await cluster.create(pod_manifest(f"p{index}", cpu="1"))
+                await cluster.create_objects(pod_manifest(f"p{index}", cpu="1"))
             recorder = cluster.scheduler.core.recorder
             assert recorder is not None
             await cluster.until(lambda: len(recorder.ring) == 3)
@@ -36,7 +36,7 @@ def test_metrics_tell_how_many_records_are_kept_and_dropped_and_their_memory() -
                 access=AccessFacts(),
                 containment=Containment(),
                 gates=DEFAULT_GATES,
-            ).text("")
+            ).page_text("")
             found = numbers(text)
             assert [found[name,] for name in _NAMES] == [3, recorder.ring.nbytes, 0]
 

@@ -43,14 +43,14 @@ def test_a_record_tells_all_that_happened_to_the_pod_since_its_last_attempt(held
     for attempt in (1, 2):
         queued.attempts = attempt
         for number in range(held):
-            histories.record(queued.uid, queued.key, f"-> place {number}", cause="an event")
-        histories.record(queued.uid, queued.key, "-> in-flight", cause="pop")
+            histories.add_entry(queued.uid, queued.key, f"-> place {number}", cause="an event")
+        histories.add_entry(queued.uid, queued.key, "-> in-flight", cause="pop")
         recorder.decided(queued, rejection(queued, "no room"), histories)
         newest = recorder.ring.of_pod(queued.key)[-1]
-        assert tuple(newest.before) == histories.of(queued.uid)[began:]
+        assert tuple(newest.before) == histories.history_of(queued.uid)[began:]
         assert len(newest.before) == held + 1
         assert newest.own_bytes == newest.size
-        began = len(histories.of(queued.uid))
+        began = len(histories.history_of(queued.uid))
 
 
 def test_the_message_of_every_rejection_is_counted_whenever_its_record_is_filed() -> None:

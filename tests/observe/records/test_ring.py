@@ -205,7 +205,7 @@ def test_logs_of_scores_take_no_more_memory_than_is_told() -> None:
                 log.change([row % 1000])
                 if number % 50 == 0:
                     shape = shaped(filtered(names), log)
-                more = (MoreRejections.of(answered(1000)),)
+                more = (MoreRejections.from_answer(answered(1000)),)
                 ring.add(record(number, f"p{number}", note=noted(shape, more)))
         grown = tracemalloc.get_traced_memory()[0] - before
     finally:

@@ -123,7 +123,7 @@ class Cluster:
         else:
             if how == 2:
                 self.listers.resource_claims.put(wanted)
-            self.snapshot.claims.begin(f"uid-{self.made}", held)
+            self.snapshot.claims.begin_allocation(f"uid-{self.made}", held)
 
     def _free(self) -> None:
         """End allocations: by the watch, after a write, or by giving up."""
@@ -136,7 +136,7 @@ class Cluster:
                     assert under_way is not None
                     self.listers.resource_claims.put(under_way.claim)
                 case 2:
-                    self.snapshot.claims.end(uid)
+                    self.snapshot.claims.end_allocation(uid)
         for each in list(self.listers.resource_claims.all()):
             if self.rng.randrange(3) == 0:
                 self.listers.resource_claims.remove(each)
@@ -150,7 +150,7 @@ class Cluster:
     def fresh(self) -> Allocator:
         """An allocator that follows nothing: everything is read anew."""
         table = self.snapshot.claims
-        held = [each for each in table.all() if each.status.allocation is not None]
+        held = [each for each in table.all_claims() if each.status.allocation is not None]
         names = {(each.namespace, each.name) for each in held}
         held += [each for each in table.under_way() if (each.namespace, each.name) not in names]
         return Allocator(
@@ -277,13 +277,13 @@ def test_a_node_that_gets_other_labels_is_read_again() -> None:
 def test_a_node_that_comes_or_goes_lets_no_other_row_be_read_again(monkeypatch) -> None:
     """A new node is one row, and the node that moves into a hole is known."""
     read: list[str] = []
-    real = Signatures.of
+    real = Signatures.signature_of
 
     def noting(signatures: Signatures, view: NodeView, check_time) -> tuple[object, ...]:
         read.extend(pool.id.pool for pool in view.pools)
         return real(signatures, view, check_time)
 
-    monkeypatch.setattr(Signatures, "of", noting)
+    monkeypatch.setattr(Signatures, "signature_of", noting)
     cluster = Cluster(1)
     for each in list(cluster.listers.resource_slices.all()):
         cluster.listers.resource_slices.remove(each)

@@ -51,7 +51,7 @@ def world(*groups: dict[str, Any], pods: list[Pod] | None = None) -> Snapshot:
     for group in groups:
         snapshot.listers.coscheduling_groups.put(from_dict(CoschedulingGroup, group))
     for each in pods or ():
-        snapshot.groups.put(each)
+        snapshot.groups.put_pod(each)
         if each.spec.node_name:
             snapshot.table.add_pod(each, each.spec.node_name)
     return snapshot

@@ -64,7 +64,7 @@ def test_permit(phase, placed, code, allowed, activated):
     snapshot.groups = PodGroups(ApiGroups(snapshot.listers.pod_groups))
     pods = [pod(f"p{index}", schedulingGroup={"podGroupName": "g"}) for index in range(3)]
     for each in pods:
-        snapshot.groups.put(each)
+        snapshot.groups.put_pod(each)
     for each in pods[:placed]:
         snapshot.groups.assume(each.uid)
     if phase is not None:
@@ -148,7 +148,7 @@ def test_a_new_pod_queues_its_group_once_the_group_is_complete():
         metadata = {"namespace": "default", "name": name}
         snapshot.listers.pod_groups.put(from_dict(PodGroup, {"metadata": metadata, "spec": spec}))
     for each in pods.values():
-        snapshot.groups.put(each)
+        snapshot.groups.put_pod(each)
     handle = Handle(
         profile_name="mine",
         snapshot=snapshot,

@@ -74,14 +74,14 @@ def annotated(name: str = "p", *, requests: Any = None, **values: str) -> Pod:
     ],
 )
 def test_what_a_pod_asks_for(asked, expected):
-    assert Asking(GpuShareArgs()).of(PodInfo(asked)) == expected
+    assert Asking(GpuShareArgs()).gpu_ask_of(PodInfo(asked)) == expected
 
 
 def test_names_are_configurable():
     names = GpuShareArgs(count_annotation="example.com/gpus", count_resources=("example.com/gpu",))
     asking = Asking(names)
-    assert asking.of(PodInfo(annotated(count="3"))) == GpuAsk()
-    assert asking.of(PodInfo(pod(requests={"example.com/gpu": "3"}))) == GpuAsk(3, 1000)
+    assert asking.gpu_ask_of(PodInfo(annotated(count="3"))) == GpuAsk()
+    assert asking.gpu_ask_of(PodInfo(pod(requests={"example.com/gpu": "3"}))) == GpuAsk(3, 1000)
 
 
 @pytest.mark.parametrize(

@@ -67,13 +67,15 @@ def test_many_nodes_at_once_and_each_alone_have_the_sums_of_plain_definitions():
     kinds, found = shared(), nodes()
     expected = [fragmentation_by_category(node, kinds) for node in found]
     fragmentation = Fragmentation(kinds)
-    assert fragmentation.of(states(found), MODELS).tolist() == expected
-    alone = [fragmentation.of(states([node]), MODELS).item() for node in found]
+    assert fragmentation.fragmentation_of(states(found), MODELS).tolist() == expected
+    alone = [fragmentation.fragmentation_of(states([node]), MODELS).item() for node in found]
     assert alone == expected
     assert len(set(expected)) > 20
 
 
 def test_shares_in_any_unit_are_divided_by_their_sum():
     found = nodes()
-    one = Fragmentation(shared()).of(states(found), MODELS)
-    np.testing.assert_allclose(Fragmentation(KINDS).of(states(found), MODELS), one, rtol=1e-12)
+    one = Fragmentation(shared()).fragmentation_of(states(found), MODELS)
+    np.testing.assert_allclose(
+        Fragmentation(KINDS).fragmentation_of(states(found), MODELS), one, rtol=1e-12
+    )

@@ -52,7 +52,7 @@ class World(HistoryWorld):
         if not self.placed:
             return
         table, uid = self.snapshot.table, self.placed[index % len(self.placed)]
-        name, old = table.node_of_pod(uid), table.pod(uid)
+        name, old = table.node_of_pod(uid), table.pod_info(uid)
         assert name is not None
         assert old is not None
         status = msgspec.structs.replace(
@@ -199,14 +199,14 @@ def test_after_a_change_decisions_equal_a_search_without_kept_outcomes(
 def test_candidates_are_compared_once_their_costs_differ() -> None:
     world = full(World(100, 1), alike=True)
     known = []
-    beginning = KnownRows.begin
+    beginning = KnownRows.begin_search
 
     def noted(self: KnownRows, own: int | None) -> None:
         beginning(self, own)
         known.append(self)
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(KnownRows, "begin", noted)
+        patched.setattr(KnownRows, "begin_search", noted)
         world.preempt(1, "", follow=True)
         world.preempt(1, "", follow=True)
         assert [each.alike for each in known] == [True, True]

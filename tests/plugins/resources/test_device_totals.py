@@ -45,7 +45,7 @@ def some_taken() -> Snapshot:
 
 
 def totals(snapshot: Snapshot) -> dict[str, tuple[int, int]]:
-    found = DeviceTotals(handle(snapshot)).of(snapshot.all(), GPU)
+    found = DeviceTotals(handle(snapshot)).totals_of(snapshot.all(), GPU)
     assert found is not None
     pairs = zip(*(each.tolist() for each in found), strict=True)
     return dict(zip(snapshot.names, pairs, strict=True))
@@ -55,10 +55,10 @@ def test_totals_follow_new_slices_and_allocations():
     snapshot = some_taken()
     assert totals(snapshot) == {"a": (4, 1), "b": (2, 0), "plugin": (0, 0), "bare": (0, 0)}
     counted = DeviceTotals(handle(snapshot))
-    assert counted.of(snapshot.all(), "cpu") is None
-    assert counted.of(snapshot.all(), "example.com/other") is None
+    assert counted.totals_of(snapshot.all(), "cpu") is None
+    assert counted.totals_of(snapshot.all(), "example.com/other") is None
     for there, taken in (([4, 2, 0, 0], [1, 0, 0, 0]), ([4, 3, 0, 0], [1, 1, 0, 0])):
-        found = counted.of(snapshot.all(), GPU)
+        found = counted.totals_of(snapshot.all(), GPU)
         assert found is not None
         assert [each.tolist() for each in found] == [there, taken]
         put(snapshot, offered("b", "b0", "b1", "b2"))
@@ -76,11 +76,11 @@ def test_a_slice_of_one_node_is_asked_about_by_that_node_once(monkeypatch):
     monkeypatch.setattr(OfferedSlice, "is_reached_from", counted)
     totals = DeviceTotals(handle(snapshot))
     for _ in range(2):
-        assert totals.of(snapshot.all(), GPU) is not None
+        assert totals.totals_of(snapshot.all(), GPU) is not None
     assert asked == [("a", "a"), ("b", "b")]
     asked.clear()
     snapshot.table.update_node(node("a", labels={"rack": "1"}))
-    assert totals.of(snapshot.all(), GPU) is not None
+    assert totals.totals_of(snapshot.all(), GPU) is not None
     assert asked == [("a", "a")]
 
 

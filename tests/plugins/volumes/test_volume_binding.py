@@ -453,7 +453,7 @@ def test_untranslatable_handles_fail_with_the_upstream_text(source, labels, text
     migrated = frozenset({found[0]})
     disk = volume("pv", labels=labels, **source)
     with pytest.raises(VolumeError) as caught:
-        reach_of(disk).matches({}, migrated)
+        reach_of(disk).reaches_node({}, migrated)
     assert str(caught.value) == f"could not translate pv: {text}"
 
 
@@ -537,8 +537,11 @@ def test_a_migrated_volume_requires_the_topology_keys_of_its_driver():
     reach = reach_of(disk)
     old, new = {ZONE: "z"}, {"topology.gke.io/zone": "z"}
     moved = frozenset({"kubernetes.io/gce-pd"})
-    assert [reach.matches(old, frozenset()), reach.matches(new, frozenset())] == [True, False]
-    assert [reach.matches(old, moved), reach.matches(new, moved)] == [False, True]
+    assert [reach.reaches_node(old, frozenset()), reach.reaches_node(new, frozenset())] == [
+        True,
+        False,
+    ]
+    assert [reach.reaches_node(old, moved), reach.reaches_node(new, moved)] == [False, True]
     listed = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd,other"}
     csi_node = from_dict(CSINode, {"metadata": {"name": "b", "annotations": listed}})
     bound = claim("c", volumeName="pv", annotations=COMPLETED)

@@ -51,7 +51,7 @@ class Looks:
         )
 
     async def create(self, name: str, cpu: str = "3", **fields: Any) -> None:
-        await self.cluster.create(pod_manifest(name, cpu=cpu, **fields))
+        await self.cluster.create_objects(pod_manifest(name, cpu=cpu, **fields))
 
 
 @pytest.fixture(autouse=True)

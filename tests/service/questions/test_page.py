@@ -51,7 +51,7 @@ def in_cluster(scenario: Any) -> None:
 
 def test_every_node_is_told_with_what_fills_it() -> None:
     async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
-        await cluster.create(pod_manifest("web", cpu="500m", memory="1Gi"))
+        await cluster.create_objects(pod_manifest("web", cpu="500m", memory="1Gi"))
         await cluster.until(lambda: bool(cluster.node_of("web")))
         answer = await asking.ask("/cluster")
         assert answer["whole"] is True
@@ -77,7 +77,7 @@ def test_only_changed_nodes_are_told_since_a_version() -> None:
     async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
         first = await asking.ask("/cluster")
         assert (await asking.ask("/cluster", since=first["version"]))["nodes"] == {}
-        await cluster.create(pod_manifest("web", cpu="500m"))
+        await cluster.create_objects(pod_manifest("web", cpu="500m"))
         await cluster.until(lambda: bool(cluster.node_of("web")))
         later = await asking.ask("/cluster", since=first["version"])
         assert (later["whole"], set(later["nodes"])) == (False, {cluster.node_of("web")})
@@ -122,9 +122,9 @@ async def test_a_scheduler_without_records_says_so() -> None:
 def test_the_last_decisions_are_told_newest_first() -> None:
     async def scenario(cluster: VirtualCluster, asking: Asking) -> None:
         facts = cluster.scheduler.facts
-        await cluster.create(pod_manifest("a", cpu="1"))
+        await cluster.create_objects(pod_manifest("a", cpu="1"))
         await cluster.until(lambda: facts.bound == 1)
-        await cluster.create(pod_manifest("b", cpu="100"))
+        await cluster.create_objects(pod_manifest("b", cpu="100"))
         await cluster.until(lambda: facts.rejected == 1)
         answer = await asking.ask("/decisions")
         told = [(each["name"], each["outcome"]) for each in answer["decisions"]]

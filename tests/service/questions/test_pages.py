@@ -117,7 +117,7 @@ async def test_the_check_of_answers_finds_faults(value, fault) -> None:
 
 def test_the_answers_of_a_scheduler_are_as_the_document_describes() -> None:
     async def scenario(live: Cluster) -> None:
-        await live.create(
+        await live.create_objects(
             pod_manifest("giant", cpu="64"),
             pod_manifest("gated", schedulingGates=[{"name": "quota"}]),
             of_object("lost", of="nowhere"),

@@ -115,7 +115,7 @@ def test_the_queue_answer_names_what_ends_the_wait_of_each_pod() -> None:
     async def main() -> None:
         one = [node_manifest("n1", cpu="4")]
         async with VirtualCluster(clock, nodes=one, **with_plugin(Slow)) as cluster:
-            await cluster.create(
+            await cluster.create_objects(
                 pod_manifest("held", cpu="1"),
                 pod_manifest("slow", cpu="1"),
                 pod_manifest("gated", schedulingGates=[{"name": "quota"}]),
@@ -189,7 +189,7 @@ def test_a_pod_leaves_backoff_in_the_second_after_the_moment_told() -> None:
         one = [node_manifest("n1", cpu="4")]
         async with VirtualCluster(clock, nodes=one, **with_plugin(Broken)) as cluster:
             queue = cluster.scheduler.core.queue
-            await cluster.create(pod_manifest("errored"))
+            await cluster.create_objects(pod_manifest("errored"))
             await cluster.until(lambda: queue.counts().backoff == 1)
             (found,) = told(cluster)["pods"]
             until_ns = parse_rfc3339(found["until"])
@@ -212,7 +212,7 @@ def test_a_pod_leaves_backoff_in_the_second_after_the_moment_told() -> None:
 
 def test_a_group_says_how_many_members_it_has_and_lacks() -> None:
     async def scenario(live: Cluster) -> None:
-        await live.create(
+        await live.create_objects(
             pod_group("g", least=3),
             of_object("a", of="g"),
             of_object("b", of="g"),
@@ -220,7 +220,7 @@ def test_a_group_says_how_many_members_it_has_and_lacks() -> None:
             of_object("lost", of="nowhere"),
         )
         queue = live.scheduler.core.queue
-        await live.until(lambda: len(queue.pending().pods()) == 4)
+        await live.until(lambda: len(queue.pending().queued_pods()) == 4)
         await live.until(lambda: not queue.pending().active)
         assert told(live)["groups"] == [
             {

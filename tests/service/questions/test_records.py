@@ -56,7 +56,7 @@ def plain(attempt: dict[str, Any]) -> dict[str, Any]:
 
 def test_an_attempt_that_bound_its_pod_has_scores_steps_and_an_end() -> None:
     async def scenario(cluster: VirtualCluster, ask: Ask) -> None:
-        await cluster.create(pod_manifest("web", cpu="1"))
+        await cluster.create_objects(pod_manifest("web", cpu="1"))
         ring = cluster.scheduler.core.recorder.ring  # type: ignore[union-attr]
         await cluster.until(lambda: [each.end for each in ring] == ["bound"])
         status, found = await ask(pod="default/web", attempt="1")
@@ -109,7 +109,7 @@ def test_an_attempt_that_bound_its_pod_has_scores_steps_and_an_end() -> None:
 
 def test_each_attempt_says_what_woke_the_pod_and_which_nodes_rejected_it() -> None:
     async def scenario(cluster: VirtualCluster, ask: Ask) -> None:
-        await cluster.create(pod_manifest("big", cpu="3"))
+        await cluster.create_objects(pod_manifest("big", cpu="3"))
         queue = cluster.scheduler.core.queue
         await cluster.until(lambda: queue.counts().unschedulable == 1)
         await cluster.play([node_manifest("large", cpu="4")])
@@ -163,7 +163,7 @@ def test_each_attempt_says_what_woke_the_pod_and_which_nodes_rejected_it() -> No
 )
 def test_attempts_without_a_record_are_named(query: Any, status: int, told: str | None) -> None:
     async def scenario(cluster: VirtualCluster, ask: Ask) -> None:
-        await cluster.create(pod_manifest("web"))
+        await cluster.create_objects(pod_manifest("web"))
         await cluster.until(lambda: bool(cluster.node_of("web")))
         code, found = await ask(**query)
         assert code == status
@@ -177,7 +177,9 @@ def test_attempts_without_a_record_are_named(query: Any, status: int, told: str 
 
 def test_members_of_a_group_have_records_of_their_own() -> None:
     async def scenario(live: Cluster) -> None:
-        await live.create(pod_group("g", least=2), of_object("a", of="g"), of_object("b", of="g"))
+        await live.create_objects(
+            pod_group("g", least=2), of_object("a", of="g"), of_object("b", of="g")
+        )
         await live.until(lambda: live.bound("a", "b") == 2)
         recorder = live.scheduler.core.recorder
         assert recorder is not None
@@ -206,7 +208,7 @@ def test_the_record_of_a_member_tells_how_long_the_decision_about_its_group_took
         facts = Facts(clock, group_attempts=_Slow(clock))
         config = coscheduling()
         async with Cluster(clock, nodes=nodes(3), config=config, facts=facts) as live:
-            await live.create(
+            await live.create_objects(
                 pod_group("g", least=2), of_object("a", of="g"), of_object("b", of="g")
             )
             await live.until(lambda: live.bound("a", "b") == 2)
@@ -235,7 +237,7 @@ def test_a_record_tells_the_rule_that_chose_the_victims(priorities, rule) -> Non
         async with VirtualCluster(clock, nodes=nodes) as cluster:
             ask = asking(cluster)
             for priority in {*priorities, 100}:
-                await cluster.create(
+                await cluster.create_objects(
                     {
                         "apiVersion": "scheduling.k8s.io/v1",
                         "kind": "PriorityClass",
@@ -246,11 +248,11 @@ def test_a_record_tells_the_rule_that_chose_the_victims(priorities, rule) -> Non
             for index, priority in enumerate(priorities):
                 there = {"kubernetes.io/hostname": f"n{index}"}
                 name, klass = f"low-{index}", f"p{priority}"
-                await cluster.create(
+                await cluster.create_objects(
                     pod_manifest(name, cpu="2", priorityClassName=klass, node_selector=there)
                 )
             await cluster.until(lambda: all(map(cluster.node_of, lows)))
-            await cluster.create(pod_manifest("high", cpu="2", priorityClassName="p100"))
+            await cluster.create_objects(pod_manifest("high", cpu="2", priorityClassName="p100"))
             await cluster.until(lambda: bool(cluster.node_of("high")))
             _, found = await ask(pod="default/high", attempt="1")
             (attempt,) = found["attempts"]

@@ -109,13 +109,13 @@ class Beside:
         first = msgspec.msgpack.decode(self._state.first(), type=First)
         mirror = Mirror(pickle.loads(first.config), in_tree_registry(), now_ns=first.now_ns)
         for frame in self._state.updates():
-            mirror.take(msgspec.msgpack.decode(frame, type=Update))
+            mirror.take_changes(msgspec.msgpack.decode(frame, type=Update))
         asked = msgspec.msgpack.decode(question(), type=Asked)
         kind = WhatIfBody if asked.path == WHAT_IF else CapacityBody
         body: Any = msgspec.json.decode(asked.body, type=kind)
 
         def branch(work: Callable[[Any], bytes]) -> bytes:
-            return work(mirror.begin(asked.moment, body.objects))
+            return work(mirror.begin_rehearsal(asked.moment, body.objects))
 
         answer: Any
         if asked.only_names:
@@ -231,23 +231,23 @@ def answers() -> dict[tuple[str, str], tuple[int, str]]:
     async def main() -> dict[tuple[str, str], tuple[int, str]]:
         nodes = [node_manifest(name, cpu="4") for name in NODES]
         async with VirtualCluster(clock, nodes=nodes) as cluster:
-            await cluster.create(*OBJECTS)
-            await cluster.create(
+            await cluster.create_objects(*OBJECTS)
+            await cluster.create_objects(
                 _pod("web-own", "mine", cpu="1", priorityClassName="high"),
                 _pod("second-own", "mine", cpu="1", priorityClassName="high"),
                 _pod("web-foreign", "theirs-ns", cpu="3"),
                 _pod("other-foreign", "theirs-ns", cpu="3"),
             )
             await cluster.until(lambda: bool(cluster.node_of("other-foreign", "theirs-ns")))
-            await cluster.create(
+            await cluster.create_objects(
                 _pod("big-own", "mine", cpu="9"),
                 _pod("big-foreign", "theirs-ns", cpu="9"),
                 _pod("urgent-own", "mine", cpu="2", priorityClassName="high"),
             )
             await cluster.until(lambda: bool(cluster.node_of("urgent-own", "mine")))
-            await cluster.create(_pod("small-foreign", "theirs-ns", cpu="1"))
+            await cluster.create_objects(_pod("small-foreign", "theirs-ns", cpu="1"))
             await cluster.until(lambda: bool(cluster.node_of("small-foreign", "theirs-ns")))
-            await cluster.create(_pod("tight-own", "mine", cpu="3"))
+            await cluster.create_objects(_pod("tight-own", "mine", cpu="3"))
             await cluster.until(lambda: cluster.condition_of("tight-own", "mine")[0] == "False")
             return await _all(cluster, clock)
 

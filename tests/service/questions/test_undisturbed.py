@@ -38,7 +38,7 @@ def course(*, asked: bool, seed: int) -> tuple[Any, ...]:
 
             for index in range(PODS):
                 big = index % 7 == 0
-                await cluster.create(pod_manifest(f"p{index}", cpu="6" if big else "1"))
+                await cluster.create_objects(pod_manifest(f"p{index}", cpu="6" if big else "1"))
                 await look()
             await cluster.until(lambda: not core.queue.pending().active)
             await look()

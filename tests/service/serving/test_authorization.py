@@ -80,7 +80,7 @@ class Asking:
         )
 
     async def decide(self, caller: Caller = JANE, path: str = "/metrics") -> Decision:
-        return await self.authorizer.decide(caller, "get", path)
+        return await self.authorizer.authorize_call(caller, "get", path)
 
 
 async def test_a_review_asks_with_everything_known_about_the_caller() -> None:
@@ -195,5 +195,5 @@ async def test_without_a_server_to_ask_only_open_paths_are_allowed() -> None:
     authorizer = Authorizer(
         AlwaysAllowed(["/healthz"]), clock=ManualClock(), allowed_ttl_ns=0, refused_ttl_ns=0
     )
-    assert await authorizer.decide(JANE, "get", "/metrics") == Decision(False)
-    assert await authorizer.decide(JANE, "get", "/healthz") == Decision(True)
+    assert await authorizer.authorize_call(JANE, "get", "/metrics") == Decision(False)
+    assert await authorizer.authorize_call(JANE, "get", "/healthz") == Decision(True)

@@ -71,7 +71,7 @@ def cluster(*script: Any) -> ClusterTrust:
 )
 async def test_the_configmap_is_read(data: dict[str, str], trust: Trust) -> None:
     found = cluster(answer({"metadata": {"name": "x"}, "data": data}))
-    await found.read()
+    await found.read_config_map()
     assert found.trust == trust
 
 
@@ -101,4 +101,4 @@ async def test_authorities_that_cannot_be_read_leave_the_last_ones_in_force() ->
 async def test_a_configmap_that_may_not_be_read_is_an_error() -> None:
     found = cluster(answer(failure(403, "Forbidden", "no"), status=403))
     with pytest.raises(ApiError, match="no"):
-        await found.read()
+        await found.read_config_map()

@@ -38,7 +38,7 @@ class Version(msgspec.Struct, frozen=True):
     to_stored: Callable[[Obj], Obj]
     from_stored: Callable[[Obj], Obj]
 
-    def of(self, obj: Obj, version: Version) -> Obj:
+    def convert_object(self, obj: Obj, version: Version) -> Obj:
         """Return an object of another version in this one."""
         return obj if version.name == self.name else self.from_stored(version.to_stored(obj))
 
@@ -77,7 +77,10 @@ class Comparison:
         there = self._version if name == self._version.name else self._find(name)
         if there is None:
             return None
-        old, new = there.of(self._old, self._version), there.of(self._new, self._version)
+        old, new = (
+            there.convert_object(self._old, self._version),
+            there.convert_object(self._new, self._version),
+        )
         return compare(old, new, there.layout)
 
 
@@ -104,7 +107,7 @@ def pruned(
         Returns the other versions.
     """
     fields, there = dropped
-    whole = there.of(new, version)
+    whole = there.convert_object(new, version)
     staying = prefixes(kept.get(there.name, ()))
     left: Obj = without(whole, there.layout, set(fields) - staying, staying)
     # A field owned in another version comes back there; the caller's own version is the last.
@@ -112,7 +115,7 @@ def pruned(
         after = version if name == version.name else find(name)
         if after is None or after.name == there.name:
             continue
-        whole, left = after.of(whole, there), after.of(left, there)
+        whole, left = after.convert_object(whole, there), after.convert_object(left, there)
         staying = prefixes(kept.get(name, ()))
         lost = fields_of(whole, after.layout) - fields_of(left, after.layout)
         left = without(whole, after.layout, lost - staying, staying)

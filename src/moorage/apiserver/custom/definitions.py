@@ -44,7 +44,7 @@ class Definitions:
         # Name of a definition -> version of the last write that changed the schema of its objects.
         self._renewed: dict[str, int] = {}
         self._registration = Registration(world)
-        world.on_write(DEFINITIONS, self._changed, apart=True)
+        world.on_write(DEFINITIONS, self._apply_change, apart=True)
 
     def load(self) -> None:
         """Serve the kinds of all stored definitions; called after a store has been restored."""
@@ -56,9 +56,9 @@ class Definitions:
         for record in list(self._world.store.shelf(DEFINITIONS).records()):
             self._registration.follow(None, record.decode())
 
-    def _changed(self, served: Served, before: Record | None, after: Record | None) -> None:
+    def _apply_change(self, served: Served, before: Record | None, after: Record | None) -> None:
         old, new = (None if each is None else each.decode() for each in (before, after))
-        self._world.step(lambda: self._registration.follow(old, new))
+        self._world.run_in_one_step(lambda: self._registration.follow(old, new))
         self._written(served, before, after)
 
     def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
@@ -95,10 +95,10 @@ class Definitions:
                 )
                 served.append(Served(kind, stored, custom=True, renewed=renewed))
         # Built here, which may take long; used where the catalog is read.
-        self._world.step(lambda: self._world.catalog.put_custom(name, served, shelf))
+        self._world.run_in_one_step(lambda: self._world.catalog.put_custom(name, served, shelf))
 
     def _drop(self, name: str) -> None:
-        self._world.step(lambda: self._world.catalog.drop_custom(name))
+        self._world.run_in_one_step(lambda: self._world.catalog.drop_custom(name))
 
     def _empty(self, definition: Obj) -> None:
         """Delete all objects of a definition, then the definition when no object is left."""
@@ -114,7 +114,9 @@ class Definitions:
                 self._deleter.delete_all(shelf, records, DeleteOptions())
             finally:
                 self._deleting.discard(name)
-        self._world.one_by_one(lambda: self._world.step(lambda: self._settle(name, None)))
+        self._world.one_by_one(
+            lambda: self._world.run_in_one_step(lambda: self._settle(name, None))
+        )
 
     def _settle(self, name: str, written: Record | None) -> None:
         """Remove a definition without objects; until then, write the reason into its conditions."""
@@ -131,7 +133,7 @@ class Definitions:
         meta = definition["metadata"]
         meta["finalizers"] = [each for each in meta.get("finalizers") or () if each != CLEANUP]
         if meta["finalizers"]:
-            self._world.put(self._served, definition)
+            self._world.store_form(self._served, definition)
         else:
             del meta["finalizers"]
             self._world.remove(self._served, record.key, definition)
@@ -144,7 +146,7 @@ class Definitions:
             "type": "Terminating",
         }
         put_condition(definition["status"], told, rfc3339(self._world.clock.now_ns()))
-        self._world.put(self._served, definition)
+        self._world.store_form(self._served, definition)
 
 
 def _stored_schema(definition: Obj) -> object:

@@ -41,7 +41,7 @@ def name_conflicts(obj: Obj, ctx: Context) -> tuple[str, str] | None:
 
 def _others(obj: Obj, ctx: Context) -> Iterator[Obj]:
     """Yield the accepted names of the other definitions of the group."""
-    for other in ctx.objects(_PLURAL):
+    for other in ctx.stored_objects(_PLURAL):
         if other["metadata"]["name"] == obj["metadata"].get("name"):
             continue
         if other["spec"]["group"] == obj["spec"].get("group"):

@@ -77,14 +77,14 @@ class Registration:
             self._world.remove(self._served, record.key)
 
     def _is_served(self, group: str, version: str) -> bool:
-        definitions = self._world.objects(CUSTOM_RESOURCE_DEFINITIONS.plural)
+        definitions = self._world.stored_objects(CUSTOM_RESOURCE_DEFINITIONS.plural)
         return any((group, version) in _versions(each) for each in definitions)
 
     def _make(self, group: str, version: str) -> None:
         obj = api_service(group, version, "true", (_GROUP_PRIORITY, _VERSION_PRIORITY))
         stamp_new(obj, self._world.clock, self._world.rng)
         self._served.rules.prepare_create(obj, self._world)
-        self._world.put(self._served, obj)
+        self._world.store_form(self._served, obj)
 
     def _written(self, served: Served, before: Record | None, after: Record | None) -> None:
         """Make an APIService again that a client has deleted."""

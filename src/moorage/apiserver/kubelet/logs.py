@@ -44,7 +44,7 @@ class PodLogs:
         """End every log that is followed; the store wakes them."""
         self._closing = True
 
-    def answer(self, target: Target, request: Request, query: Query) -> Reply:
+    def answer_logs(self, target: Target, request: Request, query: Query) -> Reply:
         """Answer a call.
 
         Raises

@@ -71,7 +71,7 @@ class ResourceMetrics:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def answer(self, request: Request) -> Reply | None:
+    def answer_metrics(self, request: Request) -> Reply | None:
         """Answer a call; None when it is not about measurements.
 
         Raises

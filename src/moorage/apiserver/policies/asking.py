@@ -76,7 +76,7 @@ class PolicyObjects(Protocol):
         """Return an object, None when there is none."""
         ...
 
-    def objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
+    def stored_objects(self, plural: str, namespace: str | None = None) -> Iterable[Obj]:
         """Return all objects of a resource, by namespace and name."""
         ...
 
@@ -113,7 +113,7 @@ class BoundPolicies(ABC):
 
     def asked(self, write: Write) -> Iterator[Asked]:
         """Yield the policies that are about a write, once for each object with parameters."""
-        for binding in self._objects.objects(self._bindings):
+        for binding in self._objects.stored_objects(self._bindings):
             spec = binding["spec"]
             policy = self._objects.lookup(self._policies, None, text(spec, "policyName"))
             if policy is None:
@@ -197,7 +197,7 @@ class Bound(BoundPolicies):
         """Whether there are any bindings: policies without a binding do nothing."""
         return len(self._stored) > 0
 
-    def write(
+    def write_seen(
         self, served: Served, new: Obj | None, old: Obj | None, subresource: str
     ) -> Write | None:
         """Return a write as policies see it; None for a write that no policy is about.
@@ -239,7 +239,7 @@ class Bound(BoundPolicies):
             return None
         where = namespace if served.kind.resource.namespaced else ""
         return [
-            served.read(record)
+            served.served_form(record)
             for record in self._world.store.shelf(served.shelf).records(where)
             if chosen(record.name, record.labels)
         ]

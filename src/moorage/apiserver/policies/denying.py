@@ -40,7 +40,7 @@ class Policies:
         """Whether there are any bindings: policies without a binding deny nothing."""
         return self._bound.exist
 
-    def check(
+    def check_write(
         self,
         served: Served,
         new: Obj | None,
@@ -70,7 +70,7 @@ class Policies:
         moorage.rules.judging.TooLongHere
             The policies may take long, and the caller is in the loop.
         """
-        write = self._bound.write(served, new, old, subresource)
+        write = self._bound.write_seen(served, new, old, subresource)
         if write is None:
             return
         denials = []

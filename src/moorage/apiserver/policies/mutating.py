@@ -77,7 +77,7 @@ class Mutations:
         moorage.rules.judging.TooLongHere
             The policies may take long, and the caller is in the loop.
         """
-        write = self._bound.write(served, new, old, subresource)
+        write = self._bound.write_seen(served, new, old, subresource)
         if write is None:
             return new
         found = mutated_write(self._bound, write, served.kind, dry_run=dry_run)

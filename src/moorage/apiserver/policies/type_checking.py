@@ -50,12 +50,12 @@ class TypeChecking:
         found: Obj = {"expressionWarnings": warnings} if warnings else {}
         status = {"observedGeneration": generation, "typeChecking": found}
         checked = policy | {"status": child(policy, "status") | status}
-        self._world.step(lambda: self._put(served, after, checked))
+        self._world.run_in_one_step(lambda: self._store_status(served, after, checked))
 
-    def _put(self, served: Served, looked_at: Record, checked: Obj) -> None:
+    def _store_status(self, served: Served, looked_at: Record, checked: Obj) -> None:
         """Store a policy with its status, unless the policy has been written meanwhile."""
         if self._world.store.shelf(served.shelf).get(looked_at.key) is looked_at:
-            self._world.put(served, checked)
+            self._world.store_form(served, checked)
 
     def _warnings(self, spec: Json) -> list[Obj]:
         # Google's protobuf runtime is imported with the first policy.

@@ -60,7 +60,7 @@ def encode(message: str, obj: Obj) -> bytes:
         A value is of another type than its field, or messages nest too deeply.
     """
     try:
-        filled = message_class(message)(**_plan(message).write(obj))
+        filled = message_class(message)(**_plan(message).encode_message(obj))
         return filled.SerializeToString(deterministic=True)
     except (TypeError, ValueError, AttributeError, RuntimeEncodeError, RecursionError) as error:
         raise ProtobufError(f"{message} cannot be written: {error}") from error
@@ -79,7 +79,7 @@ def decode(message: str, data: bytes) -> Obj:
         check_parts(message, data)
         found: Any = message_class(message)()
         found.ParseFromString(data)
-        return _plan(message).read(found)
+        return _plan(message).decode_message(found)
     except (ValueError, RuntimeDecodeError, RecursionError) as error:
         raise ProtobufError(f"{message} cannot be read: {error}") from error
 
@@ -102,7 +102,7 @@ class _Plan:
         self._inlined: list[tuple[str, _Plan]] = []
         self._zero: Parts = {}
 
-    def write(self, obj: Obj) -> Parts:
+    def encode_message(self, obj: Obj) -> Parts:
         """Return the parts of a message for its JSON form."""
         writers = self._writers if self._writers is not None else self._prepare()
         parts = self._zero.copy()
@@ -112,10 +112,10 @@ class _Plan:
                 place, convert = known
                 parts[place] = value if convert is None else convert(value)
         for place, plan in self._inlined:
-            parts[place] = plan.write(obj)
+            parts[place] = plan.encode_message(obj)
         return parts
 
-    def read(self, message: Any) -> Obj:
+    def decode_message(self, message: Any) -> Obj:
         """Return the JSON form of a message; map entries are in the order of their keys."""
         if self._writers is None:
             self._prepare()
@@ -167,7 +167,7 @@ def _zero(type_name: str, package: str) -> Any:
         return _ZERO[type_name]
     full = facts.full_name(type_name, package)
     special = SPECIAL.get(full)
-    return special.zero if special is not None else _plan(full).write({})
+    return special.zero if special is not None else _plan(full).encode_message({})
 
 
 class _SchemaChoice:
@@ -185,24 +185,24 @@ class _SchemaChoice:
         self._plan = plan
         self._place = place
 
-    def write(self, value: Any) -> Parts:
+    def encode_value(self, value: Any) -> Parts:
         """Return the parts of the message; a schema also counts as allowed."""
         if isinstance(value, dict):
             allowed = {"allows": True} if self._place == "allows" else {}
-            return {"schema": self._plan.write(value), **allowed}
+            return {"schema": self._plan.encode_message(value), **allowed}
         if self._place == "jSONSchemas":
-            return {self._place: [self._plan.write(each) for each in value]}
+            return {self._place: [self._plan.encode_message(each) for each in value]}
         return {self._place: value}
 
-    def read(self, message: Any) -> Any:
+    def decode_value(self, message: Any) -> Any:
         """Return the schema or the simpler value; None where a list is expected but missing."""
         simple = getattr(message, self._place)
         if self._place != "allows" and len(simple):
             if self._place == "property":
                 return list(simple)
-            return [self._plan.read(each) for each in simple]
+            return [self._plan.decode_message(each) for each in simple]
         if message.HasField("schema"):
-            return self._plan.read(message.schema)
+            return self._plan.decode_message(message.schema)
         return simple if self._place == "allows" else None
 
 
@@ -234,9 +234,9 @@ def _single(type_name: str, package: str) -> tuple[_Convert | None, _Convert | N
     home, _, name = full.rpartition(".")
     if name in _CHOICES:
         choice = _SchemaChoice(_plan(f"{home}.JSONSchemaProps"), _CHOICES[name])
-        return choice.write, choice.read
+        return choice.encode_value, choice.decode_value
     plan = _plan(full)
-    return plan.write, plan.read
+    return plan.encode_message, plan.decode_message
 
 
 def _writer(field: Field, package: str) -> _Convert | None:

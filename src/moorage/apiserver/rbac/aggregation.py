@@ -65,7 +65,7 @@ class Aggregation:
             role = roles[name]
             rules = b"[" + b",".join(_collected(name, roles, parts)) + b"]"
             if rules != role.rules:
-                record = self._world.put(served, role.with_rules(rules))
+                record = self._world.store_form(served, role.with_rules(rules))
                 roles[name] = msgspec.structs.replace(role, record=record, rules=rules)
 
     def _read_roles(self) -> dict[str, _Role]:

@@ -56,7 +56,7 @@ class Authorizer:
         self._seen_version = -1
         self._knowing = threading.Lock()
 
-    def check(self, user: User, wanted: Attributes) -> None:
+    def require_right(self, user: User, wanted: Attributes) -> None:
         """Raise for a call that the user may not make.
 
         Raises

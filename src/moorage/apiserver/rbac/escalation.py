@@ -93,9 +93,9 @@ class Escalation:
         call = self._call.get()
         if call is not None:
             user, wanted = call
-            self._authorizer.check(user, msgspec.structs.replace(wanted, verb="create"))
+            self._authorizer.require_right(user, msgspec.structs.replace(wanted, verb="create"))
 
-    def check(self, served: Served, new: Obj, old: Obj | None) -> None:
+    def check_grants(self, served: Served, new: Obj, old: Obj | None) -> None:
         """Raise if a role or binding grants rights that the caller does not have.
 
         Parameters
@@ -144,7 +144,9 @@ class Escalation:
         user, wanted = call
         before, after = (each.get("status") or {} for each in (old, new))
         if any(before.get(field) != after.get(field) for field in _BOUND_FIELDS):
-            self._authorizer.check(user, msgspec.structs.replace(wanted, subresource="binding"))
+            self._authorizer.require_right(
+                user, msgspec.structs.replace(wanted, subresource="binding")
+            )
 
     def check_part(self, served: Served, old: Obj, *, subresource: str) -> None:
         """Raise if a write of a part of an object needs a right that the caller does not have.

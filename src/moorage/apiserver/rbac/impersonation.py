@@ -65,7 +65,7 @@ def acting_user(user: User, headers: Mapping[str, str], authorizer: Authorizer |
         return user
     if authorizer is not None:
         for wanted in _wanted(asked.name, _groups(headers)):
-            authorizer.check(user, wanted)
+            authorizer.require_right(user, wanted)
     return known(asked)
 
 

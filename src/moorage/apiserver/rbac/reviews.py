@@ -57,7 +57,7 @@ class Reviews:
         self._token_review = token_review
         self._enforced = enforced
 
-    def answer(self, request: Request, user: User) -> Reply | None:
+    def answer_review(self, request: Request, user: User) -> Reply | None:
         """Answer a review; None when the request is no review.
 
         Raises

@@ -201,7 +201,7 @@ class _Cluster:
         else:
             self.failed += 1
         self.placements.append((pod.full_name, decision.node_name))
-        self._log.note(row)
+        self._log.note_step(row)
         self._arrived.append(kind.total_milli + (self._arrived[-1] if self._arrived else 0))
         self._used.append(placed + (self._used[-1] if self._used else 0))
 

@@ -100,7 +100,7 @@ class NullServer:
         self._calls = {"bindings": 0, "events": 0, "patches": 0, "others": 0}
         self._pace: asyncio.Task[None] | None = None
 
-    def answer(self, method: bytes, target: bytes, body: bytes) -> tuple[int, bytes]:
+    def answer_call(self, method: bytes, target: bytes, body: bytes) -> tuple[int, bytes]:
         """Return status and body of the answer to a call."""
         path, _, _ = target.partition(b"?")
         if method == b"POST" and path.endswith(b"/binding"):
@@ -151,7 +151,7 @@ class NullServer:
         while self._made < self._script.pods:
             passed_ns = self._clock.monotonic_ns() - self._began_ns
             due = min(int(self._script.rate * passed_ns / NS_PER_SECOND), self._script.pods)
-            self._send([self._new() for _ in range(due - self._made)])
+            self._send_lines([self._new() for _ in range(due - self._made)])
             await aio.sleep(_TICK_SECONDS)
 
     def _fill(self) -> None:
@@ -161,9 +161,9 @@ class NullServer:
         """
         script, under_way = self._script, self._made - self._calls["events"]
         count = 0 if script.rate else min(script.window - under_way, script.pods - self._made)
-        self._send([self._new() for _ in range(count)])
+        self._send_lines([self._new() for _ in range(count)])
 
-    def _send(self, lines: list[bytes]) -> None:
+    def _send_lines(self, lines: list[bytes]) -> None:
         if lines:
             assert self._watch_pods is not None, "pods are watched before the script begins"
             self._watch_pods(b"".join(lines))
@@ -199,7 +199,7 @@ class NullServer:
         node = msgspec.json.decode(body)["target"]["name"]
         pod = self._pod(int(name.rpartition("-")[2]))
         pod["spec"]["nodeName"] = node
-        self._send([b'{"type":"MODIFIED","object":%s}\n' % encode(pod)])
+        self._send_lines([b'{"type":"MODIFIED","object":%s}\n' % encode(pod)])
 
     def _report(self) -> Report:
         seconds = (self._last_ns - self._began_ns) / NS_PER_SECOND
@@ -243,11 +243,11 @@ class _Connection(asyncio.Protocol):
             length = _length(head)
             if len(rest) < length:
                 break
-            self._call(head, rest[:length])
+            self._handle_call(head, rest[:length])
             received = rest[length:]
         self._received = received
 
-    def _call(self, head: bytes, body: bytes) -> None:
+    def _handle_call(self, head: bytes, body: bytes) -> None:
         assert self._transport is not None, "connected"
         method, target, _ = head.partition(b"\r\n")[0].split(b" ")
         if b"watch=true" in target:
@@ -259,7 +259,7 @@ class _Connection(asyncio.Protocol):
             self._streams.add(task)
             task.add_done_callback(self._streams.discard)
             return
-        status, answer = self._server.answer(method, target, body)
+        status, answer = self._server.answer_call(method, target, body)
         self._transport.write(_HEAD % (status, len(answer)) + answer)
 
     async def _stream(self, target: bytes) -> None:

@@ -210,13 +210,15 @@ class _Run:
 
     async def _play(self, script: Script) -> Report:
         """Have the pods of a script come; wait until each has a node and no more calls come."""
-        await self._ask("POST", "/null/start", msgspec.json.encode(script))
+        await self._call_server("POST", "/null/start", msgspec.json.encode(script))
         before, stalled_seconds = None, 0.0
         while True:
             # Seldom, because each look costs the scheduler's loop a call.
             await aio.sleep(_LOOK_SECONDS)
-            self._server.check()
-            report = msgspec.json.decode(await self._ask("GET", "/null/report"), type=Report)
+            self._server.raise_if_ended()
+            report = msgspec.json.decode(
+                await self._call_server("GET", "/null/report"), type=Report
+            )
             if report != before:
                 before, stalled_seconds = report, 0.0
                 continue
@@ -227,7 +229,7 @@ class _Run:
                 waiting = script.pods - report.bindings
                 raise MoorageError(f"no pod got a node for {_STALL_SECONDS:.0f} s; {waiting} wait")
 
-    async def _ask(self, method: str, path: str, body: bytes | None = None) -> bytes:
+    async def _call_server(self, method: str, path: str, body: bytes | None = None) -> bytes:
         answer = await self._control.request(Call(method, path, body=body))
         return answer.body
 

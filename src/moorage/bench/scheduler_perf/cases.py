@@ -53,7 +53,7 @@ class ThresholdMetric(
     data_bucket: str = ""
     expect_lower: bool = False
 
-    def matches(self, metric: str, labels: Mapping[str, str]) -> bool:
+    def applies_to(self, metric: str, labels: Mapping[str, str]) -> bool:
         """Whether a data item of a metric with some labels is meant."""
         return metric == self.name and all(labels.get(k) == v for k, v in self.labels.items())
 

@@ -42,7 +42,7 @@ async def _create(scene: Scene, path: str, namespace: str) -> str:
     obj = scene.templates.manifest(path, spelling="free")
     resource = await scene.objects.kind_of(obj)
     try:
-        made = await scene.objects.create(obj, namespace if resource.namespaced else "")
+        made = await scene.objects.create_object(obj, namespace if resource.namespaced else "")
     except ApiError:
         return ""
     return str(made["metadata"]["name"])

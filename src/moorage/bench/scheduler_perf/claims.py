@@ -43,7 +43,7 @@ async def create_driver(scene: Scene, op: CreateResourceDriver) -> None:
     names = [node["metadata"]["name"] for node in nodes]
 
     async def publish(name: str) -> None:
-        await scene.objects.create(_slice(op, name))
+        await scene.objects.create_object(_slice(op, name))
 
     await several([name for name in names if fnmatchcase(name, op.nodes)], publish)
 

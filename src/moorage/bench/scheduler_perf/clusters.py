@@ -20,7 +20,7 @@ from moorage.cluster.assembly import SCHEDULER, ClusterSettings, EmbeddedCluster
 from moorage.cluster.in_process import Handling, InProcessTransport
 from moorage.cluster.schedulers import scheduler_over
 from moorage.config.own import LoadedConfiguration
-from moorage.controllers.controller import Surroundings
+from moorage.controllers.controller import ControllerInputs
 from moorage.controllers.garbage import GarbageCollector
 from moorage.controllers.resource_claims import ClaimMaker, ClaimReleaser
 from moorage.controllers.volumes import VolumeControllers
@@ -119,7 +119,7 @@ async def in_process(
     )
 
     async def metrics() -> str:
-        return page.text("")[0].decode()
+        return page.page_text("")[0].decode()
 
     client = parts.client("bench")
     try:
@@ -144,7 +144,7 @@ class ClaimControllers:
         Set once everything has been listed.
     """
 
-    def __init__(self, around: Surroundings) -> None:
+    def __init__(self, around: ControllerInputs) -> None:
         self._views = around.views
         self._controllers = (ClaimMaker(around), ClaimReleaser(around))
         self._garbage = GarbageCollector(around)

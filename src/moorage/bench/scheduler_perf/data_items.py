@@ -79,7 +79,7 @@ def apply_threshold(items: Sequence[DataItem], bound: float, metric: ThresholdMe
         return []
     missed, bucket = [], metric.data_bucket
     for item in items:
-        if not metric.matches(item.metric, item.labels):
+        if not metric.applies_to(item.metric, item.labels):
             continue
         item.data[f"{bucket}Threshold"] = bound
         value = item.data.get(bucket)

@@ -139,15 +139,15 @@ class Executor:
             case WaitForPodGroups():
                 await wait_for_groups(scene, op)
             case StartCollectingMetrics():
-                self._start(op.name, op.namespaces, op.label_selector)
+                self._start_churn(op.name, op.namespaces, op.label_selector)
             case StopCollectingMetrics():
                 await self._stop()
             case CreatePods():
                 await self._create_pods(op, own if op.namespace is None else op.namespace)
             case _:
-                await self._write(op, index)
+                await self._write_objects(op, index)
 
-    async def _write(self, op: Operation, index: int) -> None:
+    async def _write_objects(self, op: Operation, index: int) -> None:
         """Create or change objects other than pods."""
         match op:
             case CreateNodes():
@@ -189,7 +189,7 @@ class Executor:
         await scene.namespace(namespace)
         pods = [] if op.steady_state else pod_manifests(scene, op, op.count)
         if op.collect_metrics:
-            self._start(namespace, [namespace], {})
+            self._start_churn(namespace, [namespace], {})
         if op.steady_state:
             await keep_steady(scene, op, namespace)
         else:
@@ -208,7 +208,7 @@ class Executor:
         if op.namespace:
             await self._scene.namespace(op.namespace)
         for obj in self._scene.manifests(op.template_path, count, params, spelling):
-            await self._scene.objects.create(obj, op.namespace)
+            await self._scene.objects.create_object(obj, op.namespace)
 
     async def _update_any(self, op: UpdateAny) -> None:
         count = 1 if op.count is None else op.count
@@ -236,12 +236,12 @@ class Executor:
 
     # --- measuring --------------------------------------------------------------------------
 
-    def _start(self, name: str, namespaces: Sequence[str], labels: Mapping[str, str]) -> None:
+    def _start_churn(self, name: str, namespaces: Sequence[str], labels: Mapping[str, str]) -> None:
         if self._measured is not None:
             raise MoorageError("metrics are being collected already; stop that collection first")
         settle_memory()
         throughput = Throughput(self._scene.clock, namespaces=namespaces, labels=labels)
-        self._scene.seen.on_scheduled.append(throughput.take)
+        self._scene.seen.on_scheduled.append(throughput.count_pod)
         self._sampling.spawn(throughput.run(), name="samples")
         self._measured = throughput, f"{PREFIX}/{self._name}/{name}"
 
@@ -249,7 +249,7 @@ class Executor:
         if self._measured is None:
             raise MoorageError("no metrics are being collected; use startCollectingMetrics first")
         (throughput, name), self._measured = self._measured, None
-        self._scene.seen.on_scheduled.remove(throughput.take)
+        self._scene.seen.on_scheduled.remove(throughput.count_pod)
         await self._sampling.cancel_all()
         self.items += throughput.items(name)
         if self._metrics is not None:

@@ -88,7 +88,7 @@ def _read_cases(documents: Sequence[Any], folder: Path, faults: list[str]) -> li
     for index, value in enumerate(documents[0]):
         reader = Reader()
         spelt = as_spelt(WrittenCase, value)
-        written = reader.read(WrittenCase, spelt, path=f"[{index}]")
+        written = reader.convert_value(WrittenCase, spelt, path=f"[{index}]")
         found = list(reader.faults)
         if written is not None:
             cases.append(_read_case(written, folder, f"[{index}]", found))
@@ -113,7 +113,7 @@ def _read_case(written: WrittenCase, folder: Path, path: str, faults: list[str])
                 wrong.append(f"op {number}: {place}.opcode: Required value")
             continue
         reader = Reader()
-        op = reader.read(type_, as_spelt(type_, value), path=place)
+        op = reader.convert_value(type_, as_spelt(type_, value), path=place)
         found = list(reader.faults)
         if op is not None:
             found += faults_of(op, place)

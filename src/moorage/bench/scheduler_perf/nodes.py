@@ -48,7 +48,7 @@ async def create_nodes(scene: Scene, op: CreateNodes, index: int) -> None:
     async def create(node: Manifest) -> None:
         await _create(scene, node)
         if strategy is not None:
-            await scene.objects.create(_csi_node(node["metadata"]["name"], strategy))
+            await scene.objects.create_object(_csi_node(node["metadata"]["name"], strategy))
 
     await several(nodes, create)
 
@@ -62,7 +62,7 @@ async def _create(scene: Scene, node: Manifest) -> None:
             metadata["name"] = f"{prefix}{name_suffix(scene.rng)}"
         _label(node, HOSTNAME, metadata.get("name", ""))
         try:
-            made = await scene.objects.create(node)
+            made = await scene.objects.create_object(node)
         except ConflictError:
             if not prefix:
                 raise

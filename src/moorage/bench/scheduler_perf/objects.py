@@ -75,7 +75,7 @@ class Objects:
         self._kinds[version, kind] = found
         return found
 
-    async def create(self, obj: Manifest, namespace: str = "") -> dict[str, Any]:
+    async def create_object(self, obj: Manifest, namespace: str = "") -> dict[str, Any]:
         """Create an object and return it as stored.
 
         Raises
@@ -116,7 +116,7 @@ class Objects:
         base = dict(manifest or {"apiVersion": "v1", "kind": "Namespace"})
         base["metadata"] = {**base.get("metadata", {}), "name": name}
         with contextlib.suppress(ConflictError):
-            await self.create(base)
+            await self.create_object(base)
 
     async def _with_class(self, pod: Manifest) -> None:
         """Give a pod with a bare priority a class of that priority.
@@ -140,7 +140,7 @@ class Objects:
             "value": priority,
         }
         with contextlib.suppress(ConflictError):  # of several pods at once, or an earlier run
-            await self.create(obj)
+            await self.create_object(obj)
         self._priorities.add(priority)
 
     async def _created(
@@ -171,7 +171,9 @@ class Objects:
     async def _discovered(self, version: str, kind: str) -> ResourceType:
         group, _, number = version.rpartition("/")
         try:
-            listed: Mapping[str, Any] = await self.client.read(group_version_path(group, number))
+            listed: Mapping[str, Any] = await self.client.read_path(
+                group_version_path(group, number)
+            )
         except NotFoundError:
             listed = {}
         for each in listed.get("resources", ()):

@@ -46,7 +46,7 @@ async def create_pods(scene: Scene, op: CreatePods, namespace: str, pods: list[M
             await _create_volume(scene, op, namespace, index)
             source = {"claimName": f"pvc-{index}"}
             pod["spec"]["volumes"] = [{"name": "vol", "persistentVolumeClaim": source}]
-        await scene.objects.create(pod, namespace)
+        await scene.objects.create_object(pod, namespace)
 
     await several(enumerate(pods), create)
 
@@ -90,7 +90,7 @@ async def keep_steady(scene: Scene, op: CreatePods, namespace: str) -> None:
 
 async def delete_pods(scene: Scene, op: DeletePods) -> None:
     """Delete the pods of an operation that exist now."""
-    pods = scene.seen.pods(op.namespace, op.label_selector)
+    pods = scene.seen.selected_pods(op.namespace, op.label_selector)
 
     async def delete(pod: SeenPod) -> None:
         key = ObjectReference(namespace=op.namespace, name=pod.name)
@@ -134,7 +134,7 @@ async def _create_volume(scene: Scene, op: CreatePods, namespace: str, index: in
         volume["spec"]["awsElasticBlockStore"]["volumeID"] = f"vol-{index}"
     bound: dict[str, Any] = {"status": {"phase": "Bound"}}
     client = scene.objects.client
-    await scene.objects.create(claim, namespace)
+    await scene.objects.create_object(claim, namespace)
     await client.patch(
         PERSISTENT_VOLUME_CLAIMS,
         claim_name,
@@ -143,7 +143,7 @@ async def _create_volume(scene: Scene, op: CreatePods, namespace: str, index: in
         subresource="status",
         content_type=MERGE_PATCH,
     )
-    await scene.objects.create(volume)
+    await scene.objects.create_object(volume)
     await client.patch(
         PERSISTENT_VOLUMES,
         name,

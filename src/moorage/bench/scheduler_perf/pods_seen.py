@@ -80,7 +80,7 @@ class PodsSeen:
         self._pods: dict[str, dict[str, SeenPod]] = {}
         self._tallies: dict[str, list[Tally]] = {}
 
-    def pods(self, namespace: str, labels: Labels) -> list[SeenPod]:
+    def selected_pods(self, namespace: str, labels: Labels) -> list[SeenPod]:
         """Return the pods of a namespace with some labels, in order of their arrival."""
         return [pod for pod in self._pods.get(namespace, {}).values() if pod.has_labels(labels)]
 
@@ -111,11 +111,11 @@ class PodsSeen:
 
     def on_add(self, pod: SeenPod) -> None:
         """Take in a pod that appeared."""
-        self._changed(None, pod)
+        self._observe_change(None, pod)
 
     def on_update(self, old: SeenPod, new: SeenPod) -> None:
         """Take in a change."""
-        self._changed(old, new)
+        self._observe_change(old, new)
 
     def on_delete(self, pod: SeenPod, *, missed: bool) -> None:
         """Take in that a pod is gone."""
@@ -139,7 +139,7 @@ class PodsSeen:
         """
         raise MoorageError(f"pod {key[1]} cannot be read: {error}")
 
-    def _changed(self, old: SeenPod | None, new: SeenPod) -> None:
+    def _observe_change(self, old: SeenPod | None, new: SeenPod) -> None:
         self._pods.setdefault(new.namespace, {})[new.name] = new
         for tally in self._tallies.get(new.namespace, ()):
             tally.add(old, -1)

@@ -182,7 +182,7 @@ async def _ready(page: Transport, scheduler: Child, clock: Clock) -> None:
     """
     end_ns = clock.monotonic_ns() + round(_START_SECONDS * NS_PER_SECOND)
     while clock.monotonic_ns() < end_ns:
-        scheduler.check()
+        scheduler.raise_if_ended()
         try:
             answer = await page.request(Call("GET", "/readyz"))
         except TransportError:
@@ -200,5 +200,5 @@ async def _ready(page: Transport, scheduler: Child, clock: Clock) -> None:
 async def _watched(child: Child) -> None:
     """Fail when a process ends."""
     while True:
-        child.check()
+        child.raise_if_ended()
         await aio.sleep(_LOOK_SECONDS)

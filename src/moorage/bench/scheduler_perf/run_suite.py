@@ -185,7 +185,7 @@ class Suite:
         outcome, messages, items = await self._measure(planned)
         bound, selected = workload.bound(self._topic), case.threshold_metric(workload)
         missed = apply_threshold(items, bound, selected)
-        if bound and not any(selected.matches(item.metric, item.labels) for item in items):
+        if bound and not any(selected.applies_to(item.metric, item.labels) for item in items):
             notes.append(f"{selected.name} was not measured, nothing was compared with {bound:g}")
         if missed and outcome == "done":
             outcome = "below threshold"

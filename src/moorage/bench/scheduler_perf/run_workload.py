@@ -106,7 +106,7 @@ def _faults_of_templates(case: TestCase) -> Iterator[str]:
     for index, op in enumerate(case.operations):
         for name in templates_of(op, case.written.default_pod_template_path):
             try:
-                templates.check(name)
+                templates.check_template(name)
             except UsageError as error:
                 yield f"op {index} ({op.opcode}): {error}"
 

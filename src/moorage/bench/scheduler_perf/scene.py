@@ -115,7 +115,7 @@ class Scene:
 
         if await self.seen.until(reached, seconds=self.wait_seconds):
             return
-        pods = self.seen.pods(namespace, labels)
+        pods = self.seen.selected_pods(namespace, labels)
         left = [pod for pod in pods if not (pod.is_attempted if attempted else pod.is_scheduled)]
         word, done = ("attempted", tally.attempted) if attempted else ("scheduled", tally.scheduled)
         first = f"; pod {left[0].name} is not" if left else ""

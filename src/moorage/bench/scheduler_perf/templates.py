@@ -81,7 +81,7 @@ class Templates:
             return copy.deepcopy(manifest)
         return manifest
 
-    def check(self, name: str) -> None:
+    def check_template(self, name: str) -> None:
         """Read a template.
 
         Raises

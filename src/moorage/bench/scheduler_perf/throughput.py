@@ -37,7 +37,7 @@ class Throughput:
         self.scheduled = 0
         """Number of pods that got a node."""
 
-    def take(self, pod: SeenPod) -> None:
+    def count_pod(self, pod: SeenPod) -> None:
         """Take in a pod that got a node."""
         if pod.namespace in self._namespaces and pod.has_labels(self._labels):
             self.scheduled += 1

@@ -143,7 +143,7 @@ class _Run:
         try:
             seconds = 0.0
             while not await self._bindings():
-                self._scheduler.check()
+                self._scheduler.raise_if_ended()
                 if asking.done():
                     asking.result()
                 if seconds > _PATIENCE_SECONDS:

@@ -79,7 +79,7 @@ def delete(  # noqa: PLR0913 - one parameter an option
         wait=wait,
         ignore_missing=ignore_not_found,
     )
-    deletion.check()
+    deletion.check_options()
 
     deleted: list[dict[str, str]] = []
 

@@ -34,7 +34,7 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True):
     wait: bool = True
     ignore_missing: bool = False
 
-    def check(self) -> None:
+    def check_options(self) -> None:
         """Refuse options that cannot be combined.
 
         Raises

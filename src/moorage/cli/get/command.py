@@ -60,7 +60,7 @@ def get(  # noqa: PLR0913 - one parameter an option
         output=output,
         watch=watch,
     )
-    query.check()
+    query.check_options()
     try:
         run_session(
             lambda session: Getter(session, query).run(),

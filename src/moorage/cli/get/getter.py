@@ -48,7 +48,7 @@ class GetQuery(msgspec.Struct, frozen=True, kw_only=True):
         """Whether objects are named one by one."""
         return len(self.words) > 1 or "/" in self.words[0]
 
-    def check(self) -> None:
+    def check_options(self) -> None:
         """Refuse options that cannot be combined.
 
         Raises
@@ -116,7 +116,7 @@ class Getter:
         columns: dict[ResourceType, Columns] = {}
         for kind, name in wanted:
             try:
-                table = await self._ask(self._call(kind, name, accept=TABLE))
+                table = await self._call_server(self._call_for(kind, name, accept=TABLE))
             except NotFoundError as error:
                 missing.append(error)
                 continue
@@ -215,7 +215,7 @@ class Getter:
     async def _first_look(
         self, kind: ResourceType, name: str, columns: dict[ResourceType, Columns]
     ) -> str:
-        listed = await self._ask(self._call(kind, name, accept=self._accept))
+        listed = await self._call_server(self._call_for(kind, name, accept=self._accept))
         if listed.get("kind") == "Table":
             if listed.get("rows"):
                 self._print_table(listed, kind, columns)
@@ -287,12 +287,12 @@ class Getter:
         query = self._query
         return requests.Selection(self._namespace(kind), query.selector, query.field_selector)
 
-    def _call(self, kind: ResourceType, name: str, *, accept: str) -> Call:
+    def _call_for(self, kind: ResourceType, name: str, *, accept: str) -> Call:
         if name:
             return requests.get(kind, name, namespace=self._namespace(kind), accept=accept)
         return requests.list_objects(kind, self._selection(kind), accept=accept)
 
-    async def _ask(self, call: Call) -> dict[str, Any]:
+    async def _call_server(self, call: Call) -> dict[str, Any]:
         answer = await self._session.transport.request(call)
         if answer.status >= 400:
             raise error_from_answer(answer)

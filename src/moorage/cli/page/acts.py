@@ -211,7 +211,7 @@ class SandboxActs:
         """Return the replacement of the pod by its changed form, which the server has checked."""
         pod = await self._client.get(PODS, wanted.name, namespace=wanted.namespace)
         replacement = PodReplacement(self._transport, self._client, pod, wanted.patch)
-        await replacement.check()
+        await replacement.check_replacement()
         return replacement
 
     async def _time(self, body: bytes) -> Answered:

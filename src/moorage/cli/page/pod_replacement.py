@@ -71,7 +71,7 @@ class PodReplacement:
     def _title(self) -> str:
         return f"{self._namespace}/{self._name}"
 
-    async def check(self) -> None:
+    async def check_replacement(self) -> None:
         """Let the server check the changed pod, under another name, without storing it.
 
         An exceeded quota is passed over: the old pod counts in it.

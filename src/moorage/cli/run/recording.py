@@ -47,7 +47,7 @@ class Recording:
         self._file = None if path is None else RecordFile(path)
         self.recorder: Recorder | None = None
         if bytes_max or self._file is not None or traces is not None:
-            on_end = None if self._file is None else self._file.put
+            on_end = None if self._file is None else self._file.add_record
             self.recorder = Recorder(clock, bytes_max=bytes_max, on_end=on_end, traces=traces)
 
     async def run(self) -> None:
@@ -62,7 +62,7 @@ class Recording:
             self._file.flush()
 
     @property
-    def text(self) -> str:
+    def description(self) -> str:
         """The bound, and the file, in words."""
         if self.recorder is None:
             return "none"

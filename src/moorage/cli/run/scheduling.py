@@ -53,11 +53,7 @@ from moorage.service.plugin_watch import PluginWatch
 from moorage.service.scheduler import Scheduler
 
 
-async def schedule(
-    options: SchedulerOptions,
-    clock: Clock,
-    told: Told = NOBODY,
-) -> None:
+async def schedule(options: SchedulerOptions, clock: Clock, told: Told = NOBODY) -> None:
     """Schedule the pods of a server until cancelled.
 
     Parameters
@@ -93,7 +89,7 @@ async def schedule(
     elector = elector_of(
         known.config.scheduler, lease_transport, identity=identity, clock=clock, streams=streams
     )
-    guard = None if elector is None else WriteGuard(elector.check)
+    guard = None if elector is None else WriteGuard(elector.check_lease)
     transport = scheduler_transport(config.scheduler, access, clock, guard, told=calls)
     try:
         await look_at_server(transport, streams, clock)
@@ -117,7 +113,9 @@ async def schedule(
         )
         pages, begun = metric_pages(scheduler, metrics), Begun(scheduler, config, options.plugins)
         server = health_server(port, begun, clock, pages, flags=_in_force(options, port.listening))
-        line = tell_start(scheduler, server_url, known, seed=streams.seed, records=recording.text)
+        line = tell_start(
+            scheduler, server_url, known, seed=streams.seed, records=recording.description
+        )
         with watch, LoopWatch(SystemClock(), lambda: watch.label), recording.sent:
             shown = partial(
                 _shown, options, begun, clock=clock, where=(server_url, transport), server=server
@@ -315,7 +313,7 @@ async def look_at_server(transport: Transport, streams: Streams, clock: Clock) -
     waited = False
     while True:
         try:
-            await client.read("/version")
+            await client.read_path("/version")
         except (ApiError, TransportError) as error:
             if not _may_pass(error):
                 raise

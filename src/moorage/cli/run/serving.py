@@ -176,7 +176,7 @@ def health_server(
         return Page(encode(_VERSION), "application/json")
 
     async def slis(accept: str) -> Page:
-        return Page(*told.text(accept))
+        return Page(*told.page_text(accept))
 
     checks = {
         "healthz": [(first, _passes)],
@@ -210,12 +210,12 @@ def metric_pages(scheduler: Scheduler, metrics: Exposition) -> dict[str, PageMak
     """Return the pages of a scheduler's metrics, by path."""
 
     async def everything(accept: str) -> Page:
-        return Page(*metrics.text(accept))
+        return Page(*metrics.page_text(accept))
 
     async def resources(accept: str) -> Page:
         # Only the replica that schedules serves these; otherwise sums over replicas would be wrong.
         return Page(
-            *resources_page(scheduler.core.store.all() if scheduler.schedules else (), accept)
+            *resources_page(scheduler.core.store.all_pods() if scheduler.schedules else (), accept)
         )
 
     return {"/metrics": everything, "/metrics/resources": resources}

@@ -45,7 +45,7 @@ class SentTraces:
         rng = Streams().stream("traces")
         rate = asked.sampling_rate_per_million or 0
         self.traces = Traces(
-            clock, rng, rate_per_million=rate, emit=sender.put, counts=sender.counts
+            clock, rng, rate_per_million=rate, emit=sender.queue_spans, counts=sender.counts
         )
 
     def __enter__(self) -> Self:

@@ -227,7 +227,7 @@ def hunt(  # noqa: PLR0913 - one keyword for each option
     if keep is not None:
         for broken in report.broken:
             _shorten(hunting, broken, keep)
-    show(output, report, text=report.text)
+    show(output, report, text=report.report_text)
     if report.broken:
         sys.exit(1)
 

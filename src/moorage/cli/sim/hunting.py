@@ -57,7 +57,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     covered: int
     broken: tuple[Broken, ...]
 
-    def text(self) -> str:
+    def report_text(self) -> str:
         """Return the report for people."""
         ratio = self.simulated_seconds / self.seconds if self.seconds else 0.0
         lines = [
@@ -102,10 +102,10 @@ class Hunt:
     def run(self, *, jobs: int, seconds: float | None, runs: int | None) -> Iterator[Found]:
         """Play scripts, and yield each that has ended."""
         for found in hunt(self._steering, jobs=jobs, clock=self._clock, seconds=seconds, runs=runs):
-            self._take(found)
+            self._take_finding(found)
             yield found
 
-    def _take(self, found: Found) -> None:
+    def _take_finding(self, found: Found) -> None:
         self._runs += 1
         self._acts += len(found.script.acts)
         self._steps += found.outcome.steps

@@ -278,7 +278,7 @@ def _write(
 
     if out is not None:
         try:
-            files = found.write(out, form)
+            files = found.write_tables(out, form)
         except OSError as error:
             raise UsageError(f"cannot write to {out}: {error.strerror}") from error
         show_note(f"wrote {', '.join(file.name for file in files)} to {out}")

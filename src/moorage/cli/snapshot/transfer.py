@@ -238,7 +238,7 @@ def fault_lines(loaded: Loaded) -> Iterator[str]:
 
 async def _listable(client: Client) -> AsyncIterator[ResourceType]:
     """Yield every listable kind, in its preferred version; not Events and metrics: no state."""
-    groups = (await client.read("/apis")).get("groups")
+    groups = (await client.read_path("/apis")).get("groups")
     found: list[Any] = groups if isinstance(groups, list) else []
     preferred = [("", "v1")]
     preferred += [
@@ -248,7 +248,7 @@ async def _listable(client: Client) -> AsyncIterator[ResourceType]:
     ]
     for group, version in preferred:
         try:
-            listed: Any = await client.read(group_version_path(group, version))
+            listed: Any = await client.read_path(group_version_path(group, version))
         except ApiError:
             # The server of an aggregated API is away; kubectl leaves the API out, too.
             continue

@@ -163,7 +163,7 @@ def _pace(speed: float, data: Path | None) -> Pace:
     # Each process maps the file; `up` removes it at the end.
     descriptor, path = tempfile.mkstemp(prefix="moorage-time-")
     os.close(descriptor)
-    Timeline.create(Path(path), now_ns + ahead_ns)
+    Timeline.create_file(Path(path), now_ns + ahead_ns)
     return Pace(speed, now_ns, path, ahead_ns)
 
 

@@ -73,7 +73,7 @@ class Reading:
             "plugin": lambda text: self.reconfigured("", (text,)),
         }
 
-    def read(self, what: str, text: str) -> Sequence[Step]:
+    def read_changes(self, what: str, text: str) -> Sequence[Step]:
         """Return the changes of one text.
 
         Raises
@@ -168,7 +168,7 @@ def flag_changes(flags: Mapping[str, Any], reading: Reading) -> list[Step]:
         steps += reading.reconfigured(flags["config"], flags["plugin"])
     for what in _ORDER:
         for text in flags[what]:
-            steps += reading.read(what, text)
+            steps += reading.read_changes(what, text)
     return steps
 
 
@@ -199,7 +199,7 @@ def scenario_changes(file: Path, reading: Reading) -> list[Step]:
             if not isinstance(text, str):
                 raise UsageError(f"{file}: step {number}: {what}: write text, or a list of texts")
             try:
-                steps += reading.read(what, text)
+                steps += reading.read_changes(what, text)
             except UsageError as error:
                 raise UsageError(f"{file}: step {number}: {error}") from error
     return steps

@@ -9,7 +9,7 @@ import msgspec
 
 from moorage.cli.amounts import amount, percent
 from moorage.cli.render import Columns
-from moorage.what_if.consequences import Course, Waiting
+from moorage.what_if.consequences import ChangeComparison, Waiting
 from moorage.what_if.fullness import Use, UseChange
 
 _LINES_MOST: Final = 20
@@ -22,13 +22,13 @@ _ORDER: Final = (
 )
 
 
-def plain(course: Course, source: str, *, worse: Sequence[str]) -> dict[str, Any]:
+def plain(course: ChangeComparison, source: str, *, worse: Sequence[str]) -> dict[str, Any]:
     """Return a course as plain values, what gets worse, and where the answer comes from."""
     found: dict[str, Any] = msgspec.to_builtins(course)
     return {**found, "worse": list(worse), "source": source}
 
 
-def report(course: Course, source: str, *, worse: Sequence[str]) -> str:
+def report(course: ChangeComparison, source: str, *, worse: Sequence[str]) -> str:
     """Return a course as text; the last line says where it comes from, unless that is empty."""
     parts: list[str] = []
     if course.anyway:
@@ -117,7 +117,7 @@ def _short(pod: str) -> str:
 # --- how full it is -------------------------------------------------------------------------------
 
 
-def _fullness(course: Course) -> list[str]:
+def _fullness(course: ChangeComparison) -> list[str]:
     """Return tables of the nodes and zones whose use changes, before and after."""
     tables: list[str] = []
     for heading, changes in (("node", course.nodes), ("zone", course.zones)):

@@ -9,7 +9,7 @@ import msgspec
 from moorage.base.clock import SystemClock
 from moorage.cli.what_if.source import Source, asked_of_scheduler, load
 from moorage.what_if.change import Apply, Change, Delete, Scale
-from moorage.what_if.consequences import Course
+from moorage.what_if.consequences import ChangeComparison
 from moorage.what_if.course import Reconfigure, Step, try_steps
 from moorage.what_if.limits import Limits
 from moorage.what_if.wire import WHAT_IF, WhatIfAnswer, WhatIfBody
@@ -28,7 +28,7 @@ class Tried(msgspec.Struct, frozen=True):
         Where the answer comes from, in words.
     """
 
-    course: Course
+    course: ChangeComparison
     worse: tuple[str, ...]
     source: str
 
@@ -54,7 +54,7 @@ def tried(source: Source, steps: Sequence[Step]) -> Tried:
         answer, told = asked
         return Tried(answer.course, answer.worse, told)
     world, told = load(source)
-    course = try_steps(world, steps, check=Limits(SystemClock()).check)
+    course = try_steps(world, steps, check=Limits(SystemClock()).check_limits)
     return Tried(course, course.worse, told)
 
 

@@ -71,7 +71,7 @@ class ExtendedCycle(Cycle):
                     return failed(self.begin(pod, scope), unresolvable(NO_NODES))
                 start = self._sampler.rotation.start
                 heard = Heard()
-                await self._ask(pod, scope, heard)
+                await self._ask_extenders(pod, scope, heard)
                 # From here on nothing is awaited while there is a node to choose.
                 self._sampler.rotation.start = start
                 search = self.search(self.begin(pod, scope), shortcut=bool(heard.only))
@@ -98,7 +98,7 @@ class ExtendedCycle(Cycle):
 
     # -- asking --------------------------------------------------------------------------------
 
-    async def _ask(self, pod: PodInfo, scope: Scope, heard: Heard) -> None:
+    async def _ask_extenders(self, pod: PodInfo, scope: Scope, heard: Heard) -> None:
         """Search, and ask the extenders about the feasible nodes: the nominated node first."""
         search = self.search(self.begin(pod, scope))
         if search.nominated_row is not None:
@@ -130,7 +130,7 @@ class ExtendedCycle(Cycle):
                 break
             if not (extender.filters and extender.interested(pod)):
                 continue
-            asked = heard.of(extender)
+            asked = heard.replies_of(extender)
             try:
                 passed, failed, unresolved = await extender.filter(pod, nodes)
             except ExtenderError as problem:
@@ -158,10 +158,10 @@ class ExtendedCycle(Cycle):
             try:
                 scores = await extender.prioritize(pod, nodes)
             except ExtenderError as problem:
-                heard.of(extender).failed(str(problem))
+                heard.replies_of(extender).failed(str(problem))
                 _log.info("extender %s is left out of scoring: %s", extender.name, problem)
                 return
-            heard.of(extender).scored(scores)
+            heard.replies_of(extender).scored(scores)
             heard.add_scores(scores, extender.weight * SCORE_FACTOR)
 
         scoring = [e for e in self.profile.extenders if e.prioritizes and e.interested(pod)]
@@ -274,18 +274,18 @@ class ExtendedCycle(Cycle):
                 kept = await extender.preempt(pod, victims, on_node=self._pods_on)
                 victims = _with_victims(extender, kept)
             except ExtenderError as problem:
-                heard.of(extender).failed(str(problem))
+                heard.replies_of(extender).failed(str(problem))
                 if not extender.ignorable:
-                    narrowing.answer(failure=str(problem))
+                    narrowing.set_remaining(failure=str(problem))
                     return
                 _log.info("extender %s is left out of preemption: %s", extender.name, problem)
-        narrowing.answer([*self._candidates_of(victims)])
+        narrowing.set_remaining([*self._candidates_of(victims)])
 
     def _candidates_of(self, victims: Victims) -> list[Candidate]:
         """Return the remaining candidates, without nodes and pods that are gone meanwhile."""
         found = []
         for name, (pods, violations) in victims.items():
-            infos = (self.snapshot.table.pod(each.uid) for each in pods)
+            infos = (self.snapshot.table.pod_info(each.uid) for each in pods)
             there = tuple(info for info in infos if info is not None)
             if there and self.snapshot.row_of(name) is not None:
                 found.append(Candidate(name, there, violations))

@@ -55,7 +55,7 @@ class Heard:
             self._rows = names, table.columns.structure, rows
         return rows
 
-    def of(self, extender: Extender) -> Asked:
+    def replies_of(self, extender: Extender) -> Asked:
         """Return what takes down the answers of an extender."""
         found = self.answers.get(extender.name)
         if found is None:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt, CycleError
-from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.filter_pass import FilterResults
 from moorage.framework.containment import contained
 from moorage.framework.forms import FilterForms
 from moorage.framework.meter import FILTER, NOT_TIMED
@@ -20,7 +20,7 @@ from moorage.framework.status import SUCCESS_CODE, Code, FilterAnswer, Status, e
 from moorage.snapshot.view import NodeView
 
 
-def run_filters(attempt: Attempt, view: NodeView) -> FilterPass:
+def run_filters(attempt: Attempt, view: NodeView) -> FilterResults:
     """Ask the Filter plugins that PreFilter did not skip about a view.
 
     Raises
@@ -34,10 +34,10 @@ def run_filters(attempt: Attempt, view: NodeView) -> FilterPass:
     return filtered
 
 
-def ask_filters(attempt: Attempt, view: NodeView, *, only: Iterable[int]) -> FilterPass:
+def ask_filters(attempt: Attempt, view: NodeView, *, only: Iterable[int]) -> FilterResults:
     """Ask some Filter plugins, by index, about a view; rows that broke stay in the result."""
     filtered, forms, skipped = (
-        FilterPass(len(view)),
+        FilterResults(len(view)),
         attempt.profile.filter_forms,
         attempt.state.skip_filter,
     )
@@ -47,15 +47,15 @@ def ask_filters(attempt: Attempt, view: NodeView, *, only: Iterable[int]) -> Fil
     return filtered
 
 
-def ask_into(filtered: FilterPass, attempt: Attempt, forms: FilterForms, view: NodeView) -> None:
+def ask_into(filtered: FilterResults, attempt: Attempt, forms: FilterForms, view: NodeView) -> None:
     """Ask one plugin about a view and record its answer in the filter result on that view."""
     answer = ask_beside(filtered, attempt, forms, view)
     if answer is not None:
-        filtered.record(forms.index, answer)
+        filtered.record_answer(forms.index, answer)
 
 
 def ask_beside(
-    filtered: FilterPass, attempt: Attempt, forms: FilterForms, view: NodeView
+    filtered: FilterResults, attempt: Attempt, forms: FilterForms, view: NodeView
 ) -> FilterAnswer | None:
     """Ask one plugin about a view, beside the filter result of others; None where all rows pass.
 
@@ -110,7 +110,7 @@ def _broken_everywhere(attempt: Attempt, view: NodeView, *reasons: str) -> Filte
     return FilterAnswer(np.full(n, Code.ERROR, np.uint8), np.full(n, reason, np.int32))
 
 
-def raise_first_error(profile: Profile, filtered: FilterPass) -> None:
+def raise_first_error(profile: Profile, filtered: FilterResults) -> None:
     """Raise `CycleError` for the first row whose filter result is neither success nor rejection."""
     if filtered.is_broken:
         broken = np.flatnonzero(filtered.broken)

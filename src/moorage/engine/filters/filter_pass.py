@@ -101,7 +101,7 @@ def _counted(ids_n: CodeArray | ReasonArray) -> dict[int, int]:
     return {int(i): int(counts[i]) for i in np.flatnonzero(counts)}
 
 
-class FilterPass:
+class FilterResults:
     """The filter result on every row of a view.
 
     Parameters
@@ -140,10 +140,12 @@ class FilterPass:
         self._suspect = False  # any row may be broken
         self._tally: Tally | None = None  # made when it is first read
         self._rows: dict[int, NDArray[np.int64]] = {}  # by code, made when first read
-        self._frozen: FilterPass | None = None  # a copy as of now, made when first asked for
+        self._frozen: FilterResults | None = None  # a copy as of now, made when first asked for
 
     @classmethod
-    def of(cls, code_n: CodeArray, reason_n: ReasonArray, plugin_n: CodeArray) -> FilterPass:
+    def from_columns(
+        cls, code_n: CodeArray, reason_n: ReasonArray, plugin_n: CodeArray
+    ) -> FilterResults:
         """Return the filter result made of these columns."""
         made = cls(0)
         made._code_n, made._reason_n, made.plugin_n = code_n, reason_n, plugin_n
@@ -160,7 +162,7 @@ class FilterPass:
         """int32: the interned reasons of the first failing plugin."""
         return self._settled()[1]
 
-    def record(self, index: int, answer: FilterAnswer) -> None:
+    def record_answer(self, index: int, answer: FilterAnswer) -> None:
         """Record a plugin's failures on rows that no plugin of a lower index failed."""
         self._forget()
         self._suspect = self._suspect or answer.is_broken
@@ -173,32 +175,34 @@ class FilterPass:
             return
         new = self.plugin_n > index
         new &= answer.failed_n
-        self._take(new, answer.code_n, answer.reason_n, np.uint8(index))
+        self._take_rows(new, answer.code_n, answer.reason_n, np.uint8(index))
 
-    def merge(self, other: FilterPass) -> None:
+    def merge(self, other: FilterResults) -> None:
         """Take over the filter results of another pass where its plugin comes first."""
         if other._last < 0:
             return
-        self._take(other.plugin_n < self.plugin_n, other.code_n, other.reason_n, other.plugin_n)
+        self._take_rows(
+            other.plugin_n < self.plugin_n, other.code_n, other.reason_n, other.plugin_n
+        )
         self._heed(other)
 
-    def put(self, at: NDArray[np.int64], other: FilterPass) -> None:
+    def put_rows(self, at: NDArray[np.int64], other: FilterResults) -> None:
         """Overwrite some rows with the filter results of a pass over just those rows."""
-        self._put(at, other, slice(None))
+        self._put_rows(at, other, slice(None))
 
-    def put_failures(self, at: NDArray[np.int64], other: FilterPass) -> None:
+    def put_failures(self, at: NDArray[np.int64], other: FilterResults) -> None:
         """Overwrite rows with the failures in a pass over just these rows."""
         failed = ~other.passed
-        self._put(at[failed], other, failed)
+        self._put_rows(at[failed], other, failed)
 
-    def put_sooner(self, at: NDArray[np.int64], other: FilterPass) -> None:
+    def put_sooner(self, at: NDArray[np.int64], other: FilterResults) -> None:
         """Overwrite rows where a pass over just these rows fails at an earlier plugin.
 
         For a pass of some plugins that judge more strictly now; the answers of other plugins are
         unchanged.
         """
         sooner = ~other.passed & (other.plugin_n <= self.plugin_n[at])
-        self._put(at[sooner], other, sooner)
+        self._put_rows(at[sooner], other, sooner)
 
     def result_at(self, position: int) -> RowResult:
         """Return the filter result on one row."""
@@ -223,24 +227,24 @@ class FilterPass:
         if self._last < plugin != PASSED:
             self._last = plugin
 
-    def at(self, positions: NDArray[np.int64]) -> FilterPass:
+    def at_rows(self, positions: NDArray[np.int64]) -> FilterResults:
         """Return the filter result on some of the rows."""
-        part = FilterPass(0)
+        part = FilterResults(0)
         part._code_n, part._reason_n = self.code_n[positions], self.reason_n[positions]
         part.plugin_n = self.plugin_n[positions]
         part._last, part._suspect = self._last, self._suspect
         return part
 
-    def copy(self) -> FilterPass:
+    def copy(self) -> FilterResults:
         """Return an independent copy."""
-        twin = FilterPass(0)
+        twin = FilterResults(0)
         twin.plugin_n, twin._pending = self.plugin_n.copy(), self._pending.copy()
         twin._code_n, twin._reason_n = self._code_n, self._reason_n
         twin._last, twin._suspect = self._last, self._suspect
         twin._shared = self._shared = True
         return twin
 
-    def recorded_since(self, earlier: FilterPass) -> list[RecordedAnswer] | None:
+    def recorded_since(self, earlier: FilterResults) -> list[RecordedAnswer] | None:
         """Return what was recorded here since this was copied from an earlier filter result.
 
         None where rows were changed in another way, or in the earlier one; a guess on the safe
@@ -253,7 +257,7 @@ class FilterPass:
             return None
         return self._pending[before:]
 
-    def frozen(self) -> FilterPass:
+    def frozen(self) -> FilterResults:
         """Return a copy that is not changed any more; the same one until a row changes here."""
         if self._frozen is None:
             self._frozen = self.copy()
@@ -361,7 +365,7 @@ class FilterPass:
             return self._code_n, self._reason_n
         return code_n, reason_n
 
-    def _take(
+    def _take_rows(
         self,
         where_n: BoolArray,
         code_n: CodeArray,
@@ -374,8 +378,8 @@ class FilterPass:
         np.putmask(own_reason_n, where_n, reason_n)
         np.putmask(self.plugin_n, where_n, plugin_n)
 
-    def _put(
-        self, rows: NDArray[np.int64], other: FilterPass, positions: BoolArray | slice
+    def _put_rows(
+        self, rows: NDArray[np.int64], other: FilterResults, positions: BoolArray | slice
     ) -> None:
         code_n, reason_n = self._own()
         self._forget()
@@ -384,7 +388,7 @@ class FilterPass:
         self.plugin_n[rows] = other.plugin_n[positions]
         self._heed(other)
 
-    def _heed(self, other: FilterPass) -> None:
+    def _heed(self, other: FilterResults) -> None:
         self._last = max(self._last, other._last)
         self._suspect = self._suspect or other._suspect
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import ask_filters, raise_first_error, run_filters
-from moorage.engine.filters.filter_pass import PASSES, FilterPass, RowResult
+from moorage.engine.filters.filter_pass import PASSES, FilterResults, RowResult
 from moorage.engine.filters.moving import nominate_on_row
 from moorage.snapshot.pod_info import PodInfo
 from moorage.snapshot.shifted import RowSums, ShiftedSums
@@ -24,7 +24,7 @@ from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
 
-def filter_nominated(attempt: Attempt, view: NodeView, filtered: FilterPass) -> None:
+def filter_nominated(attempt: Attempt, view: NodeView, filtered: FilterResults) -> None:
     """Judge the rows of a view again where nominated pods come first.
 
     Parameters
@@ -68,7 +68,7 @@ def filter_nominated(attempt: Attempt, view: NodeView, filtered: FilterPass) -> 
 
 
 def filter_beside_sums(
-    attempt: Attempt, by_sums: Sequence[int], view: NodeView, filtered: FilterPass
+    attempt: Attempt, by_sums: Sequence[int], view: NodeView, filtered: FilterResults
 ) -> NDArray[np.int64]:
     """Judge rows of a view again where nominated pods come first, as sums; return their positions.
 
@@ -96,11 +96,11 @@ def filter_beside_sums(
         found = ask_filters(attempt, rows, only=by_sums)
     filtered.put_sooner(positions, found)
     if found.is_broken:
-        raise_first_error(attempt.profile, filtered.at(positions))
+        raise_first_error(attempt.profile, filtered.at_rows(positions))
     return positions
 
 
-def filter_beside(attempt: Attempt, row: int, added: Sequence[PodInfo]) -> FilterPass | None:
+def filter_beside(attempt: Attempt, row: int, added: Sequence[PodInfo]) -> FilterResults | None:
     """Judge one row beside the nominated pods that come first; None when there are none.
 
     Raises

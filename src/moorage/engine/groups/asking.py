@@ -162,7 +162,7 @@ class AskingGroupCycle:
         if not member.node_name:
             return first
         row = self._snapshot.row_of(member.node_name)
-        if row is None or self._snapshot.table.pod(first.pod.uid) is not None:
+        if row is None or self._snapshot.table.pod_info(first.pod.uid) is not None:
             raise ClusterMovedError
         if within.within is not None and row not in within.within.row_numbers():
             raise ClusterMovedError

@@ -81,7 +81,7 @@ class GroupCycle:
         """Whether pods are evicted for a group as a whole."""
         self._post_filters = cycle.profile.group_post_filters
 
-    def decide(
+    def decide_group(
         self, key: GroupKey, pods: Sequence[PodInfo], *, within: NodeView | None = None
     ) -> GroupDecision:
         """Find nodes for as many pods of a group as possible; too few means none.
@@ -100,7 +100,7 @@ class GroupCycle:
     def deciding(
         self, key: GroupKey, pods: Sequence[PodInfo], *, within: NodeView | None = None
     ) -> Steps:
-        """Decide as `decide` does, in steps: a large group takes seconds.
+        """Decide as `decide_group` does, in steps: a large group takes seconds.
 
         Many placements take long, and so do members that preempt.
 

@@ -261,7 +261,7 @@ class Choice:
             return {}
         places_n = places(self._owner.snapshot, self._pods)
         return {
-            (each.preferred, each.name): int(each.within.take(places_n).sum())
+            (each.preferred, each.name): int(each.within.take_rows(places_n).sum())
             for each in placements
             if each.within is not None
         }

@@ -148,7 +148,7 @@ class MembersOnTrial:
         self._trial = self._snapshot.trial()
         for decision, node_name in held:
             row = self._snapshot.row_of(node_name)
-            if row is None or self._snapshot.table.pod(decision.pod.uid) is not None:
+            if row is None or self._snapshot.table.pod_info(decision.pod.uid) is not None:
                 raise ClusterMovedError
             self._hold(decision, node_name, row)
             reserved = run_reserve(self._profile, decision.state, decision.pod, node_name)
@@ -212,13 +212,16 @@ class MembersOnTrial:
             return  # kube-scheduler leaves them on their nodes, and so do its recordings
         table = self._snapshot.table
         for victim in decision.victims:
-            info, row = table.pod(victim.uid), table.row_of(table.node_of_pod(victim.uid) or "")
+            info, row = (
+                table.pod_info(victim.uid),
+                table.row_of(table.node_of_pod(victim.uid) or ""),
+            )
             if info is not None and row is not None:
                 yield info, row
 
     def _unreserve(self, decision: Decision, node_name: str) -> None:
         run_unreserve(self._profile, decision.state, decision.pod, node_name)
-        self._groups.forget(decision.pod.uid)
+        self._groups.forget_pod(decision.pod.uid)
         decision.state.delete(GROUP_PHASE)
 
 

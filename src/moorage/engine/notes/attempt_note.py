@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from moorage.engine.answers import CachedPart, OpenedPart, Rows, ScoreNotes
-from moorage.engine.filters.filter_pass import FilterPass, RecordedAnswer
+from moorage.engine.filters.filter_pass import FilterResults, RecordedAnswer
 from moorage.engine.notes.best_nodes import BestNodes, NearNodes, NearTop, Ranking
 from moorage.engine.notes.extender_answers import ExtenderAnswer
 from moorage.engine.notes.filtered_nodes import (
@@ -63,7 +63,7 @@ class ShapeNote(msgspec.Struct, gc=False, eq=False):
     dropped: bool = False
 
     @classmethod
-    def of(cls, filtered: FilteredNodes, scores: ScoreNotes) -> ShapeNote:
+    def from_results(cls, filtered: FilteredNodes, scores: ScoreNotes) -> ShapeNote:
         """Return what attempts with these filter results and scores share."""
         if scores.log is not None:
             filtered.ranked = True
@@ -126,7 +126,7 @@ NOTHING_FOUND: Final = AttemptNote(frozenset(), None, (), -1, -1, None)
 class _Packed(NamedTuple):
     """The rejections of a kept answer, and the filter result that the answer joined."""
 
-    joined: FilterPass
+    joined: FilterResults
     more: tuple[MoreRejections, ...]
 
 
@@ -142,7 +142,7 @@ class NoteWriter:
     """
 
     def __init__(self, profile: Profile, snapshot: Snapshot) -> None:
-        self._texts = FilterTexts.of(profile)
+        self._texts = FilterTexts.from_profile(profile)
         self._snapshot = snapshot
         self._structure = -1
         self._names = NodeNames(())
@@ -153,7 +153,9 @@ class NoteWriter:
         self._rejections: dict[bytes, MoreRejections] = {}
         self._top = NearTop()
 
-    def note(self, search: Search, chosen: int = -1, near: NearNodes | None = None) -> AttemptNote:
+    def attempt_note(
+        self, search: Search, chosen: int = -1, near: NearNodes | None = None
+    ) -> AttemptNote:
         """Return the note of an attempt that has searched.
 
         Parameters
@@ -217,14 +219,14 @@ class NoteWriter:
             int(tied.searchsorted(own)) if len(tied) > 1 else 0,
         )
 
-    def _own(self, view: NodeView, filtered: FilterPass, scores: ScoreNotes) -> ShapeNote | None:
+    def _own(self, view: NodeView, filtered: FilterResults, scores: ScoreNotes) -> ShapeNote | None:
         """Return what this attempt alone has; None where PreFilter left no node."""
         if not len(view):
             return None
         own = FilteredNodes(self._names_by_row(), view.rows, filtered, self._texts)
-        return ShapeNote.of(own, scores)
+        return ShapeNote.from_results(own, scores)
 
-    def _shared(self, frozen: FilterPass, scores: ScoreNotes) -> ShapeNote:
+    def _shared(self, frozen: FilterResults, scores: ScoreNotes) -> ShapeNote:
         """Return what attempts share from now on: until a row changes, or the log of scores."""
         found = self._kept.get(id(frozen))
         if found is not None and found.filtered.filtered is frozen:
@@ -235,11 +237,11 @@ class NoteWriter:
             if len(self._kept) >= _KEPT_MAX:
                 self._kept.clear()
             filtered = FilteredNodes(self._names_by_row(), None, frozen, self._texts)
-        made = self._kept[id(frozen)] = ShapeNote.of(filtered, scores)
+        made = self._kept[id(frozen)] = ShapeNote.from_results(filtered, scores)
         return made
 
     def _recorded(
-        self, filtered: FilterPass, shared: FilterPass | None
+        self, filtered: FilterResults, shared: FilterResults | None
     ) -> tuple[MoreRejections, ...] | None:
         """Return what was rejected besides a shared filter result; None where more has changed."""
         recorded = None if shared is None else filtered.recorded_since(shared)
@@ -249,10 +251,12 @@ class NoteWriter:
             made_of = recorded[0][2].made_of
             if made_of is not None:
                 return self._packed_once(recorded[0], shared.frozen(), made_of)
-        return tuple([self._known(MoreRejections.of(each)) for each in recorded])
+        return tuple(
+            [self._equal_rejections(MoreRejections.from_answer(each)) for each in recorded]
+        )
 
     def _packed_once(
-        self, recorded: RecordedAnswer, frozen: FilterPass, made_of: dict[int, Any]
+        self, recorded: RecordedAnswer, frozen: FilterResults, made_of: dict[int, Any]
     ) -> tuple[MoreRejections, ...]:
         """Return the rejections of an answer that is given again, packed at the first time.
 
@@ -263,11 +267,11 @@ class NoteWriter:
             return found.more
         if len(made_of) >= _JOINED_MAX:
             made_of.clear()
-        more = (self._known(MoreRejections.of(recorded)),)
+        more = (self._equal_rejections(MoreRejections.from_answer(recorded)),)
         made_of[id(frozen)] = _Packed(frozen, more)
         return more
 
-    def _known(self, more: MoreRejections) -> MoreRejections:
+    def _equal_rejections(self, more: MoreRejections) -> MoreRejections:
         """Return equal rejections that were noted before, so that few are kept."""
         if more.arrays is not None:
             return more

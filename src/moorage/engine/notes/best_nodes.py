@@ -145,7 +145,7 @@ class BestNodes(msgspec.Struct, frozen=True, gc=False):
         near, raw_pk = self.near, None
         rows = passed.passed_rows() if near is None else near.rows
         if self.log is not None:
-            raw_pk = self.log.at(self.length)[:, rows]
+            raw_pk = self.log.scores_after(self.length)[:, rows]
         elif near is not None:
             raw_pk = near.raw_pk
         opened = () if near is None else near.opened

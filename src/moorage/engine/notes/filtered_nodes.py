@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from moorage.engine.filters.filter_pass import EXTENDED, FilterPass, RecordedAnswer
+from moorage.engine.filters.filter_pass import EXTENDED, FilterResults, RecordedAnswer
 from moorage.framework.profile import Profile
 from moorage.framework.status import Code, FilterAnswer, ReasonTable
 
@@ -64,7 +64,7 @@ class FilterTexts(msgspec.Struct, frozen=True):
     reasons: ReasonTable
 
     @classmethod
-    def of(cls, profile: Profile) -> FilterTexts:
+    def from_profile(cls, profile: Profile) -> FilterTexts:
         """Return the texts of a profile."""
         return cls(tuple([plugin.name for plugin in profile.filters]), profile.handle.reasons)
 
@@ -93,7 +93,7 @@ class FilteredNodes(msgspec.Struct, gc=False):
 
     names: NodeNames
     rows: NDArray[np.int64] | None
-    filtered: FilterPass | None
+    filtered: FilterResults | None
     texts: FilterTexts
     passed_bits: Bits | None = None
     holders: int = 0
@@ -152,7 +152,7 @@ class MoreRejections(msgspec.Struct, frozen=True, gc=False):
     arrays: FilterAnswer | None
 
     @classmethod
-    def of(cls, recorded: RecordedAnswer) -> MoreRejections:
+    def from_answer(cls, recorded: RecordedAnswer) -> MoreRejections:
         """Return the rejections of a recorded answer."""
         plugin, failed_n, answer = recorded
         failed, checks = _packed(failed_n), answer.checks
@@ -177,7 +177,7 @@ class MoreRejections(msgspec.Struct, frozen=True, gc=False):
         """Return bool, (rows looked at,): the rows that it rejects."""
         return _unpacked(self.failed, count)
 
-    def answer(self, count: int) -> FilterAnswer:
+    def plugin_answer(self, count: int) -> FilterAnswer:
         """Return the plugin's answer; rows that an earlier plugin rejects may differ."""
         if self.arrays is not None:
             return self.arrays
@@ -214,7 +214,7 @@ class LookedAt(msgspec.Struct, frozen=True):
         assert shared.filtered is not None, "shrunk"
         filtered = shared.filtered.copy()
         for each in self.more:
-            filtered.record(each.plugin, each.answer(shared.count))
+            filtered.record_answer(each.plugin, each.plugin_answer(shared.count))
         found: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
         for position in np.flatnonzero(~filtered.passed).tolist():
             index, code, reason = filtered.result_at(position)

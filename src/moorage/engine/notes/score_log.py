@@ -82,12 +82,12 @@ class ScoreLog:
             self._open[row] = None
         return True
 
-    def end(self) -> None:
+    def release_scores(self) -> None:
         """Give up the owner's scores: later changes are not told any more."""
         self._copy()
         self._raw_pn = None
 
-    def at(self, length: int) -> Scores:
+    def scores_after(self, length: int) -> Scores:
         """Return int64, (plugins, n): the scores after so many changes."""
         self._copy()
         found = self._begin_pn.copy()

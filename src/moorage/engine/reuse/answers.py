@@ -10,7 +10,7 @@ from typing import Final
 
 from moorage.engine.answers import Answers, Best, KnownRows, Rejection, Rows, ScoreNotes
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.filter_pass import FilterResults
 from moorage.engine.filters.nominated import comes_first, filter_nominated
 from moorage.engine.reuse.shapes import BUDGET_BYTES, Shape, ShapeCache
 from moorage.framework.points import ScoreArray
@@ -20,7 +20,7 @@ from moorage.framework.status import SUCCESS_CODE
 from moorage.snapshot.snapshot import Snapshot
 from moorage.snapshot.view import NodeView
 
-_ROW_PASSES: Final = FilterPass(1)
+_ROW_PASSES: Final = FilterResults(1)
 """The filter result on one row that passes; never changed."""
 
 
@@ -102,10 +102,10 @@ class ReusedAnswers(Answers):
         outcome = self._shape.pre_filters.run(self.attempt)
         self._every_node = outcome.node_names is None
         if outcome.status.code is not SUCCESS_CODE:  # otherwise counted with the results of Filter
-            self._reuse.shapes.settle(self._shape)
+            self._reuse.shapes.keep_budget(self._shape)
         return outcome
 
-    def filter_row(self, row: int) -> FilterPass:
+    def filter_row(self, row: int) -> FilterResults:
         """Run Filter on one row, from the cache where possible."""
         at, shape = self.attempt, self._shape
         if shape.passes(at, row) and comes_first(at.snapshot, at.pod, row):
@@ -119,7 +119,7 @@ class ReusedAnswers(Answers):
             filter_nominated(at, at.snapshot.rows([row]), filtered)
         return filtered
 
-    def filter_view(self, view: NodeView) -> FilterPass:
+    def filter_view(self, view: NodeView) -> FilterResults:
         """Run Filter on a view: every row from the cache; plugins are asked about other views."""
         if view.rows is not None:
             return super().filter_view(view)
@@ -129,7 +129,7 @@ class ReusedAnswers(Answers):
         kept = filters.filtered
         if kept is None:
             kept = filters.ask(at)
-            shapes.settle(self._shape)
+            shapes.keep_budget(self._shape)
         filtered = filters.complete(at, kept)
         if not at.snapshot.nominations:
             return filtered
@@ -137,10 +137,10 @@ class ReusedAnswers(Answers):
         priorities = len(nominated)
         both = nominated.judge(at, filtered, is_kept=filters.is_whole(filtered, at.state))
         if len(nominated) != priorities:
-            shapes.settle(self._shape)
+            shapes.keep_budget(self._shape)
         return both
 
-    def feasible(self, view: NodeView, filtered: FilterPass) -> Rows:
+    def feasible(self, view: NodeView, filtered: FilterResults) -> Rows:
         """Return the rows that pass; a kept filter result keeps them too."""
         return (
             self._shape.filters.feasible(filtered)
@@ -161,7 +161,7 @@ class ReusedAnswers(Answers):
             return None
         if not shape.best.known:
             shape.best.ask()
-            self._reuse.shapes.settle(shape)
+            self._reuse.shapes.keep_budget(shape)
         tied = shape.best.find()
         return Best(tied.top + part, tied)
 
@@ -178,14 +178,14 @@ class ReusedAnswers(Answers):
             at.state.absorb(shape.state)
             if not known:
                 return super().totals(rows, notes)
-            self._reuse.shapes.settle(shape)
+            self._reuse.shapes.keep_budget(shape)
         view = self.view_of(rows)
         if not self._prepared:
             shape.scores.prepare(at, view)
         return shape.scores.totals(at, view, notes)
 
     def rejection(
-        self, outcome: PreFilterOutcome, filtered: FilterPass, find: Callable[[], Rejection]
+        self, outcome: PreFilterOutcome, filtered: FilterResults, find: Callable[[], Rejection]
     ) -> Rejection:
         """Return why no row passed, from the cache where possible."""
         cache, key = self._shape.rejections, None
@@ -196,5 +196,5 @@ class ReusedAnswers(Answers):
             found = find()
             if key is not None:
                 cache.keep(key, found)
-                self._reuse.shapes.settle(self._shape)
+                self._reuse.shapes.keep_budget(self._shape)
         return found

@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from moorage.engine.filters.filter_pass import PASSED, FilterPass
+from moorage.engine.filters.filter_pass import PASSED, FilterResults
 from moorage.engine.reuse.filters import FilterCache
 from moorage.engine.reuse.scores import ScoreCache
 from moorage.framework.caches import Changes
@@ -59,7 +59,7 @@ class BestRows:
     def forget(self) -> None:
         """Forget all sums."""
         # The arrays of the caches that the sums were made of: a cache that begins anew has others.
-        self._filtered: FilterPass | None = None
+        self._filtered: FilterResults | None = None
         self._fixed_n: ScoreArray | None = None
         # int64, (n,): sums of fixed scores.
         self._sum_n: ScoreArray | None = None
@@ -120,14 +120,14 @@ class BestRows:
             plugin_n = filtered.plugin_n
             for row in changes.rows:
                 passed = plugin_n.item(row) == PASSED
-                self._put(row, fixed_n.item(row) if passed else _NOT_FEASIBLE)
+                self._put_sum(row, fixed_n.item(row) if passed else _NOT_FEASIBLE)
             return
         rows = np.array(changes.rows, np.int64)
         passed_k = filtered.plugin_n[rows] == PASSED
         sum_n[rows] = np.where(passed_k, fixed_n[rows], _NOT_FEASIBLE)
         self._stale.update((rows >> _SHIFT).tolist())
 
-    def _put(self, row: int, new: int) -> None:
+    def _put_sum(self, row: int, new: int) -> None:
         """Take over the sum of one row; its block becomes stale when no best row is left."""
         assert self._sum_n is not None, "sums are kept once they were asked for"
         before, block = self._sum_n.item(row), row >> _SHIFT

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import ask_beside, ask_filters, raise_first_error
-from moorage.engine.filters.filter_pass import PASSED, PASSES, FilterPass
+from moorage.engine.filters.filter_pass import PASSED, PASSES, FilterResults
 from moorage.engine.reuse.scalar_filters import ScalarFilters
 from moorage.framework.caches import Changes
 from moorage.framework.cycle_state import CycleState
@@ -73,9 +73,9 @@ class FilterCache:
 
     def forget(self) -> None:
         """Forget all results."""
-        self.filtered: FilterPass | None = None
-        self.by_node: FilterPass | None = None
-        self._by_pods: FilterPass | None = None
+        self.filtered: FilterResults | None = None
+        self.by_node: FilterResults | None = None
+        self._by_pods: FilterResults | None = None
         self.rows: NDArray[np.int64] | None = None
 
     @property
@@ -87,7 +87,7 @@ class FilterCache:
 
     # -- answers -------------------------------------------------------------------------------
 
-    def ask(self, attempt: Attempt) -> FilterPass:
+    def ask(self, attempt: Attempt) -> FilterResults:
         """Ask the reusable Filters about every row, and keep the result unless one broke."""
         plugins, view = self._plugins, attempt.snapshot.all()
         by_node = ask_filters(attempt, view, only=plugins.by_node)
@@ -99,7 +99,7 @@ class FilterCache:
             self.rows = None
         return filtered
 
-    def complete(self, attempt: Attempt, filtered: FilterPass) -> FilterPass:
+    def complete(self, attempt: Attempt, filtered: FilterResults) -> FilterResults:
         """Return a filter result of the reusable Filters joined with the Filters asked afresh.
 
         Where these fail no row, it is the same filter result, not a copy.
@@ -118,20 +118,20 @@ class FilterCache:
                     if answer is not None:
                         if filtered is reusable:
                             filtered = reusable.copy()
-                        filtered.record(forms.index, answer)
+                        filtered.record_answer(forms.index, answer)
         if filtered is not self.filtered:
             raise_first_error(attempt.profile, filtered)
         return filtered
 
-    def is_whole(self, filtered: FilterPass, state: CycleState) -> bool:
+    def is_whole(self, filtered: FilterResults, state: CycleState) -> bool:
         """Whether a filter result is the kept one, and no Filter had to be asked besides."""
         return filtered is self.filtered and not self._plugins.asks_afresh(state)
 
-    def on_row(self, state: CycleState, row: int) -> FilterPass | None:
+    def on_row(self, state: CycleState, row: int) -> FilterResults | None:
         """Return a copy of the filter result on one row; None where a Filter must be asked."""
         if self.filtered is None or self._plugins.asks_afresh(state):
             return None
-        return self.filtered.at(np.array([row]))
+        return self.filtered.at_rows(np.array([row]))
 
     def passes(self, state: CycleState, row: int) -> bool | None:
         """Whether one row passed when the cache last followed changes; None where unknown."""
@@ -151,7 +151,7 @@ class FilterCache:
             return False
         return self._plugins.scalar.passes(self._attempt, row)
 
-    def feasible(self, filtered: FilterPass) -> NDArray[np.int64]:
+    def feasible(self, filtered: FilterResults) -> NDArray[np.int64]:
         """Return int64: the rows that a filter result on every row passes, ascending."""
         if filtered is not self.filtered:
             return filtered.passing
@@ -173,19 +173,19 @@ class FilterCache:
         if changes.nodes:
             self._ask_again(self.by_node, plugins.by_node, np.array(changes.nodes))
         self._ask_again(self._by_pods, plugins.by_pods, at)
-        merged = self.by_node.at(at)
-        merged.merge(self._by_pods.at(at))
+        merged = self.by_node.at_rows(at)
+        merged.merge(self._by_pods.at_rows(at))
         if (merged.passed != (self.filtered.plugin_n[at] == PASSED)).any():
             self.rows = None
-        self.filtered.put(at, merged)
+        self.filtered.put_rows(at, merged)
         if merged.is_broken:
             self.filtered = self.rows = None
 
     def _ask_again(
-        self, filtered: FilterPass, only: Sequence[int], rows: NDArray[np.int64]
+        self, filtered: FilterResults, only: Sequence[int], rows: NDArray[np.int64]
     ) -> None:
         view = self._attempt.snapshot.rows(rows)
-        filtered.put(rows, ask_filters(self._attempt, view, only=only))
+        filtered.put_rows(rows, ask_filters(self._attempt, view, only=only))
 
     def _follow_in_scalars(self, rows: Sequence[int]) -> bool:
         """Judge a few rows whose nodes did not change; False when that takes arrays.

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from moorage.engine.attempt import Attempt
-from moorage.engine.filters.filter_pass import PASSES, FilterPass
+from moorage.engine.filters.filter_pass import PASSES, FilterResults
 from moorage.engine.filters.nominated import filter_beside_sums, filter_nominated, judge_row
 from moorage.framework.caches import ROWS_MOST, Changes
 from moorage.snapshot.nominated_rows import NominatedLevel
@@ -52,10 +52,10 @@ class _Kept:
 
     def __init__(
         self,
-        base: FilterPass,
+        base: FilterResults,
         level: NominatedLevel,
         by_sums: tuple[int, ...],
-        filtered: FilterPass,
+        filtered: FilterResults,
     ) -> None:
         self.base = base
         self.level = level
@@ -102,7 +102,7 @@ class NominatedCache:
         """Memory of the filter results, bytes."""
         return sum(kept.filtered.nbytes for kept in self._kept.values())
 
-    def judge(self, attempt: Attempt, filtered: FilterPass, *, is_kept: bool) -> FilterPass:
+    def judge(self, attempt: Attempt, filtered: FilterResults, *, is_kept: bool) -> FilterResults:
         """Return the filter result on every row beside nominated pods; not to be changed.
 
         Parameters
@@ -134,10 +134,10 @@ class NominatedCache:
                 return kept.filtered
         both = filtered.copy()
         filter_beside_sums(attempt, by_sums, snapshot.all(), both)
-        self._keep(pod.priority, _Kept(filtered, level, by_sums, both))
+        self._keep_level(pod.priority, _Kept(filtered, level, by_sums, both))
         return both
 
-    def _keep(self, priority: int, kept: _Kept) -> None:
+    def _keep_level(self, priority: int, kept: _Kept) -> None:
         if priority not in self._kept and len(self._kept) >= _PRIORITIES_MOST:
             self._kept.clear()
         self._kept[priority] = kept
@@ -148,9 +148,9 @@ def _follow(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> None:
     if not rows or _follow_in_scalars(kept, attempt, rows):
         return
     at = np.array(rows, np.int64)
-    part = kept.base.at(at)
+    part = kept.base.at_rows(at)
     filter_beside_sums(attempt, kept.by_sums, attempt.snapshot.rows(at), part)
-    kept.filtered.put(at, part)
+    kept.filtered.put_rows(at, part)
 
 
 def _follow_in_scalars(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> bool:
@@ -161,7 +161,7 @@ def _follow_in_scalars(kept: _Kept, attempt: Attempt, rows: Sequence[int]) -> bo
     if len(rows) > ROWS_MOST:
         return False
     for row in rows:
-        found, more = kept.base.result_at(row), kept.level.at(row)
+        found, more = kept.base.result_at(row), kept.level.row_sums(row)
         if more is not None:
             beside = judge_row(attempt, kept.by_sums, row, more)
             if beside is None:

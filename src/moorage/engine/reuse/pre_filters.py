@@ -43,7 +43,7 @@ class _Skips(NamedTuple):
     conditions: tuple[Callable[[Snapshot], bool], ...] = ()
     is_all: bool = False
 
-    def holds(self, snapshot: Snapshot) -> bool:
+    def holds_now(self, snapshot: Snapshot) -> bool:
         """Whether every condition holds now."""
         for condition in self.conditions:  # noqa: SIM110 - a generator costs more than the answers
             if not condition(snapshot):
@@ -156,7 +156,7 @@ class PreFilterCache:
             return self._put_together(attempt, {})
         # An attempt whose plugins are timed one by one asks them all, because each is timed.
         skips = _NONE if state.timed else self._plugins.skips(attempt.pod)
-        if skips.is_all and skips.holds(attempt.snapshot):
+        if skips.is_all and skips.holds_now(attempt.snapshot):
             known = self._outcomes.get(self._plugins.all_skip)
             if known is not None:
                 outcome, state.skip_filter = known
@@ -196,7 +196,7 @@ class PreFilterCache:
         def ask(plugin: PreFilterPlugin) -> PreFilterAnswer:
             asked.add(plugin.name)
             found = answers.get(plugin.name)
-            return self._ask(attempt, plugin) if found is None else found
+            return self._run_plugin(attempt, plugin) if found is None else found
 
         state, pod = attempt.state, attempt.pod
         outcome = run_pre_filter(attempt.profile, state, pod, attempt.snapshot, ask=ask)
@@ -208,7 +208,7 @@ class PreFilterCache:
             self._lets_every_node = all(map(_is_plain, self._answers.values()))
         return outcome
 
-    def _ask(self, attempt: Attempt, plugin: PreFilterPlugin) -> PreFilterAnswer:
+    def _run_plugin(self, attempt: Attempt, plugin: PreFilterPlugin) -> PreFilterAnswer:
         """Answer for a plugin: from the cache, or by asking it."""
         state, pod, snapshot = attempt.state, attempt.pod, attempt.snapshot
         if plugin.name in self._plugins.afresh_names:
@@ -222,10 +222,10 @@ class PreFilterCache:
             self._written[plugin.name] = written | (self._state.keys() - before)
             state.absorb(self._state)
             if known[1].code is not Code.ERROR:
-                self._keep(plugin.name, known)
+                self._keep_answer(plugin.name, known)
         return known
 
-    def _keep(self, name: str, answer: PreFilterAnswer) -> None:
+    def _keep_answer(self, name: str, answer: PreFilterAnswer) -> None:
         self._answers[name] = answer
         if answer[1].code is Code.SKIP:
             self._state.skip_filter |= {name}

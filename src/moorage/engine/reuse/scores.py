@@ -253,7 +253,7 @@ class ScoreCache:
         """
         self._noted, self._unlogged = self._noted + 1, 0
         if self._log is not None:
-            self._log.end()
+            self._log.release_scores()
             self._log = None
         if self._noted >= _NOTED_MIN:
             self._log = ScoreLog(self._raw_pn)
@@ -263,7 +263,7 @@ class ScoreCache:
         """Count changing rows while there is no log; end a log for which they are too many."""
         self._unlogged += len(rows)
         if self._log is not None:
-            self._log.end()
+            self._log.release_scores()
             self._log, self._noted = None, 0
         elif self._unlogged > UNNOTED_MAX:
             self._noted = 0

@@ -213,15 +213,15 @@ class ShapeCache:
         attempt = Attempt(self._profile, self._snapshot, CycleState(), pod)
         made = self._shapes[key] = Shape(parts, attempt, self._plugins, epochs)
         self._shapes.move_to_end(key)
-        self.settle(made)  # also shapes that PreFilter stops or restricts must not accumulate
+        self.keep_budget(made)  # also shapes that PreFilter stops or restricts must not accumulate
         return made
 
     def missed(self, shape: Shape) -> None:
         """Note that a shape forgot all its answers: all rows have to be judged."""
         self.misses += 1
-        self.settle(shape)
+        self.keep_budget(shape)
 
-    def settle(self, shape: Shape) -> None:
+    def keep_budget(self, shape: Shape) -> None:
         """Count a shape's memory, and drop the least recently used shapes over budget."""
         size = shape.nbytes
         self._total += size - self._sizes.get(shape.key, 0)

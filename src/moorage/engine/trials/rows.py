@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from moorage.engine.attempt import Attempt
 from moorage.engine.filters.asking import ask_filters, ask_into, broken_filter
-from moorage.engine.filters.filter_pass import FilterPass
+from moorage.engine.filters.filter_pass import FilterResults
 from moorage.engine.filters.nominated import nominated_first
 from moorage.framework.pods_seen import PodsSeen
 from moorage.framework.profile import Profile
@@ -42,7 +42,7 @@ class FilterResult:
     """
 
     def __init__(
-        self, profile: Profile, found: FilterPass, alone: NDArray[np.bool_] | None
+        self, profile: Profile, found: FilterResults, alone: NDArray[np.bool_] | None
     ) -> None:
         self._profile = profile
         self._found = found
@@ -85,7 +85,7 @@ class TriedRows:
         seen: PodsSeen,
         *,
         nominated: tuple[Rows, NominatedSums] | None,
-        by_node: FilterPass | None,
+        by_node: FilterResults | None,
     ) -> None:
         self._attempt = attempt
         self._view = view
@@ -107,7 +107,7 @@ class TriedRows:
         if self._by_node is None:
             found = self._pass(seen.by_node, view)
         else:
-            found = self._by_node.at(view.row_numbers())
+            found = self._by_node.at_rows(view.row_numbers())
         found.merge(self._pass(seen.by_sums, view))
         for index in seen.others:
             ask_into(found, at, at.profile.filter_forms[index], view)
@@ -120,7 +120,7 @@ class TriedRows:
         if room is None:
             return self._put_back_and_judge(amounts, which)
         self._room = room
-        return which & ~room.take(amounts, which)
+        return which & ~room.take_room(amounts, which)
 
     def _put_back_and_judge(
         self, amounts: Mapping[str, Rows], which: NDArray[np.bool_]
@@ -150,7 +150,7 @@ class TriedRows:
             found.lessen(positions, added.amounts, added.pods)
         return found
 
-    def _alone(self, found: FilterPass) -> NDArray[np.bool_] | None:
+    def _alone(self, found: FilterResults) -> NDArray[np.bool_] | None:
         """Return the rows where a Filter sees a pod of lower priority, or one nominated first."""
         at, seen, rows = self._attempt, self._seen, self._view.row_numbers()
         alone = seen.below(rows, at.pod.priority)
@@ -166,7 +166,7 @@ class TriedRows:
                     alone[position] = True
         return alone
 
-    def _beside(self, put: Callable[[Rows, FilterPass], None]) -> None:
+    def _beside(self, put: Callable[[Rows, FilterResults], None]) -> None:
         """Judge the rows with nominated pods, those pods counted, and record the filter results."""
         if self._nominated is None:
             return
@@ -177,5 +177,5 @@ class TriedRows:
             sums.shift(added.amounts, added.pods)
             put(positions, self._pass(self._by_sums, view))
 
-    def _pass(self, only: Iterable[int], view: NodeView) -> FilterPass:
+    def _pass(self, only: Iterable[int], view: NodeView) -> FilterResults:
         return ask_filters(self._attempt, view, only=only)

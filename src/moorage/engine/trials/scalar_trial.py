@@ -99,13 +99,13 @@ class ScalarTrial:
             both = dict(mine)
             for name, amount in beside.amounts.items():
                 both[name] = both.get(name, 0) + amount
-            first = self._ask(RowSums(both, self._pods + beside.pods))
+            first = self._run_filters(RowSums(both, self._pods + beside.pods))
             if first[0] == self._soonest:  # no Filter fails sooner without these pods
                 return first if first[0] <= by_node[0] else by_node
-        found = min(by_node, self._ask(RowSums(mine, self._pods)))
+        found = min(by_node, self._run_filters(RowSums(mine, self._pods)))
         return first if first is not PASSES and first[0] <= found[0] else found
 
-    def _ask(self, more: RowSums) -> RowResult:
+    def _run_filters(self, more: RowSums) -> RowResult:
         """Ask the Filters that read sums about the row with more amounts."""
         found = judge_row(self._attempt, self._by_sums, self._row, more)
         if found is None:

@@ -168,7 +168,7 @@ class SearchWhatIf:
             row,
             seen.by_sums,
             by_node=by_node.result_at(row),
-            nominated=level.at(row),
+            nominated=level.row_sums(row),
         )
 
     def _nominated(self, rows: Rows) -> tuple[Rows, NominatedSums] | None:

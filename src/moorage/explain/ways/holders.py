@@ -68,7 +68,7 @@ def _alone(trying: Trying) -> Iterator[tuple[PodInfo, tuple[ResourceClaim, ...]]
     for uid, claims in by_user.items():
         node_name = table.node_of_pod(uid)
         if node_name is not None and table.has_node(node_name):
-            pod = table.pod(uid)
+            pod = table.pod_info(uid)
             assert pod is not None, "it is counted on a node"
             yield pod, tuple(claims)
 

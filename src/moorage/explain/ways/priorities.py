@@ -63,7 +63,7 @@ def _within(search: Search, rows: np.ndarray[tuple[int], np.dtype[np.int64]]) ->
     there = np.isin(search.view.row_numbers(), rows)
     view = search.answers.attempt.snapshot.rows(search.view.row_numbers()[there])
     return msgspec.structs.replace(
-        search, view=view, filtered=search.filtered.at(np.flatnonzero(there))
+        search, view=view, filtered=search.filtered.at_rows(np.flatnonzero(there))
     )
 
 

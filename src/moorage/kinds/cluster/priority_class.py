@@ -34,7 +34,7 @@ def _check_default(obj: Json, ctx: Context) -> None:
     if obj.get("globalDefault") is not True:
         return
     name = text(obj, "metadata", "name")
-    for each in ctx.objects("priorityclasses"):
+    for each in ctx.stored_objects("priorityclasses"):
         other = text(each, "metadata", "name")
         if each.get("globalDefault") is True and other != name:
             why = f"PriorityClass {other} is already marked as default. Only one default can exist"

@@ -102,7 +102,9 @@ def _parts(network: Network) -> Iterator[range]:
 
 def _networks(ctx: Context) -> list[Network]:
     """Return the ranges of new addresses; the default range is one unless it is being deleted."""
-    stored = {text(each, "metadata", "name"): each for each in ctx.objects(SERVICE_CIDRS.plural)}
+    stored = {
+        text(each, "metadata", "name"): each for each in ctx.stored_objects(SERVICE_CIDRS.plural)
+    }
     default = stored.pop(DEFAULT_SERVICE_CIDR, {"spec": {"cidrs": [SERVICE_NETWORK]}})
     return [
         network_of(cidr)

@@ -110,7 +110,7 @@ def _contradicts(go_type: str, field: str, spec: Json, computed: Any) -> str:
 
 def _default_class(ctx: Context) -> Json | None:
     """Find the class marked as global default; of several, the class with the lowest value."""
-    defaults = [each for each in ctx.objects("priorityclasses") if each.get("globalDefault")]
+    defaults = [each for each in ctx.stored_objects("priorityclasses") if each.get("globalDefault")]
     return min(defaults, key=lambda each: int(each.get("value") or 0), default=None)
 
 

@@ -129,7 +129,7 @@ def _check_ratios(item: Json, where: str) -> list[FieldError]:
 
 
 def _items(namespace: str, ctx: Context) -> Iterator[Json]:
-    for limit_range in ctx.objects("limitranges", namespace):
+    for limit_range in ctx.stored_objects("limitranges", namespace):
         yield from objects(limit_range, "spec", "limits")
 
 

@@ -38,7 +38,7 @@ def default_class(
             return
         found = [
             each
-            for each in ctx.objects(classes)
+            for each in ctx.stored_objects(classes)
             if child(each, "metadata", "annotations").get(marked) == "true"
         ]
         found.sort(key=lambda each: text(each, "metadata", "name"))

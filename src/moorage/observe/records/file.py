@@ -60,7 +60,7 @@ class RecordFile:
         except OSError as error:
             raise UsageError(f"cannot write records to {path}: {error.strerror}") from error
 
-    def put(self, record: AttemptRecord) -> None:
+    def add_record(self, record: AttemptRecord) -> None:
         """Take the record of an ended attempt; `flush` writes it."""
         self._lines.append(msgspec.json.encode(told(record)) + b"\n")
 

@@ -153,7 +153,7 @@ class Traces:
         trace = self._open[uid] = Trace(self._rng, self._emit) if sampled else None
         return trace
 
-    def of(self, uid: str) -> Trace | None:
+    def trace_of(self, uid: str) -> Trace | None:
         """Return the trace of a pod's attempt that is under way; None if there is none."""
         return self._open.get(uid)
 

@@ -89,7 +89,7 @@ def after(
     for row, other in others:
         namespace, labels = other.namespace, other.pod.metadata.labels
         for term in other.part(POD_AFFINITY).value.required_anti:
-            if term.matches(pod.namespace, mine, of_namespace):
+            if term.selects_pod(pod.namespace, mine, of_namespace):
                 key = term.topology_key
                 existing.move(key, snapshot.label_column(key), row, step)
         if incoming.is_near(namespace, labels):
@@ -117,7 +117,7 @@ def unmet(counted: Counted, pod: PodInfo, view: NodeView) -> BoolArray | None:
     # The first pod of a group with affinity to itself: any node that has the labels is allowed.
     missing = np.zeros(len(view), np.bool_)
     for domains in counted.near.values():
-        missing |= view.take(domains.column.ids) < 0
+        missing |= view.take_rows(domains.column.ids) < 0
     return missing
 
 

@@ -42,17 +42,17 @@ class Domains(msgspec.Struct, frozen=True):
 
     def rows_above_zero(self, view: NodeView) -> BoolArray:
         """Return bool, (rows of the view,): whether the row's domain has a positive number."""
-        above: BoolArray = (self.by_domain > 0)[view.take(self.column.ids)]
+        above: BoolArray = (self.by_domain > 0)[view.take_rows(self.column.ids)]
         return above
 
     def rows_without(self, view: NodeView) -> BoolArray:
         """Return bool, (rows of the view,): whether the row's domain has no positive number."""
-        none: BoolArray = (self.by_domain <= 0)[view.take(self.column.ids)]
+        none: BoolArray = (self.by_domain <= 0)[view.take_rows(self.column.ids)]
         return none
 
-    def rows(self, view: NodeView) -> DomainArray:
+    def domain_of_rows(self, view: NodeView) -> DomainArray:
         """Return int64, (rows of the view,): the number of the row's domain, 0 without one."""
-        return self.by_domain[view.take(self.column.ids)]
+        return self.by_domain[view.take_rows(self.column.ids)]
 
 
 ByKey = Mapping[str, Domains]
@@ -83,13 +83,13 @@ class DomainSums:
         self._sums = RunningSums(snapshot)
         self._places: NodeAnswers[str, Places] = NodeAnswers(snapshot, _KEYS_KEPT)
 
-    def of(self, key: str, count: CountKey) -> Domains:
+    def domains_of(self, key: str, count: CountKey) -> Domains:
         """Return the pods that a count column counts, by the domains of a topology key."""
         column = self._snapshot.label_column(key)
         places = self._places.find(key)
         if places is None:
             places = self._places.keep(key, Places(column.ids, column.size, column.ids >= 0))
-        return Domains(column, self._sums.of(places, count))
+        return Domains(column, self._sums.sums_of(places, count))
 
 
 class Moved:

@@ -142,7 +142,7 @@ class AffinityHints:
         """Whether a term may select a pod; every selector may select an unknown namespace."""
         name, selector = pod.metadata.namespace, term.namespace_selector
         if selector.nothing or name in term.namespaces:
-            return term.matches(name, pod.metadata.labels, {})
+            return term.selects_pod(name, pod.metadata.labels, {})
         known = self._snapshot.listers.namespaces.get(name)
         in_scope = known is None or selector.matches({}) or selector.matches(known.metadata.labels)
         return in_scope and term.selector.matches(pod.metadata.labels)

@@ -79,7 +79,7 @@ def means(term: AffinityTerm, namespace: str, labels: Mapping[str, str]) -> bool
     Labels of the namespace do not matter here: the matching namespaces were added by name. A
     selector with only negative conditions still matches every namespace, as upstream.
     """
-    return term.matches(namespace, labels, _NO_LABELS)
+    return term.selects_pod(namespace, labels, _NO_LABELS)
 
 
 class Resolver:

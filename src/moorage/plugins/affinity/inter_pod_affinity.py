@@ -235,9 +235,9 @@ class InterPodAffinity:
         """
         del pod
         first, *others = state.read(_PRE_SCORE)
-        raw_n = first.rows(view)
+        raw_n = first.domain_of_rows(view)
         for domains in others:
-            raw_n += domains.rows(view)
+            raw_n += domains.domain_of_rows(view)
         return raw_n
 
     def normalize(self, state: CycleState, pod: PodInfo, raw_n: ScoreArray) -> ScoreArray:
@@ -283,12 +283,12 @@ class InterPodAffinity:
     def _near(self, incoming: IncomingAffinity) -> ByKey:
         if incoming.together is None:
             return NO_COUNTS
-        return {key: self._sums.of(key, incoming.together) for key in incoming.keys}
+        return {key: self._sums.domains_of(key, incoming.together) for key in incoming.keys}
 
     def _away(self, incoming: IncomingAffinity) -> ByKey:
         sums: dict[str, Domains] = {}
         for term in incoming.anti:
-            key, more = term.topology_key, self._sums.of(term.topology_key, term.count)
+            key, more = term.topology_key, self._sums.domains_of(term.topology_key, term.count)
             known = sums.get(key)
             if known is not None:
                 more = Domains(more.column, known.by_domain + more.by_domain)
@@ -307,7 +307,7 @@ class InterPodAffinity:
 
     def _add_own_wishes(self, sums: dict[str, DomainArray], incoming: IncomingAffinity) -> None:
         for wish in incoming.wishes:
-            more_d = self._sums.of(wish.topology_key, wish.count).by_domain
+            more_d = self._sums.domains_of(wish.topology_key, wish.count).by_domain
             if not has_any(more_d):
                 continue
             total_d = self._sums_of(sums, wish.topology_key)

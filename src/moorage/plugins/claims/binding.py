@@ -86,12 +86,12 @@ class ClaimBinder:
             await self._wait(attempt, pod, node_name, timeout_ns=timeout_ns)
         for each in attempt.claims:
             if each.allocation is not None:
-                self._table.end(each.uid)
+                self._table.end_allocation(each.uid)
 
     async def _publish(self, one: PodClaim, pod: PodInfo, special: NodeClaim | None) -> None:
         if special is not None and is_in_memory(one.claim):
             try:
-                one.claim = await self._writer.create(special)
+                one.claim = await self._writer.create_claim(special)
             except ClaimError:
                 self._counts.creates["failure",] += 1
                 raise

@@ -68,7 +68,7 @@ class Holdings:
         """
         self._follow()
         held = self._empty()
-        for claim in self._claims.all():
+        for claim in self._claims.all_claims():
             if claim.status.allocation is None:
                 continue
             if given_back is None or not given_back(claim):
@@ -93,7 +93,7 @@ class Holdings:
         if changed[0] is None or changed[1] is None or begun is None:
             self._held, self._counted = self._empty(), {}
             self._pending, self._pending_of = {}, {}
-            keys = [(claim.namespace, claim.name) for claim in self._claims.all()]
+            keys = [(claim.namespace, claim.name) for claim in self._claims.all_claims()]
             uids = list(self._claims.under_way_uids())
         else:
             keys = [*changed[0], *changed[1]]
@@ -202,7 +202,7 @@ class Books:
             if found is None:
                 self._inventory.remove(name)
             else:
-                self._inventory.put(found)
+                self._inventory.put_slice(found)
 
 
 def features_of(gates: FeatureGates) -> Features:

@@ -187,7 +187,7 @@ class DynamicResources:
         left_over = attempt.left_over
         if left_over is not None:
             if writes is not None:
-                writes[1].delete(left_over, pod)
+                writes[1].delete_claim(left_over, pod)
             return None, unschedulable(DELETED)
         return None, unschedulable(STILL_NOT)
 
@@ -225,7 +225,7 @@ class DynamicResources:
         for each, allocation in zip(unallocated, results, strict=True):
             each.allocation = allocation
             claim = with_allocation(attempt.on_node(each, node_name), allocation)
-            self._table.begin(each.uid, claim, on_trial=on_trial)
+            self._table.begin_allocation(each.uid, claim, on_trial=on_trial)
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -244,7 +244,7 @@ class DynamicResources:
         for each in attempt.claims:
             if each.special:
                 if not is_in_memory(each.claim):
-                    writes[1].delete(each.claim, pod)
+                    writes[1].delete_claim(each.claim, pod)
             elif is_reserved_for(pod.pod, each.claim):
                 writes[1].unreserve(each.claim, pod)
 

@@ -57,11 +57,11 @@ class Releases:
             lambda: self._or_try_again(self._writer.deallocate(claim), pod),
         )
 
-    def delete(self, claim: ResourceClaim, pod: PodInfo) -> None:
+    def delete_claim(self, claim: ResourceClaim, pod: PodInfo) -> None:
         """Delete the special claim of a pod that an earlier attempt left behind."""
         self._effects.in_background(
             f"deletion of ResourceClaim {full_name(claim)}",
-            lambda: self._or_try_again(self._writer.delete(claim), pod),
+            lambda: self._or_try_again(self._writer.delete_claim(claim), pod),
         )
 
     def unreserve(self, claim: ResourceClaim, pod: PodInfo) -> None:

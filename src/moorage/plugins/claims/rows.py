@@ -270,7 +270,7 @@ class DeviceRows:
         numbers = column.numbers
         for row in stale:
             check_time = allocator.timer(self._facts(row))
-            key = signatures.of(self._view(row, allocator), check_time)
+            key = signatures.signature_of(self._view(row, allocator), check_time)
             column.number_n[row] = numbers.setdefault(key, len(numbers))
             column.is_stale_n[row] = False
 

@@ -49,7 +49,7 @@ class ClaimWriter:
 
     # -- writes of PreBind ---------------------------------------------------------------------
 
-    async def create(self, node_claim: NodeClaim) -> ResourceClaim:
+    async def create_claim(self, node_claim: NodeClaim) -> ResourceClaim:
         """Create the special claim of a pod for its node."""
         claim = node_claim.claim
         metadata = msgspec.structs.replace(claim.metadata, name="", uid="")
@@ -119,13 +119,13 @@ class ClaimWriter:
             The claim has a newer version.
         """
         try:
-            return await self._send(claim, change, **how)
+            return await self._write_claim(claim, change, **how)
         except ConflictError:
             raise
         except (ApiError, TransportError) as problem:
             raise ClaimError(f"{doing} claim {full_name(claim)}: {problem}") from problem
 
-    async def _send(
+    async def _write_claim(
         self,
         claim: ResourceClaim,
         change: dict[str, object],
@@ -199,7 +199,7 @@ class ClaimWriter:
             content_type=MERGE_PATCH,
         )
 
-    async def delete(self, claim: ResourceClaim) -> None:
+    async def delete_claim(self, claim: ResourceClaim) -> None:
         """Delete a special claim; remove its finalizer first, or the claim would remain.
 
         A write whose answer was lost may have added the finalizer. So the claim is deleted at the
@@ -231,7 +231,7 @@ class ClaimWriter:
         left = [each for each in claim.metadata.finalizers if each != DELETE_PROTECTION]
         if left != claim.metadata.finalizers:
             change: dict[str, object] = {"metadata": {"finalizers": left or None}}
-            claim = await self._send(claim, change, content_type=MERGE_PATCH)
+            claim = await self._write_claim(claim, change, content_type=MERGE_PATCH)
         await self._objects.delete(
             RESOURCE_CLAIMS,
             claim.name,

@@ -151,7 +151,7 @@ class Coscheduling:
             return None, SUCCESS
         key, _, terms = found
         text = f"podGroup {key.full_name} {FAILED_RECENTLY}"  # upstream's words
-        if self._backoff.holds(key) and not self._in_question:
+        if self._backoff.is_marked(key) and not self._in_question:
             return None, unresolvable(text)
         topology = self._rules.topology_in_permit(key, terms, pod.pod)
         if not topology.ok:
@@ -160,7 +160,7 @@ class Coscheduling:
             status = self._rules.label_rejection(key, terms, pod.pod)
         else:
             status = self._rules.shortage(key, terms, pod.pod)
-        if status.ok and self._backing_off.holds(key) and not self._in_question:
+        if status.ok and self._backing_off.is_marked(key) and not self._in_question:
             # The first placed member activates the others, whatever their backoff. Otherwise two
             # groups that need the same room would take the room from each other repeatedly.
             # A group with too little room wakes itself, as upstream: NodeResourcesFit wakes the
@@ -229,7 +229,7 @@ class Coscheduling:
         if found is None:
             return None, unschedulable("can not find pod group")
         key, members, terms = found
-        if self._backing_off.holds(key):
+        if self._backing_off.is_marked(key):
             return None, unschedulable()  # PreFilter refused the member, no node did
         missing = terms.minimum - members.placed
         kept = missing * _PERCENT <= self._args.pod_group_reject_percentage * terms.minimum
@@ -242,7 +242,7 @@ class Coscheduling:
         if missing <= 0 or kept or awaits:
             return None, unschedulable()
         if self._reject(members, "optimistic rejection in PostFilter"):
-            self._backing_off.begin(key)
+            self._backing_off.mark_group(key)
         if self._args.pod_group_backoff_seconds and len(members.pods) >= terms.minimum:
             self._back_off(key)
         self._failed(key, members)
@@ -267,13 +267,13 @@ class Coscheduling:
         members = self._snapshot.groups.members(key)
         self._reject(members, "rejection in Unreserve", but=pod.pod.uid)
         if self._waits:
-            self._backing_off.begin(key)
+            self._backing_off.mark_group(key)
             self._failed(key, members)
 
     def _back_off(self, key: GroupKey) -> None:
         """Begin the backoff of a group, unless it is under way."""
-        if not self._backoff.holds(key):
-            self._backoff.begin(key)
+        if not self._backoff.is_marked(key):
+            self._backoff.mark_group(key)
             what = f"backoff of podGroup {key.full_name}"
             self._effects.in_background(what, lambda: self._try_after_backoff(key))
 
@@ -282,7 +282,7 @@ class Coscheduling:
         client = self._client
         assert client is not None, "nothing runs in the background without an API"
         await client.sleep(self._args.pod_group_backoff_seconds)
-        while self._backoff.holds(key):  # the clock was set back
+        while self._backoff.is_marked(key):  # the clock was set back
             await client.sleep(_BACKOFF_SECONDS)
         self._effects.activate(self._snapshot.groups.members(key).waiting_pods())
 
@@ -292,7 +292,7 @@ class Coscheduling:
         return sum(self._effects.reject(uid, self.name, text) for uid in waiting) > 0
 
     def _failed(self, key: GroupKey, members: GroupMembers) -> None:
-        self._rules.permitted.end(key)
+        self._rules.permitted.unmark_group(key)
         if key.source == CUSTOM_SOURCE and members.pods:
             members.failed_ns = self._clock.now_ns()
 

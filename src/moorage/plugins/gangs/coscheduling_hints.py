@@ -103,7 +103,7 @@ class GroupHints:
             return ()
         owner = self._key_of_owner(old, new)
         found: list[Pod] = []
-        for key, members in self._groups.all().items():
+        for key, members in self._groups.all_groups().items():
             if key.source and members.waiting and self._wants_room(key, members, owner):
                 found += members.waiting_pods()
         return found

@@ -39,17 +39,17 @@ class Until:
         self._for_ns = round(seconds * NS_PER_SECOND)
         self._ends_ns: dict[GroupKey, int] = {}
 
-    def begin(self, key: GroupKey) -> None:
+    def mark_group(self, key: GroupKey) -> None:
         """Mark a group from now on; an existing mark keeps its end."""
         now_ns = self._clock.now_ns()
         self._ends_ns = {each: end for each, end in self._ends_ns.items() if end > now_ns}
         self._ends_ns.setdefault(key, now_ns + self._for_ns)
 
-    def end(self, key: GroupKey) -> None:
+    def unmark_group(self, key: GroupKey) -> None:
         """Remove the mark of a group."""
         self._ends_ns.pop(key, None)
 
-    def holds(self, key: GroupKey) -> bool:
+    def is_marked(self, key: GroupKey) -> bool:
         """Whether a group is marked now."""
         return self._ends_ns.get(key, 0) > self._clock.now_ns()
 
@@ -102,13 +102,13 @@ class GroupRules:
             return unresolvable(
                 f"pre-filter pod {pod.name} cannot proceed due to gated pods in the same PodGroup"
             )
-        if not terms.resources or self.permitted.holds(key):
+        if not terms.resources or self.permitted.is_marked(key):
             return SUCCESS
         gap = self.gap(key, terms)
         if gap:
             listed = " ".join(f"{name}:{amount}" for name, amount in sorted(gap.items()))
             return unresolvable(f"resource gap: map[{listed}]")
-        self.permitted.begin(key)
+        self.permitted.mark_group(key)
         return SUCCESS
 
     def label_rejection(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
@@ -171,7 +171,7 @@ class GroupRules:
         own = [
             (row, info.part(RESOURCES).value.balanced)
             for uid in snapshot.groups.members(key).placed_uids()
-            if (info := table.pod(uid)) is not None
+            if (info := table.pod_info(uid)) is not None
             and (row := table.row_of(table.node_of_pod(uid) or "")) is not None
         ]
         gap: dict[str, int] = {}

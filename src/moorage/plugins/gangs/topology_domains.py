@@ -154,7 +154,7 @@ class TopologyDomains:
         """Return the pods for which `_node_hint` queues."""
         return [
             pod
-            for key, members in self._snapshot.groups.all().items()
+            for key, members in self._snapshot.groups.all_groups().items()
             if members.waiting and self._joins(key, old, new)
             for pod in members.waiting_pods()
         ]

@@ -75,7 +75,7 @@ class Asking:
             names.count_annotation, names.milli_annotation, names.model_annotation
         )
 
-    def of(self, pod: PodInfo) -> GpuAsk:
+    def gpu_ask_of(self, pod: PodInfo) -> GpuAsk:
         """Return what a pod asks for."""
         annotated = self.annotated(pod)
         if annotated is not None:

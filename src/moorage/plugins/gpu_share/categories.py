@@ -52,7 +52,7 @@ class Fragmentation:
         self._names_models = any(self._kinds)
         self._refused_jm = np.zeros((0, 0), np.bool_)
 
-    def of(self, states: NodeStates, models: Sequence[str]) -> FloatArray:
+    def fragmentation_of(self, states: NodeStates, models: Sequence[str]) -> FloatArray:
         """Return float64, (s,), milli-GPU, of nodes in given states.
 
         Parameters

@@ -127,7 +127,7 @@ class DeviceColumns:
         if changed:
             self._chosen = set()
             for row in sorted(changed):
-                self._read(row)
+                self._read_row(row)
                 self.log.append(row)
 
     def _rebuild(self) -> None:
@@ -138,7 +138,7 @@ class DeviceColumns:
         self._resize(table.columns.n, self.free_nd.shape[1])
         self.epoch += 1
         for row in range(table.columns.n):
-            self._read(row)
+            self._read_row(row)
 
     def _resize(self, rows: int, width: int) -> None:
         self.free_nd: IntArray = np.full((rows, width), ABSENT, np.int64)
@@ -147,7 +147,7 @@ class DeviceColumns:
         self.tags: list[frozenset[str]] = [frozenset()] * rows
         self._node_of_row = [None] * rows
 
-    def _read(self, row: int) -> None:
+    def _read_row(self, row: int) -> None:
         node = self._table.nodes[row]
         if self._node_of_row[row] is not node:
             self._node_of_row[row] = node
@@ -237,13 +237,13 @@ class DeviceColumns:
         if without is not None:
             unknown.extend(self._nominated_before(row, without))
         if unknown:
-            self._take(free, row, unknown)
+            self._take_unknown(free, row, unknown)
         if free and min(free) < 0:  # written by another program, or more pods than devices
             free = [max(0, left) for left in free]
         return free, frozenset(tags)
 
     def _read_ask(self, info: PodInfo) -> _Known:
-        ask = self._asking.of(info)
+        ask = self._asking.gpu_ask_of(info)
         known = self._asks[info.uid] = _Known(info, ask, tag_of(ask) if ask.gpus else "")
         return known
 
@@ -258,11 +258,11 @@ class DeviceColumns:
             if (
                 comes_first
                 and self._table.node_of_pod(other.uid) is None
-                and self._asking.of(other).gpus
+                and self._asking.gpu_ask_of(other).gpus
             ):
                 yield other
 
-    def _take(self, free: list[int], row: int, others: Sequence[PodInfo]) -> None:
+    def _take_unknown(self, free: list[int], row: int, others: Sequence[PodInfo]) -> None:
         """Take the devices of pods whose devices are not known: first those of nominated pods.
 
         A nominated pod gets devices as if its victims were gone. The victims hold these devices
@@ -278,13 +278,13 @@ class DeviceColumns:
             for uid, info in list(staying.items()):
                 if uid in victims or _leaves_for(info, other):
                     del staying[uid]
-                    _move(later, self._devices_of(info) or (), self._asking.of(info).milli)
-            ask = self._asking.of(other)
+                    _move(later, self._devices_of(info) or (), self._asking.gpu_ask_of(info).milli)
+            ask = self._asking.gpu_ask_of(other)
             devices = _likely_devices(later, ask)
             _move(later, devices, -ask.milli)
             _move(free, devices, -ask.milli)
         for other in likely:
-            ask = self._asking.of(other)
+            ask = self._asking.gpu_ask_of(other)
             _move(free, _likely_devices(free, ask), -ask.milli)
 
     # -- reserving -----------------------------------------------------------------------------

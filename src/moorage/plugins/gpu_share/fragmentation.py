@@ -37,7 +37,7 @@ class FragmentationLog:
         self._nodes = len(self._rows)
         self._states = [self._state(row) for row in self._rows]
 
-    def note(self, row: int | None) -> None:
+    def note_step(self, row: int | None) -> None:
         """Note one step: the row that got a pod, None where nothing changed."""
         self._devices.follow()
         self._rows.append(-1 if row is None else row)

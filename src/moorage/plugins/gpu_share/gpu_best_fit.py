@@ -25,6 +25,6 @@ class GpuBestFit(RowPolicy):
         del state
         cpu, gpu = cpu_of(pod), self.ask_of(pod).total_milli
         left_n = ((self.free_cpu(view) - cpu) / CPU_MOST) * 0.5
-        left_n = left_n + ((view.take(self.devices.idle_n) - gpu) / GPU_MOST) * 0.5
+        left_n = left_n + ((view.take_rows(self.devices.idle_n) - gpu) / GPU_MOST) * 0.5
         score_n = np.trunc((1 - left_n) * MAX_NODE_SCORE).astype(np.int64)
         return np.clip(score_n, MIN_NODE_SCORE, MAX_NODE_SCORE)

@@ -36,7 +36,7 @@ class GpuClustering(RowPolicy):
             return np.zeros(len(view), np.int64)
         own, tags = tag_of(ask), devices.tags
         by_tags = [_by_tags(own, tags[row]) for row in view.row_numbers().tolist()]
-        base_n = _BY_USE * (GPU_MOST - view.take(devices.idle_n)) // GPU_MOST
+        base_n = _BY_USE * (GPU_MOST - view.take_rows(devices.idle_n)) // GPU_MOST
         return np.array(by_tags, np.int64) + np.maximum(base_n, MIN_NODE_SCORE)
 
 

@@ -25,7 +25,7 @@ class GpuDotProduct(RowPolicy):
         """Score a small product of the free and the requested amounts high."""
         del state
         cpu, gpu = cpu_of(pod), self.ask_of(pod).total_milli
-        idle_n = view.take(self.devices.idle_n)
+        idle_n = view.take_rows(self.devices.idle_n)
         dot_n = (self.free_cpu(view) / CPU_MOST) * (cpu / CPU_MOST)
         dot_n = dot_n + (idle_n / GPU_MOST) * (gpu / GPU_MOST)
         score_n = np.trunc(MAX_NODE_SCORE * (1 - dot_n / 2)).astype(np.int64)

@@ -50,13 +50,13 @@ class GpuFragmentation(GradientPolicy):
         if faults:
             raise ConfigError(faults, source=self.name)
         typical = Fragmentation(args.typical_pods)
-        known = KnownStates(typical.of, typical.cpu_step)
-        super().__init__(args, handle, unusable=known.of, grade=_scores)
+        known = KnownStates(typical.fragmentation_of, typical.cpu_step)
+        super().__init__(args, handle, unusable=known.amounts_of, grade=_scores)
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
         """Score 50 where the fragmentation stays, more where it shrinks; 0 without room."""
         del state
-        return view.take(self.grades(pod))
+        return view.take_rows(self.grades(pod))
 
 
 def _scores(loss: FloatArray) -> ScoreArray:

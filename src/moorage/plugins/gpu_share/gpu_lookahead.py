@@ -59,15 +59,15 @@ class GpuLookahead(GradientPolicy):
         self._typical = TypicalPods(args.typical_pods, cpu_slack=args.cpu_slack)
         self._weight = args.pressure_weight
         known = KnownStates(self._typical.unusable)
-        super().__init__(args, handle, unusable=known.of, grade=np.negative)
+        super().__init__(args, handle, unusable=known.amounts_of, grade=np.negative)
 
     def score(self, state: CycleState, pod: PodInfo, view: NodeView) -> ScoreArray:
         """Return the negative loss, in ten-thousandths of a milli-GPU."""
         del state
         ask = self.ask_of(pod)
-        gain_n: FloatArray = view.take(self.grades(pod))
+        gain_n: FloatArray = view.take_rows(self.grades(pod))
         if ask.gpus and self._weight and self._typical.names_models:
-            model_n = view.take(self._sharing.devices_before.model_n)
+            model_n = view.take_rows(self._sharing.devices_before.model_n)
             gain_n = gain_n - self._pressure()[model_n] * ask.total_milli
         # Infinity is out of range of whole numbers.
         raw_n: ScoreArray = np.rint(np.maximum(gain_n * _PER_MILLI, _NO_ROOM)).astype(np.int64)

@@ -36,9 +36,9 @@ class GpuPacking(RowPolicy):
         score_n = np.zeros(len(view), np.int64)
         if ask.gpus == 0 or devices.free_nd.shape[1] == 0:
             return score_n
-        whole_n, count_n = view.take(devices.whole_n), view.take(devices.count_n)
+        whole_n, count_n = view.take_rows(devices.whole_n), view.take_rows(devices.count_n)
         unused_n = whole_n == count_n
-        free_nd = np.sort(view.take(devices.free_nd), axis=1)
+        free_nd = np.sort(view.take_rows(devices.free_nd), axis=1)
         fits_nd = (free_nd >= ask.milli) & (free_nd != ABSENT)
         taken_nd = fits_nd & (fits_nd.cumsum(axis=1) <= ask.gpus)
         fresh_n = (taken_nd & (free_nd == WHOLE_GPU_MILLI)).sum(axis=1)

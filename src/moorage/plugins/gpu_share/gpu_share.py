@@ -103,7 +103,7 @@ class GpuShare:
     ) -> tuple[PreFilterResult | None, Status]:
         """Read what the pod asks for; skip pods without GPUs, reject requests not understood."""
         del snapshot
-        ask = self._asking.of(pod)
+        ask = self._asking.gpu_ask_of(pod)
         if ask.fault:
             return None, unresolvable(ask.fault)
         if ask.gpus == 0:
@@ -121,12 +121,12 @@ class GpuShare:
         """
         del pod
         ask, devices, ids = state.read(_ASK), self._sharing.devices, self._reason_ids
-        wrong = ~_admitted(devices, ask)[view.take(devices.model_n)]
-        few = view.take(devices.count_n) < ask.gpus
+        wrong = ~_admitted(devices, ask)[view.take_rows(devices.model_n)]
+        few = view.take_rows(devices.count_n) < ask.gpus
         if ask.is_share:
-            full, reason = view.take(devices.largest_n) < ask.milli, NO_SHARE
+            full, reason = view.take_rows(devices.largest_n) < ask.milli, NO_SHARE
         else:
-            full, reason = view.take(devices.whole_n) < ask.gpus, NO_WHOLE
+            full, reason = view.take_rows(devices.whole_n) < ask.gpus, NO_WHOLE
         if not (wrong | full).any():
             return None
         never, later = Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.UNSCHEDULABLE
@@ -168,14 +168,14 @@ class GpuShare:
     def _frees(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         """Queue when a pod with GPUs has gone."""
         del waiting, new
-        return not isinstance(old, Pod) or self._asking.of(info_of(old)).gpus > 0
+        return not isinstance(old, Pod) or self._asking.gpu_ask_of(info_of(old)).gpus > 0
 
     # -- Reserve and PreBind -------------------------------------------------------------------
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Choose the devices, and hold them until the pod has gone."""
         del state
-        ask, row = self._asking.of(pod), self._snapshot.row_of(node_name)
+        ask, row = self._asking.gpu_ask_of(pod), self._snapshot.row_of(node_name)
         if ask.gpus == 0 or row is None:
             return SUCCESS
         devices = self._sharing.devices_before

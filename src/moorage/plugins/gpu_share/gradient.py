@@ -95,7 +95,7 @@ class Gradient:
         self._kept: OrderedDict[Kind, _Kept] = OrderedDict()
         self._as_is = _AsIs()
 
-    def of(self, kind: Kind, devices: DeviceColumns) -> Grades:
+    def grades_of(self, kind: Kind, devices: DeviceColumns) -> Grades:
         """Return the grade of each node, that of its best device: (n,).
 
         Parameters
@@ -270,7 +270,7 @@ class GradientPolicy(Policy):
 
     def grades(self, pod: PodInfo) -> Grades:
         """Return the grade of each node for a pod: (n,)."""
-        return self._gradient.of(_kind_of(self.ask_of(pod), cpu_of(pod)), self.devices)
+        return self._gradient.grades_of(_kind_of(self.ask_of(pod), cpu_of(pod)), self.devices)
 
     def choose(self, ask: GpuAsk, cpu_milli: int, room: RowRoom) -> int:
         """Return the device with the best grade, the lowest of equals; -1 without room."""

@@ -39,7 +39,7 @@ class KnownStates:
         self._cpu_step = cpu_step
         self._known: dict[bytes, float] = {}
 
-    def of(self, states: NodeStates, models: Sequence[str]) -> FloatArray:
+    def amounts_of(self, states: NodeStates, models: Sequence[str]) -> FloatArray:
         """Return float64, (s,): the amount of each state.
 
         Parameters

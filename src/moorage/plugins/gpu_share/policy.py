@@ -63,12 +63,14 @@ class Policy:
 
     def ask_of(self, pod: PodInfo) -> GpuAsk:
         """Return the GPUs that a pod asks for."""
-        return self._sharing.asking.of(pod)
+        return self._sharing.asking.gpu_ask_of(pod)
 
     def free_cpu(self, view: NodeView) -> IntArray:
         """Return int64, (rows,), millicores that pods have not requested."""
         snapshot = self._snapshot
-        return view.take(snapshot.allocatable("cpu")) - view.take(snapshot.requested("cpu"))
+        return view.take_rows(snapshot.allocatable("cpu")) - view.take_rows(
+            snapshot.requested("cpu")
+        )
 
 
 class RowPolicy(Policy):

@@ -46,22 +46,22 @@ class ImageLocality:
         """Score the bytes of images on each node, weighted by the share of nodes with the image."""
         del state
         images = pod.part(IMAGES).value
-        known = self._known(images.names)
+        known = self._known_images(images.names)
         if not known:
             return np.zeros(len(view), np.int64)
         most = _MOST_BYTES_PER_CONTAINER * images.containers
         if len(known) == 1:  # a row has the image or not: one score to compute
             presence, weighted_bytes = known[0]
             counted = max(_LEAST_BYTES, min(int(weighted_bytes), most)) - _LEAST_BYTES
-            found = view.take(presence).astype(np.int64)
+            found = view.take_rows(presence).astype(np.int64)
             found *= MAX_NODE_SCORE * counted // (most - _LEAST_BYTES)
             return found
         total = np.zeros(len(view), np.int64)
         for presence, weighted_bytes in known:
-            total += view.take(presence) * weighted_bytes
+            total += view.take_rows(presence) * weighted_bytes
         return _score(total, most)
 
-    def _known(self, names: tuple[str, ...]) -> list[tuple[NDArray[np.bool_], np.int64]]:
+    def _known_images(self, names: tuple[str, ...]) -> list[tuple[NDArray[np.bool_], np.int64]]:
         """Return for each known image the rows that have it, bool (n,), and its weighted bytes."""
         snapshot = self._snapshot
         found = []

@@ -208,9 +208,9 @@ class NodeAffinity:
     def _node_hint(self, waiting: Pod, old: object | None, new: object | None) -> bool:
         assert isinstance(new, Node)
         added = self._added_matcher
-        if added is not None and not added.matches(new.metadata.labels, new.name):
+        if added is not None and not added.matches_node(new.metadata.labels, new.name):
             return False
-        spec = NODE_AFFINITY.of(waiting).value
+        spec = NODE_AFFINITY.part_of(waiting).value
         if not matches_node(spec, new):
             return False
         return not (isinstance(old, Node) and matches_node(spec, old))

@@ -94,4 +94,4 @@ def _own_update_hint(waiting: Pod, old: object | None, new: object | None) -> bo
     if new.uid != waiting.uid:
         return False
     before = old if isinstance(old, Pod) else waiting
-    return FEATURES.of(before).value != FEATURES.of(new).value
+    return FEATURES.part_of(before).value != FEATURES.part_of(new).value

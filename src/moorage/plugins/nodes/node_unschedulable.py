@@ -45,7 +45,7 @@ class NodeUnschedulable:
         del state
         if memo_of(pod.part(TOLERATIONS), self, _tolerated):
             return None
-        cordoned = view.take(self._snapshot.unschedulable).copy()
+        cordoned = view.take_rows(self._snapshot.unschedulable).copy()
         return answer_where(cordoned, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
 
     def events_to_register(self) -> Sequence[EventRegistration]:

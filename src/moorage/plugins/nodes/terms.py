@@ -58,7 +58,7 @@ class LabelQuestion:
         elif column.size + 1 != len(self._table):
             self._table = self._answers(column)
         # The last entry is the answer for an absent label, whose id is -1.
-        return self._table[view.take(column.ids)]
+        return self._table[view.take_rows(column.ids)]
 
     def _answers(self, column: LabelColumn) -> BoolArray:
         op, values = self._requirement.op, self._requirement.values
@@ -180,4 +180,6 @@ def matches_node(spec: NodeAffinitySpec, node: Node) -> bool:
     labels = node.metadata.labels
     if not equality_selector(spec.node_selector).matches(labels):
         return False
-    return spec.required is None or compile_node_selector(spec.required).matches(labels, node.name)
+    return spec.required is None or compile_node_selector(spec.required).matches_node(
+        labels, node.name
+    )

@@ -45,7 +45,7 @@ Mask = NDArray[np.bool_]
 _NO_ROWS = np.empty(0, np.int64)
 
 
-class Surroundings(msgspec.Struct):
+class PreemptionInputs(msgspec.Struct):
     """Data that all searches share: the cluster, its pods by rank, budgets, known outcomes.
 
     `rows_for_candidates` holds the number of rows that the last search tried and the number of
@@ -86,7 +86,7 @@ class DryRuns:
     Attributes
     ----------
     independent
-        Whether many rows are tried at once; False before `begin`.
+        Whether many rows are tried at once; False before `begin_rows`.
     known
         The outcomes by row.
     single
@@ -107,7 +107,7 @@ class DryRuns:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: PreemptionInputs,
         what_if: WhatIf,
         pod: PodInfo,
         *,
@@ -121,11 +121,11 @@ class DryRuns:
         self.independent = False
         self._by_priority = rules is None
         self.rules = rules or LowerPriority(around.snapshot, around.budgets, pod, now_ns)
-        known = around.replicas.rows(what_if, pod) if rules is None else None
+        known = around.replicas.known_rows(what_if, pod) if rules is None else None
         self.known = known or KnownRows(around.snapshot)
         self.single: dict[int, Candidate | Status] = {}
 
-    def begin(self, rows: IntArray) -> None:
+    def begin_rows(self, rows: IntArray) -> None:
         """Begin the dry runs of potential rows."""
         self.independent = self._what_if.independent(rows)
 
@@ -149,7 +149,7 @@ class DryRuns:
         if not self.independent:
             self._one_by_one(due)
             return
-        ranked = self._around.importance.take(due)
+        ranked = self._around.importance.rank_rows(due)
         together = comparable(ranked, self._now_ns) & self.rules.by_priority(due)
         if not together.all():
             self._one_by_one(due[~together])
@@ -159,7 +159,7 @@ class DryRuns:
         protection = self._protection(due, ranked)
         with self._what_if.on_rows(due) as sums:
             victims = dry_run_many(sums, ranked, self._pod.priority, protection)
-        self.known.put(due, ranked, victims, costs_of(ranked, victims))
+        self.known.put_outcomes(due, ranked, victims, costs_of(ranked, victims))
         alone = victims.filtered.alone
         if alone is not None and alone.any():
             self._one_by_one(due[alone])
@@ -219,7 +219,7 @@ class DryRuns:
         violating = np.zeros_like(lower)
         lower_pods = lower.sum(axis=1).tolist()
         for position, row in enumerate(rows.tolist()):
-            pods = self._around.importance.pods(row)
+            pods = self._around.importance.pods_by_rank(row)
             # Ranks are ordered by priority: the pods of lower priority are last.
             broken = budgets.violating_ranks(row, pods, len(pods) - lower_pods[position])
             if broken:
@@ -232,7 +232,7 @@ class DryRuns:
         for row in rows.tolist():
             found = self.single[row] = self._try_one(row)
             costs = costs_of_one(found, self._now_ns) if isinstance(found, Candidate) else None
-            self.known.note(row, costs)
+            self.known.note_costs(row, costs)
 
     def _try_one(self, row: int) -> Candidate | Status:
         with self._what_if.on_row(row) as trial:

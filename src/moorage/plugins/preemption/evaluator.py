@@ -33,7 +33,7 @@ from moorage.framework.preemption import (
 from moorage.framework.status import SUCCESS, Code, Status, error, unresolvable, unschedulable
 from moorage.framework.what_if import WHAT_IF, WhatIf
 from moorage.plugins.preemption.budgets import Budgets
-from moorage.plugins.preemption.dry_runs import Surroundings, costs_of_one
+from moorage.plugins.preemption.dry_runs import PreemptionInputs, costs_of_one
 from moorage.plugins.preemption.known_rows import Replicas
 from moorage.plugins.preemption.search import Search
 from moorage.plugins.preemption.victims import VictimRules
@@ -73,7 +73,7 @@ class Evaluator:
         self._evictions = handle.evictions
         self._prefix = prefix
         budgets = Budgets(handle.snapshot.listers.pod_disruption_budgets)
-        self.around = Surroundings(
+        self.around = PreemptionInputs(
             handle.snapshot,
             Importance(handle.snapshot.table),
             budgets,

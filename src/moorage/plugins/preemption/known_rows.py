@@ -93,7 +93,7 @@ class KnownRows:
         """Forget the outcomes of the changed rows."""
         self._mark(changes.rows)
 
-    def begin(self, own: int | None) -> None:
+    def begin_search(self, own: int | None) -> None:
         """Begin a search: forget the outcomes that held only for the search before.
 
         Parameters
@@ -132,7 +132,9 @@ class KnownRows:
             states[self._latest_n[rows] >= now_ns] = UNKNOWN
         return states
 
-    def put(self, rows: IntArray, ranked: RankedPods, victims: Victims, costs: IntArray) -> None:
+    def put_outcomes(
+        self, rows: IntArray, ranked: RankedPods, victims: Victims, costs: IntArray
+    ) -> None:
         """Keep the outcomes of some rows, except where a Filter failed: the error may not repeat.
 
         Parameters
@@ -140,7 +142,7 @@ class KnownRows:
         rows
             Which.
         ranked, victims
-            Pods of the rows and the result of the dry run, in the order of `rows`.
+            Pods of the rows and the result of the dry run, in the order of `known_rows`.
         costs
             As `sums.costs_of` returns, with `NOT_STARTED` for pods that have not started.
         """
@@ -188,7 +190,7 @@ class KnownRows:
         self._run_n[row] = _ONE_ROW
         self._rows[row] = victims
 
-    def note(self, row: int, costs: Sequence[int] | None) -> None:
+    def note_costs(self, row: int, costs: Sequence[int] | None) -> None:
         """Record for this search the costs of a row tried alone; None: the row is no candidate."""
         self._put_costs(row, costs)
         self._passing.append(row)
@@ -286,7 +288,7 @@ class Replicas:
         """Memory of all outcomes, bytes; at most `_KINDS_MOST` times `_BYTES_MOST` and a search."""
         return sum([kind.rows.nbytes for kind in self._kinds.values()])
 
-    def rows(self, what_if: WhatIf, pod: PodInfo) -> KnownRows | None:
+    def known_rows(self, what_if: WhatIf, pod: PodInfo) -> KnownRows | None:
         """Return the current outcomes for a preemptor; None where none can be kept."""
         alike = what_if.alike
         if alike is None:
@@ -303,5 +305,5 @@ class Replicas:
         else:
             found.follow()
         self._kinds.move_to_end(key)
-        found.rows.begin(own)
+        found.rows.begin_search(own)
         return found.rows

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from moorage.framework.preemption import Candidate
 from moorage.framework.status import Status, error
 from moorage.framework.what_if import WhatIf
-from moorage.plugins.preemption.dry_runs import DryRuns, Surroundings
+from moorage.plugins.preemption.dry_runs import DryRuns, PreemptionInputs
 from moorage.plugins.preemption.known_rows import (
     BREAKING,
     CLEAN,
@@ -74,7 +74,7 @@ class Search:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: PreemptionInputs,
         what_if: WhatIf,
         pod: PodInfo,
         *,
@@ -105,7 +105,7 @@ class Search:
             Number of candidates that are enough.
         """
         self._wanted = wanted
-        self._runs.begin(rows)
+        self._runs.begin_rows(rows)
         at = clean = total = 0
         in_order = self._around.twice(rows)[first : first + len(rows)]
         while at < len(rows) and not (clean and total >= wanted):
@@ -220,7 +220,7 @@ class Search:
             return found.victims
         assert found is None, f"row {row} is no candidate: {found}"
         outcome = self._runs.known.found(row)
-        pods = self._around.importance.pods(row)
+        pods = self._around.importance.pods_by_rank(row)
         victims = [pods[rank] for rank in outcome.ranks]
         return by_importance(victims, self._now_ns) if outcome.mixed else victims
 

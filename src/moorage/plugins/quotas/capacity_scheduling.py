@@ -107,7 +107,7 @@ class CapacityScheduling:
             return narrowed
         looked = state.find(_LOOKED)
         if looked is not None and looked.excess and not state.find(EXPLAIN):
-            self._tell(pod, looked.excess)
+            self._emit_excess(pod, looked.excess)
         if pod.pod.spec.preemption_policy == "Never":
             return self._evaluator.refused(POLICY_NEVER)
         if looked is None:
@@ -148,7 +148,7 @@ class CapacityScheduling:
         left.leave_out(leaving_pods(self._snapshot, self._evictions))
         return left
 
-    def _tell(self, pod: PodInfo, excess: str) -> None:
+    def _emit_excess(self, pod: PodInfo, excess: str) -> None:
         """Emit an Event with the excess; the status has upstream's message, without figures."""
         self._effects.emit(
             pod.pod, kind="Warning", reason="ElasticQuotaExceeded", action="Scheduling", note=excess

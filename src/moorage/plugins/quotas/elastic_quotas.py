@@ -180,12 +180,12 @@ class QuotaBooks:
         """Return the quotas and their current use."""
         if self._generation != self._lister.generation:
             self._generation = self._lister.generation
-            self._read()
+            self._read_quotas()
         if not self._quotas:
             return Usage(self._quotas, {})
-        return Usage(self._quotas, self._pods.of(self._quotas))
+        return Usage(self._quotas, self._pods.requested_by(self._quotas))
 
-    def _read(self) -> None:
+    def _read_quotas(self) -> None:
         self._quotas, broken = {}, {}
         namespaces = dict.fromkeys(quota.namespace for quota in self._lister.all())
         for namespace in namespaces:
@@ -207,7 +207,7 @@ class _RequestedByNamespace:
         self._seen: dict[str, dict[str, PodInfo]] = {}
         self._sums: dict[str, dict[str, int]] = {}
 
-    def of(self, namespaces: Iterable[str]) -> dict[str, dict[str, int]]:
+    def requested_by(self, namespaces: Iterable[str]) -> dict[str, dict[str, int]]:
         """Return the sums of these namespaces; the caller may change them."""
         self._follow()
         found = {namespace: dict(self._sums.get(namespace, {})) for namespace in namespaces}

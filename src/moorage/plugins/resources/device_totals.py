@@ -51,7 +51,7 @@ class DeviceTotals:
         self._generation = -1
         self._reached: dict[tuple[str, ...], dict[str, tuple[Node, list[DeviceID]]]] = {}
 
-    def of(self, view: NodeView, resource: str) -> tuple[Int64Array, Int64Array] | None:
+    def totals_of(self, view: NodeView, resource: str) -> tuple[Int64Array, Int64Array] | None:
         """Return int64, (rows,), twice: devices that provide a resource, and allocated devices.
 
         The result is None for a resource that no device class provides.
@@ -128,7 +128,7 @@ def _reached(offered: _Slices, node: Node, expressions: Sequence[str]) -> list[D
             if not slice_.is_reached_from(facts):
                 continue
             for device in slice_.devices:
-                answers = map(device.kind.answer, expressions)
+                answers = map(device.kind.fulfils_selector, expressions)
                 no = next((answer for answer in answers if answer is not True), True)
                 if not isinstance(no, bool):
                     return []  # an expression failed

@@ -50,7 +50,7 @@ class NodeResourcesAllocatable:
         del state, pod
         total = np.zeros(len(view), np.int64)
         for name, weight in self._weights:
-            total += view.take(self._snapshot.allocatable(name)) * np.int64(weight)
+            total += view.take_rows(self._snapshot.allocatable(name)) * np.int64(weight)
         # The quotient is negated, not the sum: division truncates toward zero.
         mean = total // self._weight_sum
         return mean if self._most else -mean

@@ -84,10 +84,10 @@ class NodeResourcesBalancedAllocation:
         before: list[Float64Array] = []
         after: list[Float64Array] = []
         for resource, request in terms:
-            capacity = wide.take(self._snapshot.allocatable_float(resource))
-            used = wide.take(self._snapshot.requested(resource))
+            capacity = wide.take_rows(self._snapshot.allocatable_float(resource))
+            used = wide.take_rows(self._snapshot.requested(resource))
             has: BoolArray | None = None
-            devices = self._totals.of(wide, resource)
+            devices = self._totals.totals_of(wide, resource)
             if devices is not None:
                 instead = (capacity == 0.0) & (devices[0] > 0)
                 capacity = np.where(instead, devices[0].astype(np.float64), capacity)

@@ -199,15 +199,15 @@ class NodeResourcesFit:
         failures: list[tuple[str, NDArray[np.bool_]]] = []
         hopeless: NDArray[np.bool_] | None = None
         for check, capacity_n, used_n in self._columns(state.read(_PRE_FILTER)):
-            capacity = view.take(capacity_n)
-            short = self._left(check, capacity, view.take(used_n)) < check.amount
+            capacity = view.take_rows(capacity_n)
+            short = self._left(check, capacity, view.take_rows(used_n)) < check.amount
             if not np.count_nonzero(short):
                 continue
             failures.append((check.reason, short))
             if check is not _ONE_POD:
                 too_small = short & (capacity < check.amount)
                 hopeless = too_small if hopeless is None else hopeless | too_small
-        return self._patterns.answer(failures, hopeless) if failures else None
+        return self._patterns.filter_answer(failures, hopeless) if failures else None
 
     def filter_room(self, state: CycleState, pod: PodInfo, view: NodeView) -> Room:
         """Return the room that each row has left beside the pod.
@@ -219,7 +219,8 @@ class NodeResourcesFit:
         """
         del pod
         room = {
-            check.resource: self._left(check, view.take(capacity), view.take(used)) - check.amount
+            check.resource: self._left(check, view.take_rows(capacity), view.take_rows(used))
+            - check.amount
             for check, capacity, used in self._columns(state.read(_PRE_FILTER))
         }
         pods = room.pop(PODS)
@@ -337,7 +338,7 @@ class NodeResourcesFit:
             request = asked[spec.name]
             if spec.name not in _FIRST and not (is_scalar_resource(spec.name) and request):
                 continue
-            capacity = int(view.take(self._snapshot.allocatable(spec.name)).sum())
+            capacity = int(view.take_rows(self._snapshot.allocatable(spec.name)).sum())
             if capacity == 0:
                 continue
             used = int(self._used(view, spec.name).sum())
@@ -433,14 +434,14 @@ class NodeResourcesFit:
 
     def _use(self, view: NodeView, resource: str, weight: int, request: int) -> ResourceUse:
         used_n = self._used(view, resource)
-        devices = self._totals.of(view, resource)
+        devices = self._totals.totals_of(view, resource)
         if devices is not None:
-            capacity_n = view.take(self._snapshot.allocatable(resource))
+            capacity_n = view.take_rows(self._snapshot.allocatable(resource))
             return use_of_devices(capacity_n, used_n, devices, request=request, weight=weight)
         return resource_use(self._snapshot, view, resource, used_n, request=request, weight=weight)
 
     def _used(self, view: NodeView, resource: str) -> NDArray[np.int64]:
-        return view.take(self._used_column(resource))
+        return view.take_rows(self._used_column(resource))
 
     def _used_column(self, resource: str) -> Column:
         known, snapshot = resource in _WITH_DEFAULTS, self._snapshot
@@ -461,7 +462,7 @@ class _FailurePatterns:
     def __init__(self, reasons: ReasonTable) -> None:
         self._reasons = reasons
 
-    def answer(
+    def filter_answer(
         self,
         failures: Sequence[tuple[str, NDArray[np.bool_]]],
         hopeless_n: NDArray[np.bool_] | None,
@@ -523,7 +524,7 @@ def _strategy(args: ScoringStrategy) -> Strategy:
 
 def _requested(pod: Pod) -> Mapping[str, int]:
     """Return the amounts that a pod requests or has allocated, in scheduling units."""
-    return RESOURCES.of(pod).value.balanced
+    return RESOURCES.part_of(pod).value.balanced
 
 
 def _wanted_by(waiting: Pod) -> list[tuple[str, int]]:

@@ -92,10 +92,13 @@ def resource_use(
     if snapshot.exact_float(resource):
         # Floats from the start: NumPy takes twice the time for mixed types. Sums beyond 2**53 are
         # not exact, but such sums are far above any capacity, so the result is the same.
-        capacity, used = view.take(snapshot.allocatable_float(resource)), used_n.astype(np.float64)
+        capacity, used = (
+            view.take_rows(snapshot.allocatable_float(resource)),
+            used_n.astype(np.float64),
+        )
         used += float(request)
     else:
-        capacity, used = view.take(snapshot.allocatable(resource)), used_n + request
+        capacity, used = view.take_rows(snapshot.allocatable(resource)), used_n + request
     if snapshot.everywhere(resource):
         return ResourceUse(weight, capacity, None, used)
     return ResourceUse(weight, np.maximum(capacity, 1), capacity == 0, used)

@@ -73,7 +73,7 @@ class DefaultConstraints:
         """Whether any default constraint is hard."""
         return bool(self._hard)
 
-    def of(self, pod: PodInfo) -> Constraints:
+    def constraints_of(self, pod: PodInfo) -> Constraints:
         """Return the default constraints of a pod without constraints of its own.
 
         There are none for a pod without service and owner.

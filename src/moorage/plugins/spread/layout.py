@@ -80,7 +80,7 @@ class Axis:
         """
         if constraint.counts_none:
             return np.zeros(self.size + 1, np.int64)
-        return self._sums.of(self._places, constraint.count)
+        return self._sums.sums_of(self._places, constraint.count)
 
     def existing(self) -> Domains:
         """Return the domains that have a counted row, ascending."""
@@ -197,7 +197,9 @@ class Layouts:
         self._kept: OrderedDict[tuple[object, ...], Layout] = OrderedDict()
         self._axes: WeakValueDictionary[AxisKey, Axis] = WeakValueDictionary()
 
-    def of(self, pod: PodInfo, constraints: Sequence[Constraint], *, require_all: bool) -> Layout:
+    def layout_of(
+        self, pod: PodInfo, constraints: Sequence[Constraint], *, require_all: bool
+    ) -> Layout:
         """Return the layout of constraints for a pod; the parameters are those of `Layout`."""
         of_nodes = (self._log.position, self._snapshot.table.columns.structure)
         if of_nodes != self._of_nodes:

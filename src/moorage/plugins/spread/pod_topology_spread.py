@@ -108,7 +108,7 @@ class PodTopologySpread:
             return None, error(text)
         if not found.hard:
             return None, SKIP
-        layout = self._layouts.of(pod, found.hard, require_all=True)
+        layout = self._layouts.layout_of(pod, found.hard, require_all=True)
         placed = HardSkew.counted(found.hard, layout)
         beside = (
             placed.beside(pod, snapshot.nominated_before(pod)) if snapshot.nominations else None
@@ -182,7 +182,7 @@ class PodTopologySpread:
         if not found.soft:
             return SKIP
         require_all = found.explicit or not self._system
-        layout = self._layouts.of(pod, found.soft, require_all=require_all)
+        layout = self._layouts.layout_of(pod, found.soft, require_all=require_all)
         state.write(_PRE_SCORE, SoftSkew(self._snapshot, found.soft, layout, feasible))
         return SUCCESS
 
@@ -226,7 +226,7 @@ class PodTopologySpread:
 
     def _constraints(self, pod: PodInfo) -> Constraints:
         own = pod.part(SPREAD).value
-        return own if own.explicit else self._defaults.of(pod)
+        return own if own.explicit else self._defaults.constraints_of(pod)
 
     def _move(
         self, state: CycleState, pod: PodInfo, other: PodInfo, *, row: int, step: int
@@ -311,7 +311,7 @@ def _concerned(old: object | None, new: object | None) -> Sequence[Pod] | None:
 
 def _is_affine(waiting: Pod, node: Node) -> bool:
     """Whether a node fulfils the node selector and affinity of the waiting pod."""
-    return matches_node(NODE_AFFINITY.of(waiting).value, node)
+    return matches_node(NODE_AFFINITY.part_of(waiting).value, node)
 
 
 def _has_keys(labels: Mapping[str, str], constraints: Sequence[Constraint]) -> bool:

@@ -219,7 +219,7 @@ class HardSkew:
                 continue
             by_domain = failing_domains.astype(np.uint8) * np.uint8(TOO_SKEWED)
             by_domain[-1] = KEY_MISSING
-            code_n = by_domain[view.take(axis.domain_n)]
+            code_n = by_domain[view.take_rows(axis.domain_n)]
             if found is None:
                 found = code_n
             else:
@@ -331,16 +331,16 @@ class SoftSkew:
             by_domain: NDArray[np.float64] = np.multiply(tally, weight)
             by_domain += skew
             by_domain[-1] = 0.0
-            return by_domain[view.take(axis.domain_n)]
+            return by_domain[view.take_rows(axis.domain_n)]
         count_n = self._counts[index]
         if count_n is None:
             part = np.full(len(view), skew)
         else:
-            part = view.take(count_n).astype(np.float64)
+            part = view.take_rows(count_n).astype(np.float64)
             part *= weight
             part += skew
         if axis.lacks_some:
-            part[view.take(axis.domain_n) < 0] = 0.0
+            part[view.take_rows(axis.domain_n) < 0] = 0.0
         return part
 
     def _domains(self, index: int, feasible: NodeView) -> int:
@@ -349,7 +349,7 @@ class SoftSkew:
             return self._layout.distinct_everywhere(index)
         axis = self._layout.axes[index]
         if self._ignored is not None:
-            return axis.distinct(feasible.take(axis.place_n)[~self._ignored])
+            return axis.distinct(feasible.take_rows(axis.place_n)[~self._ignored])
         # The domains of all rows are an upper bound, which the first rows often reach.
         everywhere = self._layout.distinct_everywhere(index)
         assert feasible.rows is not None, "not all rows, so they are spelled out"
@@ -357,13 +357,13 @@ class SoftSkew:
         found = axis.distinct(axis.place_n[first])
         if found == everywhere or len(first) == len(feasible):
             return found
-        return axis.distinct(feasible.take(axis.place_n))
+        return axis.distinct(feasible.take_rows(axis.place_n))
 
     def _left_out(self, view: NodeView) -> BoolArray | None:
         complete_n = self._layout.complete_n
         if complete_n is None:
             return None
-        lacking = ~view.take(complete_n)
+        lacking = ~view.take_rows(complete_n)
         return lacking if np.count_nonzero(lacking) else None
 
 

@@ -110,7 +110,7 @@ class FreeVolumes:
         self._pair_row = np.zeros(0, np.int64)
         self._starts = np.zeros(0, np.int64)
 
-    def take(self, name: str) -> None:
+    def take_volume(self, name: str) -> None:
         """Record that a volume is no longer free."""
         self._alive[self._rank[name]] = False
 
@@ -194,7 +194,7 @@ class FreeVolumes:
         if self._epoch == self._masks.epoch:
             return
         self._epoch = self._masks.epoch
-        rows = [self._masks.rows(reach) for reach in self._groups]
+        rows = [self._masks.reached_rows(reach) for reach in self._groups]
         group = np.repeat(np.arange(len(rows)), [len(each) for each in rows])
         row = np.concatenate(rows) if rows else np.zeros(0, np.int64)
         order = np.argsort(row, kind="stable")
@@ -277,15 +277,15 @@ class VolumeIndex:
             self._start_afresh()
             return
         for _, name in changed:
-            self._put(name)
+            self._put_volume(name)
 
     def _start_afresh(self) -> None:
         for index in (self._free, self._reserved, self._place, self._tables):
             index.clear()
         for name in self._volumes.names():
-            self._put(name)
+            self._put_volume(name)
 
-    def _put(self, name: str) -> None:
+    def _put_volume(self, name: str) -> None:
         volume = self._volumes.get(name)
         self._take_out(name, volume)
         if volume is None:
@@ -313,4 +313,4 @@ class VolumeIndex:
             return
         table = self._tables.get(class_name)
         if table is not None:
-            table.take(name)
+            table.take_volume(name)

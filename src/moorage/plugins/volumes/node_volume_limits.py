@@ -105,7 +105,7 @@ class NodeVolumeLimits:
         failures = _Failures(self._reasons, self._reason, self._snapshot.num_nodes)
         if everywhere:
             self._judge(on_csi, None, failures)
-            return failures.answer(view)
+            return failures.filter_answer(view)
         with_csi = self._attached.has_csi_node()
         elsewhere = self._new(pod, has_csi_node=False)
         if on_csi == elsewhere:
@@ -113,7 +113,7 @@ class NodeVolumeLimits:
         else:
             self._judge(on_csi, with_csi, failures)
             self._judge(elsewhere, ~with_csi, failures)
-        return failures.answer(view)
+        return failures.filter_answer(view)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register higher limits, new nodes, and whatever makes fewer volumes count.
@@ -223,19 +223,19 @@ class _Failures:
     def exceed(self, where_n: BoolArray | None, too_many_n: BoolArray) -> None:
         failed_n = too_many_n if where_n is None else where_n & too_many_n
         if np.count_nonzero(failed_n):
-            self._put(failed_n, Code.UNSCHEDULABLE, self._exceeded)
+            self._put_failures(failed_n, Code.UNSCHEDULABLE, self._exceeded)
 
     def fail(self, where_n: BoolArray | None, code: Code, text: str) -> None:
         where_n = np.ones(self._n, np.bool_) if where_n is None else where_n
-        self._put(where_n, code, self._reasons.intern(text))
+        self._put_failures(where_n, code, self._reasons.intern(text))
 
-    def answer(self, view: NodeView) -> FilterAnswer | None:
+    def filter_answer(self, view: NodeView) -> FilterAnswer | None:
         found = self._answer
         if found is None:
             return None
-        return FilterAnswer(view.take(found.code_n), view.take(found.reason_n))
+        return FilterAnswer(view.take_rows(found.code_n), view.take_rows(found.reason_n))
 
-    def _put(self, failed_n: BoolArray, code: Code, reason: int) -> None:
+    def _put_failures(self, failed_n: BoolArray, code: Code, reason: int) -> None:
         if self._answer is None:
             self._answer = FilterAnswer(np.zeros(self._n, np.uint8), np.zeros(self._n, np.int32))
         np.putmask(self._answer.code_n, failed_n, code)

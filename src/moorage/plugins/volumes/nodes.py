@@ -63,7 +63,7 @@ class Reach(msgspec.Struct, frozen=True, cache_hash=True):
     migrated: Terms | None = None
     fault: str = ""
 
-    def matches(self, labels: dict[str, str], plugins: frozenset[str]) -> bool:
+    def reaches_node(self, labels: dict[str, str], plugins: frozenset[str]) -> bool:
         """Whether a node with these labels and migrated in-tree plugins reaches the volume.
 
         Raises
@@ -141,7 +141,7 @@ class NodeMasks:
         self._moved_at = (-1, -1)
         self._moved: dict[str, BoolArray] = {}
         self.epoch = 0
-        """Increases when the results of `rows` may have changed."""
+        """Increases when the results of `reached_rows` may have changed."""
 
     def mask(self, terms: Terms | None) -> BoolArray | None:
         """Return bool, (n,): rows where any term holds; None for every row.
@@ -211,7 +211,7 @@ class NodeMasks:
             everywhere if mask is None else mask,
         )
 
-    def rows(self, reach: Reach) -> RowArray:
+    def reached_rows(self, reach: Reach) -> RowArray:
         """Return the nodes of `reached` as ascending rows; call `refresh` before this method."""
         found = self._rows.get(reach)
         if found is None:

@@ -227,7 +227,7 @@ class VolumeBinding:
             raise
         if failed_n is None:
             return None
-        failed_n = view.take(failed_n)
+        failed_n = view.take_rows(failed_n)
         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         if int(failed_n.max(initial=0)) == AFFINITY:  # only the lowest bit is set: 0 or 1
             return answer_where(failed_n.view(np.bool_), code, int(self._reason_of[AFFINITY]))
@@ -244,7 +244,7 @@ class VolumeBinding:
         if self._scorer is None or not claims_of(pod):
             return np.zeros(len(view), np.int64)
         found, n = self._found(state.read(_STATE)), self._snapshot.num_nodes
-        return view.take(self._scorer.scores(found, n, self._finder.node_capacity))
+        return view.take_rows(self._scorer.scores(found, n, self._finder.node_capacity))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Assume the volumes to bind and to provision on the chosen node.
@@ -312,12 +312,14 @@ class VolumeBinding:
         if self._writer is None:
             return error(f"pod {pod.key}: no volume can be bound here, there is no API client")
         try:
-            written = await self._writer.write(claims.plan)
+            written = await self._writer.write_plan(claims.plan)
         except (ApiError, TransportError) as refusal:
             self.stage_errors["bind",] += 1
             return error(str(refusal))
         try:
-            await self._writer.wait(written, pod, node_name, timeout_seconds=self._timeout_seconds)
+            await self._writer.wait_bound(
+                written, pod, node_name, timeout_seconds=self._timeout_seconds
+            )
         except VolumeError as problem:
             self.stage_errors["bind",] += 1
             return error(f"binding volumes: {problem}")

@@ -195,7 +195,7 @@ class VolumeRestrictions:
             return None
         clash_n = np.zeros(view.size_of_all, np.bool_)
         clash_n[sorted(rows)] = True
-        return view.take(clash_n)
+        return view.take_rows(clash_n)
 
 
 def _count(state: CycleState, moved: PodInfo, sign: int) -> None:

@@ -123,7 +123,9 @@ class VolumeZone:
         failed_n = self._failed.find(entries)
         if failed_n is None:
             failed_n = self._failed.keep(entries, self._failing(entries))
-        return answer_where(view.take(failed_n), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason)
+        return answer_where(
+            view.take_rows(failed_n), Code.UNSCHEDULABLE_AND_UNRESOLVABLE, self._reason
+        )
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         """Register new classes, nodes, the pod's claims and volumes."""

@@ -113,7 +113,7 @@ class VolumeWriter:
         self._client = client
         self._clock = clock
 
-    async def write(self, plan: Plan) -> Plan:
+    async def write_plan(self, plan: Plan) -> Plan:
         """Write a plan; return the plan with the versions from the server.
 
         Raises
@@ -137,7 +137,9 @@ class VolumeWriter:
             written.claims.append(_at_version(claim, version))
         return written
 
-    async def wait(self, plan: Plan, pod: PodInfo, node_name: str, *, timeout_seconds: int) -> None:
+    async def wait_bound(
+        self, plan: Plan, pod: PodInfo, node_name: str, *, timeout_seconds: int
+    ) -> None:
         """Wait until every claim of a written plan is fully bound.
 
         Raises
@@ -201,7 +203,7 @@ class VolumeWriter:
         row = self._snapshot.row_of(node_name)
         assert row is not None, f"node {node_name} was there a moment ago"
         plugins = migrated_plugins(self._snapshot.listers.csi_nodes.get(node_name))
-        if not reach_of(volume).matches(self._snapshot.node(row).metadata.labels, plugins):
+        if not reach_of(volume).reaches_node(self._snapshot.node(row).metadata.labels, plugins):
             raise VolumeError(
                 f'pv "{volume.name}" node affinity doesn\'t match node "{node_name}": '
                 "no matching NodeSelectorTerms"

@@ -197,25 +197,25 @@ class Autoscaler:
         for group in self._rules.groups:
             added = sum(new.group is group for new in growth.nodes)
             if added:
-                size = sum(group.holds(node) for node in before.values())
+                size = sum(group.fits_node(node) for node in before.values())
                 most = self._rules.bounds.most
                 changes.append(f"{{{group.name} {size}->{size + added} (max: {most})}}")
         text = f"pod triggered scale-up: [{' '.join(changes)}]"
         for new in growth.nodes:
             for pod in new.pods:
                 self._told.pop(pod.uid, None)
-                self._tell(reference(pod), "TriggeredScaleUp", text)
+                self._emit_event(reference(pod), "TriggeredScaleUp", text)
 
     def _tell_refused(self, growth: Growth) -> None:
         told = {pod.uid: reasons for pod, reasons in growth.refused}
         for pod, reasons in growth.refused:
             if self._told.get(pod.uid) != reasons:
                 text = f"pod didn't trigger scale-up: {reasons}"
-                self._tell(reference(pod), "NotTriggerScaleUp", text)
+                self._emit_event(reference(pod), "NotTriggerScaleUp", text)
         self._told = told
 
-    def _tell(self, regarding: ObjectReference, reason: str, text: str) -> None:
-        self._recorder.record(
+    def _emit_event(self, regarding: ObjectReference, reason: str, text: str) -> None:
+        self._recorder.record_event(
             EventNote(
                 regarding=regarding,
                 controller=NAME,
@@ -285,7 +285,7 @@ class Autoscaler:
         regarding = ObjectReference(
             api_version="v1", kind="Node", name=node.name, uid=node.metadata.uid
         )
-        self._tell(regarding, "ScaleDown", "node removed by cluster autoscaler")
+        self._emit_event(regarding, "ScaleDown", "node removed by cluster autoscaler")
 
 
 def _others(node: Node) -> list[dict[str, object]]:

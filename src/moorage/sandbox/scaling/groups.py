@@ -80,7 +80,7 @@ class NodeGroup(msgspec.Struct, frozen=True, kw_only=True):
         labels = metadata["labels"] | {ZONE: self.zone}
         return played({**template, "metadata": {**metadata, "labels": labels}})
 
-    def holds(self, node: Node) -> bool:
+    def fits_node(self, node: Node) -> bool:
         """Whether a node has the shape and the zone of the group."""
         labels = self.shape.labels | {ZONE: self.zone}
         taints = {(each["key"], each["effect"]) for each in self.shape.taints}

@@ -102,7 +102,7 @@ class GrowthPlan:
             group.name
             for node in cluster.objects.nodes.values()
             for group in groups
-            if group.holds(node)
+            if group.fits_node(node)
         )
         self._daemons = [(found, Placement(found)) for found in daemon_sets]
         self._number = number

@@ -29,7 +29,7 @@ def cluster_question(scheduler: Scheduler, clock: Clock) -> Question:
     born_ns = clock.now_ns()
 
     async def ask(given: Given) -> ClusterAnswer:
-        return ClusterFill(scheduler.core, born_ns=born_ns).answer(
+        return ClusterFill(scheduler.core, born_ns=born_ns).cluster_answer(
             given.get("since", ""),
             now_ns=clock.now_ns(),
             scheduling=scheduler.schedules,
@@ -68,7 +68,7 @@ class ClusterFill:
         self._groups = core.snapshot.groups
         self._born = f"{born_ns:x}"
 
-    def answer(self, since: str, *, now_ns: int, scheduling: bool) -> ClusterAnswer:
+    def cluster_answer(self, since: str, *, now_ns: int, scheduling: bool) -> ClusterAnswer:
         """Return every node, or those that changed since a version.
 
         Parameters
@@ -80,7 +80,7 @@ class ClusterFill:
         scheduling
             Whether this scheduler schedules.
         """
-        rows = self._changed(since)
+        rows = self._changed_rows(since)
         table = self._table
         return ClusterAnswer(
             time=rfc3339_micro(now_ns),
@@ -98,7 +98,7 @@ class ClusterFill:
         marks = table.columns.structure, table.node_log.position, table.pod_log.position
         return ".".join((self._born, *map(str, marks)))
 
-    def _changed(self, since: str) -> Sequence[int] | None:
+    def _changed_rows(self, since: str) -> Sequence[int] | None:
         """Return the rows that changed since a version; None where that is not known."""
         born, _, marks = since.partition(".")
         positions = marks.split(".")

@@ -21,7 +21,7 @@ def incomplete_groups(core: Core, *, held: Iterable[str] = ()) -> tuple[QueuedGr
     """
     groups, at_permit = core.snapshot.groups, set(held)
     found = []
-    for key, members in sorted(groups.all().items()):
+    for key, members in sorted(groups.all_groups().items()):
         if len(members.assigned) == len(members.pods):
             continue
         terms = groups.source.terms_of(key)

@@ -148,7 +148,7 @@ async def _redacted(
     """
     assert core is not None, "questions about a cluster, and none other, ask for rights"
     for each in named:
-        await rights.check(each)
+        await rights.require_read(each)
     pods = [(each.namespace, each.name) for each in named if each.resource == PODS]
     error: ApiError | UsageError | None = None
     try:

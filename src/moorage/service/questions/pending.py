@@ -37,7 +37,7 @@ def pending_answer(core: Core, *, now_ns: int, limit: int) -> QueueAnswer:
     """
     sizes: Counter[Queue] = Counter()
     pods = []
-    for pod in core.store.all():
+    for pod in core.store.all_pods():
         if pod.spec.node_name or pod.metadata.deletion_timestamp:
             continue
         told = _told(core, pod)

@@ -75,7 +75,7 @@ def queue_answer(core: Core, *, now_ns: int, limit: int, scheduling: bool) -> Qu
     scheduling
         Whether this scheduler schedules.
     """
-    return _Report(core, now_ns, limit).answer(scheduling=scheduling)
+    return _Report(core, now_ns, limit).queue_answer(scheduling=scheduling)
 
 
 class _Report:
@@ -91,7 +91,7 @@ class _Report:
         held = set(self._held)
         self._binding = [uid for uid in assumed if uid not in held]
 
-    def answer(self, *, scheduling: bool) -> QueueAnswer:
+    def queue_answer(self, *, scheduling: bool) -> QueueAnswer:
         """Return the whole answer."""
         core = self._core
         found = core.queue.reader.first(self._limit, counts=core.queue.counts())
@@ -220,7 +220,7 @@ class _Report:
         until_ns: int = 0,
         message: str = "",
     ) -> QueuedPod:
-        history = self._core.queue.lifecycle.histories.of(pod.uid)
+        history = self._core.queue.lifecycle.histories.history_of(pod.uid)
         return msgspec.structs.replace(
             named(queue, pod),
             since=rfc3339_micro(history[-1].at_ns) if history else "",

@@ -85,7 +85,7 @@ class Redaction:
             return found
         return msgspec.structs.replace(found, hidden=lines)
 
-    def text(self, text: str) -> str:
+    def redacted_text(self, text: str) -> str:
         """Return a text without the names that may not be seen."""
         return _WORD.sub(lambda match: self._word(match[0]), text)
 
@@ -131,9 +131,13 @@ class Redaction:
     def _word(self, word: str) -> str:
         """Return a word of a text, or what stands for it."""
         namespace, slash, name = word.partition("/")
-        if slash and self._names.of(namespace).namespace and not self.sees_pod(namespace, name):
+        if (
+            slash
+            and self._names.things_named(namespace).namespace
+            and not self.sees_pod(namespace, name)
+        ):
             return HIDDEN
-        if self._hides(self._names.of(word)):
+        if self._hides(self._names.things_named(word)):
             return HIDDEN
         if slash:
             return _PART.sub(lambda match: self._word(match[0]), word)

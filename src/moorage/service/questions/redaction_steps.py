@@ -16,7 +16,7 @@ from moorage.api.mentions import Naming
 class Hiding(Protocol):
     """Says what is hidden, and counts it (`moorage.service.questions.redaction`)."""
 
-    def text(self, text: str) -> str:
+    def redacted_text(self, text: str) -> str:
         """Return a text without hidden names."""
         ...
 
@@ -99,9 +99,9 @@ def _subject(value: str, hiding: Hiding) -> Any:
 def _prose(value: Any, hiding: Hiding) -> Any:
     """Go through a text, or through all texts of plain JSON values."""
     if isinstance(value, str):
-        return hiding.text(value)
+        return hiding.redacted_text(value)
     if isinstance(value, dict):
-        return {hiding.text(key): _prose(each, hiding) for key, each in value.items()}
+        return {hiding.redacted_text(key): _prose(each, hiding) for key, each in value.items()}
     if isinstance(value, list):
         return [_prose(each, hiding) for each in value]
     return value
@@ -167,7 +167,7 @@ def _of_mapping(key: Any, item: Any) -> Step | None:
     def by_prose(value: Mapping[str, Any], hiding: Hiding) -> Mapping[str, Any]:
         found: dict[str, Any] = {}
         for name, each in value.items():
-            text = hiding.text(name)
+            text = hiding.redacted_text(name)
             found[text] = found[text] + each if text in found else each
         return found
 

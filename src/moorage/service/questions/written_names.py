@@ -64,7 +64,7 @@ class WrittenNames:
         self._namespaces = [each.metadata.name for each in listers.namespaces.all()]
         self._known: dict[str, Candidates] = {}
 
-    def of(self, word: str) -> Candidates:
+    def things_named(self, word: str) -> Candidates:
         """Return the things that have a word as their name."""
         known = self._known.get(word)
         if known is None:

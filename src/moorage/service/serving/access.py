@@ -59,7 +59,7 @@ class Access:
         if self._cluster is None:
             return
         try:
-            await self._cluster.read()
+            await self._cluster.read_config_map()
         except MoorageError as error:
             text = f"configmap {NAMESPACE}/{NAME} cannot be read: {error}"
             if not self._tolerant:

@@ -120,7 +120,7 @@ class Authorizer:
         known = MASTERS in caller.groups or path in self._always
         return self._reviewer is not None and not known
 
-    async def decide(self, caller: Caller, verb: str, path: str) -> Decision:
+    async def authorize_call(self, caller: Caller, verb: str, path: str) -> Decision:
         """Decide about a call.
 
         Parameters
@@ -170,7 +170,7 @@ class Authorizer:
             status = await self._reviewed(self._reviewer, spec)
             if sum(map(len, attributes.values())) < _CACHED_CHARACTERS_MAX:
                 ttl_ns = self._allowed_ttl_ns if status.allowed else self._refused_ttl_ns
-                self._known.put(key, status, ttl_ns=ttl_ns)
+                self._known.put_value(key, status, ttl_ns=ttl_ns)
         if status.denied and status.allowed:
             raise MoorageError("subject access review returned both allow and deny response")
         return Decision(status.allowed, status.reason, status.denied)

@@ -43,7 +43,7 @@ class ExpiringCache(Generic[KeyT, ValueT]):
         self._entries.move_to_end(key)
         return value
 
-    def put(self, key: KeyT, value: ValueT, *, ttl_ns: int) -> None:
+    def put_value(self, key: KeyT, value: ValueT, *, ttl_ns: int) -> None:
         """Keep a value for some nanoseconds; none if `ttl_ns` is not above 0."""
         if ttl_ns <= 0:
             return

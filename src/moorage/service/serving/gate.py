@@ -85,7 +85,7 @@ class Gate:
     async def _authorized(self, caller: Caller, verb: str, path: str) -> Refused | Rights:
         began_ns = self._clock.monotonic_ns()
         try:
-            decision = await self._authorizer.decide(caller, verb, path)
+            decision = await self._authorizer.authorize_call(caller, verb, path)
         except MoorageError as error:
             self._facts.authorized("error", self._seconds_since(began_ns))
             return _internal_error(path, error)

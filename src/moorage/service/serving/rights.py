@@ -88,7 +88,7 @@ class Rights:
             ) from error
         return False
 
-    async def check(self, objects: Readable) -> None:
+    async def require_read(self, objects: Readable) -> None:
         """Refuse a question about objects that the caller may not read.
 
         Raises

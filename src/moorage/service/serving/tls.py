@@ -121,7 +121,7 @@ class TlsRules(msgspec.Struct, frozen=True):
 class _Connection(ssl.SSLObject):
     """The TLS side of one connection."""
 
-    def take(self, context: ssl.SSLContext) -> None:
+    def use_context(self, context: ssl.SSLContext) -> None:
         """Go on with the certificate and the authorities of another context."""
         self.context = context
 
@@ -227,7 +227,7 @@ class ServerTls:
         wanted = (name or "").lower()
         wildcard = f"*.{wanted.partition('.')[2]}"
         default = self._offers[0].context
-        connection.take(self._by_name.get(wanted) or self._by_name.get(wildcard) or default)
+        connection.use_context(self._by_name.get(wanted) or self._by_name.get(wildcard) or default)
 
     def _refresh(self) -> None:
         """Make new contexts where certificates or authorities have changed."""

@@ -118,12 +118,12 @@ class TokenAuthenticator:
             user = status.user
             extra = {name: tuple(values) for name, values in user.extra.items()}
             caller = Caller(user.username, user.uid, tuple(user.groups), extra)
-            self._known.put(key, caller, ttl_ns=self._ttl_ns)
+            self._known.put_value(key, caller, ttl_ns=self._ttl_ns)
             return caller
         if status.error:
             self._facts.token_fetches["error"] += 1
             raise UnauthenticatedError(status.error)
         self._facts.token_fetches["ok"] += 1
         refused = UnauthenticatedError(_INVALID)
-        self._known.put(key, refused, ttl_ns=self._ttl_ns)
+        self._known.put_value(key, refused, ttl_ns=self._ttl_ns)
         raise refused

@@ -208,7 +208,7 @@ class ClusterTrust:
         self.trust = Trust()
         """The authorities published last."""
 
-    async def read(self) -> None:
+    async def read_config_map(self) -> None:
         """Read the ConfigMap once.
 
         Raises
@@ -219,7 +219,7 @@ class ClusterTrust:
         answer = await self._transport.request(requests.get(CONFIG_MAPS, NAME, namespace=NAMESPACE))
         if answer.status >= 400:
             raise error_from_answer(answer)
-        self._take(decode(Published, answer.body))
+        self._take_authorities(decode(Published, answer.body))
 
     async def run(self) -> None:
         """Follow the changes of the ConfigMap until cancelled."""
@@ -229,25 +229,25 @@ class ClusterTrust:
 
     def on_add(self, obj: Published) -> None:
         """Take in the ConfigMap."""
-        self._take(obj)
+        self._take_authorities(obj)
 
     def on_update(self, old: Published, new: Published) -> None:
         """Take in its new content."""
         del old
-        self._take(new)
+        self._take_authorities(new)
 
     def on_delete(self, obj: Published, *, missed: bool) -> None:
         """Keep the last authorities, as kube-scheduler does."""
         del obj, missed
 
     def on_synced(self) -> None:
-        """Do nothing: `read` has looked before."""
+        """Do nothing: `read_config_map` has looked before."""
 
     def on_undecodable(self, key: Key, error: DecodeError) -> None:
         """Keep the last authorities."""
         _log.error("configmap %s/%s: %s", *key, error)
 
-    def _take(self, found: Published) -> None:
+    def _take_authorities(self, found: Published) -> None:
         data, old = found.data, self.trust
         front = _published(data, "requestheader-client-ca-file", old.front)
         try:

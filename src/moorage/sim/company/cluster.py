@@ -104,7 +104,7 @@ class CompanyCluster(VirtualCluster):
             connect=self._connect,
         )
 
-    def spawn(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+    def start_task(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
         """Run a task until the cluster ends."""
         self.parts.spawn(work, name=name)
 

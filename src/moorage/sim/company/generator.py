@@ -95,13 +95,13 @@ class _Draft:
         count = self.rng.randint(1, 4 if "gpu-shares" in features else 6)
         if features & {"node-goes", "cordon", "spread", "anti-affinity"}:
             count = max(count, 3)
-        self.nodes = [self.node(f"n{number}") for number in range(1, count + 1)]
+        self.nodes = [self.node_object(f"n{number}") for number in range(1, count + 1)]
         self.namespace = "default"
 
     def has(self, feature: str) -> bool:
         return feature in self.features
 
-    def node(self, name: str) -> Manifest:
+    def node_object(self, name: str) -> Manifest:
         number = sum(map(ord, name))
         labels = {ZONE: f"zone-{number % 2}"}
         made = node_manifest(name, cpu=str(_NODE_CPU), labels=labels)
@@ -110,7 +110,7 @@ class _Draft:
                 amounts[_GPU] = "2"
         return made
 
-    def create(self, obj: Manifest, at: float) -> None:
+    def add_creation(self, obj: Manifest, at: float) -> None:
         self.acts.append(Create(at=at, object=obj))
 
     def spec(self, name: str, *, priority: str, placement: frozenset[str]) -> dict[str, Any]:
@@ -134,7 +134,9 @@ class _Draft:
             spec["affinity"] = affinity
         return spec
 
-    def pod(self, name: str, *, priority: str, placement: frozenset[str], cpu: str) -> Manifest:
+    def pod_template(
+        self, name: str, *, priority: str, placement: frozenset[str], cpu: str
+    ) -> Manifest:
         """Return the template of the pods of a set."""
         spec = self.spec(name, priority=priority, placement=placement)
         made = template(cpu, **spec)
@@ -227,22 +229,24 @@ def _found(draft: _Draft) -> None:
     """Create classes, quotas and what pods claim."""
     for name in PRIORITIES:
         if name != "low":
-            draft.create(priority_class(name), 1.0)
+            draft.add_creation(priority_class(name), 1.0)
     cpu = _NODE_CPU * len(draft.nodes)
     if draft.has("resource-quota"):
         spec = {"hard": {"pods": str(draft.rng.randint(cpu, 2 * cpu + 10))}}
         meta = {"name": "pods", "namespace": "default"}
-        draft.create(
+        draft.add_creation(
             {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": spec}, 1.0
         )
     if draft.has("elastic-quota"):
-        draft.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "owner"}}, 1.0)
+        draft.add_creation(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "owner"}}, 1.0
+        )
         for name, least in (("default", 0), ("owner", cpu)):
             spec = {
                 "min": {"cpu": str(least), "memory": "64Gi"},
                 "max": {"cpu": "1000", "memory": "640Gi"},
             }
-            draft.create(
+            draft.add_creation(
                 {
                     "apiVersion": ELASTIC_QUOTAS.api_version,
                     "kind": ELASTIC_QUOTAS.kind,
@@ -252,15 +256,15 @@ def _found(draft: _Draft) -> None:
                 1.2,
             )
     if draft.has("volumes"):
-        draft.create(storage_class("disks", provisioner="moorage.dev/none"), 1.0)
+        draft.add_creation(storage_class("disks", provisioner="moorage.dev/none"), 1.0)
     if draft.has("claims"):
-        draft.create(device_class("device"), 1.0)
+        draft.add_creation(device_class("device"), 1.0)
         for node in draft.nodes:
             made = device_slice("device", node["metadata"]["name"], 2)
             made["metadata"]["name"] = f"device-{node['metadata']['name']}"
-            draft.create(made, 1.0)
+            draft.add_creation(made, 1.0)
         for namespace in ("default", "owner") if draft.has("elastic-quota") else ("default",):
-            draft.create(_claim_template(namespace), 1.3)
+            draft.add_creation(_claim_template(namespace), 1.3)
 
 
 def _claim_template(namespace: str) -> Manifest:
@@ -281,7 +285,7 @@ def _fill(draft: _Draft) -> None:
         name = feature
         middle = draft.has("middle-priority") and number == len(kinds) - 1
         count = room // len(kinds) + rng.randint(0, 4)
-        made = draft.pod(
+        made = draft.pod_template(
             name,
             priority="middle" if middle else "low",
             placement=draft.placement(),
@@ -289,9 +293,9 @@ def _fill(draft: _Draft) -> None:
         )
         if feature == "job":
             made["metadata"]["annotations"][RUN_SECONDS] = "1000"
-        draft.create(workload(WORKLOADS[feature], name, count, made), 2.0)
+        draft.add_creation(workload(WORKLOADS[feature], name, count, made), 2.0)
         if draft.has("budget"):
-            draft.create(_budget(name, rng.choice((1, count // 2))), 1.0)
+            draft.add_creation(_budget(name, rng.choice((1, count // 2))), 1.0)
 
 
 def _budget(app: str, count: int) -> Manifest:
@@ -320,23 +324,27 @@ def _come(draft: _Draft, number: int, at: float, priority: str) -> None:
         more: dict[str, Any] = {}
         if form == "group-object":
             labels[GROUP_LABEL] = name
-            draft.create(_group(COSCHEDULING_POD_GROUPS, name, namespace, {"minMember": count}), at)
+            draft.add_creation(
+                _group(COSCHEDULING_POD_GROUPS, name, namespace, {"minMember": count}), at
+            )
         elif form == "group-labels":
             labels |= {NAME_LABEL: name, MIN_AVAILABLE_LABEL: str(count)}
         elif form == "group-kubernetes":
             least = {"schedulingPolicy": {"gang": {"minCount": count}}}
-            draft.create(_group(POD_GROUPS, name, namespace, least), at)
+            draft.add_creation(_group(POD_GROUPS, name, namespace, least), at)
             more["schedulingGroup"] = {"podGroupName": name}
         if form != "single-pods":
             draft.groups.append(GroupSize(name=name, least=count))
-        made = draft.pod(
+        made = draft.pod_template(
             name, priority=priority, placement=placement, cpu=rng.choice(("1", "1", "2"))
         )
         for member in range(count):
             meta = {"name": f"{name}-{member}", "namespace": namespace, "labels": labels}
             meta["annotations"] = made["metadata"]["annotations"]
             spec = {**made["spec"], **more}
-            draft.create({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, at)
+            draft.add_creation(
+                {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, at
+            )
 
 
 def _group(resource: Any, name: str, namespace: str, spec: dict[str, Any]) -> Manifest:
@@ -348,7 +356,7 @@ def _change_nodes(draft: _Draft) -> None:
     """Let nodes come, go and be cordoned: around the first wave or long after it."""
     rng = draft.rng
     if draft.has("node-comes"):
-        draft.acts.append(Join(at=rng.choice((10.0, 17.0, 28.0)), node=draft.node("late")))
+        draft.acts.append(Join(at=rng.choice((10.0, 17.0, 28.0)), node=draft.node_object("late")))
     if draft.has("cordon"):
         changes = {"spec": {"unschedulable": True}}
         at = rng.choice((10.0, 16.0, 28.0))
@@ -374,5 +382,5 @@ def _stream_small_pods(draft: _Draft) -> None:
             restartPolicy="Never",
             terminationGracePeriodSeconds=0,
         )
-        draft.create(pod, at)
+        draft.add_creation(pod, at)
         at += draft.rng.uniform(1.0, 4.0)

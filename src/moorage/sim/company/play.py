@@ -80,7 +80,7 @@ async def _play(world: CompanyWorld, clock: ManualClock) -> CompanyRun:
         store = cluster.server.store
         if world.autoscaled_most:
             scaler = Autoscaler(cluster, most=world.autoscaled_most)
-            cluster.spawn(scaler.run(), name="autoscaler")
+            cluster.start_task(scaler.run(), name="autoscaler")
         for act in world.acts:
             await _wait_until(cluster, act.at)
             if cluster.storm.is_set():

@@ -98,7 +98,7 @@ def _events(cluster: SimCluster) -> Iterable[str]:
     history = cluster.history
     told = {
         (each.get("reason"), each["involvedObject"].get("uid"))
-        for each in history.objects(CORE_EVENTS.qualified).values()
+        for each in history.server_objects(CORE_EVENTS.qualified).values()
     }
     for uid, placed in history.placed.items() if cluster.undisturbed else ():
         if placed.by.startswith("scheduler") and ("Scheduled", uid) not in told:

@@ -28,9 +28,9 @@ def _volumes(seen: Seen) -> Iterable[str]:
     node = seen.node
     if node is None:
         return
-    claims = seen.history.objects("persistentvolumeclaims")
-    volumes = seen.history.objects("persistentvolumes")
-    classes = seen.history.objects("storageclasses.storage.k8s.io")
+    claims = seen.history.server_objects("persistentvolumeclaims")
+    volumes = seen.history.server_objects("persistentvolumes")
+    classes = seen.history.server_objects("storageclasses.storage.k8s.io")
     for name in claims_of(seen.pod):
         claim = claims.get((seen.pod["metadata"]["namespace"], name))
         where = f"{name_of(seen.pod)} on {node_of(seen.pod)}: claim {name}"
@@ -58,7 +58,7 @@ def _reaches(volume: Obj, node: Obj) -> bool:
 def _migrated(volume: Obj, seen: Seen) -> Obj:
     """Return a volume with the zones of a driver, where a driver has taken over on the node."""
     name = seen.node["metadata"]["name"] if seen.node is not None else ""
-    of_node = seen.history.objects("csinodes.storage.k8s.io").get(("", name), {})
+    of_node = seen.history.server_objects("csinodes.storage.k8s.io").get(("", name), {})
     told = of_node.get("metadata", {}).get("annotations", {}).get(_MIGRATED, "")
     if _EBS not in told.split(",") or "awsElasticBlockStore" not in volume["spec"]:
         return volume
@@ -110,7 +110,7 @@ def _can_be_made(
     allowed = found.get("allowedTopologies")
     if allowed and not any(_all_in(term, labels) for term in allowed):
         return False
-    drivers = history.objects("csidrivers.storage.k8s.io")
+    drivers = history.server_objects("csidrivers.storage.k8s.io")
     if not drivers.get(("", found["provisioner"]), {}).get("spec", {}).get("storageCapacity"):
         return True
     wanted = parse_quantity(claim["spec"]["resources"]["requests"]["storage"])
@@ -118,7 +118,7 @@ def _can_be_made(
         each["storageClassName"] == found["metadata"]["name"]
         and each["nodeTopology"]["matchLabels"].items() <= labels.items()
         and parse_quantity(each["capacity"]) >= wanted
-        for each in history.objects("csistoragecapacities.storage.k8s.io").values()
+        for each in history.server_objects("csistoragecapacities.storage.k8s.io").values()
     )
 
 
@@ -145,7 +145,7 @@ def _disks_of(pod: Obj) -> Iterator[tuple[str, bool]]:
 
 
 def _single_user(seen: Seen) -> Iterable[str]:
-    claims = seen.history.objects("persistentvolumeclaims")
+    claims = seen.history.server_objects("persistentvolumeclaims")
     namespace = seen.pod["metadata"]["namespace"]
     mine = {
         name
@@ -163,9 +163,11 @@ def _volume_limit(seen: Seen) -> Iterable[str]:
     mine = set(claims_of(seen.pod))
     if node is None or not mine:
         return
-    known = seen.history.objects("csinodes.storage.k8s.io").get(("", node["metadata"]["name"]), {})
-    claims = seen.history.objects("persistentvolumeclaims")
-    volumes = seen.history.objects("persistentvolumes")
+    known = seen.history.server_objects("csinodes.storage.k8s.io").get(
+        ("", node["metadata"]["name"]), {}
+    )
+    claims = seen.history.server_objects("persistentvolumeclaims")
+    volumes = seen.history.server_objects("persistentvolumes")
     for driver in known.get("spec", {}).get("drivers") or ():
         limit = (driver.get("allocatable") or {}).get("count")
         if limit is None:
@@ -185,8 +187,8 @@ def _volume_limit(seen: Seen) -> Iterable[str]:
 
 def _left_attached(seen: Seen, node: Obj, driver: str) -> Iterator[str]:
     """Yield the volumes that are attached to a node, whether a pod uses them or not."""
-    volumes = seen.history.objects("persistentvolumes")
-    for each in seen.history.objects("volumeattachments.storage.k8s.io").values():
+    volumes = seen.history.server_objects("persistentvolumes")
+    for each in seen.history.server_objects("volumeattachments.storage.k8s.io").values():
         spec = each["spec"]
         if (spec["nodeName"], spec["attacher"]) == (node["metadata"]["name"], driver):
             name = spec["source"].get("persistentVolumeName", "")
@@ -197,7 +199,7 @@ def _left_attached(seen: Seen, node: Obj, driver: str) -> Iterator[str]:
 def _device_once(seen: Seen) -> Iterable[str]:
     """No device is allocated to two claims."""
     owners: dict[tuple[str, str, str], str] = {}
-    for (_, name), claim in seen.history.objects("resourceclaims.resource.k8s.io").items():
+    for (_, name), claim in seen.history.server_objects("resourceclaims.resource.k8s.io").items():
         for device in devices_of(claim):
             if device in owners:
                 yield f"device {device} belongs to claims {owners[device]} and {name}"
@@ -220,7 +222,7 @@ def resource_claims_of(pod: Obj) -> Iterator[str]:
 
 def _reserved(seen: Seen) -> Iterable[str]:
     """Look for claims of a bound pod that are not allocated, or not reserved for the pod."""
-    claims = seen.history.objects("resourceclaims.resource.k8s.io")
+    claims = seen.history.server_objects("resourceclaims.resource.k8s.io")
     for name in resource_claims_of(seen.pod) if seen.write.by != "nobody" else ():
         claim = claims.get((seen.pod["metadata"]["namespace"], name), {})
         status = claim.get("status", {})

@@ -108,7 +108,7 @@ class AttemptOracle:
             self._judge(pod, decision, profile, belief)
 
     def _breach(self, name: str, text: str) -> None:
-        seconds = self._history.now_ns / NS_PER_SECOND
+        seconds = self._history.history_now_ns / NS_PER_SECOND
         self._on_breach(name, f"{text} (at {seconds:.3f} s)")
 
     # -- what the scheduler must know ----------------------------------------------------------
@@ -117,14 +117,14 @@ class AttemptOracle:
         """Return whether the rules of this room are those of a profile."""
         if profile.extenders or _UNKNOWN & profile.plugins.keys():
             return False
-        return not self._history.objects(ELASTIC_QUOTAS.qualified)
+        return not self._history.server_objects(ELASTIC_QUOTAS.qualified)
 
     def _belief(self) -> Belief | None:
         """Return what the watches have told; None where a version of it is unknown here."""
         parts, core = self._scheduler.parts, self._scheduler.core
         known, dump = copy.copy(self._history), core.cache.dump()
-        nodes = self._told(parts.nodes.objects)
-        pods = self._told(parts.others[0].objects)
+        nodes = self._told(parts.nodes.known_objects)
+        pods = self._told(parts.others[0].known_objects)
         if nodes is None or pods is None:
             return None
         known.nodes = {node["metadata"]["name"]: node for node in nodes}
@@ -196,7 +196,7 @@ class AttemptOracle:
             return  # it may wait for victims that it has already
         if pod["spec"].get("preemptionPolicy") == "Never":
             return
-        budgets = self._history.objects(POD_DISRUPTION_BUDGETS.qualified)
+        budgets = self._history.server_objects(POD_DISRUPTION_BUDGETS.qualified)
         if not is_current(self._scheduler.core.snapshot.listers.pod_disruption_budgets, budgets):
             return  # the watch of budgets is behind: their older versions are unknown here
         if profile.evicts_whole_gangs and any(map(_of_gang, belief.history.pods.values())):

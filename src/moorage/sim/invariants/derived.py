@@ -94,9 +94,9 @@ def _afresh(scheduler: Scheduler) -> NodeTable:
     """Build a table from the objects that the watches of a scheduler have told."""
     parts, dump = scheduler.parts, scheduler.core.cache.dump()
     table = NodeTable()
-    for node in parts.nodes.objects.values():
+    for node in parts.nodes.known_objects.values():
         table.add_node(node)
-    for pod in parts.others[0].objects.values():
+    for pod in parts.others[0].known_objects.values():
         if pod.spec.node_name and pod.uid not in dump.assumed:
             table.add_pod(pod, pod.spec.node_name)
     for uid in dump.assumed:
@@ -109,7 +109,7 @@ def _told(scheduler: Scheduler) -> object:
     parts, core = scheduler.parts, scheduler.core
     table = core.snapshot.table
     logs = (table.node_log, table.pod_log, table.version_log)
-    objects = (*parts.nodes.objects.values(), *parts.others[0].objects.values())
+    objects = (*parts.nodes.known_objects.values(), *parts.others[0].known_objects.values())
     return (
         [each.metadata.resource_version for each in objects],
         core.cache.assumed(),

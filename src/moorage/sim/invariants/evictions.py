@@ -189,7 +189,9 @@ def _unprotected_way(seen: Seen, pod: Obj, but: str) -> str | None:
 
 def _budgets(seen: Seen, pod: Obj) -> Iterator[Obj]:
     labels = pod["metadata"].get("labels", {})
-    for (namespace, _), budget in seen.history.objects("poddisruptionbudgets.policy").items():
+    for (namespace, _), budget in seen.history.server_objects(
+        "poddisruptionbudgets.policy"
+    ).items():
         wanted = budget["spec"]["selector"]["matchLabels"]
         same = namespace == pod["metadata"]["namespace"]
         if same and all(labels.get(key) == value for key, value in wanted.items()):

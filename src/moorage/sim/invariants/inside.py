@@ -62,7 +62,7 @@ def _agrees(cluster: SimCluster) -> Iterable[str]:
         )
         if not found.empty:
             yield f"{replica.identity}: {found}"
-        for pod in core.store.all():
+        for pod in core.store.all_pods():
             stored = cluster.history.pods.get(pod.uid)
             if stored and stored["metadata"]["resourceVersion"] != pod.metadata.resource_version:
                 yield f"{replica.identity} knows an old version of {name_of(stored)}"
@@ -94,7 +94,7 @@ def _watched_custom(scheduler: Scheduler) -> list[WatchedKind]:
 
 
 def _versions_stored(cluster: SimCluster, kind: WatchedKind) -> dict[tuple[str, str], str]:
-    found = cluster.history.objects(kind.resource.qualified)
+    found = cluster.history.server_objects(kind.resource.qualified)
     return {key: obj["metadata"]["resourceVersion"] for key, obj in found.items()}
 
 
@@ -180,7 +180,7 @@ def _nothing_left(cluster: SimCluster) -> Iterable[str]:
         ]
         if tried:
             yield f"pods that are gone are still tried: {tried}"
-        stored = {pod.uid for pod in core.store.all()}
+        stored = {pod.uid for pod in core.store.all_pods()}
         if stored - set(pods):
             yield f"pods that are gone are kept: {sorted(stored - set(pods))}"
 
@@ -216,7 +216,7 @@ def _groups_agree(cluster: SimCluster) -> Iterable[str]:
     """Compare the members of each group, and which of them have a node, with the server."""
     pods = cluster.history.pods
     for scheduler in synced(cluster):
-        for key, members in scheduler.core.snapshot.groups.all().items():
+        for key, members in scheduler.core.snapshot.groups.all_groups().items():
             known = [pods[uid] for uid in members.pods if uid in pods]
             gone = [uid for uid in members.pods if uid not in pods]
             placed = {pod["metadata"]["uid"] for pod in known if node_of(pod)}

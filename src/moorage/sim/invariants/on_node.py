@@ -148,7 +148,7 @@ def _unscheduled(pod: Obj) -> list[Obj]:
 
 def resources_of_devices(history: History) -> set[str]:
     """Return the extended resources that device classes provide."""
-    classes = history.objects("deviceclasses.resource.k8s.io").values()
+    classes = history.server_objects("deviceclasses.resource.k8s.io").values()
     return {each["spec"].get("extendedResourceName", "") for each in classes}
 
 

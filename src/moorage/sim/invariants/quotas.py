@@ -16,7 +16,7 @@ _RESOURCE = "cpu"  # the simulation's quotas bound it; of memory there is more t
 
 def quotas_of(seen: Seen) -> dict[str, Obj]:
     """Return the quota of each namespace that has one."""
-    found = seen.history.objects(ELASTIC_QUOTAS.qualified)
+    found = seen.history.server_objects(ELASTIC_QUOTAS.qualified)
     return {namespace: quota for (namespace, _), quota in found.items()}
 
 

@@ -104,10 +104,10 @@ def _group_says(cluster: SimCluster, pod: Obj) -> bool:
     if not key:
         return False
     namespace, _, name = key.partition("/")
-    group = cluster.history.objects(POD_GROUPS.qualified).get((namespace, name), {})
+    group = cluster.history.server_objects(POD_GROUPS.qualified).get((namespace, name), {})
     if group.get("status", {}).get("conditions"):
         return True
-    notes = [each.get("message", "") for each in cluster.history.objects("events").values()]
+    notes = [each.get("message", "") for each in cluster.history.server_objects("events").values()]
     return any(key in note for note in notes)
 
 
@@ -218,7 +218,7 @@ def _preempts(cluster: SimCluster) -> Iterable[str]:
 
 def _same_quota(cluster: SimCluster, one: Obj, other: Obj) -> bool:
     """Return whether quotas let one pod take the room of the other: pods of one namespace may."""
-    quotas = cluster.history.objects(ELASTIC_QUOTAS.qualified)
+    quotas = cluster.history.server_objects(ELASTIC_QUOTAS.qualified)
     return not quotas or one["metadata"]["namespace"] == other["metadata"]["namespace"]
 
 
@@ -278,7 +278,7 @@ def _reserved_in_vain(cluster: SimCluster) -> Iterable[str]:
     if not cluster.faultless:
         return
     names = {pod["metadata"]["uid"]: name_of(pod) for pod in waiting(cluster)}
-    for (_, name), claim in cluster.history.objects(RESOURCE_CLAIMS.qualified).items():
+    for (_, name), claim in cluster.history.server_objects(RESOURCE_CLAIMS.qualified).items():
         for user in claim.get("status", {}).get("reservedFor") or ():
             if user["uid"] in names:
                 yield f"claim {name} is reserved for {names[user['uid']]}, which waits"
@@ -286,7 +286,7 @@ def _reserved_in_vain(cluster: SimCluster) -> Iterable[str]:
 
 def _gang_says(cluster: SimCluster) -> Iterable[str]:
     """Look for gangs whose status does not say that they wait; with faults it may be lost."""
-    for (namespace, name), group in cluster.history.objects(POD_GROUPS.qualified).items():
+    for (namespace, name), group in cluster.history.server_objects(POD_GROUPS.qualified).items():
         key = f"{namespace}/{name}"
         tried = any(
             group_of(pod) == key and pod["metadata"]["uid"] in cluster.history.popped_ns
@@ -306,10 +306,10 @@ def _gangs(cluster: SimCluster) -> Iterable[str]:
     history = cluster.history
     called_off = {
         each["involvedObject"].get("uid")
-        for each in history.objects(CORE_EVENTS.qualified).values()
+        for each in history.server_objects(CORE_EVENTS.qualified).values()
         if each.get("reason") == "Preempted"
     }
-    for (namespace, name), group in history.objects(POD_GROUPS.qualified).items():
+    for (namespace, name), group in history.server_objects(POD_GROUPS.qualified).items():
         least = group["spec"].get("schedulingPolicy", {}).get("gang", {}).get("minCount", 0)
         key = f"{namespace}/{name}"
         if key in history.excused_groups:

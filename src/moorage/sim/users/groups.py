@@ -37,15 +37,15 @@ def _gang(plot: Plot) -> None:
         fields["priorityClassName"] = rng.choice(tuple(CLASSES))
     before = rng.random() < 0.7
     if before:
-        plot.create(gang(name, least))
+        plot.add_creation(gang(name, least))
     for number in range(count):
         pod = a_pod(rng, f"{name}-{number}", name)
         pod["spec"] = {**plain_spec(cpu), **fields}
-        plot.create(pod)
+        plot.add_creation(pod)
         plot.pods.append(f"{name}-{number}")
         plot.now += rng.choice((0.0, 0.001, 0.5))
     if not before:
-        plot.create(gang(name, least))
+        plot.add_creation(gang(name, least))
     plot.groups.append(name)
 
 
@@ -74,12 +74,12 @@ def _group_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     for number in range(2):
         own_pod(plot, tag, f"{tag}-{number}", cpu="500m", **_member(tag))
-    return lambda later: later.create(gang(tag, 2))
+    return lambda later: later.add_creation(gang(tag, 2))
 
 
 def _member_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
-    plot.create(gang(tag, 3))
+    plot.add_creation(gang(tag, 3))
     for number in range(2):
         own_pod(plot, tag, f"{tag}-{number}", cpu="500m", **_member(tag))
 
@@ -91,18 +91,18 @@ def _member_comes(plot: Plot, tag: str) -> Maker:
 
 def _room_for_all(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
-    plot.create(gang(tag, 2))
+    plot.add_creation(gang(tag, 2))
     holder = own_pod(plot, tag, f"{tag}-h", cpu="500m")
     plot.now += 1.0
     for number in range(2):
         own_pod(plot, tag, f"{tag}-{number}", cpu="1", **_member(tag))
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _room_without_leaver(plot: Plot, tag: str) -> Maker:
     """Let room come for a gang whose first member is being deleted, and held by a finalizer."""
     own_node(plot, tag)
-    plot.create(gang(tag, 2))
+    plot.add_creation(gang(tag, 2))
     holder = own_pod(plot, tag, f"{tag}-h", cpu="500m")
     plot.now += 1.0
     for number in range(3):
@@ -110,21 +110,21 @@ def _room_without_leaver(plot: Plot, tag: str) -> Maker:
         pod["spec"] |= _member(tag)
         if number == 0:
             pod["metadata"]["finalizers"] = ["example.com/slow"]
-        plot.create(pod)
+        plot.add_creation(pod)
         plot.now += 0.3
     plot.now += 1.0
-    plot.delete("Pod", f"{tag}-0")
-    return lambda later: later.delete("Pod", holder)
+    plot.add_deletion("Pod", f"{tag}-0")
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _gang_in_vain(plot: Plot, tag: str) -> Maker:
     """Let a gang wait for room that never comes; a member that waited is deleted."""
     own_node(plot, tag)
-    plot.create(gang(tag, 2))
+    plot.add_creation(gang(tag, 2))
     for number in range(3):
         own_pod(plot, tag, f"{tag}-{number}", **_member(tag))
     plot.now += 1.0
-    return lambda later: later.delete("Pod", f"{tag}-0")
+    return lambda later: later.add_deletion("Pod", f"{tag}-0")
 
 
 GANGS_IN_VAIN: tuple[Want, ...] = (_gang_in_vain,)
@@ -134,7 +134,7 @@ GANGS_IN_VAIN: tuple[Want, ...] = (_gang_in_vain,)
 def _member_fails(plot: Plot, tag: str) -> Maker:
     """Let bindings of some members fail, while another pod comes for their room."""
     own_node(plot, tag)
-    plot.create(gang(tag, 3))
+    plot.add_creation(gang(tag, 3))
 
     def gift(later: Plot) -> None:
         later.disturb(("error-500", 0.5), seconds=1.0)
@@ -163,22 +163,22 @@ def _room_without_one(plot: Plot, tag: str, *, finalizers: list[str]) -> Maker:
     No member has a node on trial: one that has comes back by backoff, without an event.
     """
     own_node(plot, tag)
-    plot.create(gang(tag, 2))
+    plot.add_creation(gang(tag, 2))
     holder = own_pod(plot, tag, f"{tag}-h", cpu="1500m", terminationGracePeriodSeconds=0)
     plot.now += 1.0
     for number in range(3):
         pod = pod_manifest(f"{tag}-{number}", cpu="1", memory="64Mi", node_selector={"want": tag})
         pod["spec"] |= _member(tag)
         pod["metadata"]["finalizers"] = finalizers
-        plot.create(pod)
+        plot.add_creation(pod)
         plot.now += 0.3
     plot.now += 1.0
 
     def gift(later: Plot) -> None:
         later.disturb(("watch-batched", 1.0), seconds=2.0)
-        later.delete("Pod", holder)
+        later.add_deletion("Pod", holder)
         later.now += 0.01
-        later.delete("Pod", f"{tag}-0")
+        later.add_deletion("Pod", f"{tag}-0")
 
     return gift
 
@@ -217,7 +217,7 @@ def _team(plot: Plot) -> None:
         makers.append(pod)
         plot.pods.append(f"{name}-{number}")
     for each in rng.sample(makers, len(makers)):
-        plot.create(each)
+        plot.add_creation(each)
         plot.now += rng.choice((0.0, 0.001, 0.5))
 
 
@@ -233,12 +233,12 @@ def _team_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     for number in range(2):
         own_pod(plot, tag, f"{tag}-{number}", **_teammate(tag))
-    return lambda later: later.create(labelled(tag, 2))
+    return lambda later: later.add_creation(labelled(tag, 2))
 
 
 def _teammate_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
-    plot.create(labelled(tag, 3))
+    plot.add_creation(labelled(tag, 3))
     for number in range(2):
         own_pod(plot, tag, f"{tag}-{number}", **_teammate(tag))
 
@@ -250,19 +250,19 @@ def _teammate_comes(plot: Plot, tag: str) -> Maker:
 
 def _room_for_team(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
-    plot.create(labelled(tag, 2))
+    plot.add_creation(labelled(tag, 2))
     holder = own_pod(plot, tag, f"{tag}-h", cpu="1500m")
     plot.now += 1.0
     for number in range(2):
         own_pod(plot, tag, f"{tag}-{number}", **_teammate(tag))
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _room_for_one_of_team(plot: Plot, tag: str) -> Maker:
     """Let a second node grow by what one member asks, so that the other may have the first node."""
     own_node(plot, tag)
     small = own_node(plot, tag, name=f"{tag}-s", labels={f"{tag}-small": "yes"})
-    plot.create(labelled(tag, 2))
+    plot.add_creation(labelled(tag, 2))
     own_pod(plot, tag, f"{tag}-h", node_name=small, schedulerName="other", cpu="1900m")
     likes = {"matchExpressions": [{"key": f"{tag}-small", "operator": "Exists"}]}
     wish = {"weight": 100, "preference": likes}
@@ -271,7 +271,7 @@ def _room_for_one_of_team(plot: Plot, tag: str) -> Maker:
     own_pod(plot, tag, f"{tag}-0", cpu="500m", affinity=prefers, **labels)
     own_pod(plot, tag, f"{tag}-1", cpu="1900m", **labels)
     more = {"status": {"allocatable": {"cpu": "2500m"}}}
-    return lambda later: later.patch("Node", small, more, namespace="", subresource="status")
+    return lambda later: later.add_change("Node", small, more, namespace="", subresource="status")
 
 
 def _room_for_rest_of_team(plot: Plot, tag: str) -> Maker:
@@ -283,18 +283,18 @@ def _room_for_rest_of_team(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     team = labelled(tag, 3)
     team["spec"]["scheduleTimeoutSeconds"] = 60
-    plot.create(team)
+    plot.add_creation(team)
     for number in range(3):
         own_pod(plot, tag, f"{tag}-{number}", **_teammate(tag))
     plot.now += 2.0
     for number in (1, 2):
-        plot.delete("Pod", f"{tag}-{number}")
+        plot.add_deletion("Pod", f"{tag}-{number}")
     plot.now += 3.0
     holder = own_pod(plot, tag, f"{tag}-h", cpu="1", activeDeadlineSeconds=40)
     plot.now += 1.0
     for number in (3, 4):
         own_pod(plot, tag, f"{tag}-{number}", **_teammate(tag))
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 TEAM_WANTS: tuple[Want, ...] = (

@@ -29,7 +29,7 @@ def _rival_goes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="100m", labels={"app": tag})
     own_pod(plot, tag, cpu="100m", affinity=apart(tag))
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _choosy_goes(plot: Plot, tag: str) -> Maker:
@@ -37,7 +37,7 @@ def _choosy_goes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="100m", affinity=apart(tag))
     own_pod(plot, tag, cpu="100m", labels={"app": tag})
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _rival_moves_away(plot: Plot, tag: str) -> Maker:
@@ -47,7 +47,7 @@ def _rival_moves_away(plot: Plot, tag: str) -> Maker:
     own_pod(plot, f"{tag}-far", cpu="100m", labels={"app": tag})
     plot.now += 1.0
     own_pod(plot, tag, cpu="100m", affinity=apart(tag, ZONE))
-    return lambda later: later.patch(
+    return lambda later: later.add_change(
         "Node", far, {"metadata": {"labels": {ZONE: f"{tag}-far"}}}, namespace=""
     )
 
@@ -57,17 +57,19 @@ def _choosy_moves_in(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     far = own_node(plot, f"{tag}-far")
     holder = holder_pod(plot, f"{tag}-far", cpu="100m", affinity=apart(tag, ZONE))
-    plot.patch("Node", far, {"metadata": {"labels": {ZONE: tag}}}, namespace="")
+    plot.add_change("Node", far, {"metadata": {"labels": {ZONE: tag}}}, namespace="")
     plot.now += 3.0
     own_pod(plot, tag, cpu="100m", labels={"app": tag})
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _rival_relabelled(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="100m", labels={"app": tag})
     own_pod(plot, tag, cpu="100m", affinity=apart(tag))
-    return lambda later: later.patch("Pod", holder, {"metadata": {"labels": {"app": "no-more"}}})
+    return lambda later: later.add_change(
+        "Pod", holder, {"metadata": {"labels": {"app": "no-more"}}}
+    )
 
 
 def _friend_comes(plot: Plot, tag: str) -> Maker:
@@ -84,7 +86,7 @@ def _friend_relabelled(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="100m", labels={"app": "not-yet"})
     own_pod(plot, tag, cpu="100m", affinity=near(tag))
-    return lambda later: later.patch("Pod", holder, {"metadata": {"labels": {"app": tag}}})
+    return lambda later: later.add_change("Pod", holder, {"metadata": {"labels": {"app": tag}}})
 
 
 def _friend_gets_zone(plot: Plot, tag: str) -> Maker:
@@ -94,7 +96,7 @@ def _friend_gets_zone(plot: Plot, tag: str) -> Maker:
     own_pod(plot, f"{tag}-far", cpu="100m", labels={"app": tag})
     plot.now += 1.0
     own_pod(plot, tag, cpu="100m", affinity=near(tag))
-    return lambda later: later.patch(
+    return lambda later: later.add_change(
         "Node", far, {"metadata": {"labels": {ZONE: tag}}}, namespace=""
     )
 
@@ -122,12 +124,12 @@ def _uneven(plot: Plot, tag: str, **fields: Any) -> tuple[str, dict[str, Any]]:
 
 def _surplus_goes(plot: Plot, tag: str) -> Maker:
     holder, _ = _uneven(plot, tag)
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _surplus_relabelled(plot: Plot, tag: str) -> Maker:
     holder, _ = _uneven(plot, tag)
-    return lambda later: later.patch("Pod", holder, {"metadata": {"labels": {"app": "other"}}})
+    return lambda later: later.add_change("Pod", holder, {"metadata": {"labels": {"app": "other"}}})
 
 
 def _zone_is_tainted(plot: Plot, tag: str) -> Maker:
@@ -141,7 +143,9 @@ def _zone_is_tainted(plot: Plot, tag: str) -> Maker:
     spread = [{**_evenly(tag)[0], "nodeTaintsPolicy": "Honor"}]
     own_pod(plot, tag, cpu="1", topologySpreadConstraints=spread, **asked)
     taints = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
-    return lambda later: later.patch("Node", f"{tag}-b", {"spec": {"taints": taints}}, namespace="")
+    return lambda later: later.add_change(
+        "Node", f"{tag}-b", {"spec": {"taints": taints}}, namespace=""
+    )
 
 
 def _zone_is_tainted_alone(plot: Plot, tag: str) -> Maker:
@@ -167,7 +171,9 @@ def _zone_is_tainted_alone(plot: Plot, tag: str) -> Maker:
     fields: dict[str, Any] = {"cpu": "100m", "labels": dict.fromkeys(kinds, tag)}
     own_pod(plot, tag, node_selector={}, topologySpreadConstraints=spread, **fields)
     taints = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
-    return lambda later: later.patch("Node", f"{tag}-b", {"spec": {"taints": taints}}, namespace="")
+    return lambda later: later.add_change(
+        "Node", f"{tag}-b", {"spec": {"taints": taints}}, namespace=""
+    )
 
 
 NEIGHBOURS_ALONE: tuple[Want, ...] = (_zone_is_tainted_alone,)
@@ -182,14 +188,14 @@ def _balance_comes(plot: Plot, tag: str) -> Maker:
 def _zone_goes(plot: Plot, tag: str) -> Maker:
     """Let the zone without a pod vanish with its node."""
     _uneven(plot, tag)
-    return lambda later: later.delete("Node", f"{tag}-b", namespace="")
+    return lambda later: later.add_deletion("Node", f"{tag}-b", namespace="")
 
 
 def _zone_merges(plot: Plot, tag: str) -> Maker:
     """Let the node without a pod lose its zone, or join the zone that has a pod."""
     _uneven(plot, tag)
     labels = {ZONE: plot.rng.choice((None, f"{tag}-a"))}
-    return lambda later: later.patch(
+    return lambda later: later.add_change(
         "Node", f"{tag}-b", {"metadata": {"labels": labels}}, namespace=""
     )
 
@@ -201,13 +207,15 @@ def _zone_comes(plot: Plot, tag: str) -> Maker:
     spread[0]["topologyKey"] = f"{tag}/rack"
     own_pod(plot, tag, cpu="100m", labels={"app": tag}, topologySpreadConstraints=spread)
     changes = {"metadata": {"labels": {f"{tag}/rack": "one"}}}
-    return lambda later: later.patch("Node", f"{tag}-a", changes, namespace="")
+    return lambda later: later.add_change("Node", f"{tag}-a", changes, namespace="")
 
 
 def _no_longer_counted(plot: Plot, tag: str) -> Maker:
     """Let the waiting pod itself lose the label that its constraint counts."""
     _uneven(plot, tag)
-    return lambda later: later.patch("Pod", f"{tag}-p", {"metadata": {"labels": {"app": "other"}}})
+    return lambda later: later.add_change(
+        "Pod", f"{tag}-p", {"metadata": {"labels": {"app": "other"}}}
+    )
 
 
 def _forced(plot: Plot, tag: str, node: str) -> None:

@@ -9,13 +9,13 @@ from moorage.sim.users.plot import ZONE, ZONES, Maker, Plot, a_node
 def _cordon(plot: Plot) -> None:
     name = plot.rng.choice(plot.nodes)
     cordoned = plot.rng.random() < 0.5
-    plot.patch("Node", name, {"spec": {"unschedulable": cordoned or None}}, namespace="")
+    plot.add_change("Node", name, {"spec": {"unschedulable": cordoned or None}}, namespace="")
 
 
 def _label_node(plot: Plot) -> None:
     labels = {"disk": plot.rng.choice(("ssd", "hdd")), ZONE: plot.rng.choice(ZONES)}
     name = plot.rng.choice(plot.nodes)
-    plot.patch("Node", name, {"metadata": {"labels": labels}}, namespace="")
+    plot.add_change("Node", name, {"metadata": {"labels": labels}}, namespace="")
 
 
 def _taint_node(plot: Plot) -> None:
@@ -23,13 +23,13 @@ def _taint_node(plot: Plot) -> None:
     taints = [{"key": "busy", "value": "yes", "effect": effect}]
     name = plot.rng.choice(plot.nodes)
     changes = {"spec": {"taints": taints if plot.rng.random() < 0.4 else None}}
-    plot.patch("Node", name, changes, namespace="")
+    plot.add_change("Node", name, changes, namespace="")
 
 
 def _remove_node(plot: Plot) -> None:
     if len(plot.nodes) > 2:
         name = plot.nodes.pop(plot.rng.randrange(len(plot.nodes)))
-        plot.delete("Node", name, namespace="")
+        plot.add_deletion("Node", name, namespace="")
 
 
 def _add_node(plot: Plot) -> None:

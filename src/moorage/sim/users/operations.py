@@ -41,7 +41,7 @@ def _node_refuses(plot: Plot) -> None:
     """Let the node of a pod refuse the pod, as a kubelet that knows of less room."""
     if plot.pods:
         status = {"phase": "Failed", "reason": plot.rng.choice(("OutOfcpu", "OutOfmemory"))}
-        plot.patch("Pod", plot.rng.choice(plot.pods), {"status": status}, subresource="status")
+        plot.add_change("Pod", plot.rng.choice(plot.pods), {"status": status}, subresource="status")
 
 
 OPERATIONS: tuple[Maker, ...] = (

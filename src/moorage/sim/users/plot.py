@@ -130,7 +130,7 @@ class Plot:
 
     def _classes(self) -> None:
         for name, value in CLASSES.items():
-            self.create(
+            self.add_creation(
                 {
                     "apiVersion": "scheduling.k8s.io/v1",
                     "kind": "PriorityClass",
@@ -148,11 +148,11 @@ class Plot:
         self.names += 1
         return f"{prefix}{self.names}"
 
-    def create(self, obj: Manifest, *, at: float | None = None) -> None:
+    def add_creation(self, obj: Manifest, *, at: float | None = None) -> None:
         """Add the creation of an object."""
         self.made.append(acts.Create(at=self.now if at is None else at, object=obj))
 
-    def patch(
+    def add_change(
         self,
         kind: str,
         name: str,
@@ -173,7 +173,7 @@ class Plot:
             )
         )
 
-    def delete(self, kind: str, name: str, *, namespace: str = "default") -> None:
+    def add_deletion(self, kind: str, name: str, *, namespace: str = "default") -> None:
         """Add a deletion."""
         self.made.append(acts.Delete(at=self.now, kind=kind, name=name, namespace=namespace))
 

@@ -64,46 +64,46 @@ def _pod(plot: Plot) -> None:
     for _ in range(plot.rng.choice((1, 1, 2, 4))):
         name = plot.name("p")
         plot.pods.append(name)
-        plot.create(a_pod(plot.rng, name, app))
+        plot.add_creation(a_pod(plot.rng, name, app))
 
 
 def _gated_pod(plot: Plot) -> None:
     name = plot.name("g")
     plot.gated.append(name)
-    plot.create(a_pod(plot.rng, name, "gated", gates=["example.com/wait"]))
+    plot.add_creation(a_pod(plot.rng, name, "gated", gates=["example.com/wait"]))
 
 
 def _ungate(plot: Plot) -> None:
     if plot.gated:
         name = plot.gated.pop(plot.rng.randrange(len(plot.gated)))
         plot.pods.append(name)
-        plot.patch("Pod", name, {"spec": {"schedulingGates": []}}, namespace="default")
+        plot.add_change("Pod", name, {"spec": {"schedulingGates": []}}, namespace="default")
 
 
 def _delete_pod(plot: Plot) -> None:
     if plot.pods:
-        plot.delete("Pod", plot.pods.pop(plot.rng.randrange(len(plot.pods))))
+        plot.add_deletion("Pod", plot.pods.pop(plot.rng.randrange(len(plot.pods))))
 
 
 def _label_pod(plot: Plot) -> None:
     if plot.pods:
         app = plot.rng.choice(("web", "db", "job"))
         name = plot.rng.choice(plot.pods)
-        plot.patch("Pod", name, {"metadata": {"labels": {"app": app}}}, namespace="default")
+        plot.add_change("Pod", name, {"metadata": {"labels": {"app": app}}}, namespace="default")
 
 
 def _delete_at_once(plot: Plot) -> None:
     """Delete a pod a few milliseconds after its creation, while it is on its way."""
     name = plot.name("q")
-    plot.create(a_pod(plot.rng, name, "web"))
+    plot.add_creation(a_pod(plot.rng, name, "web"))
     plot.now += plot.rng.uniform(0, 0.02)
-    plot.delete("Pod", name)
+    plot.add_deletion("Pod", name)
 
 
 def _delete_on_its_way(plot: Plot) -> None:
     """Delete a pod after some steps of a scheduler, so in the midst of an attempt or a binding."""
     name = plot.name("q")
-    plot.create(a_pod(plot.rng, name, "web"))
+    plot.add_creation(a_pod(plot.rng, name, "web"))
     plot.made.append(
         acts.Delete(
             at=plot.now,
@@ -119,9 +119,9 @@ def _replace(plot: Plot) -> None:
     """Delete a pod and create another one of the same name."""
     if plot.pods:
         name = plot.rng.choice(plot.pods)
-        plot.delete("Pod", name)
+        plot.add_deletion("Pod", name)
         plot.now += plot.rng.choice((0.005, 0.05, 3.0))
-        plot.create(a_pod(plot.rng, name, "web"))
+        plot.add_creation(a_pod(plot.rng, name, "web"))
 
 
 def _foreign(plot: Plot) -> None:
@@ -130,7 +130,7 @@ def _foreign(plot: Plot) -> None:
     pod = a_pod(plot.rng, name, "web", schedulerName="other")
     if plot.rng.random() < 0.5:
         pod["spec"]["nodeName"] = plot.rng.choice(plot.nodes)
-    plot.create(pod)
+    plot.add_creation(pod)
 
 
 PODS: tuple[Maker, ...] = (

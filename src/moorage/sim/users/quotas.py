@@ -41,11 +41,11 @@ def found_namespaces(plot: Plot) -> None:
     """Create the namespaces and their quotas at the start."""
     rng = plot.rng
     for name in TEAMS:
-        plot.create(namespace(name), at=1.0)
+        plot.add_creation(namespace(name), at=1.0)
         least = rng.randint(1, 4)
-        plot.create(elastic(name, str(least), str(least + rng.randint(0, 4))), at=1.5)
-    plot.create(namespace(BOUNDED), at=1.0)
-    plot.create(_hard(3), at=1.5)
+        plot.add_creation(elastic(name, str(least), str(least + rng.randint(0, 4))), at=1.5)
+    plot.add_creation(namespace(BOUNDED), at=1.0)
+    plot.add_creation(_hard(3), at=1.5)
 
 
 def _hard(count: int) -> Manifest:
@@ -65,7 +65,7 @@ def _team_pod(plot: Plot) -> None:
         spec = plain_spec(rng.choice(("250m", "500m", "1", "2")))
         if rng.random() < 0.4:
             spec["priorityClassName"] = rng.choice(tuple(CLASSES))
-        plot.create(_pod(name, team, spec))
+        plot.add_creation(_pod(name, team, spec))
         plot.notes.setdefault("team pods", []).append(f"{team}/{name}")
 
 
@@ -78,7 +78,7 @@ def _team_pod_goes(plot: Plot) -> None:
     found = plot.notes.get("team pods", [])
     if found:
         team, _, name = found.pop(plot.rng.randrange(len(found))).partition("/")
-        plot.delete("Pod", name, namespace=team)
+        plot.add_deletion("Pod", name, namespace=team)
 
 
 def _quota_moves(plot: Plot) -> None:
@@ -113,7 +113,7 @@ def _quota_goes(plot: Plot) -> None:
             api_version=ELASTIC_QUOTAS.api_version,
         )
     )
-    plot.create(elastic(team, "2", str(rng.randint(2, 6))), at=plot.now + rng.uniform(0, 5))
+    plot.add_creation(elastic(team, "2", str(rng.randint(2, 6))), at=plot.now + rng.uniform(0, 5))
 
 
 def _bounded_set(plot: Plot) -> None:
@@ -125,18 +125,20 @@ def _bounded_set(plot: Plot) -> None:
     count = plot.rng.randint(1, 4)
     spec = {"replicas": count, "selector": {"matchLabels": labels}, "template": template}
     meta = {"name": name, "namespace": BOUNDED}
-    plot.create({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta, "spec": spec})
+    plot.add_creation(
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": meta, "spec": spec}
+    )
     plot.notes.setdefault("bounded sets", []).append(name)
 
 
 def _bounded_set_goes(plot: Plot) -> None:
     if found := plot.notes.get("bounded sets"):
-        plot.delete("ReplicaSet", found.pop(), namespace=BOUNDED)
+        plot.add_deletion("ReplicaSet", found.pop(), namespace=BOUNDED)
 
 
 def _bound_moves(plot: Plot) -> None:
     hard = {"spec": {"hard": {"pods": str(plot.rng.randint(1, 6))}}}
-    plot.patch("ResourceQuota", "hard", hard, namespace=BOUNDED)
+    plot.add_change("ResourceQuota", "hard", hard, namespace=BOUNDED)
 
 
 QUOTAS: tuple[Maker, ...] = (
@@ -153,8 +155,8 @@ QUOTAS: tuple[Maker, ...] = (
 
 def _alone(plot: Plot, tag: str, least: str, most: str) -> dict[str, Any]:
     """Give a want a namespace with a quota; return the fields of its pods."""
-    plot.create(namespace(tag))
-    plot.create(elastic(tag, least, most))
+    plot.add_creation(namespace(tag))
+    plot.add_creation(elastic(tag, least, most))
     plot.now += 0.5
     return {"namespace": tag, "cpu": "1"}
 
@@ -174,7 +176,7 @@ def _namesake_goes(plot: Plot, tag: str) -> Maker:
     own_pod(plot, f"{tag}-far", f"{tag}-h", **fields)
     plot.now += 1.0
     own_pod(plot, tag, **fields)
-    return lambda later: later.delete("Pod", f"{tag}-h", namespace=tag)
+    return lambda later: later.add_deletion("Pod", f"{tag}-h", namespace=tag)
 
 
 def _minimum_comes(plot: Plot, tag: str) -> Maker:
@@ -183,8 +185,8 @@ def _minimum_comes(plot: Plot, tag: str) -> Maker:
     own_pod(plot, tag, **_alone(plot, tag, "0", "4"))
 
     def gift(later: Plot) -> None:
-        later.create(namespace(f"{tag}-rich"))
-        later.create(elastic(f"{tag}-rich", "64", "64"))
+        later.add_creation(namespace(f"{tag}-rich"))
+        later.add_creation(elastic(f"{tag}-rich", "64", "64"))
 
     return gift
 
@@ -196,7 +198,7 @@ def _bound_is_reached(plot: Plot, tag: str) -> Maker:
     own_pod(plot, tag, f"{tag}-h", **fields)
     plot.now += 1.0
     own_pod(plot, tag, **fields)
-    return lambda later: later.delete("Pod", f"{tag}-h", namespace=tag)
+    return lambda later: later.add_deletion("Pod", f"{tag}-h", namespace=tag)
 
 
 def _bound_goes(plot: Plot, tag: str) -> Maker:

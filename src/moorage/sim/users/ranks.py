@@ -39,7 +39,7 @@ def _equal_keeps_port(plot: Plot, tag: str) -> Maker:
     own_pod(plot, tag, f"{tag}-low", cpu="100m", priorityClassName="low")
     plot.now += SETTLED_SECONDS
     own_pod(plot, tag, cpu="100m", priorityClassName="high", host_ports=[7070])
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _victim_rival(plot: Plot, tag: str) -> Maker:
@@ -61,7 +61,7 @@ def _equal_rival(plot: Plot, tag: str) -> Maker:
     own_pod(plot, tag, f"{tag}-low", cpu="100m", priorityClassName="low")
     plot.now += SETTLED_SECONDS
     own_pod(plot, tag, affinity=apart(tag), **fields)
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _promise_in_vain(plot: Plot, tag: str) -> Maker:
@@ -73,9 +73,9 @@ def _promise_in_vain(plot: Plot, tag: str) -> Maker:
     own_pod(plot, tag, priorityClassName="top")
     plot.now += 1.0
     taints = [{"key": "k", "value": "v", "effect": "NoSchedule"}]
-    plot.patch("Node", node, {"spec": {"taints": taints}}, namespace="")
+    plot.add_change("Node", node, {"spec": {"taints": taints}}, namespace="")
     plot.now += 1.0
-    return lambda later: later.delete("Pod", small)  # which has the preemptor tried
+    return lambda later: later.add_deletion("Pod", small)  # which has the preemptor tried
 
 
 def _second_choice(plot: Plot, tag: str) -> Maker:
@@ -95,7 +95,7 @@ def _second_choice(plot: Plot, tag: str) -> Maker:
         node = node_manifest(f"{tag}-n2", cpu="2", labels={"want": tag})
         later.made.append(acts.Join(at=later.now, node=node))
         later.now += 3.0
-        later.delete("Pod", small)  # which has the preemptor tried
+        later.add_deletion("Pod", small)  # which has the preemptor tried
 
     return gift
 
@@ -106,14 +106,14 @@ def _nominated_goes(plot: Plot, tag: str) -> Maker:
     holder_pod(plot, tag, priorityClassName="low", **stops_within(25))
     preemptor = own_pod(plot, tag, f"{tag}-top", priorityClassName="top")
     own_pod(plot, tag)
-    return lambda later: later.delete("Pod", preemptor)
+    return lambda later: later.add_deletion("Pod", preemptor)
 
 
 def _never_preempts(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag, priorityClassName="low")
     own_pod(plot, tag, priorityClassName="polite")
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _polite_pod_waits(plot: Plot, tag: str) -> Maker:
@@ -125,7 +125,7 @@ def _polite_pod_waits(plot: Plot, tag: str) -> Maker:
         later.now += 10.0
         polite = own_pod(later, tag, priorityClassName="polite")
         later.now += 3.0
-        later.delete("Pod", polite)
+        later.add_deletion("Pod", polite)
 
     return gift
 
@@ -165,7 +165,7 @@ def _promised(
     )
     plot.now += 1.0
     status = {"status": {"nominatedNodeName": node}}
-    plot.patch("Pod", pod, status, subresource="status")
+    plot.add_change("Pod", pod, status, subresource="status")
     plot.now += 10.0
     by_name = [{"key": "metadata.name", "operator": "In", "values": [node]}]
     required = {"nodeSelectorTerms": [{"matchFields": by_name}]}
@@ -179,14 +179,14 @@ def _promised(
 def _promised_pod_goes(plot: Plot, tag: str) -> Maker:
     """Delete the pod to which the room was promised, which leaves it to a lesser pod."""
     first = _promised(plot, tag)
-    return lambda later: later.delete("Pod", first)
+    return lambda later: later.add_deletion("Pod", first)
 
 
 def _promise_ends(plot: Plot, tag: str) -> Maker:
     """Take the promise back, while the pod waits on."""
     first = _promised(plot, tag)
     status = {"status": {"nominatedNodeName": None}}
-    return lambda later: later.patch("Pod", first, status, subresource="status")
+    return lambda later: later.add_change("Pod", first, status, subresource="status")
 
 
 def _room_beside_promised(plot: Plot, tag: str) -> Maker:
@@ -194,7 +194,7 @@ def _room_beside_promised(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="500m")
     _promised(plot, tag, node_made=True, cpu="700m", promised_cpu="1")
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _promised_to_equal(plot: Plot, tag: str) -> Maker:
@@ -202,7 +202,7 @@ def _promised_to_equal(plot: Plot, tag: str) -> Maker:
     first = _promised(
         plot, tag, priorityClassName="polite", labels={"app": tag}, affinity=apart(f"{tag}-nobody")
     )
-    return lambda later: later.delete("Pod", first)
+    return lambda later: later.add_deletion("Pod", first)
 
 
 def _promised_to_two(plot: Plot, tag: str) -> Maker:
@@ -212,11 +212,11 @@ def _promised_to_two(plot: Plot, tag: str) -> Maker:
     first = _promised(plot, tag, node_made=True, priorityClassName="low")
     plot.now += 1.0
     status = {"status": {"nominatedNodeName": f"{tag}-n"}}
-    plot.patch("Pod", f"{tag}-p", status, subresource="status")
+    plot.add_change("Pod", f"{tag}-p", status, subresource="status")
     plot.now += 1.0
-    plot.delete("Pod", small)  # which has the pod tried
+    plot.add_deletion("Pod", small)  # which has the pod tried
     plot.now += 3.0
-    return lambda later: later.delete("Pod", first)
+    return lambda later: later.add_deletion("Pod", first)
 
 
 def _unprotected_victim(plot: Plot, tag: str) -> Maker:
@@ -227,7 +227,7 @@ def _unprotected_victim(plot: Plot, tag: str) -> Maker:
         "metadata": {"name": tag, "namespace": "default"},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": tag}}},
     }
-    plot.create(budget)
+    plot.add_creation(budget)
     for number, labels in enumerate(({}, {"app": tag})):
         own_node(plot, tag, name=f"{tag}-n{number}", labels={"number": str(number)})
         select = {"want": tag, "number": str(number)}
@@ -248,9 +248,9 @@ def _replica_may_preempt(plot: Plot, tag: str) -> Maker:
         fields = {**by_other, "terminationGracePeriodSeconds": 0}
         own_pod(later, tag, f"{tag}-top", priorityClassName="top", **fields)
         first = own_pod(later, tag, f"{tag}-first", priorityClassName="high")
-        later.delete("Pod", first)
+        later.add_deletion("Pod", first)
         later.now += 0.1
-        later.delete("Pod", f"{tag}-top")
+        later.add_deletion("Pod", f"{tag}-top")
         later.now += 0.1
         own_pod(later, tag, f"{tag}-low", priorityClassName="low", **by_other)
         own_pod(later, tag, priorityClassName="high")
@@ -264,14 +264,14 @@ def _leaves_slowly(plot: Plot, tag: str) -> Maker:
     holder = holder_pod(plot, tag)
     pod = pod_manifest(f"{tag}-p", cpu="1500m", memory="64Mi", node_selector={"want": tag})
     pod["metadata"]["finalizers"] = ["example.com/slow"]
-    plot.create(pod)
+    plot.add_creation(pod)
     plot.now += 1.0
-    plot.delete("Pod", f"{tag}-p")
+    plot.add_deletion("Pod", f"{tag}-p")
 
     def gift(later: Plot) -> None:
-        later.delete("Pod", holder)
+        later.add_deletion("Pod", holder)
         later.now += 10.0
-        later.patch("Pod", f"{tag}-p", {"metadata": {"finalizers": None}})
+        later.add_change("Pod", f"{tag}-p", {"metadata": {"finalizers": None}})
 
     return gift
 

@@ -28,25 +28,27 @@ def _set(plot: Plot) -> None:
             spec["serviceName"] = name
         plot.sets.append(f"{kind}/{name}")
     meta = {"name": name, "namespace": "default"}
-    plot.create({"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec})
+    plot.add_creation({"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec})
 
 
 def _scale(plot: Plot) -> None:
     if plot.sets:
         kind, _, name = plot.rng.choice(plot.sets).partition("/")
-        plot.patch(kind, name, {"spec": {"replicas": plot.rng.randint(0, 6)}}, namespace="default")
+        plot.add_change(
+            kind, name, {"spec": {"replicas": plot.rng.randint(0, 6)}}, namespace="default"
+        )
 
 
 def _delete_set(plot: Plot) -> None:
     if plot.sets:
         kind, _, name = plot.sets.pop(plot.rng.randrange(len(plot.sets))).partition("/")
-        plot.delete(kind, name)
+        plot.add_deletion(kind, name)
 
 
 def _budget(plot: Plot) -> None:
     name = plot.name("b")
     app = plot.rng.choice(("web", "db", "job"))
-    plot.create(
+    plot.add_creation(
         {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",

@@ -70,44 +70,44 @@ def mounting(*claims: str) -> list[Manifest]:
 
 def _claim_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
-    plot.create(storage_class(tag))
-    plot.create(volume(f"{tag}-v", tag, tag))
+    plot.add_creation(storage_class(tag))
+    plot.add_creation(volume(f"{tag}-v", tag, tag))
     own_pod(plot, tag, volumes=mounting(f"{tag}-c"))
-    return lambda later: later.create(volume_claim(f"{tag}-c", tag))
+    return lambda later: later.add_creation(volume_claim(f"{tag}-c", tag))
 
 
 def _volume_comes(plot: Plot, tag: str) -> Maker:
     """Wait for a volume, with a claim that is bound at once or for its first consumer."""
     own_node(plot, tag)
-    plot.create(storage_class(tag, waits=plot.rng.random() < 0.5, provisioner=NO_PROVISIONER))
-    plot.create(volume_claim(f"{tag}-c", tag))
+    plot.add_creation(storage_class(tag, waits=plot.rng.random() < 0.5, provisioner=NO_PROVISIONER))
+    plot.add_creation(volume_claim(f"{tag}-c", tag))
     own_pod(plot, tag, volumes=mounting(f"{tag}-c"))
-    return lambda later: later.create(volume(f"{tag}-v", tag, tag))
+    return lambda later: later.add_creation(volume(f"{tag}-v", tag, tag))
 
 
 def _class_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
-    plot.create(volume_claim(f"{tag}-c", tag))
+    plot.add_creation(volume_claim(f"{tag}-c", tag))
     own_pod(plot, tag, volumes=mounting(f"{tag}-c"))
-    return lambda later: later.create(storage_class(tag))
+    return lambda later: later.add_creation(storage_class(tag))
 
 
 def _reach_comes(plot: Plot, tag: str) -> Maker:
     """Wait until the node gets the label that the volume asks for."""
     node = own_node(plot, tag)
-    plot.create(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
-    plot.create(volume(f"{tag}-v", f"{tag}-reach", tag))
-    plot.create(volume_claim(f"{tag}-c", tag))
+    plot.add_creation(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
+    plot.add_creation(volume(f"{tag}-v", f"{tag}-reach", tag))
+    plot.add_creation(volume_claim(f"{tag}-c", tag))
     plot.now += 1.0
     own_pod(plot, tag, node_selector={"kubernetes.io/hostname": node}, volumes=mounting(f"{tag}-c"))
     changes = {"metadata": {"labels": {"want": f"{tag}-reach"}}}
-    return lambda later: later.patch("Node", node, changes, namespace="")
+    return lambda later: later.add_change("Node", node, changes, namespace="")
 
 
 def _driver_is_migrated(plot: Plot, tag: str) -> Maker:
     """Wait until the node's volumes of an old type are those of a driver, with its own zones."""
     node = own_node(plot, tag, labels={"topology.ebs.csi.aws.com/zone": f"{tag}-z"})
-    plot.create(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
+    plot.add_creation(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
     made = volume(f"{tag}-v", tag, tag)
     zone = {"key": ZONE, "operator": "In", "values": [f"{tag}-z"]}
     del made["spec"]["csi"]
@@ -115,27 +115,27 @@ def _driver_is_migrated(plot: Plot, tag: str) -> Maker:
         "awsElasticBlockStore": {"volumeID": "vol-0123456789abcdef0"},
         "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [zone]}]}},
     }
-    plot.create(made)
-    plot.create(csi_node(node, 5))
-    plot.create(volume_claim(f"{tag}-c", tag))
+    plot.add_creation(made)
+    plot.add_creation(csi_node(node, 5))
+    plot.add_creation(volume_claim(f"{tag}-c", tag))
     plot.now += 1.0
     own_pod(plot, tag, volumes=mounting(f"{tag}-c"))
     migrated = {"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/aws-ebs"}
     changes = {"metadata": {"annotations": migrated}}
-    return lambda later: later.patch("CSINode", node, changes, namespace="")
+    return lambda later: later.add_change("CSINode", node, changes, namespace="")
 
 
 def _only_user_goes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     mode = "ReadWriteOncePod"
-    plot.create(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
-    plot.create(volume(f"{tag}-v", tag, tag, modes=mode))
-    plot.create(volume_claim(f"{tag}-c", tag, accessModes=[mode]))
+    plot.add_creation(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
+    plot.add_creation(volume(f"{tag}-v", tag, tag, modes=mode))
+    plot.add_creation(volume_claim(f"{tag}-c", tag, accessModes=[mode]))
     plot.now += 1.0
     holder = own_pod(plot, tag, f"{tag}-h", cpu="100m", volumes=mounting(f"{tag}-c"))
     plot.now += 1.0
     own_pod(plot, tag, cpu="100m", volumes=mounting(f"{tag}-c"))
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _attached(plot: Plot, tag: str) -> tuple[str, str]:
@@ -144,11 +144,11 @@ def _attached(plot: Plot, tag: str) -> tuple[str, str]:
     Returns the node, and the pod that has the volume.
     """
     node = own_node(plot, tag)
-    plot.create(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
+    plot.add_creation(storage_class(tag, waits=False, provisioner=NO_PROVISIONER))
     for each in "ab":
-        plot.create(volume(f"{tag}-v{each}", tag, tag))
-        plot.create(volume_claim(f"{tag}-c{each}", tag, volumeName=f"{tag}-v{each}"))
-    plot.create(csi_node(node, 1))
+        plot.add_creation(volume(f"{tag}-v{each}", tag, tag))
+        plot.add_creation(volume_claim(f"{tag}-c{each}", tag, volumeName=f"{tag}-v{each}"))
+    plot.add_creation(csi_node(node, 1))
     plot.now += 1.0
     holder = own_pod(plot, tag, f"{tag}-h", cpu="100m", volumes=mounting(f"{tag}-ca"))
     plot.now += 2.0
@@ -158,39 +158,39 @@ def _attached(plot: Plot, tag: str) -> tuple[str, str]:
 
 def _attachment_goes(plot: Plot, tag: str) -> Maker:
     _, holder = _attached(plot, tag)
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _limit_is_raised(plot: Plot, tag: str) -> Maker:
     node, _ = _attached(plot, tag)
     more = {"spec": csi_node(node, 2)["spec"]}
-    return lambda later: later.patch("CSINode", node, more, namespace="")
+    return lambda later: later.add_change("CSINode", node, more, namespace="")
 
 
 def _two_claims(plot: Plot, tag: str) -> None:
     """Create a node, and two claims that wait for their first consumer."""
     own_node(plot, tag)
-    plot.create(storage_class(tag, provisioner=NO_PROVISIONER))
+    plot.add_creation(storage_class(tag, provisioner=NO_PROVISIONER))
     for each in "ab":
-        plot.create(volume_claim(f"{tag}-c{each}", tag))
+        plot.add_creation(volume_claim(f"{tag}-c{each}", tag))
 
 
 def _two_for_one_volume(plot: Plot, tag: str) -> Maker:
     """Let two pods with a claim each find one volume at the same time; a second one comes later."""
     _two_claims(plot, tag)
-    plot.create(volume(f"{tag}-va", tag, tag))
+    plot.add_creation(volume(f"{tag}-va", tag, tag))
     plot.now += 1.0
     for each in "ab":
         own_pod(plot, tag, f"{tag}-{each}", cpu="100m", volumes=mounting(f"{tag}-c{each}"))
         plot.now -= 0.3
     plot.now += 0.3
-    return lambda later: later.create(volume(f"{tag}-vb", tag, tag))
+    return lambda later: later.add_creation(volume(f"{tag}-vb", tag, tag))
 
 
 def _volume_held_in_vain(plot: Plot, tag: str) -> Maker:
     """Let the errand of a pod with a claim fail: its volume goes to a claim that waits for it."""
     _two_claims(plot, tag)
-    plot.create(volume(f"{tag}-v", tag, tag))
+    plot.add_creation(volume(f"{tag}-v", tag, tag))
 
     def gift(later: Plot) -> None:
         fields: dict[str, Any] = {"cpu": "100m"}
@@ -259,10 +259,10 @@ def _lacks(plot: Plot, tag: str, part: int) -> Maker:
     parts = [device_class(tag), device_slice(tag, node), resource_claim(tag, f"{tag}-c")]
     missing = parts.pop(part)
     for each in parts:
-        plot.create(each)
+        plot.add_creation(each)
     plot.now += 0.5
     own_pod(plot, tag, **claiming(f"{tag}-c"))
-    return lambda later: later.create(missing)
+    return lambda later: later.add_creation(missing)
 
 
 def _device_class_comes(plot: Plot, tag: str) -> Maker:
@@ -280,10 +280,10 @@ def _resource_claim_comes(plot: Plot, tag: str) -> Maker:
 def _two_for_one_device(plot: Plot, tag: str) -> str:
     """Let one pod have the device that another one waits for; return the first."""
     node = own_node(plot, tag)
-    plot.create(device_class(tag))
-    plot.create(device_slice(tag, node))
+    plot.add_creation(device_class(tag))
+    plot.add_creation(device_slice(tag, node))
     for each in "ab":
-        plot.create(resource_claim(tag, f"{tag}-{each}"))
+        plot.add_creation(resource_claim(tag, f"{tag}-{each}"))
     plot.now += 0.5
     holder = own_pod(plot, tag, f"{tag}-h", **claiming(f"{tag}-a"))
     plot.now += 1.0
@@ -293,14 +293,14 @@ def _two_for_one_device(plot: Plot, tag: str) -> str:
 
 def _device_goes_free(plot: Plot, tag: str) -> Maker:
     holder = _two_for_one_device(plot, tag)
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _slice_grows(plot: Plot, tag: str) -> Maker:
     """Wait for a second device in the slice that is known."""
     _two_for_one_device(plot, tag)
     more = {"spec": {"devices": device_slice(tag, "", 2)["spec"]["devices"]}}
-    return lambda later: later.patch("ResourceSlice", tag, more, namespace="")
+    return lambda later: later.add_change("ResourceSlice", tag, more, namespace="")
 
 
 STORED: tuple[Want, ...] = (

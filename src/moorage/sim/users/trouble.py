@@ -21,7 +21,7 @@ def _errand_done(plot: Plot, tag: str) -> Maker:
     def gift(later: Plot) -> None:
         own_pod(later, tag, cpu="500m", labels={LABEL: tag})
         later.now += 0.5
-        later.patch("Node", node, done, namespace="")
+        later.add_change("Node", node, done, namespace="")
         later.now += 0.3
         own_pod(later, tag, f"{tag}-other", cpu="100m")
 
@@ -39,7 +39,7 @@ def _errand_fails(plot: Plot, tag: str) -> Maker:
         own_pod(later, tag, priorityClassName="polite")
         # The errand has failed, and the pod is not tried again yet.
         later.now += 1.2
-        later.delete("Pod", f"{tag}-h")
+        later.add_deletion("Pod", f"{tag}-h")
 
     return gift
 
@@ -67,9 +67,9 @@ def _changed_on_errand(plot: Plot, tag: str) -> Maker:
     def gift(later: Plot) -> None:
         pod = own_pod(later, tag, labels={LABEL: tag})
         later.now += 0.5
-        later.patch("Pod", pod, change)
+        later.add_change("Pod", pod, change)
         later.now += 1.0
-        later.patch("Node", node, {"metadata": {"labels": {"any": "label"}}}, namespace="")
+        later.add_change("Node", node, {"metadata": {"labels": {"any": "label"}}}, namespace="")
 
     return gift
 
@@ -83,9 +83,9 @@ def _relabelled_on_errand(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag)
     pod = own_pod(plot, tag, labels={LABEL: tag})
     plot.now += 0.5
-    plot.patch("Pod", pod, _relabelled(tag))
+    plot.add_change("Pod", pod, _relabelled(tag))
     plot.now += 3.0
-    return lambda later: later.patch("Node", node, _relabelled(tag), namespace="")
+    return lambda later: later.add_change("Node", node, _relabelled(tag), namespace="")
 
 
 def _called_by_another(plot: Plot, tag: str) -> Maker:
@@ -99,7 +99,7 @@ def _called_by_node(plot: Plot, tag: str) -> Maker:
     own_pod(plot, tag, cpu="100m", labels={CALLED: tag})
     plot.now += 3.0
     calls = {"metadata": {"labels": {CALLS: tag}}}
-    return lambda later: later.patch("Node", node, calls, namespace="")
+    return lambda later: later.add_change("Node", node, calls, namespace="")
 
 
 def _called_late(plot: Plot, tag: str) -> Maker:
@@ -156,11 +156,11 @@ def _holder_leaves_errand(plot: Plot, tag: str) -> Maker:
     pod["metadata"]["finalizers"] = ["example.com/slow"]
 
     def gift(later: Plot) -> None:
-        later.create(pod)
+        later.add_creation(pod)
         later.now += 1.0
         own_pod(later, tag)
         later.now += 1.0
-        later.delete("Pod", f"{tag}-h")
+        later.add_deletion("Pod", f"{tag}-h")
 
     return gift
 
@@ -171,7 +171,7 @@ def _member_refused(plot: Plot, tag: str) -> Maker:
     group = {"schedulingGroup": {"podGroupName": tag}}
 
     def gift(later: Plot) -> None:
-        later.create(gang(tag, 3))
+        later.add_creation(gang(tag, 3))
         for number in range(3):
             labels = {REFUSED: tag} if number == 0 else {}
             own_pod(later, tag, f"{tag}-{number}", cpu="500m", labels=labels, **group)
@@ -187,9 +187,9 @@ def _tolerates_in_backoff(plot: Plot, tag: str) -> Maker:
     def gift(later: Plot) -> None:
         pod = own_pod(later, tag, labels={BREAKS: tag})
         later.now += 2.0
-        later.patch("Node", node, {"spec": {"taints": [taint]}}, namespace="")
+        later.add_change("Node", node, {"spec": {"taints": [taint]}}, namespace="")
         both = [{"key": "k", "operator": "Exists"}]
-        later.patch("Pod", pod, {"spec": {"tolerations": both}})
+        later.add_change("Pod", pod, {"spec": {"tolerations": both}})
 
     return gift
 
@@ -246,7 +246,7 @@ def _placed_in_haste(plot: Plot, tag: str) -> Maker:
     def gift(later: Plot) -> None:
         later.disturb(("slow", 1.0), seconds=8.0)
         own_pod(later, tag)
-        later.patch("Node", node, {"spec": {"taints": None}}, namespace="")
+        later.add_change("Node", node, {"spec": {"taints": None}}, namespace="")
 
     return gift
 
@@ -261,7 +261,7 @@ def _deleted_on_its_way(plot: Plot, tag: str) -> Maker:
             own_pod(later, tag, f"{tag}-{number}", cpu="100m", terminationGracePeriodSeconds=0)
         for number in range(4):
             later.now += 0.4
-            later.delete("Pod", f"{tag}-{number}")
+            later.add_deletion("Pod", f"{tag}-{number}")
 
     return gift
 
@@ -284,7 +284,7 @@ def _gone_before_the_answer(plot: Plot, tag: str) -> Maker:
         later.disturb(("watch-gone", 1.0), seconds=0.85)
         later.now += 0.85
         for name in names:
-            later.delete("Pod", name)
+            later.add_deletion("Pod", name)
 
     return gift
 
@@ -382,7 +382,7 @@ def _changed_while_promised(plot: Plot, tag: str) -> Maker:
     def gift(later: Plot) -> None:
         later.disturb(("slow", 1.0), seconds=3.0)
         pod = own_pod(later, tag, priorityClassName="top")
-        later.patch("Pod", pod, {"metadata": {"labels": {"any": "label"}}})
+        later.add_change("Pod", pod, {"metadata": {"labels": {"any": "label"}}})
 
     return gift
 
@@ -400,7 +400,7 @@ def _first_victim_slow(plot: Plot, tag: str) -> Maker:
         later.disturb(("slow", 1.0), seconds=4.0)
         own_pod(later, tag, cpu="2", priorityClassName="top")
         later.now += later.rng.uniform(0.0, 1.0)
-        later.delete("Pod", f"{tag}-h1")
+        later.add_deletion("Pod", f"{tag}-h1")
 
     return gift
 
@@ -427,7 +427,7 @@ def _binding_in_vain(plot: Plot, tag: str) -> Maker:
         later.disturb(("slow", 1.0), ("error-500", 1.0), seconds=4.0)
         own_pod(later, tag, f"{tag}-h", node_selector={"want": tag, mark: "yes"})
         own_pod(later, tag)
-        later.patch("Node", node, {"metadata": {"labels": {mark: None}}}, namespace="")
+        later.add_change("Node", node, {"metadata": {"labels": {mark: None}}}, namespace="")
 
     return gift
 
@@ -458,7 +458,7 @@ def _slow_reports(plot: Plot, tag: str) -> Maker:
         later.made.append(acts.Join(at=later.now, node=node_manifest(f"{tag}-more")))
         later.now += 1.2
         more = {"spec": {"tolerations": [{"key": "other", "operator": "Exists"}]}}
-        later.patch("Pod", pod, more)
+        later.add_change("Pod", pod, more)
 
     return gift
 
@@ -480,14 +480,14 @@ def _woken_in_vain(plot: Plot, tag: str) -> Maker:
         # The lines that are batched come at the next even second.
         later.now = math.ceil(later.now / 2) * 2 + 1.2
         for number in range(4):
-            later.delete("Pod", f"{tag}-{number}")
+            later.add_deletion("Pod", f"{tag}-{number}")
             later.now += 0.1
         later.disturb(("watch-batched", 1.0), seconds=0.3)
-        later.delete("Pod", f"{tag}-4")
+        later.add_deletion("Pod", f"{tag}-4")
         own_pod(later, tag, f"{tag}-more", **small)
         later.now += 3.0
-        later.delete("Pod", f"{tag}-more")
-        later.delete("Pod", f"{tag}-h")
+        later.add_deletion("Pod", f"{tag}-more")
+        later.add_deletion("Pod", f"{tag}-h")
 
     return gift
 
@@ -518,14 +518,14 @@ def _reload_opens_gate(plot: Plot, tag: str) -> Maker:
 def _reload_adds_plugin(plot: Plot, tag: str) -> Maker:
     """Wait for an event that only a plugin of the next configuration hears."""
     node = own_node(plot, tag)
-    plot.patch("Node", node, {"metadata": {"labels": {"any": "label"}}}, namespace="")
+    plot.add_change("Node", node, {"metadata": {"labels": {"any": "label"}}}, namespace="")
     plot.now += 1.0
     _reload(plot, "errand")
     plot.now += 1.0
     own_pod(plot, tag, labels={LABEL: tag})
     plot.now += 3.0
     done = {"metadata": {"labels": {LABEL: tag}}}
-    return lambda later: later.patch("Node", node, done, namespace="")
+    return lambda later: later.add_change("Node", node, done, namespace="")
 
 
 RELOADS: tuple[tuple[str, Want], ...] = (

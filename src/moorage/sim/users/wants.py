@@ -33,7 +33,7 @@ def own_pod(plot: Plot, tag: str, name: str = "", **fields: Any) -> str:
     fields.setdefault("cpu", "1500m")
     fields.setdefault("terminationGracePeriodSeconds", 1)
     fields.setdefault("node_selector", {"want": tag})
-    plot.create(pod_manifest(name, memory="64Mi", **fields))
+    plot.add_creation(pod_manifest(name, memory="64Mi", **fields))
     plot.now += 0.3
     return name
 
@@ -58,7 +58,7 @@ def _taint(value: str = "v", effect: str = "NoSchedule", key: str = "k") -> dict
 def _taint_goes(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag, taints=[_taint()])
     own_pod(plot, tag)
-    return lambda later: later.patch("Node", node, {"spec": {"taints": None}}, namespace="")
+    return lambda later: later.add_change("Node", node, {"spec": {"taints": None}}, namespace="")
 
 
 def _taint_softens(plot: Plot, tag: str) -> Maker:
@@ -67,21 +67,23 @@ def _taint_softens(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag, taints=[_taint(effect=hard), _taint(key="mine")])
     own_pod(plot, tag, tolerations=[{"key": "mine", "operator": "Exists"}])
     left = [*plot.rng.choice(([], [_taint(effect="PreferNoSchedule")])), _taint(key="mine")]
-    return lambda later: later.patch("Node", node, {"spec": {"taints": left}}, namespace="")
+    return lambda later: later.add_change("Node", node, {"spec": {"taints": left}}, namespace="")
 
 
 def _taint_changes(plot: Plot, tag: str) -> Maker:
     """Give a taint the value that the pod tolerates."""
     node = own_node(plot, tag, taints=[_taint("other")])
     own_pod(plot, tag, tolerations=[{"key": "k", "operator": "Equal", "value": "v"}])
-    return lambda later: later.patch("Node", node, {"spec": {"taints": [_taint()]}}, namespace="")
+    return lambda later: later.add_change(
+        "Node", node, {"spec": {"taints": [_taint()]}}, namespace=""
+    )
 
 
 def _toleration_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag, taints=[_taint()])
     pod = own_pod(plot, tag, tolerations=[{"key": "other", "operator": "Exists"}])
     both = [{"key": "other", "operator": "Exists"}, {"key": "k", "operator": "Exists"}]
-    return lambda later: later.patch("Pod", pod, {"spec": {"tolerations": both}})
+    return lambda later: later.add_change("Pod", pod, {"spec": {"tolerations": both}})
 
 
 def _tolerates_under_other_label(plot: Plot, tag: str) -> Maker:
@@ -92,20 +94,22 @@ def _tolerates_under_other_label(plot: Plot, tag: str) -> Maker:
         "metadata": {"labels": {"app": f"{tag}-other"}},
         "spec": {"tolerations": [{"key": "k", "operator": "Exists"}]},
     }
-    return lambda later: later.patch("Pod", pod, change)
+    return lambda later: later.add_change("Pod", pod, change)
 
 
 def _cordon_goes(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag, unschedulable=True)
     own_pod(plot, tag)
-    return lambda later: later.patch("Node", node, {"spec": {"unschedulable": None}}, namespace="")
+    return lambda later: later.add_change(
+        "Node", node, {"spec": {"unschedulable": None}}, namespace=""
+    )
 
 
 def _cordon_is_tolerated(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag, unschedulable=True)
     pod = own_pod(plot, tag)
     cordon = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
-    return lambda later: later.patch("Pod", pod, {"spec": {"tolerations": [cordon]}})
+    return lambda later: later.add_change("Pod", pod, {"spec": {"tolerations": [cordon]}})
 
 
 def _cordon_goes_alone(plot: Plot, tag: str) -> Maker:
@@ -125,7 +129,7 @@ def _cordon_goes_alone(plot: Plot, tag: str) -> Maker:
     plot.now += 10.0
     own_pod(plot, tag)
     plot.now += 3.0
-    plot.patch("Node", f"{tag}-n", {"spec": {"unschedulable": None}}, namespace="")
+    plot.add_change("Node", f"{tag}-n", {"spec": {"unschedulable": None}}, namespace="")
     return lambda later: None
 
 
@@ -133,7 +137,7 @@ def _label_comes(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag)
     own_pod(plot, tag, node_selector={"want": tag, "ready-for": tag})
     changes = {"metadata": {"labels": {"ready-for": tag}}}
-    return lambda later: later.patch("Node", node, changes, namespace="")
+    return lambda later: later.add_change("Node", node, changes, namespace="")
 
 
 def _label_goes(plot: Plot, tag: str) -> Maker:
@@ -150,7 +154,7 @@ def _label_goes(plot: Plot, tag: str) -> Maker:
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
     own_pod(plot, tag, affinity=affinity)
     changes = {"metadata": {"labels": {"busy": None, "free": "4"}}}
-    return lambda later: later.patch("Node", node, changes, namespace="")
+    return lambda later: later.add_change("Node", node, changes, namespace="")
 
 
 def _node_comes(plot: Plot, tag: str) -> Maker:
@@ -163,7 +167,7 @@ def _room_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag)
     own_pod(plot, tag)
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _holder_ends(plot: Plot, tag: str) -> Maker:
@@ -172,14 +176,14 @@ def _holder_ends(plot: Plot, tag: str) -> Maker:
     holder = holder_pod(plot, tag)
     own_pod(plot, tag)
     done = {"status": {"phase": "Succeeded"}}
-    return lambda later: later.patch("Pod", holder, done, subresource="status")
+    return lambda later: later.add_change("Pod", holder, done, subresource="status")
 
 
 def _slot_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag, pods="1")
     holder = holder_pod(plot, tag, cpu="100m")
     own_pod(plot, tag, cpu="100m")
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _resource_comes(plot: Plot, tag: str) -> Maker:
@@ -187,9 +191,9 @@ def _resource_comes(plot: Plot, tag: str) -> Maker:
     pod = pod_manifest(f"{tag}-p", cpu="100m", node_selector={"want": tag})
     amounts = {"example.com/thing": "1"}
     pod["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
-    plot.create(pod)
+    plot.add_creation(pod)
     status = {"status": {"capacity": amounts, "allocatable": amounts}}
-    return lambda later: later.patch("Node", node, status, namespace="", subresource="status")
+    return lambda later: later.add_change("Node", node, status, namespace="", subresource="status")
 
 
 def _resource_comes_back(plot: Plot, tag: str) -> Maker:
@@ -197,14 +201,14 @@ def _resource_comes_back(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag, **{"example.com/thing": "1"})
     for part in ("capacity", "allocatable"):
         gone = {"status": {part: {"example.com/thing": None}}}
-        plot.patch("Node", node, gone, namespace="", subresource="status")
+        plot.add_change("Node", node, gone, namespace="", subresource="status")
     plot.now += 3.0
     amounts = {"example.com/thing": "1"}
     pod = pod_manifest(f"{tag}-p", cpu="100m", node_selector={"want": tag})
     pod["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
-    plot.create(pod)
+    plot.add_creation(pod)
     status = {"status": {"capacity": amounts, "allocatable": amounts}}
-    return lambda later: later.patch("Node", node, status, namespace="", subresource="status")
+    return lambda later: later.add_change("Node", node, status, namespace="", subresource="status")
 
 
 def _resource_grows(plot: Plot, tag: str) -> Maker:
@@ -217,9 +221,9 @@ def _resource_grows(plot: Plot, tag: str) -> Maker:
     else:
         pod = pod_manifest(f"{tag}-p", cpu="1", memory="1Gi", node_selector={"want": tag})
         pod["spec"]["containers"][0]["resources"]["requests"][resource] = _HALF_OF[much]
-        plot.create(pod)
+        plot.add_creation(pod)
     status = {"status": {"capacity": {resource: much}, "allocatable": {resource: much}}}
-    return lambda later: later.patch("Node", node, status, namespace="", subresource="status")
+    return lambda later: later.add_change("Node", node, status, namespace="", subresource="status")
 
 
 _HALF_OF = {"6": "3", "64Gi": "32Gi"}
@@ -231,7 +235,7 @@ def _holder_shrinks(plot: Plot, tag: str) -> Maker:
     holder = holder_pod(plot, tag)
     own_pod(plot, tag)
     less = [{"name": "main", "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}}}]
-    return lambda later: later.patch(
+    return lambda later: later.add_change(
         "Pod", holder, {"spec": {"containers": less}}, subresource="resize"
     )
 
@@ -241,7 +245,7 @@ def _asks_less(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     pod = own_pod(plot, tag, cpu="3")
     less = [{"name": "main", "resources": {"requests": {"cpu": "1", "memory": "64Mi"}}}]
-    return lambda later: later.patch(
+    return lambda later: later.add_change(
         "Pod", pod, {"spec": {"containers": less}}, subresource="resize"
     )
 
@@ -251,7 +255,7 @@ def _feature_comes(plot: Plot, tag: str) -> Maker:
     node = own_node(plot, tag)
     own_pod(plot, tag, hostNetwork=True, hostUsers=False)
     status = {"status": {"declaredFeatures": [USER_NAMESPACES_HOST_NETWORK]}}
-    return lambda later: later.patch("Node", node, status, namespace="", subresource="status")
+    return lambda later: later.add_change("Node", node, status, namespace="", subresource="status")
 
 
 def _pods_before_node(plot: Plot, tag: str) -> Maker:
@@ -261,20 +265,20 @@ def _pods_before_node(plot: Plot, tag: str) -> Maker:
     node = node_manifest(f"{tag}-n", cpu="2", labels={"want": tag})
     plot.made.append(acts.Join(at=plot.now, node=node))
     own_pod(plot, tag)
-    return lambda later: later.delete("Pod", f"{tag}-h")
+    return lambda later: later.add_deletion("Pod", f"{tag}-h")
 
 
 def _port_comes(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     holder = holder_pod(plot, tag, cpu="100m", host_ports=[7070])
     own_pod(plot, tag, cpu="100m", host_ports=[7070])
-    return lambda later: later.delete("Pod", holder)
+    return lambda later: later.add_deletion("Pod", holder)
 
 
 def _gate_opens(plot: Plot, tag: str) -> Maker:
     own_node(plot, tag)
     pod = own_pod(plot, tag, gates=["example.com/one"])
-    return lambda later: later.patch("Pod", pod, {"spec": {"schedulingGates": []}})
+    return lambda later: later.add_change("Pod", pod, {"spec": {"schedulingGates": []}})
 
 
 def _one_after_another(plot: Plot, tag: str) -> Maker:
@@ -333,7 +337,7 @@ def _friend_in_labelled_namespace(plot: Plot, tag: str) -> Maker:
     """Let a friend come of whom no hint tells; after five minutes each pod is tried again."""
     own_node(plot, tag)
     space = {"apiVersion": "v1", "kind": "Namespace"}
-    plot.create({**space, "metadata": {"name": tag, "labels": {"of": tag}}})
+    plot.add_creation({**space, "metadata": {"name": tag, "labels": {"of": tag}}})
     term = {
         "labelSelector": {"matchLabels": {"app": tag}},
         "topologyKey": ZONE,

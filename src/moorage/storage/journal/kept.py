@@ -484,7 +484,7 @@ class Journal:
         self._has_reserve = False
         return True
 
-    def end(self) -> None:
+    def end_compaction(self) -> None:
         """Make a compaction under way give up."""
         self._ending = True
 

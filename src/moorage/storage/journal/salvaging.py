@@ -202,7 +202,7 @@ class _Salvage:
             last, ended = part.sequence, part.kind is GroupKind.END
             if part.kind is GroupKind.OPENING:
                 self._last = self._opening(part, name)
-            self._take(part)
+            self._take_group(part)
         if gap is not None or not ended:
             self._report.append(_lost_objects(name, gap, before, "the last"))
 
@@ -244,14 +244,14 @@ class _Salvage:
                 gap = None
             if part.kind is GroupKind.WRITES:
                 self._written_to = generation
-            self._take(part)
+            self._take_group(part)
             before, self._last = part.version, part.sequence
         if older:
             self._report.append(f"left out: {older} groups of {name}: they are kept already")
         if gap is not None:
             self._report.append(_lost_writes(name, gap, before, None))
 
-    def _take(self, group: Group) -> None:
+    def _take_group(self, group: Group) -> None:
         apply(self._entries, group)
         self._sequence = max(self._sequence, group.sequence)
         self._version = max(self._version, group.version)

@@ -116,8 +116,8 @@ def kind(manifest=None) -> DeviceKind:
     ],
 )
 def test_selector_expressions(expression):
-    assert kind().answer(expression) is True
-    assert kind().answer(f"!({expression})") is False
+    assert kind().fulfils_selector(expression) is True
+    assert kind().fulfils_selector(f"!({expression})") is False
 
 
 @pytest.mark.parametrize(
@@ -164,14 +164,14 @@ def test_selector_expressions(expression):
     ],
 )
 def test_selector_errors_on_a_device(expression, fault):
-    assert kind().answer(expression) == SelectorFault("runtime", fault)
+    assert kind().fulfils_selector(expression) == SelectorFault("runtime", fault)
 
 
 def test_a_device_larger_than_the_api_allows_is_bounded_by_its_own_size():
     large = device("a", attributes={"model": "x" * 1_000_000})
     grows = f'{OWN}.model.replace("x", "yyyyyyyyyyyyyyyy").size() > 0'
-    assert kind().answer(grows) is True
-    fault = kind(large).answer(grows)
+    assert kind().fulfils_selector(grows) is True
+    fault = kind(large).fulfils_selector(grows)
     assert isinstance(fault, SelectorFault)
     assert fault.kind == "cost"
 
@@ -193,7 +193,7 @@ def test_a_device_larger_than_the_api_allows_is_bounded_by_its_own_size():
     ],
 )
 def test_selectors_that_do_not_compile(expression, fault):
-    assert kind().answer(expression) == SelectorFault("compile", fault)
+    assert kind().fulfils_selector(expression) == SelectorFault("compile", fault)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_selectors_that_do_not_compile(expression, fault):
 )
 def test_a_device_with_an_unreadable_attribute_fails_every_selector(attribute, fault):
     broken = kind(device("a", attributes={"x": attribute}))
-    assert broken.answer("true") == SelectorFault("runtime", fault)
+    assert broken.fulfils_selector("true") == SelectorFault("runtime", fault)
 
 
 def test_each_selector_is_evaluated_once_for_a_kind(monkeypatch):
@@ -225,7 +225,11 @@ def test_each_selector_is_evaluated_once_for_a_kind(monkeypatch):
 
     monkeypatch.setattr("moorage.plugins.claims.devices.offered.matches", counting)
     one = kind()
-    assert [one.answer("true"), one.answer("false"), one.answer("true")] == [True, False, True]
+    assert [
+        one.fulfils_selector("true"),
+        one.fulfils_selector("false"),
+        one.fulfils_selector("true"),
+    ] == [True, False, True]
     assert asked == ["true", "false"]
 
 
@@ -247,7 +251,7 @@ def test_the_runtime_is_not_loaded_before_the_first_selector():
 
 @pytest.mark.usefixtures("_no_runtime")
 def test_a_selector_without_the_runtime_names_the_package_to_install():
-    assert kind().answer("true") == SelectorFault(
+    assert kind().fulfils_selector("true") == SelectorFault(
         "compile",
         "selectors need a CEL runtime, which is not installed: pip install 'moorage[dra]'",
     )

@@ -87,7 +87,7 @@ def test_an_updated_inventory_answers_like_a_new_inventory(seed):
         for name in sorted(names - {found.name for found in slices}):
             kept.remove(name)
         for found in slices:
-            kept.put(found)
+            kept.put_slice(found)
         names = {found.name for found in slices}
         ours = _over(kept)
         assert grouped(ours, world.claims) == one_by_one(_over(Inventory(slices)), world.claims)
@@ -205,7 +205,7 @@ def test_a_slice_of_another_node_completes_a_pool():
     node = NodeFacts("n0", {})
     kept = Inventory([slice_("s0", device("a"), nodeName="n0", count=2)])
     assert _over(kept).allocate(node, [claim(exactly())]) is None
-    kept.put(slice_("s1", device("b"), nodeName="n1", count=2))
+    kept.put_slice(slice_("s1", device("b"), nodeName="n1", count=2))
     assert _over(kept).allocate(node, [claim(exactly())]) is not None
     kept.remove("s1")
     assert _over(kept).allocate(node, [claim(exactly())]) is None

@@ -21,7 +21,7 @@ from moorage.plugins.claims.devices.inventory import Inventory
 from moorage.plugins.claims.devices.pools import NodeView
 from moorage.plugins.claims.devices.requests import Demand, compile_claim
 from moorage.plugins.claims.devices.results import build_results
-from moorage.plugins.claims.devices.search import NodeSearch, Solution, Surroundings
+from moorage.plugins.claims.devices.search import AllocationInputs, NodeSearch, Solution
 
 INVALID_POOLS: Final = "invalid resource pools were encountered"
 """kube-scheduler's message for a node with such pools where nothing was allocated."""
@@ -55,7 +55,7 @@ class Allocator:
         timeout_seconds: float = 0,
     ) -> None:
         inventory.trim()
-        EFFORT.begin()
+        EFFORT.begin_attempt()
         self.inventory = inventory
         self.allocated = allocated
         self._find_class = find_class
@@ -103,7 +103,7 @@ class Allocator:
         for node in nodes:
             check_time = self.timer(node)
             view = self.inventory.view(node)
-            key = signatures.of(view, check_time)
+            key = signatures.signature_of(view, check_time)
             if key not in known:
                 known[key] = self.search(view, demands, check_time)
             answers.append((view, known[key]))
@@ -135,7 +135,7 @@ class Allocator:
             As `allocate`.
         """
         features = self.inventory.features
-        around = Surroundings(self.allocated, self._counters, features, check_time)
+        around = AllocationInputs(self.allocated, self._counters, features, check_time)
         return NodeSearch(view, demands, around).run()
 
     def results(

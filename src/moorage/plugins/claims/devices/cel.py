@@ -75,7 +75,7 @@ class Effort:
     def __init__(self) -> None:
         self._rest = _ATTEMPT_COST_MAX
 
-    def begin(self) -> None:
+    def begin_attempt(self) -> None:
         """Start an attempt."""
         self._rest = _ATTEMPT_COST_MAX
 

@@ -58,7 +58,7 @@ class CounterLedger:
         self._counters = counters
         self._left: dict[PoolID, Amounts] = {}
 
-    def take(self, pool: VisiblePool, device: OfferedDevice) -> bool:
+    def take_counters(self, pool: VisiblePool, device: OfferedDevice) -> bool:
         """Take the counters of a device; return False if the pool has too little.
 
         A pool with any counter below zero gives nothing, as in the reference.
@@ -73,7 +73,7 @@ class CounterLedger:
         return False
 
     def give_back(self, pool: VisiblePool, device: OfferedDevice) -> None:
-        """Undo `take`."""
+        """Undo `take_counters`."""
         _book(self._left[pool.id], device, 1)
 
 

@@ -64,7 +64,7 @@ class Signatures:
         self._used = allocated.pools
         self._counters = counters
 
-    def of(self, view: NodeView, check_time: Callable[[], None]) -> tuple[object, ...]:
+    def signature_of(self, view: NodeView, check_time: Callable[[], None]) -> tuple[object, ...]:
         """Return a value that is equal for views with equal search results.
 
         Parameters

@@ -50,7 +50,7 @@ class Inventory:
     Parameters
     ----------
     slices
-        Slices to add at the start, as by `put`.
+        Slices to add at the start, as by `put_slice`.
     features
         Feature gates, for the inventory and for the allocator.
 
@@ -79,9 +79,9 @@ class Inventory:
         self.log: KeyLog[tuple[str, PoolID]] = KeyLog()
         self.epoch = 0
         for slice_ in slices:
-            self.put(slice_)
+            self.put_slice(slice_)
 
-    def put(self, slice_: ResourceSlice) -> None:
+    def put_slice(self, slice_: ResourceSlice) -> None:
         """Add a slice, or replace the slice of the same name."""
         self.remove(slice_.name)
         offered = offer(

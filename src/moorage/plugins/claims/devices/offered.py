@@ -49,7 +49,7 @@ class DeviceKind:
         self._device = device
         self._judgements: dict[str, bool | SelectorFault] = {}
 
-    def answer(self, expression: str) -> bool | SelectorFault:
+    def fulfils_selector(self, expression: str) -> bool | SelectorFault:
         """Whether devices of this kind fulfil a selector; evaluated once, then kept."""
         found = self._judgements.get(expression)
         if found is None:
@@ -275,7 +275,7 @@ def _selected(selector: NodeSelector | None, matcher: NodeMatcher, node: NodeFac
         return False
     if matcher.error is not None:
         raise AllocationError(f"gather pool information: node selector: {matcher.error}")
-    return matcher.matches(node.labels, node.name)
+    return matcher.matches_node(node.labels, node.name)
 
 
 def _counter_set(found: CounterSet) -> tuple[str, Mapping[str, int]]:

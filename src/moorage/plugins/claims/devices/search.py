@@ -49,7 +49,7 @@ class Solution(NamedTuple):
     """For each request, the index of the chosen alternative; None for a single alternative."""
 
 
-class Surroundings(NamedTuple):
+class AllocationInputs(NamedTuple):
     """Data that all searches of one cycle share."""
 
     allocated: AllocatedState
@@ -88,7 +88,7 @@ class NodeSearch:
         Data that the cycle's searches share.
     """
 
-    def __init__(self, view: NodeView, demands: Sequence[Demand], around: Surroundings) -> None:
+    def __init__(self, view: NodeView, demands: Sequence[Demand], around: AllocationInputs) -> None:
         self._devices = view.devices
         self._view = view
         self._demands = demands
@@ -213,7 +213,7 @@ class NodeSearch:
         every = self._every[key]
         undos: list[Callable[[], None]] = []
         for index in every:
-            undo = self._take(key, alternative, index)
+            undo = self._take_device(key, alternative, index)
             if undo is None:
                 break
             undos.append(undo)
@@ -234,7 +234,7 @@ class NodeSearch:
                 continue
             if isinstance(answer, FaultAt):
                 raise_fault(answer, alternative, self._devices[index].offered)
-            undo = self._take(key, alternative, index)
+            undo = self._take_device(key, alternative, index)
             if undo is None:
                 continue
             if wanted == 1:
@@ -293,7 +293,7 @@ class NodeSearch:
             for name, amount in taken.items()
         )
 
-    def _take(
+    def _take_device(
         self, key: _AltKey, alternative: Alternative, index: int
     ) -> Callable[[], None] | None:
         """Take a device if all checks pass; return the function that gives it back, or None."""
@@ -307,7 +307,7 @@ class NodeSearch:
         if offered.consumes and not self._around.features.partitionable_devices:
             return None
         needs_counters = self._needs_counters(index)
-        if needs_counters and not self._counters.take(visible.pool, offered):
+        if needs_counters and not self._counters.take_counters(visible.pool, offered):
             return None
         bound = (
             None

@@ -24,7 +24,7 @@ Judgement = bool | FaultAt
 def judgement(kind: DeviceKind, expressions: tuple[str, ...]) -> Judgement:
     """Whether devices of a kind fulfil all selectors; the first failing selector decides."""
     for index, expression in enumerate(expressions):
-        answer = kind.answer(expression)
+        answer = kind.fulfils_selector(expression)
         if isinstance(answer, SelectorFault):
             return FaultAt(index, answer)
         if not answer:
