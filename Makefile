@@ -87,7 +87,7 @@ audit: $(STAMP)  ## ask for known vulnerabilities of every dependency; ARGS=--re
 	$(BIN)/python -m tests.dependency_audit $(ARGS)
 
 worlds: $(STAMP)  ## play the worlds that docs/how-to/worlds.md tells of; 10 minutes; ARGS='--worlds 10000'
-	$(BIN)/moorage sim company --worlds 500 --jobs 2 $(ARGS) -o json >docs/worlds.json || test $$? = 1
+	$(BIN)/moorage fault-sim company --worlds 500 --jobs 2 $(ARGS) -o json >docs/worlds.json || test $$? = 1
 	$(BIN)/python -m tools.pages.generate
 
 performance: $(STAMP)  ## measure what docs/performance.md tells, on an idle machine; 10 minutes

@@ -185,7 +185,7 @@ def test_the_words_to_avoid_are_read_from_the_glossary() -> None:
     assert {"minion", "verdict", "story", "priority function", "lock"} <= set(avoided())
     assert {"run", "weight", "reserve"}.isdisjoint(avoided())  # in italics
     assert set(allowed()) <= set(avoided()), "an allowance of a word that is not avoided"
-    assert allowed()["kill"] == ("sandbox", "sim", "docs/explanation", "docs/how-to")
+    assert allowed()["kill"] == ("sandbox", "fault_sim", "docs/explanation", "docs/how-to")
 
 
 def test_no_allowance_is_needless(everything) -> None:

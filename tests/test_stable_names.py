@@ -21,12 +21,12 @@ from moorage.cli.run.serving import answers_of
 from moorage.config.args import args_type
 from moorage.config.own import MoorageConfiguration
 from moorage.config.types import KubeSchedulerConfiguration
-from moorage.experiments.scenario import Scenario
 from moorage.observe.catalogue import METRICS
 from moorage.plugins.in_tree import in_tree_registry
 from moorage.service.questions.pages import OPENAPI_PATH
 from moorage.testing.virtual_cluster import VirtualCluster
 from moorage.testing.virtual_loop import run_virtual
+from moorage.traces.scenario import Scenario
 from moorage.what_if.question import tried_questions
 from tools.watching.alerts import ALERTS, RECORDINGS
 from tools.watching.dashboards import DASHBOARDS, grafana

@@ -17,7 +17,7 @@ class FewestPods:
         self.snapshot = handle.snapshot
 
     def score(self, state, pod, view):
-        return -view.take(self.snapshot.pod_count)
+        return -view.take_rows(self.snapshot.pod_count)
 
     def normalize(self, state, pod, raw_n):
         fewest, most = raw_n.max(), raw_n.min()  # raw scores are negated counts

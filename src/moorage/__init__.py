@@ -15,9 +15,9 @@ __all__ = ["Cluster", "Sandbox", "__version__", "simulate"]
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
-    from moorage.experiments.cluster import Cluster
-    from moorage.experiments.in_python import simulate
     from moorage.sandbox.in_python import Sandbox
+    from moorage.traces.cluster import Cluster
+    from moorage.traces.in_python import simulate
 
 
 def __dir__() -> list[str]:
@@ -31,11 +31,11 @@ def __getattr__(name: str) -> object:
 
         return Sandbox
     if name == "Cluster":
-        from moorage.experiments.cluster import Cluster
+        from moorage.traces.cluster import Cluster
 
         return Cluster
     if name == "simulate":
-        from moorage.experiments.in_python import simulate
+        from moorage.traces.in_python import simulate
 
         return simulate
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

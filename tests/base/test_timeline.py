@@ -61,8 +61,8 @@ def test_time_runs_stops_and_goes_on_for_everybody_who_shares_it(machine, tmp_pa
         pytest.param(None, 1, (1, 1.0, None), id="from the beginning"),
         pytest.param(("run", 0), 1, (0, 0.0, None), id="stopped"),
         pytest.param(("run", 60), 1, (60, 60.0, None), id="running"),
-        pytest.param(("step", 60, 20), 1, (20, 20.0, 60), id="on its way"),
-        pytest.param(("step", 60, 20), 3, (60, 0.0, None), id="arrived"),
+        pytest.param(("advance_for", 60, 20), 1, (20, 20.0, 60), id="on its way"),
+        pytest.param(("advance_for", 60, 20), 3, (60, 0.0, None), id="arrived"),
     ],
 )
 def test_the_state_says_how_time_runs(machine, tmp_path, change, real, state):

@@ -89,7 +89,9 @@ def promises(placed: int, *, cpu: str = "1", held: tuple[str, ...] = ()) -> Prom
         snapshot.groups.put_pod(member)
         if index < placed:
             snapshot.table.add_pod(member, "n")
-    waiting: Any = SimpleNamespace(all=lambda: [SimpleNamespace(pod=pod(each)) for each in held])
+    waiting: Any = SimpleNamespace(
+        undecided_pods=lambda: [SimpleNamespace(pod=pod(each)) for each in held]
+    )
     promises = Promises()
     promises.start_checking(cast("Core", SimpleNamespace(snapshot=snapshot, waiting=waiting)))
     return promises

@@ -108,7 +108,7 @@ class Process:
     async def start(self) -> None:
         pass
 
-    def check(self) -> None:
+    def raise_if_ended(self) -> None:
         if self.ended:
             raise MoorageError(f"{self.name} ended")
 

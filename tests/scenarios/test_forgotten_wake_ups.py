@@ -372,7 +372,7 @@ def using(*claims: str) -> Manifest:
     "change",
     [
         pytest.param(
-            lambda cluster: cluster.patch(
+            lambda cluster: cluster.patch_object(
                 CSI_DRIVERS, DRIVER, {"spec": {"storageCapacity": False}}
             ),
             id="the driver stops tracking capacity",
@@ -401,14 +401,14 @@ def test_the_volume_of_a_claim_gets_a_node_soon(change: Change) -> None:
     "change",
     [
         pytest.param(
-            lambda cluster: cluster.patch(CSI_NODES, "n1", {"spec": {"drivers": []}}),
+            lambda cluster: cluster.patch_object(CSI_NODES, "n1", {"spec": {"drivers": []}}),
             id="the driver leaves the node",
         ),
         pytest.param(
             lambda cluster: cluster.client.delete(CSI_NODES, "n1"), id="the CSINode is deleted"
         ),
         pytest.param(
-            lambda cluster: cluster.patch(
+            lambda cluster: cluster.patch_object(
                 CSI_NODES, "n1", {"spec": {"drivers": [{"name": DRIVER, "nodeID": "n1"}]}}
             ),
             id="the driver no longer says a count",

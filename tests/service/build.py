@@ -135,7 +135,7 @@ class World:
 
     # --- what stands in for recorder and writes ---------------------------------------------
 
-    def record(self, note: EventNote) -> None:
+    def record_event(self, note: EventNote) -> None:
         self.notes.append(note)
         self.log.append(f"event {note.reason}")
 

@@ -28,7 +28,7 @@ from tests.service.build import World, node, pod
 NO = unschedulable("no room")
 SKIP = Status(Code.SKIP)
 PENDING = Status(Code.PENDING, ("not yet",))
-DONE = "queue.done uid-p"
+DONE = "queue.end_in_flight uid-p"
 BACK = "queue.add_unschedulable_if_not_present p"
 FREED = "move AssignedPodDelete p -"
 GIVEN_BACK = "move ReservationDelete p - only other"
@@ -77,7 +77,7 @@ class Binding(World):
         self.cache.add_node(node())
         self.queued = self.popped(pod())
         self.watch_cache("assume_pod", "forget_pod")
-        self.watch_queue("done", "add_unschedulable_if_not_present")
+        self.watch_queue("end_in_flight", "add_unschedulable_if_not_present")
 
     def _plugins(self) -> list[Fake]:
         made: list[Fake] = []

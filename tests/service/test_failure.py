@@ -36,7 +36,7 @@ def fail(
         world.store.remove(pod())
     else:
         world.store.put_pod(shown)
-    world.watch_queue("done", "add_unschedulable_if_not_present")
+    world.watch_queue("end_in_flight", "add_unschedulable_if_not_present")
     nominate = world.queue.nominate
 
     def add(one: Pod, info: Any) -> None:
@@ -50,7 +50,7 @@ def fail(
 
 
 REQUEUED = "queue.add_unschedulable_if_not_present p"
-DONE = "queue.done uid-p"
+DONE = "queue.end_in_flight uid-p"
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_activated_pods_are_tried_at_once_and_unknown_ones_ignored() -> None:
 
 def test_an_event_is_recorded_in_the_name_of_the_pods_profile() -> None:
     world = World()
-    api = ApiEffects(record=world.record, spawn=world.tasks.spawn, ready=lambda: True)
+    api = ApiEffects(record=world.record_event, spawn=world.tasks.spawn, ready=lambda: True)
     effects = LivePluginEffects(WaitingPods(), Activations(), api)
     effects.emit(pod("a"), kind="Warning", reason="Short", action="Counting", note="2 of 3 \udcff")
     (note,) = world.notes
@@ -72,7 +72,7 @@ def test_plugins_write_to_the_api_only_once_scheduling_has_started(ready: bool) 
         done.append("written")
 
     async def main() -> None:
-        api = ApiEffects(record=world.record, spawn=world.tasks.spawn, ready=lambda: ready)
+        api = ApiEffects(record=world.record_event, spawn=world.tasks.spawn, ready=lambda: ready)
         effects = LivePluginEffects(WaitingPods(), Activations(), api)
         effects.emit(pod("a"), kind="Normal", reason="R", action="A", note="n")
         effects.in_background("write", write)

@@ -7,17 +7,17 @@ from typing import Final
 
 import msgspec
 
-from moorage.sim.company.series import SeriesReport
+from moorage.fault_sim.company.series import SeriesReport
 
 REPORT: Final = Path(__file__).resolve().parents[2] / "docs" / "worlds.json"
-"""The report of ``moorage sim company -o json``."""
+"""The report of ``moorage fault-sim company -o json``."""
 
 _HEAD: Final = """# Random clusters, played in virtual time
 
 <!-- Written by `make docs` from docs/worlds.json. Do not edit. -->
 
-`moorage sim company` plays small worlds with the real controllers in virtual time, and judges the
-totals of each world ([play with faults](play-with-faults.md)). `make worlds` plays these
+`moorage fault-sim company` plays small worlds with the real controllers in virtual time, and judges
+the totals of each world ([play with faults](play-with-faults.md)). `make worlds` plays these
 worlds again.
 
 - Worlds: {worlds}, seeds {first} to {last}. {exceptions} have a total that is too large.

@@ -36,7 +36,7 @@ _COMMANDS: Mapping[str, str] = {
     "run": "moorage.cli.run.command:run",
     "scale": "moorage.cli.scale.command:scale",
     "shadow": "moorage.cli.shadow.command:shadow",
-    "sim": "moorage.cli.sim.command:sim",
+    "fault-sim": "moorage.cli.fault_sim.command:fault_sim",
     "simulate": "moorage.cli.simulate.command:simulate",
     "snapshot": "moorage.cli.snapshot.command:snapshot",
     "status": "moorage.cli.status:status",

@@ -75,7 +75,7 @@ def plot(
     beside each other.
     """
     from moorage.bench.bars import draw, panel, resources_in_use
-    from moorage.experiments.pictures import check_picture
+    from moorage.traces.pictures import check_picture
 
     check_picture(picture)
     group_of = _group_of(color_by)

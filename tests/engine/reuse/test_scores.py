@@ -51,7 +51,7 @@ class Scores:
 
     def _score(self, state: object, info: object, view: Any) -> Any:
         self.asked.append(view.row_numbers().tolist())
-        return np.minimum(view.take(self._snapshot.pod_count) * self._step % 101, 100)
+        return np.minimum(view.take_rows(self._snapshot.pod_count) * self._step % 101, 100)
 
     def _score_row(self, state: object, info: object, row: int) -> int | None:
         count = int(self._snapshot.pod_count[row])

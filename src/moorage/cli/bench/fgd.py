@@ -173,8 +173,8 @@ def _run(work: _Work) -> Run:
     from moorage.base.clock import SystemClock
     from moorage.bench.fgd.experiment import run_experiment
     from moorage.bench.fgd.kept import keep, kept
-    from moorage.experiments.memory import forget_clusters
     from moorage.plugins.in_tree import in_tree_registry
+    from moorage.traces.memory import forget_clusters
 
     trace, policy, seed, out = work
     done = kept(out, trace, policy, seed) if out else None

@@ -279,8 +279,8 @@ def packing(
     from moorage.bench.packing import GPU, pack
     from moorage.cli.render import Columns, show
     from moorage.config.load import load_config
-    from moorage.experiments.pictures import check_picture
     from moorage.plugins.in_tree import in_tree_registry
+    from moorage.traces.pictures import check_picture
 
     if plot is not None:
         check_picture(plot)

@@ -13,9 +13,9 @@ from moorage.cli.options import emulation_options, output_option
 
 if TYPE_CHECKING:
     from moorage.cli.render import Form
-    from moorage.experiments.results import Results
-    from moorage.experiments.scenario import Scenario
-    from moorage.experiments.sweep import OnShare, Sweep
+    from moorage.traces.results import Results
+    from moorage.traces.scenario import Scenario
+    from moorage.traces.sweep import OnShare, Sweep
 
 _EPILOG = """
 \b
@@ -141,7 +141,7 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
 
     from moorage.cli.render import show, show_note
     from moorage.cli.simulate.text import report as text_of
-    from moorage.experiments.in_python import simulate as run
+    from moorage.traces.in_python import simulate as run
 
     _check(form, report, plots)
     _check_dask(dask, jobs)
@@ -162,9 +162,9 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
 
 def _check(form: str, report: Path | None, plots: tuple[Path, ...]) -> None:
     """Refuse what could not be written in the end, before anything is run."""
-    from moorage.experiments.page import check_page
-    from moorage.experiments.pictures import check_picture
-    from moorage.experiments.tables import arrow
+    from moorage.traces.page import check_page
+    from moorage.traces.pictures import check_picture
+    from moorage.traces.tables import arrow
 
     if form == "parquet":
         arrow("--format parquet")
@@ -178,7 +178,7 @@ def _check_dask(where: str, jobs: int | None) -> None:
     """Refuse before anything is read what Dask could not do."""
     if not where:
         return
-    from moorage.experiments.on_dask import LOCAL, dask
+    from moorage.traces.on_dask import LOCAL, dask
 
     dask()
     if where != LOCAL and jobs is not None:
@@ -195,7 +195,7 @@ def _known(
     configs: tuple[str, ...],
     plugins: tuple[str, ...],
 ) -> Scenario:
-    from moorage.experiments.scenario import read_scenario
+    from moorage.traces.scenario import read_scenario
 
     if scenario is not None:
         if nodes or pods or configs or plugins:
@@ -214,7 +214,7 @@ def _of_flags(
     plugins: tuple[str, ...],
 ) -> Scenario:
     """Return the scenario that flags say."""
-    from moorage.experiments.scenario import API_VERSION, KIND, scenario_of
+    from moorage.traces.scenario import API_VERSION, KIND, scenario_of
 
     if not nodes or not pods:
         raise UsageError("write a SCENARIO, or --nodes FILE and --pods FILE")
@@ -249,7 +249,7 @@ def _told(sweep: Sweep) -> OnShare:
     """Tell on standard error how far the runs are."""
     from moorage.base.clock import SystemClock
     from moorage.cli.render import show_note
-    from moorage.experiments.progress import ProgressLine
+    from moorage.traces.progress import ProgressLine
 
     often = sys.stderr.isatty()
     if sweep.known:
@@ -278,15 +278,15 @@ def _write(
 
     if out is not None:
         try:
-            files = found.write_tables(out, form)
+            files = found.write(out, form)
         except OSError as error:
             raise UsageError(f"cannot write to {out}: {error.strerror}") from error
         show_note(f"wrote {', '.join(file.name for file in files)} to {out}")
     if report is not None:
-        from moorage.experiments.page import write_page
+        from moorage.traces.page import write_page
 
         write_page(found, report)
     for file in plots:
-        from moorage.experiments.plots import write_pictures
+        from moorage.traces.plots import write_pictures
 
         write_pictures(found, file)

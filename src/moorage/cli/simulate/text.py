@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from moorage.experiments.results import Results
-from moorage.experiments.statistics import Interval, difference, interval
+from moorage.traces.results import Results
+from moorage.traces.statistics import Interval, difference, interval
 
 _COUNTS: Final = ("placed", "pending", "completed", "evicted", "lost", "gaveUp")
 _ALWAYS: Final = ("placed", "pending")

@@ -1,0 +1,1 @@
+"""``moorage fault-sim``: the commands in `command`; `text` writes their reports."""

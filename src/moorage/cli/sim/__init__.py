@@ -1,1 +1,0 @@
-"""``moorage sim``: the commands in `command`; `text` writes their reports."""

@@ -1,0 +1,51 @@
+"""The rules for each write of a scheduler, bindings and evictions, and of the server itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from moorage.fault_sim.history import Write
+from moorage.fault_sim.invariants.attached import ATTACHED
+from moorage.fault_sim.invariants.evictions import EVICTION
+from moorage.fault_sim.invariants.invariant import Invariant
+from moorage.fault_sim.invariants.kept import KEPT
+from moorage.fault_sim.invariants.on_node import ON_NODE, REPORTED
+from moorage.fault_sim.invariants.quotas import QUOTA
+from moorage.fault_sim.invariants.rotation import not_in_rotation
+from moorage.fault_sim.invariants.seen import Seen
+from moorage.fault_sim.invariants.together import TOGETHER
+
+BINDING: tuple[Invariant[Seen], ...] = (*ON_NODE, *TOGETHER, *ATTACHED, *QUOTA)
+
+
+def broken_by_server(write: Write) -> Iterator[tuple[str, str]]:
+    """Yield the name of each invariant that the server breaks by a write, whoever asked for it."""
+    for invariant in KEPT:
+        for text in invariant.broken(write):
+            yield invariant.name, text
+
+
+def broken_by(seen: Seen) -> Iterator[tuple[str, str]]:
+    """Yield the name of each invariant that a write breaks, and how."""
+    table = CHOICE if seen.binds else EVICTION if seen.evicts else REPORTED
+    for invariant in table:
+        for text in invariant.broken(seen):
+            yield invariant.name, text
+
+
+def fits(seen: Seen) -> bool:
+    """Return whether a binding breaks no rule."""
+    return not any(True for rule in BINDING for _ in rule.broken(seen))
+
+
+CHOICE: tuple[Invariant[Seen], ...] = (
+    *BINDING,
+    Invariant(
+        "rotation",
+        "Where nothing scores nodes, pods alike go to the nodes that take them in turn.",
+        "each search looks at the same first nodes, and the others get nothing (kubernetes#66627)",
+        partial(not_in_rotation, fits=fits),
+    ),
+)
+"""The rules for each binding: does the node take the pod, and was it the node's turn?"""

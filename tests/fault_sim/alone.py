@@ -1,0 +1,52 @@
+"""Plays things that a pod can wait for, each alone, until an invariant is broken.
+
+``python -m tests.fault_sim.alone [NAME ...]`` plays the named things, or all, and prints as JSON
+the invariant, the thing, the number of scripts and the processor's seconds; "" for nothing broken.
+A hunt plays every thing within some hundred seeds; this finds in seconds what one thing tells.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+from moorage.fault_sim.course import play
+from moorage.fault_sim.scenarios import ONE_BY_ONE
+from moorage.fault_sim.users.wants import Want
+from tests.fault_sim.one_want import one_want
+
+_SEEDS = (1, 2)
+
+
+def name_of(want: Want) -> str:
+    """Return the name of a thing."""
+    return want.__name__.strip("_")
+
+
+def broken_by(names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Play things alone; yield of each script the thing, and the first invariant broken."""
+    for seed in _SEEDS:
+        for setup, want in ONE_BY_ONE:
+            if not names or name_of(want) in names:
+                outcome = play(
+                    one_want(want, seed=seed, setup=setup, rest_seconds=40.0, looks=True)
+                )
+                broken = outcome.breaches[0].invariant if outcome.breaches else ""
+                yield name_of(want), broken
+
+
+def main() -> None:
+    """Play, and print the first thing that broke something."""
+    found, played, began = ("", ""), 0, time.process_time()
+    for thing, broken in broken_by(sys.argv[1:]):
+        played += 1
+        if broken:
+            found = broken, thing
+            break
+    sys.stdout.write(json.dumps([*found, played, time.process_time() - began]) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""Tables that were kept by increments: each kind of wrong increment is told.
+
+The whole rule, with the objects of watches, is tried by one run with a mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from moorage.api.codec import from_dict
+from moorage.api.node import Node
+from moorage.api.pod import Pod
+from moorage.api.selectors import equality_selector
+from moorage.fault_sim.course import play
+from moorage.fault_sim.invariants.derived import differences
+from moorage.snapshot.pod_columns import CountKey
+from moorage.snapshot.table import NodeTable
+from moorage.testing.builders import node_manifest
+from tests.fault_sim.pasts import APART, WEB, a_pod
+from tests.fault_sim.test_attempts import SCRIPT
+
+WEBS = CountKey(equality_selector(WEB), None, live_only=False)
+
+
+def a_node(name: str, *, cpu: str = "2", zone: str = "a", version: str = "1") -> Node:
+    node = node_manifest(name, cpu=cpu, labels={"zone": zone})
+    node["metadata"]["resourceVersion"] = version
+    return from_dict(Node, node)
+
+
+POD = from_dict(Pod, a_pod("p", "n1", labels=WEB, affinity=APART))
+
+
+def table() -> NodeTable:
+    """Return two nodes and a pod, as built afresh; somebody has asked for labels and counts."""
+    made = NodeTable()
+    made.add_node(a_node("n1"))
+    made.add_node(a_node("n2"))
+    made.label_column("zone")
+    made.pods.counts(WEBS)
+    made.add_pod(POD, "n1")
+    return made
+
+
+def pod_forgotten(kept: NodeTable) -> None:
+    kept.remove_pod("p")
+
+
+def pod_on_another_node(kept: NodeTable) -> None:
+    kept.remove_pod("p")
+    kept.add_pod(POD, "n2")
+
+
+def node_missing(kept: NodeTable) -> None:
+    kept.remove_node("n2")
+
+
+def node_of_another_version(kept: NodeTable) -> None:
+    kept.update_node(a_node("n2", version="0"))
+
+
+def label_of_before(kept: NodeTable) -> None:
+    kept.update_node(a_node("n2", zone="b"))
+
+
+def room_of_before(kept: NodeTable) -> None:
+    kept.update_node(a_node("n2", cpu="1"))
+
+
+def counted_twice(kept: NodeTable) -> None:
+    kept.columns.ensure("pod_count")[0] += 1
+
+
+def selector_missed(kept: NodeTable) -> None:
+    kept.pods.remove("p")
+    kept.pods.add("p", 0, "default", {}, live=True)
+
+
+def term_left(kept: NodeTable) -> None:
+    kept.terms.add(next(iter(kept.pods_by_row[0].values())), 0)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "told"),
+    [
+        pytest.param(pod_forgotten, "pod_count", id="a pod is missing"),
+        pytest.param(pod_on_another_node, "node n2: pods is", id="a pod is on another node"),
+        pytest.param(node_missing, "node n2 is in one table", id="a node is missing"),
+        pytest.param(node_of_another_version, "version is 0", id="a node has an old version"),
+        pytest.param(label_of_before, "label zone is b", id="a label has its old value"),
+        pytest.param(room_of_before, "allocatable cpu is 1000", id="room has its old value"),
+        pytest.param(counted_twice, "pod_count is 2", id="a pod counts twice"),
+        pytest.param(selector_missed, "count of ", id="a selector counts a pod no more"),
+        pytest.param(term_left, "affinity terms", id="a term counts twice"),
+    ],
+)
+def test_a_wrong_increment_is_told(mistake: Callable[[NodeTable], None], told: str) -> None:
+    kept = table()
+    assert list(differences(kept, table())) == []
+    mistake(kept)
+    found = list(differences(kept, table()))
+    assert any(told in each for each in found), found
+
+
+def test_a_run_tells_of_a_node_whose_change_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(NodeTable, "update_node", lambda *_: None)
+    assert "derived" in {breach.invariant for breach in play(SCRIPT).breaches}

@@ -1,0 +1,27 @@
+"""Scripts in which a hunt found a breach: each is played again, shortened, as the hunt kept it.
+
+A file's name has the seed of the script and the invariant that was broken. The mistake itself has a
+test of its own in the room where it was mended: a script draws anew after any change of the
+simulation, and may then miss it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from moorage.fault_sim.acts import Script
+from moorage.fault_sim.course import play
+
+FOUND = sorted(Path(__file__).with_name("found").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
+def test_every_invariant_holds_in_a_script_that_once_broke_one(path: Path) -> None:
+    script = msgspec.json.decode(path.read_bytes(), type=Script)
+    assert path.stem.startswith(f"{script.seed}-")
+    outcome = play(script)
+    assert [(each.invariant, each.text) for each in outcome.breaches] == []
+    assert outcome.struck or outcome.bound

@@ -1,0 +1,139 @@
+"""Pods that wait for one thing: each waits as long as the thing does not come, and no longer."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from moorage.fault_sim import acts
+from moorage.fault_sim.course import Outcome, play
+from moorage.fault_sim.scenarios import ONE_BY_ONE, few_in_turn, scenario
+from moorage.fault_sim.users.neighbours import apart
+from moorage.fault_sim.users.plot import ZONE, Maker, Plot
+from moorage.fault_sim.users.wants import Want, holder_pod, own_node, own_pod
+from tests.fault_sim.one_want import one_want
+
+# Wants that show something else; there the gift places no further pod.
+_OTHERS = {
+    "_victim",
+    "_victim_with_port",
+    "_victim_rival",
+    "_unprotected_victim",
+    "_second_choice",
+    "_gang_in_vain",
+    "_deleted_on_its_way",
+    "_promise_in_vain",
+    "_nominated_goes",
+    "_cordon_goes_alone",
+    "_polite_pod_waits",
+    "_leaves_slowly",
+    "_bound_again",
+    "_member_refused",
+    "_bound_by_other_on_errand",
+    "_slow_reports",
+    "_room_for_rest_of_team",
+}
+
+
+def played(setup: str, want: Want, *, given: bool) -> Outcome:
+    """Return the end of a script with one want, whose gift may be kept back."""
+
+    def half(plot: Plot, tag: str) -> Maker:
+        gift = want(plot, tag)
+        plot.now += 8.0
+        return gift if given else lambda later: None
+
+    return play(one_want(half, seed=2, setup=setup, rest_seconds=40.0, looks=True))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("setup", "want"),
+    [pytest.param(*each, id=each[1].__name__.strip("_")) for each in ONE_BY_ONE],
+)
+def test_a_pod_waits_for_its_thing(setup: str, want: Want) -> None:
+    without, outcome = (played(setup, want, given=given) for given in (False, True))
+    assert outcome.breaches == ()
+    if setup != "gangs at permit":  # there members without the others hold their nodes at Permit
+        # A team that waits at Permit wakes itself: its placed members give room back.
+        excused = {"quiet"} if setup == "teams at permit" else set()
+        assert {each.invariant for each in without.breaches} <= excused
+    if want.__name__ not in _OTHERS:
+        assert outcome.bound > without.bound
+
+
+def _choosy_moves_away(plot: Plot, tag: str) -> Maker:
+    """Let a pod wait for the anti-affinity of another one, and its own node leave the zone."""
+    own_node(plot, f"{tag}-far", labels={ZONE: tag})
+    holder_pod(plot, f"{tag}-far", cpu="100m", affinity=apart(tag, ZONE))
+    own = own_node(plot, tag)
+    own_pod(plot, tag, cpu="100m", labels={"app": tag})
+    return lambda later: later.add_change(
+        "Node", own, {"metadata": {"labels": {ZONE: "alone"}}}, namespace=""
+    )
+
+
+def test_a_pod_that_another_keeps_away_is_woken_by_a_node_that_leaves_the_zone() -> None:
+    without, given = (played("default", _choosy_moves_away, given=each) for each in (False, True))
+    assert (given.bound, given.breaches) == (without.bound + 1, ())
+
+
+def test_a_seed_of_few_has_things_with_their_configuration() -> None:
+    scripts = [scenario("few").script(seed) for seed in range(200)]
+    assert {script.setup for script in scripts} == {setup for setup, _ in ONE_BY_ONE}
+    looks = [sum(isinstance(act, acts.Look) for act in script.acts) for script in scripts]
+    assert {1, 6} <= set(looks)
+
+
+@pytest.mark.parametrize("turn", [0, 1, 7])
+def test_each_thing_is_in_one_of_the_sets_of_a_turn(turn: int) -> None:
+    sets = few_in_turn(turn, 6)
+    found = [(setup, want) for setup, wants in sets for want in wants]
+    assert Counter(found) == Counter(ONE_BY_ONE)
+
+
+def test_seeds_one_after_another_have_all_things() -> None:
+    few, count = scenario("few"), len(few_in_turn(0, 6))
+    looks = [
+        isinstance(act, acts.Look) for seed in range(count) for act in few.script(2 * seed).acts
+    ]
+    assert sum(looks) == len(ONE_BY_ONE)
+
+
+@pytest.mark.parametrize("goes", [False, True], ids=["refused", "deleted"])
+@pytest.mark.parametrize("held", ["volume", "device"])
+def test_what_an_attempt_gives_back_goes_to_a_pod_that_waits(held: str, goes: bool) -> None:
+    [want] = [want for _, want in ONE_BY_ONE if want.__name__ == f"_{held}_held_in_vain"]
+
+    def parted(plot: Plot, tag: str) -> Maker:
+        gift = want(plot, tag)
+
+        def given(later: Plot) -> None:
+            holds_at = later.now + 1.0
+            gift(later)
+            if goes:
+                later.made.append(acts.Delete(at=holds_at, kind="Pod", name=f"{tag}-h"))
+
+        return given
+
+    outcome = played("errand", parted, given=True)
+    bound = [line.split("/")[-2] for line in outcome.lines if "/binding -> 201" in line]
+    assert bound == ["k0-p"]
+    assert outcome.breaches == ()
+
+
+@pytest.mark.parametrize(("given", "placed"), [(False, "k0-top"), (True, "k0-p")])
+def test_a_pod_takes_the_room_of_a_preemptor_that_goes(given: bool, placed: str) -> None:
+    [want] = [want for _, want in ONE_BY_ONE if want.__name__ == "_nominated_goes"]
+    outcome = played("default", want, given=given)
+    bound = [line.split("/")[-2] for line in outcome.lines if "/binding -> 201" in line]
+    assert bound == ["k0-h", placed]
+    assert outcome.breaches == ()
+
+
+def test_a_pod_that_has_a_node_is_not_bound_again() -> None:
+    [want] = [want for _, want in ONE_BY_ONE if want.__name__ == "_bound_again"]
+    outcome = played("default", want, given=True)
+    assert any("409" in line or "is refused" in line for line in outcome.lines)
+    assert outcome.breaches == ()
