@@ -37,6 +37,7 @@ OWN_PROFILE = {
     "schedulerName": "default-scheduler",
     "groupMode": "trial",
     "groupOrders": 3,
+    "completeGroups": True,
     "holdBackAfterSeconds": 1.5,
 }
 

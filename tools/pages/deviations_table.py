@@ -369,10 +369,10 @@ DEVIATIONS: Final[tuple[Deviation, ...]] = (
         back="`groupMode: permit` of the profile",
     ),
     Deviation(
-        subject="Order in which the members of a group that pods name by labels are tried",
-        upstream="one order; a group of unlike pods may be refused although another order fits",
-        here="up to 4 other orders before the group is refused, or pods are evicted for it; the "
-        "groups of Kubernetes are tried in one order, as upstream",
+        subject="Places of the unlike members of a group that pods name by labels",
+        upstream="one order is tried; a group may be refused although it fits",
+        here="a complete search, then up to 4 other orders, before the group is refused or evicts; "
+        "the groups of Kubernetes are tried in one order, as upstream",
         why="a group that fits should start",
         back="`groupOrders: 0` of the profile",
     ),

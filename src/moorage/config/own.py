@@ -51,6 +51,9 @@ class OwnProfile(
     """Other orders in which the members of a group are tried before the group is rejected, 0 to
     100. None: 4 for groups that pods name by labels; 0 for groups of Kubernetes, as in
     kube-scheduler."""
+    complete_groups: bool | None = None
+    """Whether places for the unlike members of a group are searched completely, after one order did
+    not fit. None: where other orders are tried."""
     hold_back_after_seconds: float | None = None
     """Seconds from the first rejected attempt of a pod group until room is held back for the group;
     None holds nothing back. From then on, later work of equal or lower priority starts only where

@@ -170,6 +170,9 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
     group_orders
         Other orders in which the members of a group are tried before the group is rejected; None
         leaves the number to the group's source.
+    complete_groups
+        Whether places for unlike members are searched completely; None where other orders are
+        tried.
     """
 
     profile_name: str
@@ -183,3 +186,4 @@ class Handle(msgspec.Struct, frozen=True, kw_only=True):
     gates: FeatureGates = DEFAULT_GATES
     group_mode: GroupMode = "trial"
     group_orders: int | None = None
+    complete_groups: bool | None = None

@@ -124,6 +124,7 @@ class Maker(msgspec.Struct, frozen=True, kw_only=True):
                 profile_name=name,
                 group_mode=own.group_mode,
                 group_orders=own.group_orders,
+                complete_groups=own.complete_groups,
             )
             kept = None if before is None else before.get(name)
             profiles[name] = Profile(spec, registry, handle, extenders=extenders, before=kept)

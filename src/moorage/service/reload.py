@@ -203,8 +203,9 @@ class Reload:
         for name in names:
             if self.config.own.profile(name) != new.own.profile(name):
                 yield (
-                    f"profile {name}: groupMode, groupOrders and holdBackAfterSeconds cannot be "
-                    "changed or set while the scheduler runs: restart it"
+                    f"profile {name}: groupMode, groupOrders, completeGroups and "
+                    "holdBackAfterSeconds cannot be changed or set while the scheduler runs: "
+                    "restart it"
                 )
         if self._extenders.needs_more(new.scheduler.extenders):
             yield (

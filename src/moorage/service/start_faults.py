@@ -65,6 +65,7 @@ def start_faults(
             profile_name=spec.scheduler_name,
             group_mode=own.group_mode,
             group_orders=own.group_orders,
+            complete_groups=own.complete_groups,
         )
         for name in dict.fromkeys(name for names in spec.points.values() for name in names):
             known = (spec.scheduler_name, name) in unusable or any(

@@ -24,6 +24,7 @@ from moorage.config.gate_table import TOPOLOGY_AWARE, WORKLOAD_PREEMPTION
 from moorage.engine.attempt import Preemption, Scope
 from moorage.engine.cycle import Cycle
 from moorage.engine.decision import Decision, Nomination, Outcome
+from moorage.engine.groups.complete import CompleteSearch, FailedSearches, Impossible
 from moorage.engine.groups.decision import (
     GROUP_UNSCHEDULABLE,
     WAITS_FOR_PREEMPTION,
@@ -31,7 +32,7 @@ from moorage.engine.groups.decision import (
     GroupOutcome,
     Member,
 )
-from moorage.engine.groups.orders import ORDERS, OtherOrders
+from moorage.engine.groups.orders import ORDERS, OtherOrders, kind_of
 from moorage.engine.groups.placements import Placements
 from moorage.engine.groups.trying import MembersOnTrial, Suspendable
 from moorage.framework.containment import contained
@@ -75,6 +76,8 @@ class GroupCycle:
         self._explain = explain
         gates = cycle.profile.handle.gates
         self._orders = cycle.profile.handle.group_orders
+        self._complete = cycle.profile.handle.complete_groups
+        self._failed_searches = FailedSearches()
         self._gate = gates(TOPOLOGY_AWARE)
         self.placements = Placements(cycle.profile, cycle.snapshot)
         self.preempts = gates(WORKLOAD_PREEMPTION)
@@ -158,12 +161,19 @@ class GroupCycle:
         *,
         within: NodeView | None = None,
     ) -> Steps:
-        """Return the decision of another order that fits without evictions, else the first."""
+        """Return the decision for other places that need no evictions, else the first.
+
+        The complete search comes first: if it proves that there are no places, no order finds any.
+        """
         count = self._orders
         if count is None:
             count = ORDERS if key.source else 0
-        if not count or first.outcome not in _WITHOUT_PLACES:
+        if first.outcome not in _WITHOUT_PLACES:
             return first
+        if self._complete or (self._complete is None and count):
+            found, proved = yield from self._searched(key, pods, first, within=within)
+            if proved or found.outcome is GroupOutcome.PLACED:
+                return found
         orders, found = OtherOrders(self._snapshot, pods, count=count), first
         while (order := orders.after(found)) is not None:
             scope = Scope(within=within, post_filter=False)
@@ -171,6 +181,62 @@ class GroupCycle:
             if found.outcome is GroupOutcome.PLACED:
                 return found
         return first
+
+    # -- the complete search ----------------------------------------------------------------------
+
+    def _searched(
+        self,
+        key: GroupKey,
+        pods: Sequence[PodInfo],
+        first: GroupDecision,
+        *,
+        within: NodeView | None,
+    ) -> Generator[Suspendable | None, None, tuple[GroupDecision, bool]]:
+        """Return the decision for places that the complete search finds, else the first.
+
+        The second value says whether the search has proved that there are no places.
+        """
+        choice = self.placements.choice(key, pods)
+        if len({kind_of(pod) for pod in pods}) < 2 or isinstance(choice, GroupDecision):
+            return first, False
+        if choice is None:
+            return (yield from self._searched_within(key, pods, first, within=within))
+        all_proved = True
+        while (placement := choice.next()) is not None:
+            shared = self._shared(within, placement.within)
+            found, proved = yield from self._searched_within(key, pods, first, within=shared)
+            all_proved = all_proved and proved
+            choice.tried(found)
+        best = choice.best()
+        return (best, False) if best.outcome is GroupOutcome.PLACED else (first, all_proved)
+
+    def _searched_within(
+        self,
+        key: GroupKey,
+        pods: Sequence[PodInfo],
+        first: GroupDecision,
+        *,
+        within: NodeView | None,
+    ) -> Generator[Suspendable | None, None, tuple[GroupDecision, bool]]:
+        """Search as `_searched` does, within some rows."""
+        terms = self._groups.source.terms_of(key)
+        missing = 1 if terms is None else terms.minimum - self._groups.members(key).placed
+        least = min(len(pods), max(1, missing))
+        search = CompleteSearch(self.cycle, pods, least=least, within=within)
+        known = self._failed_searches.result(key, search.problem)
+        while known is None:
+            places = yield from search.find()
+            if places is None or isinstance(places, Impossible):
+                known = isinstance(places, Impossible)
+                if not search.refused:
+                    self._failed_searches.keep(key, search.problem, proved=known)
+                break
+            found = search.try_places(pods, places)
+            if found.outcome is GroupOutcome.PLACED:
+                return found, False
+            if not search.refuse(pods, places, found):
+                break
+        return first, bool(known)
 
     # -- places of the attempt before -------------------------------------------------------------
 

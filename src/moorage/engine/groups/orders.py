@@ -43,7 +43,7 @@ class OtherOrders:
     """
 
     def __init__(self, snapshot: Snapshot, pods: Sequence[PodInfo], *, count: int) -> None:
-        self._kinds = {info.uid: _kind(info) for info in pods}
+        self._kinds = {info.uid: kind_of(info) for info in pods}
         unlike = len({*self._kinds.values()}) > 1
         self._left = min(count, MEMBERS_MAX // len(pods)) if unlike else 0
         self._seen = {self._signature(pods)}
@@ -75,7 +75,7 @@ class OtherOrders:
 _ALIKE: Final[tuple[PartKind[Any], ...]] = (RESOURCES, NODE_AFFINITY, TOLERATIONS, PORTS)
 
 
-def _kind(info: PodInfo) -> tuple[int, ...]:
+def kind_of(info: PodInfo) -> tuple[int, ...]:
     """Return the same value for pods that any order may swap."""
     spec = info.pod.spec
     parts = [info.part(kind).id for kind in _ALIKE]

@@ -1,0 +1,303 @@
+"""The complete search for a group that no order could place, and what the cycle refuses.
+
+The search itself sees numbers (`moorage.engine.packing`). Here the cluster becomes such a problem:
+members that any order may swap are one class, and rows with the same free amounts that admit the
+same members are one class. Who is admitted is asked of the Filter plugins. What comes out is tried
+with all plugins, in a trial; where they refuse, the search goes on without the set of members that
+they refused on one node.
+
+This is moorage's own; kube-scheduler v1.36 places members one after another (docs, deviations).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from moorage.engine.attempt import CycleError, Scope
+from moorage.engine.cycle import Cycle
+from moorage.engine.decision import Decision, Outcome
+from moorage.engine.groups.decision import GroupDecision
+from moorage.engine.groups.orders import kind_of
+from moorage.engine.groups.room import judges_of_room
+from moorage.engine.groups.trying import MembersOnTrial
+from moorage.engine.packing.bounds import Shortage, shortage_of
+from moorage.engine.packing.problem import MemberClass, NodeClass, Problem, reduced
+from moorage.engine.packing.search import Fillings, ForbiddenSets, searching
+from moorage.framework.capabilities import Reads
+from moorage.snapshot.pod_groups import GroupKey
+from moorage.snapshot.pod_info import PodInfo
+from moorage.snapshot.shape import RESOURCES
+from moorage.snapshot.view import NodeView
+
+SETS_MOST: Final = 60_000
+"""Sets of members that one search looks at: about 200 ms. A count, so that a replay ends alike."""
+
+_REFUSED_MOST: Final = 32
+"""How often the plugins may refuse what was found, before the search gives up."""
+
+Places = Mapping[str, int]
+"""The row of each member with a place, by uid."""
+
+
+class Impossible(msgspec.Struct, frozen=True):
+    """The proof that too few members can have a place.
+
+    Parameters
+    ----------
+    shortage
+        What is short; None where the search went through every way.
+    """
+
+    shortage: Shortage | None = None
+
+
+class CompleteSearch:
+    """The search for the places of one group in one part of the cluster.
+
+    Parameters
+    ----------
+    cycle
+        The cycle of the members' profile.
+    pods
+        The members without a place.
+    least
+        Number of members that must have a place.
+    within
+        The rows to choose from; None for all.
+    """
+
+    def __init__(
+        self, cycle: Cycle, pods: Sequence[PodInfo], *, least: int, within: NodeView | None
+    ) -> None:
+        self._cycle = cycle
+        self._snapshot = cycle.snapshot
+        classes: dict[tuple[int, ...], list[PodInfo]] = {}
+        for pod in pods:
+            classes.setdefault(kind_of(pod), []).append(pod)
+        self._classes = [*classes.values()]
+        self._class_of = {pod.uid: at for at, each in enumerate(self._classes) for pod in each}
+        self._trusted = _trusted(cycle)
+        self.proves = True
+        """Whether the end of the search proves that there are no places."""
+        self.problem = self._problem_of(least, within)
+        """The members and the nodes as numbers."""
+        self._forbidden = ForbiddenSets()
+        self.refused = 0
+        """How often the plugins refused what was found."""
+
+    # -- the problem ---------------------------------------------------------------------------
+
+    def _problem_of(self, least: int, within: NodeView | None) -> Problem:
+        snapshot = self._snapshot
+        requests = [each[0].part(RESOURCES).value.filter for each in self._classes]
+        names = sorted({name for each in requests for name, amount in each.items() if amount})
+        level, _ = snapshot.nominated_level(self._classes[0][0])
+        free_nr = np.stack(
+            [
+                snapshot.allowed_pods - snapshot.pod_count - level.count_n,
+                *(
+                    snapshot.allocatable(name)
+                    - snapshot.requested(name)
+                    - level.amounts.get(name, 0)
+                    for name in names
+                ),
+            ],
+            axis=1,
+        )
+        for pod in (pod for each in self._classes for pod in each):
+            _, row = snapshot.nominated_level(pod)
+            if row is not None and pod.priority >= self._classes[0][0].priority:
+                # Its own nomination holds no room against the group; Filter counts it all the same.
+                self.proves = False
+                own = pod.part(RESOURCES).value.filter
+                free_nr[row] += [1, *(own.get(name, 0) for name in names)]
+        admits_n: dict[int, set[int]] = {}
+        for at, members in enumerate(self._classes):
+            for row in self._admitting(members[0], within):
+                admits_n.setdefault(row, set()).add(at)
+        nodes: dict[tuple[tuple[int, ...], frozenset[int]], list[int]] = {}
+        for row, admits in admits_n.items():
+            nodes.setdefault((tuple(free_nr[row].tolist()), frozenset(admits)), []).append(row)
+        return Problem(
+            dimensions=("pods", *names),
+            members=tuple(
+                MemberClass((1, *(each.get(name, 0) for name in names)), len(members))
+                for each, members in zip(requests, self._classes, strict=True)
+            ),
+            nodes=tuple(
+                NodeClass(free, admits, tuple(rows)) for (free, admits), rows in nodes.items()
+            ),
+            least=least,
+        )
+
+    def _admitting(self, pod: PodInfo, within: NodeView | None) -> Sequence[int]:
+        """Return the rows that the Filter plugins leave to a member as the cluster is."""
+        attempt = self._cycle.begin(pod, Scope(within=within, post_filter=False))
+        try:
+            search = self._cycle.search(attempt, shortcut=False)
+            if search.pre_filter.status.rejected:
+                self.proves = False
+                return ()
+            view = attempt.candidates(search.pre_filter.node_names)
+            filtered = search.answers.filter_view(view)
+        except CycleError:
+            self.proves = False
+            return ()
+        refusing = {*np.unique(filtered.plugin_n[~filtered.passed]).tolist()}
+        if search.pre_filter.node_names is not None or not refusing <= self._trusted:
+            # What other members do may cure this.
+            self.proves = False
+        rows: list[int] = view.row_numbers()[filtered.passed].tolist()
+        return rows
+
+    # -- the search ----------------------------------------------------------------------------
+
+    def find(self) -> Generator[None, None, Places | Impossible | None]:
+        """Return places for the members, the proof that there are none, or None for given up.
+
+        It stops each millisecond or so. The snapshot may not change before the places are tried.
+        """
+        shortage = shortage_of(self.problem)
+        problem = reduced(self.problem)
+        shortage = shortage or shortage_of(problem)
+        if shortage is not None:
+            return Impossible(shortage) if self.proves else None
+        steps = searching(problem, self._forbidden)
+        while True:
+            try:
+                sets = next(steps)
+            except StopIteration as end:
+                if end.value is None:
+                    return Impossible() if self.proves else None
+                return self._places(end.value)
+            if sets > SETS_MOST:
+                return None
+            yield
+
+    def _places(self, fillings: Fillings) -> Places:
+        left = [[*each] for each in self._classes]
+        used: dict[tuple[int, ...], int] = {}
+        places = {}
+        for each in fillings:
+            at = used.get(each.node.nodes, 0)
+            used[each.node.nodes] = at + 1
+            for members, count in zip(left, each.counts, strict=True):
+                for _ in range(count):
+                    places[members.pop(0).uid] = each.node.nodes[at]
+        return places
+
+    # -- what the plugins say --------------------------------------------------------------------
+
+    def try_places(self, pods: Sequence[PodInfo], places: Places) -> GroupDecision:
+        """Try places with all plugins; where they refuse a member, the search goes on without that.
+
+        A member that needs another one next to it is tried again after the others.
+        """
+        waiting = [pod for pod in pods if pod.uid in places]
+        with MembersOnTrial(self._cycle.profile, self._snapshot) as tried:
+            while waiting:
+                refused: list[tuple[PodInfo, Decision]] = []
+                for pod in waiting:
+                    decision = self._at(pod, places[pod.uid])
+                    if decision.outcome is not Outcome.BIND:
+                        refused.append((pod, decision))
+                    elif not tried.add(decision):
+                        return tried.found()
+                if len(refused) == len(waiting):
+                    break
+                waiting = [pod for pod, _ in refused]
+            for _, decision in refused:
+                if not tried.add(decision):
+                    return tried.found()
+            for pod in pods:
+                if pod.uid not in places and not tried.add(self._cycle.decide(pod, _ALONE)):
+                    break
+            return tried.found()
+
+    def _at(self, pod: PodInfo, row: int) -> Decision:
+        within = self._snapshot.rows([row])
+        return self._cycle.decide(pod, Scope(within=within, post_filter=False))
+
+    def refuse(self, pods: Sequence[PodInfo], places: Places, found: GroupDecision) -> bool:
+        """Leave out what the plugins refused; False where the search cannot say it.
+
+        Parameters
+        ----------
+        pods, places
+            What was tried.
+        found
+            The decision about it.
+        """
+        self.refused += 1
+        lost = next((each.decision.pod for each in found.members if not each.node_name), None)
+        if lost is None or lost.uid not in places or self.refused > _REFUSED_MOST:
+            return False
+        row = places[lost.uid]
+        others = [pod for pod in pods if pod is not lost and places.get(pod.uid) == row]
+        alone = next((each for each in others if self._refuses([each, lost], row)), None)
+        together = [lost] if self._refuses([lost], row) else None
+        if together is None and alone is not None:
+            together = [alone, lost]
+        if together is None and self._refuses([*others, lost], row):
+            together = [*others, lost]
+        if together is None:
+            return False  # members on other nodes have a part in it
+        self._leave_out(together)
+        return True
+
+    def _leave_out(self, together: Sequence[PodInfo]) -> None:
+        """Refuse a set of members on every class of nodes whose first node refuses it."""
+        counts = [0] * len(self._classes)
+        for pod in together:
+            counts[self._class_of[pod.uid]] += 1
+        for node in reduced(self.problem).nodes:
+            if all(at in node.admits for at, count in enumerate(counts) if count):
+                refusing = [self._refuses(together, row) for row in node.nodes[:_ROWS_ASKED]]
+                if refusing[0]:
+                    self._forbidden.add(node, tuple(counts))
+                    self.proves = self.proves and all(refusing) and len(node.nodes) <= _ROWS_ASKED
+
+    def _refuses(self, pods: Sequence[PodInfo], row: int) -> bool:
+        """Whether some members have no place on one row together, in any order of two passes."""
+        places = {pod.uid: row for pod in pods}
+        found = self.try_places(pods, places)
+        return any(not each.node_name for each in found.members)
+
+
+class FailedSearches:
+    """The problems of groups that were searched in vain: the same problem is not searched again.
+
+    A search that the plugins refused something is not kept, because its problem does not say all.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[GroupKey, Problem], bool] = {}
+
+    def result(self, key: GroupKey, problem: Problem) -> bool | None:
+        """Return whether it was proved that there are no places; None for a new problem."""
+        return self._kept.get((key, problem))
+
+    def keep(self, key: GroupKey, problem: Problem, *, proved: bool) -> None:
+        """Keep the end of a search, and forget the oldest where there are too many."""
+        self._kept[key, problem] = proved
+        if len(self._kept) > _FAILURES_MOST:
+            del self._kept[next(iter(self._kept))]
+
+
+_FAILURES_MOST: Final = 256
+_ALONE: Final = Scope(post_filter=False)
+_ROWS_ASKED: Final = 4
+
+
+def _trusted(cycle: Cycle) -> frozenset[int]:
+    """Return the indices of Filter plugins whose rejection no further pod can cure."""
+    room, profile = judges_of_room(cycle.profile), cycle.profile
+    return frozenset(
+        at
+        for at, each in enumerate(profile.filter_forms)
+        if each.name in room or profile.capabilities[each.name].filter_reads == Reads.NODE
+    )

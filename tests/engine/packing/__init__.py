@@ -1,0 +1,1 @@
+"""Tests of the complete search over classes of members and nodes."""
