@@ -11,6 +11,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from moorage.base import memory
+from moorage.base.entry_points import entry_points
+from tests import packages
 
 # No deadline: pytest's own timeout names a test that hangs, and a busy machine is no failure.
 # With CI set, the same examples are drawn each time; elsewhere a failure prints how to repeat it.
@@ -26,6 +28,13 @@ settings.load_profile("moorage")
 # A guess: properties wait for nothing, so only an endless loop should get here. The longest needs
 # 12 s of a core, which took 31 s at a load of seven; at nine it failed as if 120 s had run out.
 PROPERTY_SECONDS_MAX = 1200
+
+
+def pytest_configure() -> None:
+    """Refuse an environment that was built before the entry points in ``pyproject.toml``."""
+    for group, points in packages.entry_points().items():
+        if entry_points(group) != points:
+            raise pytest.UsageError(f"{group} of pyproject.toml is not installed: make venv")
 
 
 def pytest_collection_finish() -> None:

@@ -38,6 +38,14 @@ def plan() -> dict[str, Any]:
 
 
 @cache
+def entry_points() -> dict[str, dict[str, str]]:
+    """Return the entry points of ``pyproject.toml`` by group."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    points: dict[str, dict[str, str]] = project["entry-points"]
+    return points
+
+
+@cache
 def modules() -> dict[str, Path]:
     """Return the modules under ``src`` by name."""
     found = {}
@@ -94,13 +102,10 @@ def imports() -> tuple[Import, ...]:
 
 
 def reached(start: str) -> set[str]:
-    """Return the modules that a module imports, lazily or not, with all that they import.
-
-    The lazy names of the package itself (``moorage.Sandbox``) do not count.
-    """
+    """Return the modules that a module imports, lazily or not, with all that they import."""
     below = defaultdict(set)
     for each in imports():
-        if not each.is_text and each.importer != "moorage":
+        if not each.is_text:
             below[each.importer].add(each.imported)
     found: set[str] = set()
     waiting = [start]

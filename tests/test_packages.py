@@ -61,7 +61,7 @@ def test_run_reaches_no_more_modules_of_other_packages():
     [
         pytest.param("import moorage.sandbox.up", True, id="an import"),
         pytest.param("from moorage.sandbox import up", True, id="a module of a package"),
-        pytest.param("from moorage.bench.bars import draw", True, id="a name of a module"),
+        pytest.param("from moorage.pictures.bars import draw", True, id="a name of a module"),
         pytest.param("def f():\n    from moorage.fault_sim import walk", True, id="a lazy import"),
         pytest.param("import_module('moorage.sandbox.up')", True, id="a module by its text"),
         pytest.param("X = 'moorage.cli.up.command:up'", True, id="a command by its text"),

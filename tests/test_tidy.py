@@ -67,9 +67,10 @@ def _modules() -> dict[str, str]:
 def _entry_points() -> frozenset[str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     scripts = {target.partition(":")[0] for target in project["scripts"].values()}
-    plugins = project["entry-points"]["pytest11"].values()
+    points = project["entry-points"].values()
+    named = {target.partition(":")[0] for group in points for target in group.values()}
     # Public, for the authors of plugins: what one imports, and what its tests import.
-    return frozenset(scripts | {*plugins} | {"moorage.plugin", "moorage.testing"})
+    return frozenset(scripts | named | {"moorage.plugin", "moorage.testing"})
 
 
 @cache

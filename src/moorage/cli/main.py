@@ -5,47 +5,36 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from http import HTTPStatus
-from importlib import import_module
 from typing import Any
 
 import click
 
+from moorage.base.entry_points import entry_points, load
 from moorage.base.errors import ApiError, MoorageError, RefusedError, UsageError
 from moorage.cli.command_group import CommandGroup
 from moorage.cli.render import show_error
 
-# The module of each command. Only the requested command is imported: `up` and `run` start others.
-_COMMANDS: Mapping[str, str] = {
-    "apply": "moorage.cli.apply.command:apply",
-    "bench": "moorage.cli.bench.command:bench",
+# The commands of this package. Only the requested one is imported: `up` and `run` start others.
+_OWN: Mapping[str, str] = {
     "capacity": "moorage.cli.capacity.command:capacity",
     "completion": "moorage.cli.completion:completion",
     "config": "moorage.cli.config:config",
-    "conformance": "moorage.cli.conformance:conformance",
     "dashboard": "moorage.cli.page.command:dashboard",
-    "delete": "moorage.cli.delete.command:delete",
-    "describe": "moorage.cli.describe.command:describe",
-    "down": "moorage.cli.down:down",
-    "example-extender": "moorage.cli.example_extender:example_extender",
     "explain": "moorage.cli.explain.command:explain",
-    "get": "moorage.cli.get.command:get",
-    "nodes": "moorage.cli.nodes:nodes",
-    "plot": "moorage.cli.plot:plot",
-    "plugin": "moorage.cli.plugin_kit.command:plugin",
     "queue": "moorage.cli.queue.command:queue",
     "run": "moorage.cli.run.command:run",
-    "scale": "moorage.cli.scale.command:scale",
     "shadow": "moorage.cli.shadow.command:shadow",
-    "fault-sim": "moorage.cli.fault_sim.command:fault_sim",
-    "simulate": "moorage.cli.simulate.command:simulate",
-    "snapshot": "moorage.cli.snapshot.command:snapshot",
-    "status": "moorage.cli.status:status",
-    "time": "moorage.cli.time_control:time",
-    "top": "moorage.cli.top.command:top",
-    "up": "moorage.cli.up.command:up",
     "version": "moorage.cli.version:version",
-    "wait": "moorage.cli.wait:wait",
     "what-if": "moorage.cli.what_if.command:what_if",
+}
+# The other commands are entry points of this group, so that this package names no other one.
+_GROUP = "moorage.commands"
+# Only for the message where a package is not installed.
+_BROUGHT_BY: Mapping[str, str] = {
+    **dict.fromkeys(("apply", "delete", "describe", "down", "example-extender"), "moorage-sandbox"),
+    **dict.fromkeys(("get", "nodes", "plot", "plugin", "scale", "snapshot"), "moorage-sandbox"),
+    **dict.fromkeys(("status", "time", "top", "up", "wait"), "moorage-sandbox"),
+    **dict.fromkeys(("bench", "conformance", "fault-sim", "simulate"), "moorage-lab"),
 }
 
 EXIT_FAILED = 1
@@ -74,19 +63,26 @@ class Commands(CommandGroup):
     """A group that reports failures in one line and ends with the documented exit code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
+        """Return the names of all commands of the installed packages."""
         del ctx
-        return list(_COMMANDS)
+        return sorted([*_OWN, *entry_points(_GROUP)])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; None if no command has this name."""
-        del ctx
-        module, _, attribute = _COMMANDS.get(cmd_name, "").partition(":")
-        if not module:
+        """Import a command; None if no command has this name.
+
+        Raises
+        ------
+        UsageError
+            The command is one of a package that is not installed.
+        """
+        target = _OWN.get(cmd_name) or entry_points(_GROUP).get(cmd_name)
+        if target is None:
+            if not ctx.resilient_parsing:  # a shell asks for completions
+                _check_installed(cmd_name)
             return None
-        found = getattr(import_module(module), attribute)
-        assert isinstance(found, click.Command), "the table names commands"
-        return found
+        command = load(target)
+        assert isinstance(command, click.Command), "the tables name commands"
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; operating failures become a message and an exit code."""
@@ -119,6 +115,15 @@ class Commands(CommandGroup):
             return super().make_context(info_name, args, parent, **extra)
         except click.ClickException as error:
             raise _told(error) from error
+
+
+def _check_installed(command: str) -> None:
+    """Refuse a command that an absent package would bring."""
+    package = _BROUGHT_BY.get(command)
+    if package is not None:
+        raise UsageError(
+            f"{command} comes with {package}, which is not installed: pip install {package}"
+        )
 
 
 def _told(error: click.ClickException) -> Exception:

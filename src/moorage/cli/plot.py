@@ -15,9 +15,9 @@ from moorage.cli.render import show
 if TYPE_CHECKING:
     from moorage.api.node import Node
     from moorage.api.pod import Pod
-    from moorage.bench.bars import GroupOf, Panel
     from moorage.cli.manifests import Manifest
     from moorage.cli.render import Form
+    from moorage.pictures.bars import GroupOf, Panel
 
 _EPILOG = """
 \b
@@ -74,8 +74,8 @@ def plot(
     Reads the cluster of the kubeconfig, or FILEs of Nodes and Pods, JSON or YAML, which are drawn
     beside each other.
     """
-    from moorage.bench.bars import draw, panel, resources_in_use
-    from moorage.traces.pictures import check_picture
+    from moorage.pictures.bars import draw, panel, resources_in_use
+    from moorage.pictures.files import check_picture
 
     check_picture(picture)
     group_of = _group_of(color_by)

@@ -8,7 +8,7 @@ from typing import Final
 
 from moorage.base.errors import UsageError
 from moorage.base.version import __version__
-from moorage.traces.pictures import check_library
+from moorage.pictures.files import check_library
 from moorage.traces.plots import panels, picture
 from moorage.traces.results import Results
 from moorage.traces.tables import Table

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from moorage.traces.pictures import as_bytes, check_library, check_picture, write_picture
+from moorage.pictures.files import as_bytes, check_library, check_picture, write_picture
 from moorage.traces.results import Results
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import msgspec
 
 from moorage.bench.growth.axes import AXES
 from moorage.bench.growth.run import Point
-from moorage.traces.pictures import check_picture, write_picture
+from moorage.pictures.files import check_picture, write_picture
 
 # The largest size may take so many times as long as the smallest, and still counts as flat.
 _FLAT: Final = 1.5

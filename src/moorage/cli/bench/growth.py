@@ -54,7 +54,7 @@ def bench_growth(
     from moorage.bench.growth.report import draw, growths
     from moorage.bench.growth.run import measured
     from moorage.cli.render import show
-    from moorage.traces.pictures import check_picture
+    from moorage.pictures.files import check_picture
 
     if picture is not None:
         check_picture(picture)

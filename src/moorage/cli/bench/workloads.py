@@ -275,12 +275,12 @@ def packing(
     """Compare how profiles pack the same pods."""
     from moorage.base.clock import SystemClock
     from moorage.base.rng import Streams
-    from moorage.bench.bars import draw, panel
     from moorage.bench.packing import GPU, pack
     from moorage.cli.render import Columns, show
     from moorage.config.load import load_config
+    from moorage.pictures.bars import draw, panel
+    from moorage.pictures.files import check_picture
     from moorage.plugins.in_tree import in_tree_registry
-    from moorage.traces.pictures import check_picture
 
     if plot is not None:
         check_picture(plot)

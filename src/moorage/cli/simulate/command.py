@@ -162,8 +162,8 @@ def simulate(  # noqa: PLR0913 - one parameter for each option
 
 def _check(form: str, report: Path | None, plots: tuple[Path, ...]) -> None:
     """Refuse what could not be written in the end, before anything is run."""
+    from moorage.pictures.files import check_picture
     from moorage.traces.page import check_page
-    from moorage.traces.pictures import check_picture
     from moorage.traces.tables import arrow
 
     if form == "parquet":

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from moorage.base.errors import UsageError
-from moorage.bench.bars import Bar, Panel, Part, draw, natural, panel, resources_in_use
+from moorage.pictures.bars import Bar, Panel, Part, draw, natural, panel, resources_in_use
 from moorage.testing.builders import node, pod
 
 NODES = [

@@ -16,7 +16,7 @@ from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.api.quantity import parse_quantity
 from moorage.api.requests import pod_requests
-from moorage.traces.pictures import check_picture, write_picture
+from moorage.pictures.files import check_picture, write_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
