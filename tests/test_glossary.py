@@ -1,9 +1,9 @@
-"""A word that the glossary says to avoid does not occur: not in names, not in prose.
+"""No phrase occurs in which a word of Kubernetes means something else.
 
-Looked at: names of modules, classes, functions, parameters and attributes, comments and docstrings
-of ``src`` and ``tests``, ids of rows of tables, and the pages of ``docs``. Left out: text in
-backticks, paths, code blocks, messages, records of decisions (they keep the words of their time),
-and words in italics in the glossary.
+The glossary lists the phrases. Looked at: names of modules, classes, functions, parameters and
+attributes, comments and docstrings of ``src`` and ``tests``, ids of rows of tables, and the pages
+of ``docs``. Left out: text in backticks, paths, code blocks, messages, and records of decisions
+(they keep the words of their time).
 """
 
 from __future__ import annotations
@@ -22,14 +22,8 @@ from tests import tidy
 
 ROOT = Path(__file__).resolve().parents[1]
 GLOSSARY = ROOT / "docs" / "glossary.md"
-ENGINE = "src/moorage/engine/a.py"
+MODULE = "src/moorage/engine/a.py"
 TESTS = "tests/engine/test_a.py"
-# Rooms that were cut out of another room and have its words.
-_WORDS_OF = {
-    **dict.fromkeys(("cel", "kinds", "policies", "rules", "storage"), "apiserver"),
-    "nodeshapes": "nodeagent",
-    "workloads": "controllers",
-}
 _LEFT_OUT = ("docs/decisions/", "docs/changelog.md", "docs/glossary.md", "tests/test_glossary.py")
 
 
@@ -46,40 +40,15 @@ def _rows(heading: str) -> list[list[str]]:
 
 
 @cache
-def avoided() -> list[str]:
-    """Return the words to avoid that have no everyday meaning."""
-    cells = (re.sub(r"\([^)]*\)", "", row[-1]) for row in _rows("Use"))
-    words = (word.strip() for cell in cells for word in cell.split(","))
-    return sorted({word for word in words if word and not word.startswith("*")})
+def homonyms() -> dict[str, list[str]]:
+    """Return, by word of Kubernetes, the phrases in which it means something else."""
+    return {row[0]: [phrase.strip() for phrase in row[-1].split(",")] for row in _rows("Word")}
 
 
-@cache
-def allowed() -> dict[str, tuple[str, ...]]:
-    """Return, by word, the rooms and folders where the word means something else."""
-    return {word: tuple(where.split(", ")) for word, where, _ in _rows("Word")}
-
-
-def forms(word: str) -> set[str]:
-    """Return a word and its plural."""
-    plural = f"{word[:-1]}ies" if word.endswith("y") else f"{word}s"
-    return {word, plural}
-
-
-def place_of(path: str) -> str:
-    """Return the room of a module or of its tests, or the folder of a page.
-
-    Tests of several rooms are in the place ``tests``, where each word is allowed that has another
-    meaning in some room.
-    """
-    parts = path.split("/")
-    if parts[0] == "tests":
-        room = parts[1].split("_")[0]
-        room = _WORDS_OF.get(room, room)
-        return room if (ROOT / "src" / "moorage" / room).is_dir() else "tests"
-    if parts[0] == "src":
-        room = parts[2].removesuffix(".py")
-        return _WORDS_OF.get(room, room)
-    return parts[0] if len(parts) == 2 else "/".join(parts[:2])
+def forms(phrase: str) -> set[str]:
+    """Return a phrase and its plural."""
+    plural = f"{phrase[:-1]}ies" if phrase.endswith("y") else f"{phrase}s"
+    return {phrase, plural}
 
 
 def names(text: str) -> Iterator[str]:
@@ -124,38 +93,19 @@ def prose(path: str, text: str) -> str:
 
 
 @cache
-def _pattern() -> tuple[re.Pattern[str], dict[str, str]]:
-    """Return what finds any word to avoid, and the word of each form that it finds."""
-    word_of = {form: word for word in avoided() for form in forms(word)}
-    longest_first = sorted(word_of, key=lambda form: (-len(form), form))
-    return re.compile(rf"(?<![\w-])(?:{'|'.join(longest_first)})(?![\w-])"), word_of
+def _pattern() -> re.Pattern[str]:
+    every = {form for each in homonyms().values() for phrase in each for form in forms(phrase)}
+    longest_first = sorted(every, key=lambda form: (-len(form), form))
+    return re.compile(rf"(?<![\w-])(?:{'|'.join(longest_first)})(?![\w-])")
 
 
-def occurrences(path: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield each word to avoid in a file, allowed or not, with the name or the words around it."""
-    pattern, word_of = _pattern()
-    said = prose(path, text)
-    for match in pattern.finditer(said):
-        yield word_of[match[0]], said[max(0, match.start() - 40) : match.end() + 40]
-    given = sorted({*names(text), Path(path).stem}) if path.endswith(".py") else []
-    for name in given:
-        split = " ".join(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)).lower()
-        yield from ((word_of[match[0]], name) for match in pattern.finditer(split))
-
-
-def is_allowed(word: str, path: str) -> bool:
-    """Return whether a word to avoid means something else in a file."""
-    places = allowed().get(word, ())
-    if path.startswith("tests/"):
-        return "tests" in places or place_of(path) in (*places, "tests" if places else "")
-    return place_of(path) in places
-
-
-def found(path: str, text: str) -> Iterator[tuple[str, str]]:
-    """Yield each word to avoid where it is not allowed."""
-    for word, where in occurrences(path, text):
-        if not is_allowed(word, path):
-            yield word, where
+def occurrences(path: str, text: str) -> Iterator[str]:
+    """Yield each wrong phrase in a file: as prose, or as the name of something."""
+    yield from _pattern().findall(prose(path, text))
+    if path.endswith(".py"):
+        for name in sorted({*names(text), Path(path).stem}):
+            words = " ".join(re.findall(r"[A-Z]?[a-z]+|[A-Z]+", name)).lower()
+            yield from _pattern().findall(words)
 
 
 def _files() -> list[str]:
@@ -165,66 +115,48 @@ def _files() -> list[str]:
     return sorted(path for path in texts if not path.startswith(_LEFT_OUT))
 
 
-@pytest.fixture(scope="module")
-def everything() -> list[tuple[str, str, str]]:
-    return [
-        (path, word, where)
-        for path in _files()
-        for word, where in occurrences(path, (ROOT / path).read_text())
-    ]
-
-
-def test_no_word_to_avoid_occurs(everything) -> None:
+def test_no_word_of_kubernetes_means_something_else() -> None:
     lines = [
-        f"{path}: {word}: {where}" for path, word, where in everything if not is_allowed(word, path)
+        f"{path}: {phrase}"
+        for path in _files()
+        for phrase in occurrences(path, (ROOT / path).read_text())
     ]
-    assert lines == [], "\n".join(["", *lines])
+    assert lines == []
 
 
-def test_the_words_to_avoid_are_read_from_the_glossary() -> None:
-    assert {"minion", "verdict", "story", "priority function", "lock"} <= set(avoided())
-    assert {"run", "weight", "reserve"}.isdisjoint(avoided())  # in italics
-    assert set(allowed()) <= set(avoided()), "an allowance of a word that is not avoided"
-    assert allowed()["kill"] == ("sandbox", "fault_sim", "docs/explanation", "docs/how-to")
-
-
-def test_no_allowance_is_needless(everything) -> None:
-    needed = {
-        (word, "tests" if path.startswith("tests/") else place_of(path))
-        for path, word, _ in everything
-    }
-    given = {(word, place) for word, places in allowed().items() for place in places}
-    assert sorted(given - needed) == []
+def test_only_homonyms_are_forbidden() -> None:
+    """A word that is forbidden breeds another one that nobody knows: a dozen, and no more."""
+    assert len(homonyms()) <= 12
+    phrases = [phrase for each in homonyms().values() for phrase in each]
+    assert [phrase for phrase in phrases if " " not in phrase] == ["minion"]
+    assert {"event", "priority", "reserve", "pod", "node"} <= set(homonyms())
 
 
 @pytest.mark.parametrize(
-    ("path", "text", "words"),
+    ("path", "text", "phrases"),
     [
-        pytest.param(ENGINE, "# the story of a pod\n", ["story"], id="a comment"),
-        pytest.param(ENGINE, '"""Two verdicts."""\n', ["verdict"], id="a plural"),
-        pytest.param(ENGINE, "class RowVerdict: ...\n", ["verdict"], id="a class"),
-        pytest.param(ENGINE, "def f(old_story): ...\n", ["story"], id="an argument"),
-        pytest.param(ENGINE, "self.story = 1\n", ["story"], id="an attribute"),
-        pytest.param("src/moorage/engine/story.py", "", ["story"], id="a module"),
+        pytest.param(MODULE, "# a priority queue\n", ["priority queue"], id="a comment"),
+        pytest.param(MODULE, '"""Two tree nodes."""\n', ["tree nodes"], id="a plural"),
+        pytest.param(MODULE, "class LeafNode: ...\n", ["leaf node"], id="a class"),
+        pytest.param(MODULE, "def f(tree_nodes): ...\n", ["tree nodes"], id="an argument"),
+        pytest.param(MODULE, "self.pod_weight = 1\n", ["pod weight"], id="an attribute"),
+        pytest.param("src/moorage/engine/pod_entry.py", "", ["pod entry"], id="a module"),
         pytest.param(
             "docs/a.md",
-            "A pending\nlist of a [door](door.md).\n",
-            ["pending list", "door"],
+            "A priority\nqueue of [minions](m.md).\n",
+            ["priority queue", "minions"],
             id="a page",
         ),
-        pytest.param(ENGINE, "# `story`\n", [], id="in backticks"),
-        pytest.param(ENGINE, "# ``a story``\n", [], id="in double backticks"),
-        pytest.param(ENGINE, "f(story=history.story)\n", [], id="an attribute of another library"),
-        pytest.param(ENGINE, "# pkg/story/x.go, a.story\n", [], id="a path"),
-        pytest.param("docs/a.md", "```\nthe story\n```\n", [], id="a code block"),
-        pytest.param("src/moorage/sandbox/a.py", "def kill(): ...\n", [], id="where it is allowed"),
-        pytest.param(ENGINE, "def kill(): ...\n", ["kill"], id="where it is not"),
-        pytest.param(TESTS, 'param(1, id="a story")\n', ["story"], id="the id of a row"),
-        pytest.param(TESTS, "def test_a_kill(): ...\n", ["kill"], id="the name of a test"),
-        pytest.param("tests/sandbox/a.py", "# a kill\n", [], id="in tests of an allowed room"),
-        pytest.param("tests/scenarios/a.py", "# a kill\n", [], id="in tests of several rooms"),
-        pytest.param("tests/scenarios/a.py", "# a story\n", ["story"], id="a word never allowed"),
+        pytest.param(TESTS, 'param(1, id="a leaf node")\n', ["leaf node"], id="the id of a row"),
+        pytest.param(TESTS, "def test_a_minion(): ...\n", ["minion"], id="the name of a test"),
+        pytest.param(MODULE, "# `priority queue`\n", [], id="in backticks"),
+        pytest.param(MODULE, "# ``a minion``\n", [], id="in double backticks"),
+        pytest.param(MODULE, "f(x=ast.tree_node)\n", [], id="an attribute of another library"),
+        pytest.param(MODULE, "# pkg/minion/x.go, a.minion\n", [], id="a path"),
+        pytest.param("docs/a.md", "```\na minion\n```\n", [], id="a code block"),
+        pytest.param(MODULE, "# a job, a worker, the host\n", [], id="words of English"),
+        pytest.param(MODULE, "# a queue of priorities\n", [], id="the word in its own meaning"),
     ],
 )
-def test_a_word_is_found(path: str, text: str, words: list[str]) -> None:
-    assert [word for word, _ in found(path, text)] == words
+def test_a_phrase_is_found(path: str, text: str, phrases: list[str]) -> None:
+    assert list(occurrences(path, text)) == phrases
