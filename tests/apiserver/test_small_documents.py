@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.apiserver.bodies import OF_BODY, are_small
+from moorage.api.bounds import OF_BODY
+from moorage.apiserver.bodies import are_small
 
 
 @pytest.mark.parametrize(

@@ -550,7 +550,7 @@ async def test_an_exponential_pattern_takes_linear_time(tmp_path: Path):
 async def test_a_rule_that_doubles_its_value_many_times_is_refused(
     tmp_path: Path, monkeypatch: Any
 ):
-    monkeypatch.setattr("moorage.rules.judging.JUDGE_SECONDS", 0.5)
+    monkeypatch.setattr("moorage.rules.cel_process.DEADLINE_SECONDS", 0.5)
     async with listening(tmp_path) as wire:
         evil = definition()
         schema = evil["spec"]["versions"][0]["schema"]["openAPIV3Schema"]

@@ -121,11 +121,11 @@ async def test_conditions_of_a_policy_beyond_the_bound_are_not_compiled(
 ):
     compiled: list[Any] = []
     for module in (
-        "moorage.apiserver.policies.admission_policy",
-        "moorage.apiserver.policies.extending",
+        "moorage.policies.admission_policy",
+        "moorage.policies.webhooks",
     ):
         monkeypatch.setattr(f"{module}.compiled", lambda *given: compiled.append(given))
-    monkeypatch.setattr("moorage.apiserver.policies.admission_policy.missing", compiled.append)
+    monkeypatch.setattr("moorage.policies.admission_policy.missing", compiled.append)
     body = _nested("spec.matchConditions", [_CONDITION] * 24_000)
     status, found = await Cluster().call("POST", _POLICIES, body)
     assert (status, found["details"]["causes"]) == (

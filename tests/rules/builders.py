@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from moorage.rules.compiled import compiled_rules
-from moorage.rules.judging import rules_broken_by
+from moorage.rules.validation import rules_broken_by
 
 TEXT = {"type": "string"}
 COUNT = {"type": "integer"}

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from moorage.cel.values import escaped
 from moorage.rules.compiled import compiled_rules
-from moorage.rules.values import escaped
 from tests.rules.builders import (
     COUNT,
     TEXT,

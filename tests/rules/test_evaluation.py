@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moorage.rules.values import Size, cel_value
+from moorage.cel.values import Size, cel_value
 from tests.rules.builders import (
     COUNT,
     TEXT,

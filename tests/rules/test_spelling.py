@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moorage.rules.values import escaped, unescaped
+from moorage.cel.values import escaped, unescaped
 
 _PARTS = ("__", "_", ".", "-", "/", "dot", "dash", "slash", "underscores", "in", "x")
 

@@ -41,6 +41,12 @@ OF_FILE: Final = Bounds(bytes_max=64 * 1024 * 1024, depth_max=DEPTH_MAX, values_
 """Bounds of a file given by a person. 15,000 nodes in one file are 40 MB and 2 million values."""
 
 
+BODY_LIMIT_BYTES: Final = 3 * 1024 * 1024
+"""Length of the longest body of a call: kube-apiserver's default (MaxRequestBodyBytes)."""
+
+OF_BODY: Final = Bounds(bytes_max=BODY_LIMIT_BYTES, depth_max=DEPTH_MAX, values_max=100_000)
+"""Bounds of a body. The largest definitions of custom resources have 20,000 values."""
+
 OF_CONFIGURATION: Final = Bounds(
     bytes_max=4 * 1024 * 1024,
     depth_max=DEPTH_MAX,

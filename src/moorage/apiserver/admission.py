@@ -63,7 +63,7 @@ class Admission:
     @property
     def checks_deletes(self) -> bool:
         """Whether `check_delete` may refuse anything."""
-        return self._policies.exist
+        return self._policies.stored.exist
 
     def check_delete(self, served: Served, record: Record, *, dry_run: bool) -> None:
         """Refuse a client's delete that a policy denies.
@@ -73,7 +73,7 @@ class Admission:
         StatusError
             As the policy says.
         """
-        if self._policies.exist:
+        if self._policies.stored.exist:
             self._policies.check_write(served, None, served.ruled(record), dry_run=dry_run)
 
     def check_status(self, served: Served, new: Obj, old: Obj, *, dry_run: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
+from moorage.api.bounds import BODY_LIMIT_BYTES, OF_BODY, check_bounds
 from moorage.api.resources import ResourceType
 from moorage.apiserver.negotiate import JSON, SPOKEN, SPOKEN_BUILT_IN, content_type
 from moorage.apiserver.protobuf.facts import message_of
@@ -27,12 +27,6 @@ from moorage.kinds.status import (
     too_large,
     unsupported_media_type,
 )
-
-# The default limit of kube-apiserver (MaxRequestBodyBytes).
-BODY_LIMIT_BYTES = 3 * 1024 * 1024
-
-OF_BODY = Bounds(bytes_max=BODY_LIMIT_BYTES, depth_max=DEPTH_MAX, values_max=100_000)
-"""Most values of a body. The largest definitions of custom resources have 20,000 values."""
 
 # A string of JSON, perhaps without its end; the match never backtracks (``*+``).
 _TEXT = re.compile(rb'"(?:[^"\\]+|\\.)*+"?', re.DOTALL)

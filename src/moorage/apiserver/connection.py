@@ -16,8 +16,8 @@ from http import HTTPStatus
 from http.client import responses
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from moorage.api.bounds import BODY_LIMIT_BYTES
 from moorage.apiserver.auth import certificate_user
-from moorage.apiserver.bodies import BODY_LIMIT_BYTES
 from moorage.apiserver.rbac.impersonation import GROUP_HEADER, joined
 from moorage.apiserver.requests import Reply, Request, User, readable
 from moorage.base.aio import real_seconds

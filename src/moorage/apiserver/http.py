@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Mapping
 
 import msgspec
 
+from moorage.api.bounds import BODY_LIMIT_BYTES
 from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.bodies import BODY_LIMIT_BYTES
 from moorage.apiserver.connection import (
     PIECE_BYTES,
     Connection,

@@ -7,34 +7,24 @@ from __future__ import annotations
 
 from typing import Any
 
-import jsonpatch
-import jsonpointer
 import msgspec
 
-from moorage.api.bounds import check_bounds
-from moorage.apiserver.bodies import BODY_LIMIT_BYTES, OF_BODY
+from moorage.api.bounds import OF_BODY, check_bounds
 from moorage.apiserver.negotiate import content_type
 from moorage.apiserver.patch_strategic import strategic_merge
 from moorage.base.errors import DecodeError
+from moorage.kinds.json_patch import json_patch
 from moorage.kinds.kind import Obj
 from moorage.kinds.served import ServedKind
-from moorage.kinds.status import (
-    StatusError,
-    bad_request,
-    too_large,
-    unsupported_media_type,
-)
+from moorage.kinds.status import bad_request, unsupported_media_type
 
 JSON_PATCH = "application/json-patch+json"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
-# kube-apiserver's maxJSONPatchOperations.
-_OPERATIONS_MAX = 10_000
 # A stored object names its fields once more in `managedFields`, some levels deeper.
 _OF_PATCHED = msgspec.structs.replace(OF_BODY, depth_max=OF_BODY.depth_max + 8)
-_encode = msgspec.json.Encoder().encode
 
 _ACCEPTED = (JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH)
 
@@ -111,52 +101,3 @@ def merge_patch(target: Any, patch: Any) -> Any:
         else:
             result[key] = merge_patch(result.get(key), value)
     return result
-
-
-def _apply_operations(obj: Any, patch: list[Any]) -> Any:
-    """Apply operations one by one, with a bound on the size of all copies.
-
-    Notes
-    -----
-    Both bounds are kube-apiserver's (v1.36 endpoints/handlers/patch.go). Without them, a few
-    operations that copy the object into itself would double it each time.
-    """
-    if len(patch) > _OPERATIONS_MAX:
-        text = f"The allowed maximum operations in a JSON patch is {_OPERATIONS_MAX}"
-        raise StatusError(413, "RequestEntityTooLarge", f"{text}, got {len(patch)}")
-    # Parses all operations, so that nothing is applied of a malformed patch.
-    jsonpatch.JsonPatch(patch)
-    copied = 0
-    for operation in patch:
-        if operation.get("op") == "copy":
-            source = jsonpointer.JsonPointer(operation.get("from")).resolve(obj)
-            copied += len(_encode(source))
-            if copied > BODY_LIMIT_BYTES:
-                raise too_large(BODY_LIMIT_BYTES)
-        obj = jsonpatch.JsonPatch([operation]).apply(obj, in_place=True)
-    return obj
-
-
-def json_patch(obj: Obj, patch: Any) -> Any:
-    """Apply a JSON patch (RFC 6902); ``obj`` must not be used again.
-
-    Raises
-    ------
-    StatusError
-        400: not a JSON patch. 413: the result is too large. 422: it does not fit the object.
-    """
-    if not isinstance(patch, list):
-        raise bad_request("a JSON patch must be a list of operations")
-    try:
-        return _apply_operations(obj, patch)
-    except (jsonpatch.InvalidJsonPatch, TypeError, AttributeError) as error:
-        raise bad_request(f"error decoding patch: {error}") from error
-    except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as error:
-        # The words of kube-apiserver, followed by the reason without the object it quotes.
-        why = str(error).partition(" in {")[0]
-        raise StatusError(
-            422,
-            "Invalid",
-            f"the server rejected our request due to an error in our request: {why}",
-            details={},
-        ) from error

@@ -18,7 +18,6 @@ from moorage.apiserver.patches import (
     JSON_PATCH,
     MERGE_PATCH,
     STRATEGIC_PATCH,
-    json_patch,
     merge_patch,
 )
 from moorage.apiserver.reading import get_record
@@ -29,6 +28,7 @@ from moorage.apiserver.write_options import Options, check_options
 from moorage.apiserver.writing import Writer
 from moorage.kinds.built_in import subresource_body
 from moorage.kinds.cells import NONE, format_selector
+from moorage.kinds.json_patch import json_patch
 from moorage.kinds.kind import Obj, ScalePaths, invalid
 from moorage.kinds.status import bad_request, unsupported_media_type
 from moorage.kinds.status import invalid as invalid_object

@@ -1,17 +1,17 @@
 """Every kind that the API server serves.
 
-The kinds of `moorage.kinds`, and those whose rules compile expressions: definitions of custom
-resources, admission policies, and configurations of webhooks.
+The kinds of `moorage.kinds`, those of `moorage.policies`, and definitions of custom resources,
+whose rules compile expressions.
 """
 
 from __future__ import annotations
 
 from moorage.apiserver.custom import definition
-from moorage.apiserver.policies import admission_policy, extending
 from moorage.kinds import all_kinds, registry
 from moorage.kinds.served import ServedKind
+from moorage.policies.registry import POLICY_KINDS
 
-_MORE: tuple[ServedKind, ...] = (*admission_policy.KINDS, *definition.KINDS, *extending.KINDS)
+_MORE: tuple[ServedKind, ...] = (*POLICY_KINDS, *definition.KINDS)
 GROUPS: tuple[tuple[ServedKind, ...], ...] = (*registry.GROUPS, _MORE)
 
 

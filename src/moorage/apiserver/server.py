@@ -66,6 +66,7 @@ from moorage.apiserver.writing import Writer
 from moorage.apiserver.yaml_calls import call_in_json, reply_accepted
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
+from moorage.cel.evaluators import LATER, TooLongHere, running_on
 from moorage.kinds.custom.custom_kind import DEFINITIONS
 from moorage.kinds.kept import kept_kind
 from moorage.kinds.kind import Obj
@@ -80,7 +81,7 @@ from moorage.kinds.status import (
     unknown_path,
 )
 from moorage.kinds.values.packed_fields import packed
-from moorage.rules.judging import LATER, Judge, TooLongHere, evaluated_by
+from moorage.rules.cel_process import CelProcess
 from moorage.storage.journal.kept import Journal
 from moorage.storage.persistence import Group, Persistence
 from moorage.storage.reads import TRIES_MAX, GoneError, LongCall, Reads, StaleError, noting
@@ -146,7 +147,7 @@ class ApiServer:
         # The groups of writes of the heavy call that is being answered.
         self._heavy_groups: list[Group] = []
         self._aside = Aside()
-        self._judge = Judge()
+        self._cel_process = CelProcess()
         self._audit: AuditLog | None = None
         self._timeline: Timeline | None = None
         self._catalog = Catalog(kinds)
@@ -261,7 +262,7 @@ class ApiServer:
             return await self._heavy(request)
         if target is None or self._may_take_long(target):
             try:
-                with evaluated_by(LATER):
+                with running_on(LATER):
                     return await self._light(request, target)
             except TooLongHere:
                 return await self._heavy(request)
@@ -269,7 +270,7 @@ class ApiServer:
 
     def _may_take_long(self, target: Target) -> bool:
         """Whether a call may be about rules: those of a custom resource, or of policies."""
-        return target.served.custom or self._policies.exist or self._mutations.exist
+        return target.served.custom or self._policies.stored.exist or self._mutations.stored.exist
 
     async def _light(self, request: Request, target: Target | None) -> Reply:
         """Answer a call in the loop."""
@@ -284,7 +285,7 @@ class ApiServer:
 
         def work(call: LongCall) -> Reply:
             self._heavy_groups = groups
-            with evaluated_by(self._judge):
+            with running_on(self._cel_process):
                 return self._tried(request, call)
 
         undone = self._undone_times
@@ -322,7 +323,7 @@ class ApiServer:
             self._heavy_groups.append(group)
 
     def _reply(self, request: Request) -> Reply:
-        if request.method not in _READS and self._policies.exist:
+        if request.method not in _READS and self._policies.stored.exist:
             self._policies.notes.clear()
             reply = self._policies.notes.added_to(self._reply_in_json(request))
         else:
@@ -435,7 +436,7 @@ class ApiServer:
         """End all watch streams and all logs that are followed."""
         self._resources.close()
         self._aside.close()
-        self._judge.close()
+        self._cel_process.close()
 
     def _answer(self, request: Request) -> Reply:
         check_timeout(request.query)

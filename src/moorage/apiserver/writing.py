@@ -174,7 +174,7 @@ class Writer:
             self._namespaces.check_open(target.namespace, kind.resource, meta.get("name") or "")
         if managed:
             meta["managedFields"] = managed
-        if self._admission.mutations.exist:
+        if self._admission.mutations.stored.exist:
             obj = self._admission.mutations.mutated(served, obj, None, dry_run=dry_run)
             agree_with_path(obj, target)
             meta = obj["metadata"]
@@ -361,7 +361,7 @@ class Writer:
         if writing is not None and not of_part:
             # Fields that admission or the kind changes belong to nobody.
             managed = _tracked(served, old, new, sent, writing)
-        if self._admission.mutations.exist and subresource in (None, "status"):
+        if self._admission.mutations.stored.exist and subresource in (None, "status"):
             asked = self._admission.mutations.mutated
             new = asked(served, new, old, subresource=subresource or "", dry_run=dry_run)
             agree_with_path(new, target)

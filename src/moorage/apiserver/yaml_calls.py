@@ -10,7 +10,8 @@ import logging
 
 import msgspec
 
-from moorage.apiserver.bodies import OF_BODY, check_length
+from moorage.api.bounds import OF_BODY
+from moorage.apiserver.bodies import check_length
 from moorage.apiserver.negotiate import JSON, YAML, accepts_yaml, content_type
 from moorage.apiserver.requests import Reply, Request
 from moorage.base.errors import DecodeError

@@ -17,12 +17,12 @@ import msgspec
 
 from moorage.cel.rule_text import Reading
 from moorage.cel.runtime import Program, Refusal, compile_text, is_installed
+from moorage.cel.values import escaped
 from moorage.kinds.custom.validation import INT_OR_STRING
 from moorage.kinds.kind import FieldError, invalid
 from moorage.kinds.schema.pruning import EMBEDDED, Schema
 from moorage.rules.budget import elements_max, over_budget
 from moorage.rules.stored import StoredRule, check_rule, read_field_path
-from moorage.rules.values import escaped
 
 RULES: Final = "x-kubernetes-validations"
 _SCHEMAS_MAX: Final = 512

@@ -15,11 +15,11 @@ from google.protobuf import struct_pb2, timestamp_pb2
 from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorProto
 from google.protobuf.descriptor_pool import DescriptorPool
 
+from moorage.cel.values import escaped
 from moorage.kinds.facts import Field
 from moorage.kinds.schema.catalog import OBJECT_META, closure, definition, definition_name
 from moorage.kinds.schema.pruning import EMBEDDED, Schema
 from moorage.kinds.served import ServedKind
-from moorage.rules.values import escaped
 
 _PROTO: Final = "google.protobuf."
 _KNOWN: Final = (struct_pb2.DESCRIPTOR, timestamp_pb2.DESCRIPTOR)

@@ -7,18 +7,17 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from moorage.api.bounds import DEPTH_MAX, Bounds, check_bounds
+from moorage.api.bounds import OF_BODY, check_bounds
 from moorage.api.codec import decode_untyped
 from moorage.api.resources import ResourceType
-from moorage.apiserver.served_kinds import served_kinds
 from moorage.base.errors import DecodeError, UsageError
+from moorage.kinds import all_kinds
 from moorage.kinds.custom.custom_kind import custom_kind
 from moorage.kinds.custom.shipped import shipped_definitions
 from moorage.kinds.kind import Obj
 from moorage.kinds.served import ServedKind
+from moorage.policies.registry import POLICY_KINDS
 
-# As for a body of a call to an API server.
-_OF_MANIFEST = Bounds(bytes_max=3 * 1024 * 1024, depth_max=DEPTH_MAX, values_max=100_000)
 # The kinds whose plain JSON is used here, and whether the rules of their values are looked at.
 _READ_PLAIN: Final[Mapping[tuple[str, str], bool]] = {
     ("", "LimitRange"): True,
@@ -94,7 +93,7 @@ def readable(manifest: Mapping[str, Any], kind: ServedKind | None = None) -> Obj
         A value has another type, or the manifest is nested too deeply or too large.
     """
     try:
-        check_bounds(manifest, _OF_MANIFEST)
+        check_bounds(manifest, OF_BODY)
     except DecodeError as error:
         raise UsageError(f"an object is {error}") from error
     obj = copy.deepcopy(dict(manifest))
@@ -131,5 +130,5 @@ def _kinds() -> dict[tuple[str, str], ServedKind]:
         for definition in shipped_definitions()
         for version in definition["spec"]["versions"]
     ]
-    kinds = (*served_kinds(), *custom)
+    kinds = (*all_kinds(*POLICY_KINDS), *custom)
     return {(kind.resource.api_version, kind.resource.kind): kind for kind in kinds}

@@ -2,8 +2,8 @@
 
 Place in the flow: `admission` asks here for each new object. Without the CEL runtime, or where the
 parameters of a policy are not among the objects, a policy is not evaluated; `not_evaluated` names
-it. Mirrors kubernetes v1.36 apiserver pkg/admission/plugin/policy, by the rules of the embedded API
-server. Only creations are looked at: what-if changes objects in no other way that policies see.
+it. The rules are those of the embedded API server (`moorage.policies`). Only creations are looked
+at: what-if changes objects in no other way that policies see.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Protocol
 
 from moorage.api.codec import decode_untyped
-from moorage.apiserver.policies.asking import Asked, BoundPolicies, Chosen
-from moorage.apiserver.policies.denying import denial, judgement_of
-from moorage.apiserver.policies.matching import Write
-from moorage.apiserver.policies.mutating import mutated_write
 from moorage.cel.runtime import is_installed
 from moorage.kinds.kind import Obj
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, text
 from moorage.kinds.tree import objects as objects_of
 from moorage.kinds.users import User
-from moorage.rules.expressions import missing, read_policy
+from moorage.policies.bound import GROUP, BoundPolicies, BoundPolicy, Chosen
+from moorage.policies.denying import denial, judgement_of
+from moorage.policies.expressions import missing, read_policy
+from moorage.policies.matching import Write
+from moorage.policies.mutating import mutated_write
 from moorage.what_if.kinds import versions_of
 from moorage.what_if.lists import Objects
 
-_GROUP: Final = "admissionregistration.k8s.io"
 _PAIRS: Final = (
     ("MutatingAdmissionPolicy", "mutatingadmissionpolicies", "mutatingadmissionpolicybindings"),
     (
@@ -80,7 +79,7 @@ class Policies:
     def exist(self) -> bool:
         """Whether any policy has to be looked at."""
         found = self._objects.manifests
-        return is_installed() and any(found.get((_GROUP, f"{kind}Binding")) for kind, *_ in _PAIRS)
+        return is_installed() and any(found.get((GROUP, f"{kind}Binding")) for kind, *_ in _PAIRS)
 
     def mutated(self, kind: ServedKind, obj: Obj) -> Obj:
         """Return a new object as the mutating policies change it.
@@ -90,7 +89,7 @@ class Policies:
         moorage.kinds.status.StatusError
             A policy whose failure policy is ``Fail`` has failed.
         """
-        if not self.exist or kind.resource.group == _GROUP:
+        if not self.exist or kind.resource.group == GROUP:
             return obj
         write = mutated_write(self._mutating, self._write(kind, obj), kind, dry_run=False)
         assert write.new is not None, "a new object stays one"
@@ -104,14 +103,14 @@ class Policies:
         moorage.kinds.status.StatusError
             The first denial.
         """
-        if not self.exist or kind.resource.group == _GROUP:
+        if not self.exist or kind.resource.group == GROUP:
             return
         write = self._write(kind, obj)
-        for asked in self._validating.asked(write):
-            if "Deny" not in asked.actions:
+        for bound in self._validating.matching_policies(write):
+            if "Deny" not in bound.actions:
                 continue
-            for failed in judgement_of(self._validating, asked, write, dry_run=False).failures:
-                raise denial(write, asked, failed)
+            for failed in judgement_of(self._validating, bound, write, dry_run=False).failures:
+                raise denial(write, bound, failed)
 
     def _write(self, kind: ServedKind, obj: Obj) -> Write:
         self._source.caller = _creator(obj)
@@ -157,12 +156,12 @@ class _Bound(BoundPolicies):
         super().__init__(source, policies, bindings)
         self._world = world
 
-    def asked(self, write: Write) -> Iterator[Asked]:
+    def matching_policies(self, write: Write) -> Iterator[BoundPolicy]:
         """Yield the policies that are about a write, and whose parameters are known."""
-        for asked in super().asked(write):
-            policy = self._objects.lookup(self._policies, None, asked.name) or {}
-            if not _unknown_parameters(self._world, policy, asked.binding):
-                yield asked
+        for bound in super().matching_policies(write):
+            policy = self._objects.lookup(self._policies, None, bound.name) or {}
+            if not _unknown_parameters(self._world, policy, bound.binding):
+                yield bound
 
     def params_of(self, kind: Json, namespace: str, chosen: Chosen) -> list[Obj] | None:
         """Return the chosen objects of a kind of parameters; a kind without namespaces has none."""
@@ -179,8 +178,8 @@ def not_evaluated(objects: Objects) -> list[str]:
     """Return a sentence for each bound policy of a world that is not looked at, and why."""
     sentences = []
     for name, *_ in _PAIRS:
-        policies = objects.manifests.get((_GROUP, name), {})
-        for _, text_of in sorted(objects.manifests.get((_GROUP, f"{name}Binding"), {}).items()):
+        policies = objects.manifests.get((GROUP, name), {})
+        for _, text_of in sorted(objects.manifests.get((GROUP, f"{name}Binding"), {}).items()):
             binding = decode_untyped(text_of)
             policy = policies.get(("", text(binding, "spec", "policyName")))
             why = "" if policy is None else _why_not(objects, decode_untyped(policy), binding)

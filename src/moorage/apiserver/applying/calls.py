@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import msgspec
 
+from moorage.api.bounds import OF_BODY
 from moorage.apiserver.applying.managers import LAST_APPLIED
-from moorage.apiserver.bodies import OF_BODY, Sent, decode_json
+from moorage.apiserver.bodies import Sent, decode_json
 from moorage.apiserver.requests import Query, Request, readable
 from moorage.apiserver.write_options import MANAGER_LENGTH_MAX
 from moorage.base.errors import DecodeError

@@ -16,16 +16,16 @@ from typing import Any
 
 import msgspec
 
-from moorage.apiserver.applying.field_sets import (
+from moorage.apiserver.applying.versions import Comparison, Find, Version, pruned
+from moorage.kinds.kind import Layout, Obj
+from moorage.kinds.schema.field_sets import (
     FieldSet,
     Path,
     from_fields_v1,
     shown,
     to_fields_v1,
 )
-from moorage.apiserver.applying.values import fields_of, merged
-from moorage.apiserver.applying.versions import Comparison, Find, Version, pruned
-from moorage.kinds.kind import Layout, Obj
+from moorage.kinds.schema.merging import fields_of, merged
 from moorage.kinds.status import StatusError
 
 APPLY = "Apply"

@@ -12,9 +12,9 @@ from collections.abc import Set as AbstractSet
 
 import msgspec
 
-from moorage.apiserver.applying.field_sets import FieldSet, Path, prefixes
-from moorage.apiserver.applying.values import compare, fields_of, without
 from moorage.kinds.kind import Layout, Obj
+from moorage.kinds.schema.field_sets import FieldSet, Path, prefixes
+from moorage.kinds.schema.merging import compare, fields_of, without
 
 Fields = tuple[set[Path], set[Path]]
 """The fields that were added or changed, and the fields that were removed."""

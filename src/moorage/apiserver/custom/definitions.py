@@ -17,7 +17,7 @@ from moorage.kinds.cells import is_true
 from moorage.kinds.custom.custom_kind import DEFINITIONS, custom_kind
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import put_condition
-from moorage.rules.judging import rules_of
+from moorage.rules.validation import rules_of
 from moorage.storage.record import Record
 
 

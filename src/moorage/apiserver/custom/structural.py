@@ -16,7 +16,7 @@ from moorage.kinds.custom.validation import INT_OR_STRING, validate
 from moorage.kinds.kind import FieldError, forbidden, invalid, not_supported, required
 from moorage.kinds.schema import pruning
 from moorage.rules.compiled import RULES
-from moorage.rules.judging import rules_broken_by
+from moorage.rules.validation import rules_broken_by
 
 _TYPES = ("array", "boolean", "integer", "number", "object", "string")
 _NEVER = ("$ref", "$schema", "id", "definitions", "dependencies", "patternProperties")

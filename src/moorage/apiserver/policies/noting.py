@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.apiserver.policies.asking import Asked
 from moorage.apiserver.replies import warning_headers
 from moorage.apiserver.requests import Reply
-from moorage.rules.expressions import Failed
+from moorage.policies.bound import BoundPolicy
+from moorage.policies.expressions import Failed
 
 FAILURES: Final = "validation.policy.admission.k8s.io/validation_failure"
 """The annotation of an audit event with the validations that failed."""
@@ -48,27 +48,27 @@ class Notes:
             self._current.set(found)
         return found
 
-    def add_failure(self, asked: Asked, failed: Failed) -> None:
+    def add_failure(self, bound: BoundPolicy, failed: Failed) -> None:
         """Note a validation that failed, as the actions of the binding say."""
-        if "Warn" in asked.actions:
+        if "Warn" in bound.actions:
             self._of_call.warnings.append(
-                f"Validation failed for ValidatingAdmissionPolicy '{asked.name}' with binding "
-                f"'{asked.binding_name}': {failed.message}"
+                f"Validation failed for ValidatingAdmissionPolicy '{bound.name}' with binding "
+                f"'{bound.binding_name}': {failed.message}"
             )
-        if "Audit" in asked.actions:
+        if "Audit" in bound.actions:
             self._of_call.failures.append(
                 {
                     "message": failed.message,
-                    "policy": asked.name,
-                    "binding": asked.binding_name,
+                    "policy": bound.name,
+                    "binding": bound.binding_name,
                     "expressionIndex": failed.place,
-                    "validationActions": asked.actions,
+                    "validationActions": bound.actions,
                 }
             )
 
-    def add_annotations(self, policy: str, found: Iterable[tuple[str, str]]) -> None:
+    def add_annotations(self, policy: str, annotations: Iterable[tuple[str, str]]) -> None:
         """Note audit annotations of a policy; equal texts of several bindings are noted once."""
-        for key, value in found:
+        for key, value in annotations:
             self._of_call.annotations.setdefault(f"{policy}/{key}", {})[value] = None
 
     def added_to(self, reply: Reply) -> Reply:
@@ -76,8 +76,8 @@ class Notes:
         notes = self._of_call
         if not (notes.warnings or notes.failures or notes.annotations):
             return reply
-        told = {key: ", ".join(values) for key, values in notes.annotations.items()}
+        annotations = {key: ", ".join(values) for key, values in notes.annotations.items()}
         if notes.failures:
-            told[FAILURES] = msgspec.json.encode(notes.failures).decode()
+            annotations[FAILURES] = msgspec.json.encode(notes.failures).decode()
         headers = reply.headers + warning_headers(notes.warnings)
-        return msgspec.structs.replace(reply, headers=headers, annotations=told)
+        return msgspec.structs.replace(reply, headers=headers, annotations=annotations)

@@ -1,6 +1,7 @@
 """The expressions of a policy: compiled once, evaluated on each write that the policy matches.
 
-Place in the flow: `denying` evaluates policies here, in this process or by the judge. The kinds of
+Place in the flow: `denying` and `mutating` evaluate policies here, where
+`moorage.cel.evaluators` says. The kinds of
 policies check their expressions here. Mirrors kubernetes v1.36 apiserver
 pkg/admission/plugin/policy/validating/validator.go and
 pkg/admission/plugin/webhook/matchconditions/matcher.go.
@@ -15,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from moorage.cel.budget import Budget
 from moorage.cel.rule_text import QUOTED
 from moorage.cel.runtime import (
     OVER_BUDGET,
@@ -26,9 +28,8 @@ from moorage.cel.runtime import (
     evaluate,
     evaluate_json,
 )
-from moorage.rules.evaluation import Budget
-from moorage.rules.object_literals import with_maps
-from moorage.rules.values import Size, cel_value
+from moorage.cel.values import Size, cel_value
+from moorage.policies.object_literals import with_maps
 
 APPLY_CONFIGURATION: Final = "ApplyConfiguration"
 """The type of a mutation that is a configuration; the other type is ``JSONPatch``."""
@@ -196,7 +197,7 @@ def judgement(policy: Policy, values: Mapping[str, Any], *, only_quick: bool = F
     values
         Decoded JSON by variable, for each of `NAMES`.
     only_quick
-        Raise `moorage.rules.evaluation.MayTakeLong` instead of taking long.
+        Raise `moorage.cel.budget.MayTakeLong` instead of taking long.
     """
     evaluation = _Evaluation(policy, values, only_quick=only_quick)
     applies_to = evaluation.applies()

@@ -12,7 +12,7 @@ import re
 from typing import Final
 
 from moorage.cel.rule_text import QUOTED
-from moorage.rules.values import unescaped
+from moorage.cel.values import unescaped
 
 _TOKEN: Final = re.compile(
     rf"(?P<quoted>{QUOTED.pattern})"

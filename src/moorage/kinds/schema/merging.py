@@ -10,8 +10,8 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
-from moorage.apiserver.applying.field_sets import Path, field, item_key, item_value
 from moorage.kinds.kind import Layout
+from moorage.kinds.schema.field_sets import Path, field, item_key, item_value
 
 _ABSENT: Any = object()
 

@@ -26,7 +26,7 @@ from moorage.kinds.kind import FieldError, Obj, forbidden, invalid, required
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, items, objects, strings
 from moorage.kinds.values.selectors import check_label_selector
-from moorage.rules.expressions import compiled, missing, parts, read_policy
+from moorage.policies.expressions import compiled, missing, parts, read_policy
 
 _HERE: Final = frozenset({"CREATE", "UPDATE", "DELETE"})
 _NO_CEL: Final = "stored and not evaluated: this server has no CEL"

@@ -1,19 +1,22 @@
 """Values as rules see them: decoded JSON, as the CEL runtime takes it.
 
-Place in the flow: `evaluation` converts ``self`` and ``oldSelf`` here. Mirrors kubernetes v1.36
-apiserver pkg/cel/common/values.go and pkg/cel/escaping.go: a null field of an object counts as
-absent, and a name that is no identifier of CEL has another spelling. Times stay text.
+Place in the flow: rules convert ``self`` and ``oldSelf`` here, and policies their variables.
+Mirrors kubernetes v1.36 apiserver pkg/cel/common/values.go and pkg/cel/escaping.go: a null field of
+an object counts as absent, and a name that is no identifier of CEL has another spelling. Times stay
+text.
 """
 
 from __future__ import annotations
 
 import base64
 import re
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from moorage.kinds.schema.pruning import Schema
+Schema: TypeAlias = Mapping[str, Any]
+"""A schema of OpenAPI; empty where nothing is declared."""
 
 _INT64: Final = 2**63
 _RESERVED: Final = frozenset(

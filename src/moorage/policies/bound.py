@@ -1,39 +1,36 @@
 """The policies that are about a write, with their bindings and their parameters.
 
-Place in the flow: `denying` and `mutating` ask here for each write. Mirrors kubernetes v1.36
-apiserver pkg/admission/plugin/policy/generic/policy_dispatcher.go.
+Place in the flow: `denying` and `mutating` evaluate the policies that this module returns. Mirrors
+kubernetes v1.36 apiserver pkg/admission/plugin/policy/generic/policy_dispatcher.go.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 
 from moorage.api.meta import LabelSelector
 from moorage.api.selectors import compile_label_selector
-from moorage.apiserver.policies.matching import Write, matches
-from moorage.apiserver.views import Served
-from moorage.apiserver.world import World
-from moorage.cel.runtime import is_installed
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError, forbidden
 from moorage.kinds.tree import Json, child, strings, text
 from moorage.kinds.users import User
-from moorage.rules.expressions import Failed, Policy, missing, read_policy
-from moorage.storage.store import Shelf
+from moorage.policies.expressions import Failed, Policy, missing, read_policy
+from moorage.policies.matching import Write, matches
 
-_GROUP: Final = "admissionregistration.k8s.io"
+GROUP: Final = "admissionregistration.k8s.io"
+"""The API group of policies; no policy is about a write in it."""
 _CODES: Final = {"Unauthorized": 401, "Forbidden": 403, "RequestEntityTooLarge": 413}
 
 Chosen: TypeAlias = Callable[[str, Any], bool]
 """Whether an object of a name with labels is wanted."""
 
 
-class Asked(NamedTuple):
+class BoundPolicy(NamedTuple):
     """A policy that is about a write, by one of its bindings.
 
     Parameters
@@ -111,7 +108,7 @@ class BoundPolicies(ABC):
             Whether an object of a name with labels is wanted.
         """
 
-    def asked(self, write: Write) -> Iterator[Asked]:
+    def matching_policies(self, write: Write) -> Iterator[BoundPolicy]:
         """Yield the policies that are about a write, once for each object with parameters."""
         for binding in self._objects.stored_objects(self._bindings):
             spec = binding["spec"]
@@ -125,15 +122,15 @@ class BoundPolicies(ABC):
             if not matches(child(spec, "matchResources"), write) or missing(read):
                 continue
             for params in self._params(rules, spec, write):
-                yield Asked(policy["metadata"]["name"], binding, read, params)
+                yield BoundPolicy(policy["metadata"]["name"], binding, read, params)
 
-    def variables(self, asked: Asked, write: Write, *, dry_run: bool) -> Mapping[str, Any]:
+    def variables(self, bound: BoundPolicy, write: Write, *, dry_run: bool) -> Mapping[str, Any]:
         """Return the variables that expressions of a policy see."""
         return {
             "object": write.new,
             "oldObject": write.old,
             "request": self._request(write, dry_run=dry_run),
-            "params": asked.params,
+            "params": bound.params,
             "namespaceObject": write.namespace,
         }
 
@@ -163,86 +160,13 @@ class BoundPolicies(ABC):
             yield None
             return
         namespace = text(ref, "namespace") or text(write.obj, "metadata", "namespace")
-        found = self.params_of(kind, namespace, partial(_refers, ref))
-        if found is None:
+        objects = self.params_of(kind, namespace, partial(_refers, ref))
+        if objects is None:
             yield Failed(f"failed to find resource referenced by paramKind: '{text(kind, 'kind')}'")
             return
-        if not found and ref.get("parameterNotFoundAction") != "Allow":
+        if not objects and ref.get("parameterNotFoundAction") != "Allow":
             yield Failed("no params found for policy binding with `Deny` parameterNotFoundAction")
-        yield from found
-
-
-class Bound(BoundPolicies):
-    """The stored policies of one kind, and their bindings.
-
-    Parameters
-    ----------
-    world
-        Holds them, and their parameters.
-    policies, bindings
-        The plurals of the two kinds.
-    """
-
-    def __init__(self, world: World, policies: str, bindings: str) -> None:
-        super().__init__(world, policies, bindings)
-        self._world = world
-
-    @cached_property
-    def _stored(self) -> Shelf:
-        # Looked up once, because every call asks for its length.
-        return self._world.shelf(self._bindings)
-
-    @property
-    def exist(self) -> bool:
-        """Whether there are any bindings: policies without a binding do nothing."""
-        return len(self._stored) > 0
-
-    def write_seen(
-        self, served: Served, new: Obj | None, old: Obj | None, subresource: str
-    ) -> Write | None:
-        """Return a write as policies see it; None for a write that no policy is about.
-
-        Parameters
-        ----------
-        served
-            The resource as it is called.
-        new, old
-            The object in the ruled form, None when it is deleted; and the object before, None when
-            it is new.
-        subresource
-            ``status``, or empty.
-        """
-        resource = served.kind.resource
-        if not self.exist or not is_installed() or resource.group == _GROUP:
-            # Otherwise a policy could keep its own removal from happening.
-            return None
-        namespace = text(new or old or {}, "metadata", "namespace")
-        versions = frozenset(
-            kind.resource.version
-            for kind in self._world.catalog.kinds
-            if (kind.resource.group, kind.resource.plural) == (resource.group, resource.plural)
-        )
-        return Write(
-            operation="CREATE" if old is None else "DELETE" if new is None else "UPDATE",
-            resource=resource,
-            versions=versions,
-            subresource=subresource,
-            new=None if new is None else served.served_from_ruled(new),
-            old=None if old is None else served.served_from_ruled(old),
-            namespace=self._world.lookup("namespaces", None, namespace) if namespace else None,
-        )
-
-    def params_of(self, kind: Json, namespace: str, chosen: Chosen) -> list[Obj] | None:
-        """Return the chosen stored objects of a kind of parameters."""
-        served = self._world.catalog.by_kind(kind.get("apiVersion"), kind.get("kind"))
-        if served is None:
-            return None
-        where = namespace if served.kind.resource.namespaced else ""
-        return [
-            served.served_form(record)
-            for record in self._world.store.shelf(served.shelf).records(where)
-            if chosen(record.name, record.labels)
-        ]
+        yield from objects
 
 
 def _refers(ref: Json, name: str, labels: Any) -> bool:

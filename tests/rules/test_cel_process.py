@@ -1,4 +1,4 @@
-"""Rules that may take long: which the judge evaluates, and which are refused for their cost."""
+"""Rules that may take long: evaluated by the CEL process, or refused for their cost."""
 
 from __future__ import annotations
 
@@ -8,15 +8,11 @@ from typing import Any
 
 import pytest
 
-from moorage.rules import judging
-from moorage.rules.evaluation import USED_UP
-from moorage.rules.judging import (
-    LATER,
-    Judge,
-    TooLongHere,
-    evaluated_by,
-    rules_broken_by,
-)
+from moorage.cel.budget import USED_UP
+from moorage.cel.evaluators import LATER, TooLongHere, running_on
+from moorage.rules import cel_process
+from moorage.rules.cel_process import CelProcess
+from moorage.rules.validation import rules_broken_by
 from tests.rules.builders import COUNT, TEXT, TEXTS, obj, with_rules
 
 pytest.importorskip("cel_expr_python")
@@ -62,11 +58,11 @@ OVER = (
 
 
 @pytest.fixture
-def judge() -> Iterator[Judge]:
-    made = Judge()
-    with evaluated_by(made):
-        yield made
-    made.close()
+def process() -> Iterator[CelProcess]:
+    process = CelProcess()
+    with running_on(process):
+        yield process
+    process.close()
 
 
 @pytest.mark.parametrize(
@@ -85,18 +81,20 @@ def judge() -> Iterator[Judge]:
         ),
     ],
 )
-def test_rules_on_large_values_are_evaluated_in_the_judge(rule: str, value: Any, expected: bool):
+def test_rules_on_large_values_are_evaluated_in_the_cel_process(
+    rule: str, value: Any, expected: bool
+):
     schema = obj(rule, s=TEXT, l=TEXTS)
-    with evaluated_by(LATER), contextlib.suppress(TooLongHere):
+    with running_on(LATER), contextlib.suppress(TooLongHere):
         assert OVER[-20:] not in str(rules_broken_by(schema, value, None))
         assert not expected
         return
     assert expected
 
 
-def test_many_quick_rules_together_are_evaluated_in_the_judge():
+def test_many_quick_rules_together_are_evaluated_in_the_cel_process():
     schema = obj(l={"type": "array", "items": with_rules(COUNT, "self >= 0")})
-    with evaluated_by(LATER):
+    with running_on(LATER):
         assert rules_broken_by(schema, {"l": [1] * 1000}, None) == []
         with pytest.raises(TooLongHere):
             rules_broken_by(schema, {"l": [1] * 10_000}, None)
@@ -104,17 +102,17 @@ def test_many_quick_rules_together_are_evaluated_in_the_judge():
 
 def test_on_the_event_loop_a_slow_rule_is_deferred():
     schema = obj(SLOW, s=TEXT, l=TEXTS)
-    with evaluated_by(LATER):
+    with running_on(LATER):
         assert len(rules_broken_by(schema, {"s": "a", "l": ["a"]}, None)) == 1
         with pytest.raises(TooLongHere):
             rules_broken_by(schema, SLOW_VALUE, None)
 
 
 @pytest.mark.parametrize(("rule", "value"), REFUSED)
-@pytest.mark.parametrize("where", [LATER, None], ids=["on the loop", "without a judge"])
+@pytest.mark.parametrize("where", [LATER, None], ids=["on the loop", "without a process"])
 def test_a_rule_over_the_cost_limit_refuses_the_object(rule: str, value: Any, where: Any):
     schema = obj(rule, s=TEXT, l=TEXTS)
-    with evaluated_by(where):
+    with running_on(where):
         [error] = rules_broken_by(schema, value, None, "spec")
     assert error.message == OVER + rule
 
@@ -122,7 +120,7 @@ def test_a_rule_over_the_cost_limit_refuses_the_object(rule: str, value: Any, wh
 def test_rules_over_the_cost_limit_together_refuse_the_object():
     rules = [f"self.s.replace('x', 'yy').replace('y', 'z').size() > {n}" for n in range(30)]
     schema = obj(*rules, s=TEXT)
-    with evaluated_by(None):
+    with running_on(None):
         [error] = rules_broken_by(schema, {"s": MEGA[:900_000]}, None, "spec")
     assert error.message.startswith(OVER)
 
@@ -133,36 +131,36 @@ def test_a_message_over_the_cost_limit_is_left_out():
         "messageExpression": _doubled(20).replace(" > 0", "") + " == 1 ? '' : ''",
     }
     schema = obj(s=TEXT) | {"x-kubernetes-validations": [rule]}
-    with evaluated_by(None):
+    with running_on(None):
         [error] = rules_broken_by(schema, {"s": "x" * 2000}, None, "spec")
     assert error.message == 'spec: Invalid value: "object": failed rule: false'
 
 
-def test_a_rule_beyond_the_time_limit_of_the_judge_refuses_the_object(
-    judge: Judge, monkeypatch: pytest.MonkeyPatch
+def test_a_rule_beyond_the_time_limit_of_the_process_refuses_the_object(
+    process: CelProcess, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(judging, "JUDGE_SECONDS", 0.0)
+    monkeypatch.setattr(cel_process, "DEADLINE_SECONDS", 0.0)
     [error] = rules_broken_by(obj(SLOW, s=TEXT, l=TEXTS), SLOW_VALUE, None, "spec")
     assert error.message == f'spec: Invalid value: "object": {USED_UP}'
 
 
 @pytest.mark.parametrize("old", [None, {"s": "x", "l": ["b"]}])
-def test_the_judge_process_gives_the_same_errors_as_this_process(old: Any, judge: Judge):
+def test_the_cel_process_gives_the_same_errors_as_this_process(old: Any, process: CelProcess):
     rules = (f"!{SLOW}", "self.l == oldSelf.l", "self.l.size() == 9")
     schema, value = obj(*rules, s=TEXT, l=TEXTS), SLOW_VALUE
-    told = rules_broken_by(schema, value, old, "spec")
+    errors = rules_broken_by(schema, value, old, "spec")
     again = rules_broken_by(schema, value, old, "spec")
-    with evaluated_by(None):
-        assert told == again == rules_broken_by(schema, value, old, "spec")
-    assert len(told) == (3 if old else 2)
+    with running_on(None):
+        assert errors == again == rules_broken_by(schema, value, old, "spec")
+    assert len(errors) == (3 if old else 2)
 
 
-def test_a_judge_that_has_been_ended_is_started_again(judge: Judge):
+def test_a_process_that_has_been_ended_is_started_again(process: CelProcess):
     schema, value = obj(f"!{SLOW}", s=TEXT, l=TEXTS), SLOW_VALUE
     assert "failed rule" in rules_broken_by(schema, value, None)[0].message
-    assert judge._running is not None
-    process, _ = judge._running
-    process.kill()
-    process.wait()
+    assert process._running is not None
+    child, _ = process._running
+    child.kill()
+    child.wait()
     assert USED_UP in rules_broken_by(schema, value, None)[0].message
     assert "failed rule" in rules_broken_by(schema, value, None)[0].message

@@ -20,7 +20,7 @@ from moorage.kinds.kind import Context, FieldError, Obj, duplicate, invalid, req
 from moorage.kinds.served import ServedKind
 from moorage.kinds.tree import Json, child, condition, objects, text
 from moorage.kinds.values.name_rules import path_segment_name
-from moorage.rules.expressions import compiled
+from moorage.policies.expressions import compiled
 
 _NOT_CALLED = "webhooks are stored and not called: this API server admits without them"
 _NOT_AGGREGATED = "API services of others are stored and not aggregated: their kinds are not served"
