@@ -1,13 +1,17 @@
-"""Writes the reference page for authors of plugins: every method and every decorator."""
+"""Writes the reference page of what can be extended: methods, decorators, questions over HTTP."""
 
 from __future__ import annotations
 
 import inspect
 import re
+from unittest.mock import Mock
 
 from moorage import plugin
+from moorage.cli.run.serving import questions_of
 from moorage.framework.declaring import FORMS
 from moorage.framework.signatures import MAY_WAIT, METHODS, NEEDED_BESIDE
+from moorage.service.questions.question import PREFIX, BodyQuestion, Question
+from moorage.what_if.question import tried_questions
 
 _HEAD = """# Extension points
 
@@ -55,10 +59,20 @@ are reused for replicas, or that its PreBind may run beside others.
 
 """
 
+_QUESTIONS = """## Questions over HTTP
+
+A running scheduler answers questions on its secure port, in JSON. A program that only wants to
+know needs no plugin. `GET /moorage/v1/openapi.json` describes parameters and answers.
+[The code map](../explanation/code-map.md) says where a new question goes.
+
+| Question | Answers |
+|---|---|
+"""
+
 
 def plugin_points_page() -> str:
     """Return the page."""
-    return _HEAD + _decorators() + _CLASSES + _methods() + _ANSWERS + _names()
+    return _HEAD + _decorators() + _CLASSES + _methods() + _ANSWERS + _questions() + _names()
 
 
 def _decorators() -> str:
@@ -91,6 +105,19 @@ def _wrapped(method: str, signature: str) -> str:
         return line
     inside, _, answer = line.partition("(")[2].rpartition(") -> ")
     return f"def {method}(\n    {inside}\n) -> {answer}"
+
+
+def _questions() -> str:
+    nobody = Mock()  # only a question that is asked needs a scheduler
+    asked: list[Question | BodyQuestion] = [
+        *questions_of(nobody, nobody, nobody),
+        *tried_questions(nobody, nobody, nobody, nobody),
+    ]
+    rows = []
+    for each in asked:
+        method = "GET" if isinstance(each, Question) else "POST"
+        rows.append(f"| `{method} {PREFIX}{each.path}` | {each.summary} |\n")
+    return _QUESTIONS + "".join(sorted(rows)) + "\n"
 
 
 def _names() -> str:

@@ -35,7 +35,7 @@ from moorage.service.questions.configuration import configuration_question
 from moorage.service.questions.decisions import decisions_question
 from moorage.service.questions.pages import body_pages, question_pages
 from moorage.service.questions.plugins import plugins_question
-from moorage.service.questions.question import BodyQuestion
+from moorage.service.questions.question import BodyQuestion, Question
 from moorage.service.questions.queue import queue_question
 from moorage.service.questions.records import records_question
 from moorage.service.scheduler import Scheduler
@@ -245,24 +245,23 @@ def answers_of(
         The scheduler with its configuration, for those who compute answers elsewhere; None for a
         page, which asks no such question.
     """
-    configuration = (
-        []
-        if begun is None
-        else [configuration_question(scheduler, clock, lambda: begun.given, begun.plugins)]
-    )
-    return question_pages(
-        [
-            queue_question(scheduler, clock),
-            cluster_question(scheduler, clock),
-            decisions_question(scheduler, clock),
-            plugins_question(scheduler, clock),
-            records_question(scheduler, clock),
-            explain_question(scheduler, clock),
-            *configuration,
-        ],
-        tried,
-        core=scheduler.core,
-    )
+    return question_pages(questions_of(scheduler, clock, begun), tried, core=scheduler.core)
+
+
+def questions_of(scheduler: Scheduler, clock: Clock, begun: Begun | None) -> list[Question]:
+    """Return the questions without a body that a scheduler answers."""
+    questions = [
+        queue_question(scheduler, clock),
+        cluster_question(scheduler, clock),
+        decisions_question(scheduler, clock),
+        plugins_question(scheduler, clock),
+        records_question(scheduler, clock),
+        explain_question(scheduler, clock),
+    ]
+    if begun is not None:
+        given = configuration_question(scheduler, clock, lambda: begun.given, begun.plugins)
+        questions.append(given)
+    return questions
 
 
 def _passes() -> bool:
