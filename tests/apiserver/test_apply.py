@@ -13,9 +13,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from moorage.apiserver.applying.managers import Writing, applied, track
-from moorage.apiserver.applying.versions import Version
 from moorage.apiserver.served_kinds import served_kinds
+from moorage.apiserver.verbs.applying.managers import Writing, applied, track
+from moorage.apiserver.verbs.applying.versions import Version
 from moorage.kinds.schema.field_sets import from_fields_v1, shown, to_fields_v1
 from moorage.kinds.schema.layout import DEDUCED
 from moorage.kinds.schema.merging import compare, fields_of

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.apiserver.audit import AuditLog
-from moorage.apiserver.requests import User
+from moorage.apiserver.wire.requests import User
 from moorage.base.errors import UsageError
 from moorage.base.rng import Streams
 from tests.apiserver.harness import PODS, Cluster, pod

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf.envelope import write_object
+from moorage.apiserver.wire.negotiate import PROTOBUF
 from moorage.kinds.workloads.autoscaler_v1 import CARRIED
 from tests.apiserver.harness import (
     ADMIN,

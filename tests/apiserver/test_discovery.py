@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from moorage.apiserver.binding import BINDINGS
+from moorage.apiserver.documents.openapi_frame import OPENAPI_PROTOBUF_V1
 from moorage.apiserver.kubelet.metrics import METRICS
-from moorage.apiserver.openapi_frame import OPENAPI_PROTOBUF_V1
 from moorage.apiserver.rbac.reviews import REVIEWS
 from moorage.apiserver.served_kinds import served_kinds
+from moorage.apiserver.subresources.binding import BINDINGS
 from tests.apiserver.crd import DEFINITIONS, definition
 from tests.apiserver.harness import Cluster, failure
 

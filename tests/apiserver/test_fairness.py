@@ -8,8 +8,14 @@ from contextlib import ExitStack
 import msgspec
 import pytest
 
-from moorage.apiserver.fairness import CALLS_MAX, CALLS_OF_USER_MAX, FairMutex, Fairness, FairQueue
-from moorage.apiserver.requests import Request, User
+from moorage.apiserver.wire.fairness import (
+    CALLS_MAX,
+    CALLS_OF_USER_MAX,
+    FairMutex,
+    Fairness,
+    FairQueue,
+)
+from moorage.apiserver.wire.requests import Request, User
 from moorage.base.aio import TaskOwner, sleep
 from moorage.kinds.status import StatusError
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.requests import User
+from moorage.apiserver.wire.requests import User
 from tests.apiserver.harness import ADMIN, CONFIG_MAPS, Cluster
 
 GROUP = "/apis/flowcontrol.apiserver.k8s.io/v1"

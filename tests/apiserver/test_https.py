@@ -15,9 +15,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.http import HttpServer
-from moorage.apiserver.requests import User
+from moorage.apiserver.authentication.credentials import Authenticator
+from moorage.apiserver.wire.http import HttpServer
+from moorage.apiserver.wire.requests import User
 from moorage.base import certificates as certs
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UsageError

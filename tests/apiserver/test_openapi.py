@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.openapi import openapi_v2, openapi_v3, openapi_v3_index
+from moorage.apiserver.documents.openapi import openapi_v2, openapi_v3, openapi_v3_index
 from moorage.apiserver.served_kinds import served_kinds
 
 KINDS = served_kinds()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from moorage.apiserver.patch_strategic import PatchError, strategic_merge
+from moorage.apiserver.verbs.patch_strategic import PatchError, strategic_merge
 from moorage.kinds.kind import Obj
 from tests.kinds.builders import KINDS
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.negotiate import JSON, PROTOBUF, Accepted, Form, negotiate
-from moorage.apiserver.pages import TOO_OLD
+from moorage.apiserver.verbs.pages import TOO_OLD
+from moorage.apiserver.wire.negotiate import JSON, PROTOBUF, Accepted, Form, negotiate
 from moorage.kinds.status import StatusError
 from moorage.storage.watch_log import Limits
 from tests.apiserver.harness import (

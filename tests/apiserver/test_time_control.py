@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.requests import User
+from moorage.apiserver.wire.requests import User
 from moorage.base.clock import NS_PER_SECOND
 from moorage.base.timeline import Timeline
 from tests.apiserver.harness import Cluster

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import CONFIG_MAPS, CSI_NODES, PODS
-from moorage.apiserver.applying.managers import Writing, applied, track
-from moorage.apiserver.applying.versions import Version
-from moorage.apiserver.patch_strategic import PatchError, strategic_merge
 from moorage.apiserver.served_kinds import served_kinds
+from moorage.apiserver.verbs.applying.managers import Writing, applied, track
+from moorage.apiserver.verbs.applying.versions import Version
+from moorage.apiserver.verbs.patch_strategic import PatchError, strategic_merge
 from moorage.kinds.metadata import check_metadata
 from moorage.kinds.pod.warnings import of_pod
 from moorage.kinds.schema.builtin import builtin_shape

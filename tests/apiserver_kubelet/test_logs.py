@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.requests import Reply
+from moorage.apiserver.wire.requests import Reply
 from moorage.base import aio
 from tests.apiserver.harness import PODS, Cluster
 from tests.apiserver_kubelet.pods import BEGAN, ENDED, RUNNING, TERMINATED, report, store_pod

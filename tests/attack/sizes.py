@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from moorage.apiserver.negotiate import PROTOBUF
+from moorage.apiserver.wire.negotiate import PROTOBUF
 from moorage.base.rng import Random, Streams
 from moorage.kinds import all_kinds
 from moorage.kinds.facts import Field

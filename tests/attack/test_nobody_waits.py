@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from moorage.apiserver.aside import _yielding
-from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf.envelope import wrap, write_object
+from moorage.apiserver.wire.negotiate import PROTOBUF
+from moorage.apiserver.worker_thread import _yielding
 from tests.apiserver.crd import CARS, DEFINITIONS, car, definition
 from tests.apiserver.harness import (
     CONFIG_MAPS,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from moorage.apiserver.rbac.rules import Attributes
-from moorage.apiserver.requests import User
+from moorage.apiserver.wire.requests import User
 from moorage.kinds.status import StatusError
 from tests.apiserver.harness import CONFIG_MAPS, MERGE, Cluster, namespace
 

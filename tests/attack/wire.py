@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from moorage.apiserver.audit import AuditLog
-from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.http import HttpServer
-from moorage.apiserver.requests import User
+from moorage.apiserver.authentication.credentials import Authenticator
+from moorage.apiserver.wire.http import HttpServer
+from moorage.apiserver.wire.requests import User
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
 from tests.apiserver.harness import ADMIN, Cluster

@@ -10,12 +10,12 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from moorage.apiserver.auth import Authenticator
+from moorage.apiserver.authentication.credentials import Authenticator
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.http import HttpServer
-from moorage.apiserver.requests import User
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
+from moorage.apiserver.wire.http import HttpServer
+from moorage.apiserver.wire.requests import User
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import SystemClock
 from moorage.base.errors import MoorageError

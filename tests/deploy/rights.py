@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from moorage.api.resources import LEASES
 from moorage.apiserver.rbac.attributes import attributes_of
-from moorage.apiserver.requests import Request, User
+from moorage.apiserver.wire.requests import Request, User
 from moorage.base.aio import TaskOwner
 from moorage.base.clock import ManualClock
 from moorage.base.errors import TransportError

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.http import HttpServer
+from moorage.apiserver.authentication.credentials import Authenticator
+from moorage.apiserver.wire.http import HttpServer
 from moorage.base import certificates as certs
 from moorage.base.clock import SystemClock
 from moorage.storage.watch_log import Limits

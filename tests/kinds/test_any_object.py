@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from moorage.apiserver.patch_strategic import PatchError, strategic_merge
 from moorage.apiserver.served_kinds import served_kinds
-from moorage.apiserver.table import to_table
+from moorage.apiserver.verbs.patch_strategic import PatchError, strategic_merge
+from moorage.apiserver.wire.table import to_table
 from moorage.kinds.facts import OPEN, Field
 from moorage.kinds.kind import Obj
 from moorage.kinds.schema import catalog

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from kubernetes.client import models
 
-from moorage.apiserver.bodies import Sent, check_fields, check_kind
-from moorage.apiserver.requests import Query
 from moorage.apiserver.served_kinds import served_kinds
+from moorage.apiserver.wire.bodies import Sent, check_fields, check_kind
+from moorage.apiserver.wire.requests import Query
 from moorage.kinds.schema import catalog
 from moorage.kinds.status import StatusError
 from tests.kinds.builders import KINDS, container, pod, workload

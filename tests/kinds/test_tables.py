@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.table import to_table
+from moorage.apiserver.wire.table import to_table
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.kinds.cells import human_duration
 from moorage.kinds.kind import Obj

@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.http import HttpServer
-from moorage.apiserver.requests import User
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
+from moorage.apiserver.wire.http import HttpServer
+from moorage.apiserver.wire.requests import User
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
 from tests.apiserver.crd import car, definition

@@ -14,11 +14,11 @@ from typing import Any, Self
 import pytest
 
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.http import HttpServer
-from moorage.apiserver.negotiate import PROTOBUF
-from moorage.apiserver.requests import Reply, Request, User
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
+from moorage.apiserver.wire.http import HttpServer
+from moorage.apiserver.wire.negotiate import PROTOBUF
+from moorage.apiserver.wire.requests import Reply, Request, User
 from moorage.base.clock import SystemClock
 from moorage.base.rng import Streams
 from tests.apiserver.protobuf.recorded import RECORDED, told

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 from moorage.api.resources import EVENTS, LEASES, NODES, PODS
-from moorage.apiserver.auth import Authenticator
+from moorage.apiserver.authentication.credentials import Authenticator
 from moorage.apiserver.bootstrap import bootstrap
-from moorage.apiserver.http import HttpServer
-from moorage.apiserver.requests import User
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
+from moorage.apiserver.wire.http import HttpServer
+from moorage.apiserver.wire.requests import User
 from moorage.base import aio
 from moorage.base.clock import SystemClock
 from moorage.base.errors import UnauthorizedError

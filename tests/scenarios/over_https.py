@@ -15,9 +15,9 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.http import HttpServer
-from moorage.apiserver.requests import User
+from moorage.apiserver.authentication.credentials import Authenticator
+from moorage.apiserver.wire.http import HttpServer
+from moorage.apiserver.wire.requests import User
 from moorage.base import aio
 from moorage.base.aio import ScaledLoop
 from moorage.base.certificates import Authority, server_context

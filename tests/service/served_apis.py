@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from moorage.apiserver.rbac.attributes import attributes_of
-from moorage.apiserver.requests import Request
+from moorage.apiserver.wire.requests import Request
 from moorage.client.transport import Call
 
 Verbs = dict[str, dict[str, list[str]]]

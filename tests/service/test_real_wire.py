@@ -20,11 +20,11 @@ import msgspec
 import pytest
 
 from moorage.api.resources import PODS
-from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.http import HttpServer
-from moorage.apiserver.requests import User
+from moorage.apiserver.authentication.credentials import Authenticator
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
+from moorage.apiserver.wire.http import HttpServer
+from moorage.apiserver.wire.requests import User
 from moorage.base import aio
 from moorage.base.certificates import Authority, server_context
 from moorage.base.clock import Clock, SystemClock

@@ -16,7 +16,7 @@ import msgspec
 from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage.apiserver.rbac.impersonation import asked_for
-from moorage.apiserver.requests import Reply, Request, User, readable
+from moorage.apiserver.wire.requests import Reply, Request, User, readable
 from moorage.base.clock import Clock, rfc3339_micro
 from moorage.base.errors import UsageError
 from moorage.base.ids import new_uid

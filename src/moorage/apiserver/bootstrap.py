@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
+from moorage.apiserver.admission.namespaces import INITIAL
 from moorage.apiserver.custom.registration import api_service
 from moorage.apiserver.flow_schemas import mandatory_objects
-from moorage.apiserver.namespaces import INITIAL
 from moorage.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer

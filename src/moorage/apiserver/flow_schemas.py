@@ -15,7 +15,7 @@ from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import AUTHENTICATED
 from moorage.apiserver.rbac.impersonation import ACCOUNT_PREFIX, asked_for
 from moorage.apiserver.rbac.rules import Attributes, allows
-from moorage.apiserver.requests import Request, User
+from moorage.apiserver.wire.requests import Request, User
 from moorage.apiserver.world import World
 from moorage.kinds.kind import Obj
 from moorage.kinds.tree import Json, child, number, objects, strings, text

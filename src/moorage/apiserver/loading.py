@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from moorage.apiserver.bodies import Sent, check_fields, check_kind
-from moorage.apiserver.metadata import stamp_new
-from moorage.apiserver.render import encode
-from moorage.apiserver.requests import Query, Reply, Request
+from moorage.apiserver.verbs.metadata import stamp_new
 from moorage.apiserver.views import EVENTS, Served
+from moorage.apiserver.wire.bodies import Sent, check_fields, check_kind
+from moorage.apiserver.wire.render import encode
+from moorage.apiserver.wire.requests import Query, Reply, Request
 from moorage.apiserver.world import World
 from moorage.kinds.kind import Obj, invalid
 from moorage.kinds.status import StatusError, bad_request, method_not_allowed

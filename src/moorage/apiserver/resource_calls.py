@@ -12,27 +12,27 @@ from typing import Any
 
 import msgspec
 
-from moorage.apiserver.account_tokens import AccountTokens
-from moorage.apiserver.admission import Admission
-from moorage.apiserver.binding import bind
-from moorage.apiserver.deleting import DeleteOptions, Deleter, read_options
-from moorage.apiserver.eviction import evict
+from moorage.apiserver.admission.checks import Admission
+from moorage.apiserver.authentication.account_tokens import AccountTokens
 from moorage.apiserver.kubelet.logs import PodLogs
 from moorage.apiserver.kubelet.streams import STREAMS, refuse_stream
-from moorage.apiserver.negotiate import negotiate
 from moorage.apiserver.protobuf.calls import has_message
-from moorage.apiserver.reading import Lister, get_record
-from moorage.apiserver.render import Renderer, encode
-from moorage.apiserver.renderers import make_renderer
-from moorage.apiserver.replies import deleted_reply, warning_headers, written_reply
-from moorage.apiserver.requests import Query, Reply, Request
 from moorage.apiserver.routes import Target
-from moorage.apiserver.scaling import Scaler
-from moorage.apiserver.selection import read_selection
-from moorage.apiserver.watching import Watcher
+from moorage.apiserver.subresources.binding import bind
+from moorage.apiserver.subresources.eviction import evict
+from moorage.apiserver.subresources.scale import Scaler
+from moorage.apiserver.verbs.deleting import DeleteOptions, Deleter, read_options
+from moorage.apiserver.verbs.reading import Lister, get_record
+from moorage.apiserver.verbs.selection import read_selection
+from moorage.apiserver.verbs.watching import Watcher
+from moorage.apiserver.verbs.write_options import check_options, is_dry_run
+from moorage.apiserver.verbs.writing import Writer
+from moorage.apiserver.wire.negotiate import negotiate
+from moorage.apiserver.wire.render import Renderer, encode
+from moorage.apiserver.wire.renderers import make_renderer
+from moorage.apiserver.wire.replies import deleted_reply, warning_headers, written_reply
+from moorage.apiserver.wire.requests import Query, Reply, Request
 from moorage.apiserver.world import World
-from moorage.apiserver.write_options import check_options, is_dry_run
-from moorage.apiserver.writing import Writer
 from moorage.base.rng import Random
 from moorage.kinds.built_in import subresource_body
 from moorage.kinds.status import method_not_allowed, success

@@ -2,7 +2,8 @@
 
 `handle` is the entry point. `http` calls it for real clients, an in-process transport calls it for
 tests and sandboxes. The room reads no clock of its own, and only watch streams wait, so the whole
-server runs under a virtual clock. Behind `http` long calls are answered in a thread (`aside`).
+server runs under a virtual clock. Behind `http` long calls are answered in a thread (the worker
+thread).
 """
 
 from __future__ import annotations
@@ -14,31 +15,28 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from moorage.apiserver.account_tokens import AccountTokens
-from moorage.apiserver.addresses import ServiceAddresses
-from moorage.apiserver.admission import Admission
-from moorage.apiserver.aside import Aside, is_heavy
+from moorage.apiserver.admission.addresses import ServiceAddresses
+from moorage.apiserver.admission.checks import Admission
+from moorage.apiserver.admission.namespaces import Namespaces
+from moorage.apiserver.admission.quota import QUOTAS, Quotas
 from moorage.apiserver.audit import AuditLog
-from moorage.apiserver.binding import BINDINGS, pod_target
+from moorage.apiserver.authentication.account_tokens import AccountTokens
 from moorage.apiserver.custom.definitions import Definitions
-from moorage.apiserver.deleting import Deleter
-from moorage.apiserver.discovery import Discovery
-from moorage.apiserver.expiry import EventExpiry
-from moorage.apiserver.fairness import is_lease
-from moorage.apiserver.flow_schemas import FlowSchemas
-from moorage.apiserver.health import health
-from moorage.apiserver.kubelet.metrics import METRICS, ResourceMetrics
-from moorage.apiserver.kubelet.proxies import refuse_proxy
-from moorage.apiserver.loading import SNAPSHOT_PATH, Loader
-from moorage.apiserver.namespaces import Namespaces
-from moorage.apiserver.negotiate import JSON, negotiate
-from moorage.apiserver.openapi_frame import (
+from moorage.apiserver.documents.discovery import Discovery
+from moorage.apiserver.documents.health import health
+from moorage.apiserver.documents.openapi_frame import (
     OPENAPI_PROTOBUF_V1,
     openapi_frame,
     takes_only_openapi_protobuf,
 )
-from moorage.apiserver.own_metrics import PATH as METRICS_PATH
-from moorage.apiserver.own_metrics import OwnMetrics
+from moorage.apiserver.documents.own_metrics import PATH as METRICS_PATH
+from moorage.apiserver.documents.own_metrics import OwnMetrics
+from moorage.apiserver.documents.tagged_documents import document_reply
+from moorage.apiserver.expiry import EventExpiry
+from moorage.apiserver.flow_schemas import FlowSchemas
+from moorage.apiserver.kubelet.metrics import METRICS, ResourceMetrics
+from moorage.apiserver.kubelet.proxies import refuse_proxy
+from moorage.apiserver.loading import SNAPSHOT_PATH, Loader
 from moorage.apiserver.policies.denying import Policies
 from moorage.apiserver.policies.mutating import Mutations
 from moorage.apiserver.protobuf.calls import (
@@ -47,23 +45,26 @@ from moorage.apiserver.protobuf.calls import (
     kind_of_body,
     reply_in_protobuf,
 )
-from moorage.apiserver.quota import QUOTAS, Quotas
 from moorage.apiserver.rbac.aggregation import Aggregation
 from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import Authorizer
 from moorage.apiserver.rbac.escalation import Escalation
 from moorage.apiserver.rbac.impersonation import acting_user
 from moorage.apiserver.rbac.reviews import REVIEWS, Reviews, reviewed_resource
-from moorage.apiserver.replies import status_reply
-from moorage.apiserver.requests import Query, Reply, Request, User, check_timeout
 from moorage.apiserver.resource_calls import ResourceCalls, kind_addressed
 from moorage.apiserver.routes import Routes, Target, resource_target
-from moorage.apiserver.tagged_documents import document_reply
+from moorage.apiserver.subresources.binding import BINDINGS, pod_target
 from moorage.apiserver.time_control import TIME_PATH, time_answer
+from moorage.apiserver.verbs.deleting import Deleter
+from moorage.apiserver.verbs.writing import Writer
 from moorage.apiserver.views import EVENTS, Catalog
+from moorage.apiserver.wire.fairness import is_lease
+from moorage.apiserver.wire.negotiate import JSON, negotiate
+from moorage.apiserver.wire.replies import status_reply
+from moorage.apiserver.wire.requests import Query, Reply, Request, User, check_timeout
+from moorage.apiserver.wire.yaml_calls import call_in_json, reply_accepted
+from moorage.apiserver.worker_thread import Aside, is_heavy
 from moorage.apiserver.world import World
-from moorage.apiserver.writing import Writer
-from moorage.apiserver.yaml_calls import call_in_json, reply_accepted
 from moorage.base.clock import Clock
 from moorage.base.rng import Streams
 from moorage.cel.evaluators import LATER, TooLongHere, running_on

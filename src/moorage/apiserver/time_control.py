@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from moorage.apiserver.rbac.authorizer import MASTERS
-from moorage.apiserver.render import encode
-from moorage.apiserver.requests import Reply, Request, User
+from moorage.apiserver.wire.render import encode
+from moorage.apiserver.wire.requests import Reply, Request, User
 from moorage.base.aio import SPEED_MAX
 from moorage.base.clock import rfc3339_micro
 from moorage.kinds.status import StatusError, bad_request, method_not_allowed

@@ -14,8 +14,8 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from moorage.apiserver.requests import User
 from moorage.apiserver.views import Catalog, Served
+from moorage.apiserver.wire.requests import User
 from moorage.base.clock import Clock
 from moorage.base.rng import Random
 from moorage.kinds.kind import Numbers, Obj

@@ -1,6 +1,6 @@
 """Time limits of the calls that the page and the scheduler's port answer.
 
-The API server has the same limits (`moorage.apiserver.connection`). Without them anybody who
+The API server has the same limits (`moorage.apiserver.wire.connection`). Without them anybody who
 reaches a port could hold all files of the process with calls that are sent by half.
 """
 

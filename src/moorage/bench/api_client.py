@@ -17,8 +17,8 @@ from typing import Any
 
 import msgspec
 
-from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf.envelope import count_items
+from moorage.apiserver.wire.negotiate import PROTOBUF
 from moorage.base import aio
 from moorage.base.clock import NS_PER_SECOND, Clock
 from moorage.bench.api_jobs import (

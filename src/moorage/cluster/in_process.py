@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanage
 from typing import Any, Protocol
 from urllib.parse import unquote
 
-from moorage.apiserver.requests import Reply, Request, User
+from moorage.apiserver.wire.requests import Reply, Request, User
 from moorage.base import aio
 from moorage.base.errors import TransportError
 from moorage.client.transport import Answer, Call, LineSplitter, LineStream

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from moorage.apiserver.requests import Reply, Request
 from moorage.apiserver.server import ApiServer
+from moorage.apiserver.wire.requests import Reply, Request
 from moorage.base.errors import MoorageError
 from moorage.base.rng import Random
 from moorage.cluster.assembly import ClusterSettings, open_server

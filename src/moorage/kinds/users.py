@@ -1,7 +1,7 @@
 """The user of a call.
 
-Place in the flow: `auth` determines the user of a request. Authorization reads the user, and so do
-kinds that record the caller.
+Place in the flow: `moorage.apiserver.authentication` determines the user of a request.
+Authorization reads the user, and so do kinds that record the caller.
 """
 
 from __future__ import annotations

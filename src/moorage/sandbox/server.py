@@ -16,11 +16,11 @@ from pathlib import Path
 
 from moorage.api.resources import LEASES, NODES
 from moorage.apiserver.audit import AuditLog
-from moorage.apiserver.auth import Authenticator
+from moorage.apiserver.authentication.credentials import Authenticator
 from moorage.apiserver.bootstrap import complete
-from moorage.apiserver.http import HttpServer
 from moorage.apiserver.rbac.policy import CONTROLLER_USER, NODES_GROUP, SCHEDULER_USER
-from moorage.apiserver.requests import User
+from moorage.apiserver.wire.http import HttpServer
+from moorage.apiserver.wire.requests import User
 from moorage.base.aio import TaskOwner, together
 from moorage.base.certificates import LOCAL_NAMES, KeyPair, kubeconfig, server_context
 from moorage.base.clock import Clock, SystemClock

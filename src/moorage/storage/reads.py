@@ -1,11 +1,11 @@
 """What a call next to the loop has read, so that it writes only where all of that still stands.
 
-Place in the flow: `aside` runs a long call in a thread while the loop goes on to read and write.
-`store` notes here which objects the call reads. Before the call's write takes effect, in one step
-of the loop, `World.run_in_one_step` asks whether another call has written one of them meanwhile.
-Then the long call starts again. This is the optimistic concurrency that clients have with
-resourceVersions (apiserver v1.36 pkg/registry/generic/registry/store.go, GuaranteedUpdate), for all
-that one call reads.
+Place in the flow: the worker thread of the API server runs a long call in a thread while the loop
+goes on to read and write. `store` notes here which objects the call reads. Before the call's write
+takes effect, in one step of the loop, `World.run_in_one_step` asks whether another call has written
+one of them meanwhile. Then the long call starts again. This is the optimistic concurrency that
+clients have with resourceVersions (apiserver v1.36 pkg/registry/generic/registry/store.go,
+GuaranteedUpdate), for all that one call reads.
 
 A call in the loop is not interrupted, so nothing is noted there.
 """

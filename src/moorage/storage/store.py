@@ -2,8 +2,9 @@
 
 The verbs pass complete objects. The store gives an object the next version, keeps its bytes, and
 appends the change to the resource's `watch_log`. Everything here is synchronous, and only the loop
-writes. So no write falls between a read and the write that follows it. A call in a thread (`aside`)
-reads next to the loop: what it reads is noted (`reads`), and checked before its write.
+writes. So no write falls between a read and the write that follows it. A call in a thread (the
+worker thread) reads next to the loop: what it reads is noted (`reads`), and checked before its
+write.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ class Shelf:
         # Made at the first question. Every change goes through `place` and `remove_record`, also a
         # restart and the undoing of a write, so the indexes need no care elsewhere.
         self._indexes: dict[Numbers, NumberIndex] = {}
-        # Held to change or copy the three collections of keys: a thread may read, see `aside`.
+        # Held to change or copy the three collections of keys: a thread may read, see `reads`.
         self._sorting = Lock()
 
     def __len__(self) -> int:

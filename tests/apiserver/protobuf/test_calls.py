@@ -8,10 +8,10 @@ from unittest.mock import patch
 import pytest
 
 from moorage.api.resources import group_version_path
-from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf.codec import encode
 from moorage.apiserver.protobuf.envelope import _part, read_object, wrap, write_object
-from moorage.apiserver.requests import Reply
+from moorage.apiserver.wire.negotiate import PROTOBUF
+from moorage.apiserver.wire.requests import Reply
 from moorage.kinds import facts as api
 from tests.apiserver.crd import car, definition
 from tests.apiserver.harness import CONFIG_MAPS, NODES, PODS, Cluster, config_map, failure, pod

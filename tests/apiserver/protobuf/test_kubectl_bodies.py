@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf.envelope import read_object, write_object
+from moorage.apiserver.wire.negotiate import PROTOBUF
 from tests.apiserver.harness import Cluster
 from tests.apiserver.protobuf.recorded import RECORDED, Recorded, body_of, told
 

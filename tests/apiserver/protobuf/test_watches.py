@@ -8,12 +8,12 @@ from unittest.mock import patch
 
 import pytest
 
-from moorage.apiserver.negotiate import PROTOBUF
 from moorage.apiserver.protobuf import codec, rendering
 from moorage.apiserver.protobuf.codec import decode
 from moorage.apiserver.protobuf.envelope import frame, read_object
 from moorage.apiserver.protobuf.facts import META
 from moorage.apiserver.protobuf.runtime import message_class
+from moorage.apiserver.wire.negotiate import PROTOBUF
 from moorage.storage.watch_log import Limits
 from tests.apiserver.harness import CONFIG_MAPS, Cluster, config_map
 

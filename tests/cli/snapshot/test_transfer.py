@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from moorage.apiserver.requests import User
+from moorage.apiserver.wire.requests import User
 from moorage.base.errors import ApiError, UsageError
 from moorage.base.rng import Streams
 from moorage.cli.snapshot.transfer import (

@@ -11,9 +11,9 @@ from typing import Any
 
 import aiohttp
 
-from moorage.apiserver.auth import Authenticator
-from moorage.apiserver.http import HttpServer
-from moorage.apiserver.requests import User
+from moorage.apiserver.authentication.credentials import Authenticator
+from moorage.apiserver.wire.http import HttpServer
+from moorage.apiserver.wire.requests import User
 from moorage.base import certificates as certs
 from moorage.base.clock import ManualClock, SystemClock
 from moorage.base.rng import Streams

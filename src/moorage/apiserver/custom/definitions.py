@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from moorage.apiserver.custom.definition import CLEANUP
 from moorage.apiserver.custom.registration import Registration
-from moorage.apiserver.deleting import DeleteOptions, Deleter
+from moorage.apiserver.verbs.deleting import DeleteOptions, Deleter
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.base.clock import rfc3339

@@ -8,7 +8,7 @@ act at once here.
 from __future__ import annotations
 
 from moorage.api.resources import API_SERVICES, CUSTOM_RESOURCE_DEFINITIONS
-from moorage.apiserver.metadata import stamp_new
+from moorage.apiserver.verbs.metadata import stamp_new
 from moorage.apiserver.views import Served
 from moorage.apiserver.world import World
 from moorage.kinds.kind import Obj

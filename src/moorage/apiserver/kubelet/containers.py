@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from moorage.apiserver.requests import Query
+from moorage.apiserver.wire.requests import Query
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import bad_request
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from moorage.api.resources import ResourceType
-from moorage.apiserver.requests import Query
+from moorage.apiserver.wire.requests import Query
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339
 from moorage.kinds.kind import FieldError, forbidden, invalid
 from moorage.kinds.status import bad_request

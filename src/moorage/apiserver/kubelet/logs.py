@@ -11,9 +11,9 @@ from typing import Any
 
 from moorage.apiserver.kubelet.containers import asked_container, spec_of, status_of
 from moorage.apiserver.kubelet.log_options import LogOptions, read_log_options
-from moorage.apiserver.reading import get_record
-from moorage.apiserver.requests import Query, Reply, Request
 from moorage.apiserver.routes import Target
+from moorage.apiserver.verbs.reading import get_record
+from moorage.apiserver.wire.requests import Query, Reply, Request
 from moorage.apiserver.world import World
 from moorage.base.clock import parse_rfc3339
 from moorage.kinds.kind import Obj

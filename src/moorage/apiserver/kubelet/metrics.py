@@ -17,10 +17,10 @@ from moorage.api.resources import NODES, PODS, ResourceType, group_version_path
 from moorage.api.selectors import Selector, parse_field_selector, parse_label_selector
 from moorage.api.usage import NODE_METRICS, POD_METRICS
 from moorage.apiserver.kubelet.measured import Usage, added, pod_usage
-from moorage.apiserver.negotiate import Form, negotiate
-from moorage.apiserver.render import encode
-from moorage.apiserver.requests import Query, Reply, Request
-from moorage.apiserver.table import partial_metadata
+from moorage.apiserver.wire.negotiate import Form, negotiate
+from moorage.apiserver.wire.render import encode
+from moorage.apiserver.wire.requests import Query, Reply, Request
+from moorage.apiserver.wire.table import partial_metadata
 from moorage.apiserver.world import World
 from moorage.base.aio import sleep
 from moorage.base.clock import rfc3339

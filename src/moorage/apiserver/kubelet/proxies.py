@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from moorage.api.resources import NODES, PODS, SERVICES, ResourceType
-from moorage.apiserver.requests import Request
+from moorage.apiserver.wire.requests import Request
 from moorage.kinds.status import StatusError, not_found
 from moorage.storage.store import Store
 

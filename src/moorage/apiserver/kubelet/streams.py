@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import Final
 
 from moorage.apiserver.kubelet.containers import asked_container
-from moorage.apiserver.reading import get_record
-from moorage.apiserver.requests import Query, Request
 from moorage.apiserver.routes import Target
+from moorage.apiserver.verbs.reading import get_record
+from moorage.apiserver.wire.requests import Query, Request
 from moorage.apiserver.world import World
 from moorage.kinds.status import StatusError, bad_request, method_not_allowed
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.apiserver.replies import warning_headers
-from moorage.apiserver.requests import Reply
+from moorage.apiserver.wire.replies import warning_headers
+from moorage.apiserver.wire.requests import Reply
 from moorage.policies.bound import BoundPolicy
 from moorage.policies.expressions import Failed
 

@@ -11,16 +11,16 @@ from typing import Final
 
 import msgspec
 
-from moorage.apiserver.bodies import check_length
-from moorage.apiserver.negotiate import (
+from moorage.apiserver.protobuf import facts
+from moorage.apiserver.wire.bodies import check_length
+from moorage.apiserver.wire.negotiate import (
     JSON,
     PROTOBUF,
     SPOKEN,
     accepts_protobuf,
     content_type,
 )
-from moorage.apiserver.protobuf import facts
-from moorage.apiserver.requests import Reply, Request
+from moorage.apiserver.wire.requests import Reply, Request
 from moorage.kinds.status import bad_request, unsupported_media_type
 
 _log = logging.getLogger(__name__)

@@ -1,9 +1,9 @@
 """Lists and watches in protobuf.
 
-Place in the flow: `moorage.apiserver.renderers.make_renderer` chooses this renderer for a client
-that prefers protobuf. Objects are stored in JSON, so each object is decoded and written in
+Place in the flow: `moorage.apiserver.wire.renderers.make_renderer` chooses this renderer for a
+client that prefers protobuf. Objects are stored in JSON, so each object is decoded and written in
 protobuf. That takes 50 microseconds for a pod, so long lists and watches of large objects are
-written in a thread (`aside`). Watches share the written bytes.
+written in a thread (`worker_thread`). Watches share the written bytes.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from moorage.apiserver.negotiate import PROTOBUF, Form
 from moorage.apiserver.protobuf.codec import ProtobufError, encode
 from moorage.apiserver.protobuf.envelope import frame, known_message, wrap_list, write_object
-from moorage.apiserver.render import Renderer
-from moorage.apiserver.requests import Body
-from moorage.apiserver.table import partial_metadata
+from moorage.apiserver.wire.negotiate import PROTOBUF, Form
+from moorage.apiserver.wire.render import Renderer
+from moorage.apiserver.wire.requests import Body
+from moorage.apiserver.wire.table import partial_metadata
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import internal
 from moorage.storage.record import Record

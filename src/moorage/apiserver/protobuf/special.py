@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import msgspec
 
-from moorage.apiserver.bodies import bounded_json
 from moorage.apiserver.protobuf import facts
+from moorage.apiserver.wire.bodies import bounded_json
 from moorage.base.clock import NS_PER_SECOND, parse_rfc3339, rfc3339, rfc3339_micro
 from moorage.base.errors import DecodeError
 

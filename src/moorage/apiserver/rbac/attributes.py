@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from moorage.api.selectors import parse_field_selector
 from moorage.apiserver.rbac.rules import Attributes
-from moorage.apiserver.requests import Query, Request
+from moorage.apiserver.wire.requests import Query, Request
 
 _VERBS = {
     "GET": "get",

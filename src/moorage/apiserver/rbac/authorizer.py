@@ -18,7 +18,7 @@ from moorage.api.resources import (
     ROLES,
 )
 from moorage.apiserver.rbac.rules import EVERYTHING, Attributes, Rule, allows
-from moorage.apiserver.requests import User
+from moorage.apiserver.wire.requests import User
 from moorage.kinds.status import StatusError
 from moorage.storage.store import Store
 

@@ -23,8 +23,8 @@ import msgspec
 from moorage.api.resources import CLUSTER_ROLES, RESOURCE_CLAIMS, ROLES
 from moorage.apiserver.rbac.authorizer import Authorizer
 from moorage.apiserver.rbac.rules import EVERYTHING, Attributes, Rule, not_covered
-from moorage.apiserver.requests import User
 from moorage.apiserver.views import Served
+from moorage.apiserver.wire.requests import User
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import StatusError, forbidden, not_found
 

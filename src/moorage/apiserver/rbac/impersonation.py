@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from moorage.api.names import dns_label_faults, dns_subdomain_faults
 from moorage.apiserver.rbac.authorizer import AUTHENTICATED, Authorizer
 from moorage.apiserver.rbac.rules import Attributes
-from moorage.apiserver.requests import User, readable
+from moorage.apiserver.wire.requests import User, readable
 from moorage.kinds.status import bad_request
 
 ACCOUNT_PREFIX = "system:serviceaccount:"

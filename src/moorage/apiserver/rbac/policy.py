@@ -17,8 +17,8 @@ from importlib.resources import files
 import msgspec
 
 from moorage.api.resources import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES, ROLE_BINDINGS, ROLES
+from moorage.apiserver.authentication.token_keys import CONFIGURATION_PATH, KEYS_PATH
 from moorage.apiserver.rbac.rules import EVERYTHING
-from moorage.apiserver.token_keys import CONFIGURATION_PATH, KEYS_PATH
 from moorage.kinds.kind import Obj
 
 SCHEDULER_USER = "system:kube-scheduler"

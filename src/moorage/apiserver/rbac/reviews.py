@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from moorage.api.resources import ResourceType, group_version_path
-from moorage.apiserver.bodies import decode_typed
 from moorage.apiserver.rbac.attributes import attributes_of
 from moorage.apiserver.rbac.authorizer import MASTERS, Authorizer
 from moorage.apiserver.rbac.review_specs import SUBJECT_REVIEWS, spec_faults, wanted
-from moorage.apiserver.render import encode
-from moorage.apiserver.requests import Reply, Request, User
+from moorage.apiserver.wire.bodies import decode_typed
+from moorage.apiserver.wire.render import encode
+from moorage.apiserver.wire.requests import Reply, Request, User
 from moorage.kinds.built_in import resource_type
 from moorage.kinds.kind import Obj
 from moorage.kinds.status import bad_request, method_not_allowed
