@@ -49,10 +49,10 @@ from moorage.service.first_failure import FirstFailure
 from moorage.service.group_attempt import GroupAttempts
 from moorage.service.group_status import GroupReports
 from moorage.service.incomplete_groups import IncompleteGroups
-from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest
+from moorage.service.ingest import ListerIngest, NodeIngest, PodIngest, SucceededIngest
 from moorage.service.kinds import watched
 from moorage.service.leader import Elector
-from moorage.service.lean_pods import LeanPods
+from moorage.service.lean_pods import LeanPods, trim_succeeded
 from moorage.service.outcomes import Outcomes
 from moorage.service.permit_reasons import PermitReasons, holders_at_permit
 from moorage.service.plugin_effects import ApiEffects
@@ -67,6 +67,9 @@ from moorage.service.waiting import CallOff
 
 POD_FIELDS: Final = "status.phase!=Succeeded,status.phase!=Failed"
 """Finished pods are not watched: a pod that finishes leaves the selection, and looks deleted."""
+
+SUCCEEDED_FIELDS: Final = "status.phase=Succeeded"
+"""Members of groups count after they have succeeded."""
 
 
 class _Edge(msgspec.Struct, frozen=True, kw_only=True):
@@ -380,6 +383,16 @@ def _reflectors(
         trim=LeanPods().trim,
     )
     others: list[Reflector[Any]] = [pods]
+    if core.snapshot.groups.has_source:
+        others.append(
+            made.reflector_of(
+                resources.PODS,
+                Pod,
+                SucceededIngest(core.snapshot.groups, core.queue, facts),
+                fields=SUCCEEDED_FIELDS,
+                trim=trim_succeeded,
+            )
+        )
     kinds = watched(
         core.profiles.values(),
         pod_groups=gates(GENERIC_WORKLOAD),

@@ -45,7 +45,7 @@ from moorage.snapshot.group_labels import (
 )
 from moorage.snapshot.group_sources import API_SOURCE, ApiGroups
 from moorage.snapshot.listers import Listers
-from moorage.snapshot.pod_groups import GroupSource, MembersByGroup, PodGroups
+from moorage.snapshot.pod_groups import GroupSource, MembersByGroup, PodGroups, SucceededMembers
 from moorage.snapshot.snapshot import Snapshot
 from moorage.state.activations import Activations
 from moorage.state.cache import Cache
@@ -330,7 +330,7 @@ def empty_snapshot(
     nominator: Nominator, gates: FeatureGates, specs: Sequence[ProfileSpec], registry: Registry
 ) -> Snapshot:
     """Return an empty cluster, with the group sources that feature gates and plugins add."""
-    listers, members = Listers(), MembersByGroup()
+    listers, members, succeeded = Listers(), MembersByGroup(), SucceededMembers()
     sources: dict[str, GroupSource] = {}
     if gates(GENERIC_WORKLOAD):
         sources[API_SOURCE] = ApiGroups(listers.pod_groups)
@@ -345,7 +345,9 @@ def empty_snapshot(
         nominations_log=nominator.log,
         only_nominated=nominator.only_one,
         victims_of=nominator.victims_of,
-        groups=PodGroups(SeveralSources(sources, open_to) if sources else None, members),
+        groups=PodGroups(
+            SeveralSources(sources, open_to, succeeded) if sources else None, members, succeeded
+        ),
     )
     snapshot.may_repel = nominator.may_repel
     return snapshot

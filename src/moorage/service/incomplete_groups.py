@@ -106,7 +106,8 @@ def lack_of(
     if not terms.gang or number - gated >= terms.minimum:
         return ""
     held = f", {gated} of them with scheduling gates" if gated else ""
+    number += terms.succeeded
     return (
         f"pod group {key.full_name} lacks pods: {number} {'exists' if number == 1 else 'exist'}"
-        f"{held}, {_MINIMUM[key.source]} is {terms.minimum}"
+        f"{held}, {_MINIMUM[key.source]} is {terms.declared_minimum}"
     )

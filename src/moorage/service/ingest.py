@@ -32,6 +32,7 @@ from moorage.service.pod_store import PodStore
 from moorage.service.pod_writes import PodWrites
 from moorage.service.waiting import WaitingPods
 from moorage.snapshot.listers import Lister
+from moorage.snapshot.pod_groups import PodGroups
 from moorage.snapshot.pod_info import PodInfo, info_of
 from moorage.snapshot.shape import RESOURCES
 from moorage.state.cache import Cache
@@ -384,6 +385,40 @@ class PodIngest(_Changing):
 
     def _responsible(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self._profiles
+
+
+class SucceededIngest(_Reporting):
+    """Pods that have succeeded: they are counted where they are members of a group.
+
+    Parameters
+    ----------
+    groups
+        The groups.
+    queue
+        The members that wait are tried again: fewer others are needed now.
+    facts
+        Totals.
+    """
+
+    def __init__(self, groups: PodGroups, queue: SchedulingQueue, facts: Facts) -> None:
+        super().__init__("Pod", facts)
+        self._groups = groups
+        self._queue = queue
+
+    def on_add(self, pod: Pod) -> None:
+        """Take in a pod that has succeeded."""
+        key = self._groups.key_of(pod)
+        if key is not None:
+            self._groups.succeeded.put_pod(pod.uid, key)
+            self._queue.activate(self._groups.members(key).waiting_pods())
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        """Do nothing: what has succeeded stays so."""
+
+    def on_delete(self, pod: Pod, *, missed: bool) -> None:
+        """Take in that a pod exists no more."""
+        del missed
+        self._groups.succeeded.remove_pod(pod.uid)
 
 
 class ListerIngest(_Reporting, Generic[K]):

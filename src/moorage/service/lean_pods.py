@@ -103,6 +103,15 @@ class LeanPods:
         return self._texts.setdefault(text, text)
 
 
+def trim_succeeded(pod: Pod) -> None:
+    """Leave of a pod that has succeeded only what says its group."""
+    spec = PodSpec(
+        scheduler_name=pod.spec.scheduler_name, scheduling_group=pod.spec.scheduling_group
+    )
+    _set(pod, "spec", spec)
+    _set(pod, "status", PodStatus(phase=pod.status.phase))
+
+
 def _share(part: ApiStruct, last: ApiStruct, fields: tuple[str, ...]) -> None:
     """Take over the fields that are equal to those of another part."""
     for name in fields:

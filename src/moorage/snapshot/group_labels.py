@@ -27,7 +27,13 @@ from moorage.api.quantity import parse_quantity
 from moorage.api.requests import to_units
 from moorage.snapshot.group_topology import topology_of
 from moorage.snapshot.listers import Lister
-from moorage.snapshot.pod_groups import GroupKey, GroupMembers, GroupSource, GroupTerms
+from moorage.snapshot.pod_groups import (
+    GroupKey,
+    GroupMembers,
+    GroupSource,
+    GroupTerms,
+    SucceededMembers,
+)
 
 CUSTOM_SOURCE: Final = "custom"
 LABEL_SOURCE: Final = "labels"
@@ -125,12 +131,18 @@ class SeveralSources:
         The sources by the `GroupKey.source` of their groups, in the order in which they are asked.
     open_to
         The ``schedulerName`` of each profile, by source, for sources that serve some profiles only.
+    succeeded
+        The members that have succeeded; they count towards the minimum of their group.
     """
 
     def __init__(
-        self, sources: Mapping[str, GroupSource], open_to: Mapping[str, Collection[str]]
+        self,
+        sources: Mapping[str, GroupSource],
+        open_to: Mapping[str, Collection[str]],
+        succeeded: SucceededMembers,
     ) -> None:
         self._sources = dict(sources)
+        self._succeeded = succeeded
         profiles = dict.fromkeys(name for names in open_to.values() for name in names)
         self._everybody = tuple(each for name, each in sources.items() if name not in open_to)
         self._by_profile = {
@@ -153,7 +165,8 @@ class SeveralSources:
     def terms_of(self, key: GroupKey) -> GroupTerms | None:
         """Return the demands of a group, None while it does not exist."""
         source = self._sources.get(key.source)
-        return None if source is None else source.terms_of(key)
+        terms = None if source is None else source.terms_of(key)
+        return None if terms is None else self._succeeded.missing(terms)
 
 
 def minimum_of(pod: Pod) -> int | None:

@@ -50,7 +50,10 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
         The uid of the group's object; "" without an object.
     minimum
         How many members must have a place before any of them is bound; members that run already
-        are counted. 1 means that they are placed one by one.
+        are counted. 1 means that they are placed one by one. Members that have succeeded are left
+        out of it, though it stays 1 at least.
+    succeeded
+        How many members that have succeeded are left out of the minimum.
     gang
         Whether the minimum is enforced at all.
     priority
@@ -75,6 +78,7 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
     key: GroupKey
     uid: str = ""
     minimum: int = 1
+    succeeded: int = 0
     gang: bool = False
     priority: int = 0
     topology_key: str = ""
@@ -84,6 +88,11 @@ class GroupTerms(msgspec.Struct, frozen=True, kw_only=True):
     wait_seconds: float = WAIT_SECONDS
     resources: tuple[tuple[str, int], ...] = ()
     created: str = ""
+
+    @property
+    def declared_minimum(self) -> int:
+        """The minimum as the group declares it."""
+        return self.minimum + self.succeeded
 
 
 class GroupSource(Protocol):
@@ -197,6 +206,43 @@ class MembersByGroup(dict[GroupKey, GroupMembers]):
         return self.get(key, _NOBODY)
 
 
+class SucceededMembers:
+    """The members that have succeeded: they ran, so their group has started.
+
+    They count towards the minimum of their group: what is left of a group that has started may run
+    on, and a replacement needs only its own room (kubernetes#142330 asks for it).
+    """
+
+    def __init__(self) -> None:
+        self._key_of: dict[str, GroupKey] = {}
+        self._counts: dict[GroupKey, int] = {}
+
+    def put_pod(self, uid: str, key: GroupKey) -> None:
+        """Take in a pod that has succeeded."""
+        if uid not in self._key_of:
+            self._key_of[uid] = key
+            self._counts[key] = self._counts.get(key, 0) + 1
+
+    def remove_pod(self, uid: str) -> None:
+        """Forget a pod that exists no more; an unknown pod is no error."""
+        key = self._key_of.pop(uid, None)
+        if key is None:
+            return
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
+
+    def missing(self, terms: GroupTerms) -> GroupTerms:
+        """Return the demands of a group without the members that have succeeded.
+
+        The minimum stays 1 at least.
+        """
+        count = min(self._counts.get(terms.key, 0), terms.minimum - 1)
+        if count <= 0:
+            return terms
+        return msgspec.structs.replace(terms, minimum=terms.minimum - count, succeeded=count)
+
+
 class PodGroups:
     """The groups, and the state of each member.
 
@@ -206,11 +252,17 @@ class PodGroups:
         Tells the group of a pod; None where no pod has a group.
     members
         The members, empty; shared with a source that reads them, new when not given.
+    succeeded
+        The members that have succeeded, shared with a source that counts them.
     """
 
     def __init__(
-        self, source: GroupSource | None = None, members: MembersByGroup | None = None
+        self,
+        source: GroupSource | None = None,
+        members: MembersByGroup | None = None,
+        succeeded: SucceededMembers | None = None,
     ) -> None:
+        self.succeeded = SucceededMembers() if succeeded is None else succeeded
         self.source: GroupSource = NoGroups() if source is None else source
         self._groups = MembersByGroup() if members is None else members
         # uid -> the group the pod was counted in: labels may change, but membership is recorded

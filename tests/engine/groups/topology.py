@@ -104,7 +104,7 @@ class Group:
             LABEL_SOURCE: LabelledGroups(members),
             API_SOURCE: ApiGroups(snapshot.listers.pod_groups),
         }
-        snapshot.groups.source = SeveralSources(sources, {})
+        snapshot.groups.source = SeveralSources(sources, {}, snapshot.groups.succeeded)
         self._put_object(least, required)
         for index, node_name in enumerate(bound):
             running = self._pod(f"b{index}", 1, least, node_name=node_name)

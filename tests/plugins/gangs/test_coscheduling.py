@@ -45,7 +45,7 @@ def world(*groups: dict[str, Any], pods: list[Pod] | None = None) -> Snapshot:
         CUSTOM_SOURCE: CustomGroups(snapshot.listers.coscheduling_groups, members),
         LABEL_SOURCE: LabelledGroups(members),
     }
-    snapshot.groups.source = SeveralSources(sources, {})
+    snapshot.groups.source = SeveralSources(sources, {}, snapshot.groups.succeeded)
     for name in ("n0", "n1"):
         snapshot.table.add_node(node(name, cpu="4", pods="2"))
     for group in groups:

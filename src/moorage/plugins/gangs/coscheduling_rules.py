@@ -82,10 +82,10 @@ class GroupRules:
                 f"Priorities do not match: {pod.name} has {pod.priority}, {first.name} of group "
                 f"{key.full_name} has {terms.priority}"
             )
-        if key.source == LABEL_SOURCE and minimum_of(pod) != terms.minimum:
+        if key.source == LABEL_SOURCE and minimum_of(pod) != terms.declared_minimum:
             return unresolvable(
                 f"PodGroupMinAvailables do not match: {pod.name} has {minimum_of(pod)}, others of "
-                f"group {key.full_name} have {terms.minimum}"
+                f"group {key.full_name} have {terms.declared_minimum}"
             )
         return self.shortage(key, terms, pod)
 
@@ -96,7 +96,7 @@ class GroupRules:
         if number < terms.minimum:
             return unresolvable(
                 f"pre-filter pod {pod.name} cannot find enough sibling pods, current pods number: "
-                f"{number}, minMember of group: {terms.minimum}"
+                f"{number + terms.succeeded}, minMember of group: {terms.declared_minimum}"
             )
         if number - len(members.gated) < terms.minimum:
             return unresolvable(
@@ -113,7 +113,7 @@ class GroupRules:
 
     def label_rejection(self, key: GroupKey, terms: GroupTerms, pod: Pod) -> Status:
         """Return why the plugin of 2020 rejects a member (gang section C, PreFilter)."""
-        if minimum_of(pod) != terms.minimum:
+        if minimum_of(pod) != terms.declared_minimum:
             return unschedulable("PodGroupMinAvailables do not match")
         if pod.priority != terms.priority:
             return unschedulable("Priorities do not match")

@@ -1,0 +1,71 @@
+"""The rows of the table of differences that are about the groups of Coscheduling."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tools.pages.deviation import Deviation
+
+COSCHEDULING: Final[tuple[Deviation, ...]] = (
+    Deviation(
+        subject="Pod groups of the plugin Coscheduling",
+        upstream="members are placed one by one and hold their nodes while they wait",
+        here="members are tried together and hold nothing; they must share a priority, and the "
+        "PodGroup must exist",
+        why="a group that waits takes nothing from others, and two groups cannot block each other",
+        back="`groupMode: permit` of the profile",
+    ),
+    Deviation(
+        subject="Places of the unlike members of a group that pods name by labels",
+        upstream="one order is tried; a group may be refused although it fits",
+        here="a complete search, then up to 4 other orders, before the group is refused or evicts; "
+        "the groups of Kubernetes are tried in one order, as upstream",
+        why="a group that fits should start",
+        back="`groupOrders: 0` of the profile",
+    ),
+    Deviation(
+        subject="Members of a group that have succeeded",
+        upstream="do not count any more; what replaces another member waits for the minimum anew "
+        "(kubernetes#142330)",
+        here="count towards the minimum as long as the pod exists",
+        why="the group has started: a replacement needs only its own room",
+        back="nothing to do: delete pods that have succeeded before a group is made again",
+    ),
+    Deviation(
+        subject="Victims that belong to a gang, in a profile with Coscheduling",
+        upstream="are evicted one by one, as other pods",
+        here="go with all of their gang that has a node, or nobody goes",
+        why="what is left of a gang is of no use and holds its nodes",
+        back="leave the plugin out of the preemptor's profile",
+    ),
+    Deviation(
+        subject="Coscheduling that waits at Permit, a group just rejected while members waited",
+        upstream="is tried again at once: its first member activates the others past their backoff",
+        here="waits for a second before each further try; reports nothing while only time passes",
+        why="two groups that want the same room took it from each other without end",
+    ),
+    Deviation(
+        subject="Coscheduling that waits at Permit, members that were turned away",
+        upstream="come back when a pod or a PodGroup is added, or after five minutes; by labels, a "
+        "placed member does not activate the others",
+        here="come back when anything may have given room, and when `podGroupBackoffSeconds` are "
+        "over; a placed member activates the others in both forms",
+        why="members came back one by one, up to five minutes apart, each holding room in vain",
+    ),
+    Deviation(
+        subject="Coscheduling by the labels of 2020 that waits at Permit, a member finds no node",
+        upstream="the members with a node keep it until the timeout",
+        here="all of them give their nodes back at once, as those of a PodGroup do",
+        why="one group after another held room in vain, and groups that fit waited for several "
+        "timeouts",
+        back="`podGroupRejectPercentage: 100` in the arguments of Coscheduling",
+    ),
+    Deviation(
+        subject="Coscheduling by the labels of 2020",
+        upstream="the first pod seen says minimum, priority and place in the queue, for ten "
+        "minutes after the group is gone",
+        here="minimum and priority are those of the first pod that is still there; a group without "
+        "pods is forgotten at once",
+        why="a group that is mended by new pods need not wait for anything",
+    ),
+)
