@@ -346,9 +346,18 @@ class PodIngest(_Changing):
                 self._queue.update(old, new, assumed=True)
             return
         self._queue.update(old, new)
+        if old.metadata.labels != new.metadata.labels:
+            self._group_changed(old, new)
         before = old.status.nominated_node_name
         if before and before != new.status.nominated_node_name:
             self._nomination_gone(old)
+
+    def _group_changed(self, old: Pod, new: Pod) -> None:
+        """Try a pod again that names another group now, and those that wait in that group."""
+        key = self._groups.key_of(new)
+        if key != self._groups.key_of(old):
+            others = [] if key is None else self._groups.members(key).waiting_pods()
+            self._queue.activate([new, *(each for each in others if each.uid != new.uid)])
 
     def _unassigned_delete(self, pod: Pod) -> None:
         self._groups.remove(pod.uid)

@@ -77,6 +77,15 @@ def test_equal_nodes_score_zero():
     assert scores(NAME, snapshot, pod())[1] == [0, 0]
 
 
+def test_of_a_resource_that_is_named_twice_the_last_weight_counts():
+    twice, once = (
+        allocatable_args("Most", weights)
+        for weights in ([("cpu", 9), ("memory", 1), ("cpu", 2)], [("cpu", 2), ("memory", 1)])
+    )
+    snapshot = three_sizes()
+    assert scores(NAME, snapshot, pod(), args=twice) == scores(NAME, snapshot, pod(), args=once)
+
+
 def test_a_fractional_mean_is_truncated_towards_zero():
     snapshot = cluster(node("a", allocatable={"cpu": "5m", "memory": "2", "pods": "1"}))
     weights = [("cpu", 1), ("memory", 1)]

@@ -40,8 +40,9 @@ class NodeResourcesAllocatable:
         faults = validate(args, "")
         if faults:
             raise ConfigError(faults, source=self.name)
-        self._weights = [(resource.name, resource.weight) for resource in args.resources]
-        self._weight_sum = sum(weight for _, weight in self._weights)
+        # Of a resource that is named twice the last weight counts, as upstream.
+        self._weights = {resource.name: resource.weight for resource in args.resources}
+        self._weight_sum = sum(self._weights.values())
         self._most = args.mode == MOST
         self._snapshot = handle.snapshot
 
@@ -49,7 +50,7 @@ class NodeResourcesAllocatable:
         """Return the weighted mean of the allocatable amounts; negative to prefer small nodes."""
         del state, pod
         total = np.zeros(len(view), np.int64)
-        for name, weight in self._weights:
+        for name, weight in self._weights.items():
             total += view.take_rows(self._snapshot.allocatable(name)) * np.int64(weight)
         # The quotient is negated, not the sum: division truncates toward zero.
         mean = total // self._weight_sum
