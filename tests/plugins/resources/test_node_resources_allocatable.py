@@ -130,14 +130,14 @@ def test_defaults_of_missing_arguments():
 
 
 def raw_score(node: Node, weights: Weights, *, most: bool) -> int:
-    offered = reference.allocatable(node)
+    offered, by_name = reference.allocatable(node), dict(weights)
     known = [
         (name, weight)
-        for name, weight in weights
+        for name, weight in by_name.items()
         if name in reference.FIRST or reference.is_scalar(name)
     ]
     total = sum(offered.get(name, 0) * weight for name, weight in known)
-    mean = total // sum(weight for _, weight in weights)
+    mean = total // sum(by_name.values())
     return mean if most else -mean
 
 
