@@ -19,7 +19,7 @@ from moorage.apiserver.verbs import writing
 from moorage.apiserver.wire.negotiate import PROTOBUF
 from moorage.apiserver.wire.render import Renderer
 from moorage.apiserver.wire.requests import Request
-from moorage.apiserver.worker_thread import Aside, is_heavy
+from moorage.apiserver.worker_thread import WorkerThread, takes_long
 from moorage.apiserver.world import World
 from moorage.base.aio import sleep
 from tests.apiserver.crd import DEFINITIONS, definition
@@ -96,8 +96,8 @@ async def test_calls_on_large_bodies_or_lists_count_as_heavy(
     monkeypatch.setattr(calls, "_prepared", set())
     sent = json.dumps(body).encode() if body is not None else b""
     request = Request(method=method, path=path, body=sent, headers={"accept": accept}, user=ADMIN)
-    target = cluster.server._routes.find(path.partition("?")[0])
-    assert is_heavy(request, target, cluster.server.store) is heavy
+    target = cluster.server._chain._routes.find(path.partition("?")[0])
+    assert takes_long(request, target, cluster.server.store) is heavy
 
 
 def scaler(name: str) -> Any:
@@ -144,28 +144,28 @@ def _noted(event: Any, threads: list[str]) -> Any:
 
 async def test_the_interpreter_is_as_before_once_both_threads_have_ended():
     before = gc.isenabled(), sys.getswitchinterval()
-    aside, go = Aside(), threading.Event()
-    aside.start()
-    long = asyncio.ensure_future(aside.heavy("a", lambda _: go.wait()))  # noqa: TID251
-    assert await aside.apart(lambda: (gc.isenabled(), sys.getswitchinterval())) == (False, 0.0005)
+    thread, go = WorkerThread(), threading.Event()
+    thread.start()
+    long = asyncio.ensure_future(thread.run("a", lambda _: go.wait()))  # noqa: TID251
+    assert await thread.apart(lambda: (gc.isenabled(), sys.getswitchinterval())) == (False, 0.0005)
     assert (gc.isenabled(), sys.getswitchinterval()) == (False, 0.0005)
     go.set()
     assert await long
     assert (gc.isenabled(), sys.getswitchinterval()) == before
-    aside.close()
+    thread.close()
 
 
 async def test_an_error_in_the_thread_reaches_the_caller():
-    aside = Aside()
-    aside.start()
+    thread = WorkerThread()
+    thread.start()
 
     def fail() -> None:
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
-        await aside.heavy("a", lambda _: aside.at_home(fail))
-    assert await aside.heavy("a", lambda _: 1) == 1
-    aside.close()
+        await thread.run("a", lambda _: thread.at_home(fail))
+    assert await thread.run("a", lambda _: 1) == 1
+    thread.close()
 
 
 async def test_heavy_and_light_calls_keep_one_order_of_versions():

@@ -261,7 +261,7 @@ async def test_a_write_whose_caller_has_gone_is_in_the_audit_log(tmp_path: Path)
             async def durable(self) -> None:
                 await never.wait()
 
-        wire.cluster.server._persistence = Disk()  # type: ignore[assignment]
+        wire.cluster.server._durability.persistence = Disk()  # type: ignore[assignment]
         _, writer = await wire.connect()
         head = b"POST %s HTTP/1.1\r\nHost: x" % CONFIG_MAPS.encode()
         length = b"Content-Length: %d" % len(MAP)

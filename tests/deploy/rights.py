@@ -195,7 +195,7 @@ def play(
 
     async def main() -> None:
         cluster = VirtualCluster(clock, nodes=nodes, config=config, around=asking.over)
-        cluster.server._rbac = True
+        cluster.server._chain.enforced = True
         asking.inner = InProcessTransport(cluster.server, user=ACCOUNT)
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}}
         cluster.server.store_object(namespace)

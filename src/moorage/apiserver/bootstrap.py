@@ -11,10 +11,10 @@ from typing import NamedTuple
 from moorage.api.resources import CUSTOM_RESOURCE_DEFINITIONS
 from moorage.apiserver.admission.namespaces import INITIAL
 from moorage.apiserver.custom.registration import api_service
-from moorage.apiserver.flow_schemas import mandatory_objects
 from moorage.apiserver.rbac.policy import bootstrap_roles, issuer_discovery
 from moorage.apiserver.served_kinds import served_kinds
 from moorage.apiserver.server import ApiServer
+from moorage.apiserver.wire.flow_schemas import mandatory_objects
 from moorage.kinds.custom.shipped import shipped_definitions
 from moorage.kinds.kind import Obj
 from moorage.kinds.network.addresses import (

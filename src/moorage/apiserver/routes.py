@@ -45,7 +45,7 @@ class Routes:
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         # (path, generation of the catalog, target) of the last question, replaced as a whole:
-        # a heavy call asks from a thread of its own.
+        # the worker thread asks, too.
         self._last: tuple[str, int, Target] | None = None
 
     def find(self, path: str) -> Target | None:

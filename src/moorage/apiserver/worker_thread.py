@@ -1,6 +1,6 @@
 """Answers long calls in a thread, so that no call keeps the others waiting.
 
-Place in the flow: `server` asks here whether a call is long, judging by the data it sends and
+Place in the flow: `lanes` asks here whether a call may take long, by the sizes of what it sends and
 reads. A long call is answered here, one at a time. All other calls go on in the loop, writes
 included. So the thread reads a store that others change: it notes what it reads (`reads`), and its
 write is one short step in the loop, if all of that still stands (`World.run_in_one_step`). Else the
@@ -65,7 +65,7 @@ _SWITCH_SECONDS = 0.0005
 _AT_HOME_SECONDS = 60.0
 
 
-def is_heavy(request: Request, target: Target | None, store: Store) -> bool:
+def takes_long(request: Request, target: Target | None, store: Store) -> bool:
     """Whether answering a call may take long.
 
     Parameters
@@ -164,7 +164,7 @@ def _nothing() -> None:
     """Do nothing."""
 
 
-class Aside:
+class WorkerThread:
     """One thread, for one call at a time; and one for long pieces of streams."""
 
     def __init__(self) -> None:
@@ -218,7 +218,7 @@ class Aside:
         while self.closed:
             await self._open.wait()
 
-    async def heavy(self, user: str, work: Callable[[LongCall], T]) -> T:
+    async def run(self, user: str, work: Callable[[LongCall], T]) -> T:
         """Do work in the thread; it learns from its argument when nobody waits for it any more."""
         await self._turns.acquire(user)
         loop, call = asyncio.get_running_loop(), LongCall()
@@ -253,7 +253,7 @@ class Aside:
             with noting(Reads(call)):
                 work()
 
-        self._chores.spawn(self.heavy("", chore), name="long work of the server")
+        self._chores.spawn(self.run("", chore), name="long work of the server")
 
     async def apart(self, work: Callable[[], T]) -> T:
         """Do work that only reads, next to the calls of both threads; a part of a stream."""

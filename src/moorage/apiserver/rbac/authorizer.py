@@ -84,7 +84,7 @@ class Authorizer:
 
     def grants(self, user: User, namespace: str) -> list[Grant]:
         """Return every rule granted to a user, with its binding; cluster-wide rules first."""
-        # A heavy call asks from a thread of its own, beside light calls.
+        # The worker thread asks while the loop answers other calls.
         with self._knowing:
             version = max(shelf.changed_version for shelf in self._shelves)
             if version != self._seen_version:

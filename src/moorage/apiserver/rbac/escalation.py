@@ -69,7 +69,7 @@ class Escalation:
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
         # The caller and the attributes of its call; None while the server itself writes. Reads are
-        # answered in the loop while a thread answers a heavy call, so each thread has its own
+        # answered in the loop while the worker thread answers a call, so each thread has its own
         # value.
         self._call: ContextVar[_Call | None] = ContextVar("call", default=None)
 

@@ -1,7 +1,7 @@
 """Fairness between users: the order in which calls are answered, and a limit for each user.
 
 Place in the flow: `http` asks here about each call once its caller is known, and `worker_thread`
-about each heavy call. A simple form of kubernetes v1.36 API Priority and Fairness. Health and
+about each long call. A simple form of kubernetes v1.36 API Priority and Fairness. Health and
 watches never wait. Leases have turns of their own. All other calls are answered in turn, one for
 each user.
 """

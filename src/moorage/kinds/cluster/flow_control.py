@@ -1,6 +1,6 @@
 """FlowSchemas and priority levels: defaults, and whether a schema's level exists.
 
-`moorage.apiserver.flow_schemas` classifies calls by them. Mirrors kubernetes v1.36
+`moorage.apiserver.wire.flow_schemas` classifies calls by them. Mirrors kubernetes v1.36
 pkg/apis/flowcontrol/v1/defaults.go and apiserver pkg/util/flowcontrol/apf_controller.go.
 """
 
