@@ -18,6 +18,7 @@ import pytest
 from moorage.base import aio
 from moorage.base.aio import being_cancelled
 from moorage.base.errors import ConfigError, UsageError
+from moorage.base.outside_texts import TEXT_MAX
 from moorage.config.merge import ProfileSpec
 from moorage.framework.capabilities import Reads
 from moorage.framework.containment import Containment, contained
@@ -26,7 +27,6 @@ from moorage.framework.guarded import Guarded
 from moorage.framework.handle import Handle
 from moorage.framework.loading import entry_of, load_plugin
 from moorage.framework.profile import Profile
-from moorage.framework.raised import TEXT_MAX
 from moorage.framework.registry import Registry
 from moorage.framework.signatures import MAY_WAIT, METHODS
 from tests.framework.builders import handle

@@ -31,6 +31,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from moorage.base.outside_texts import cut_text
+
 
 class MoorageError(Exception):
     """Base of every failure moorage raises deliberately."""
@@ -110,8 +112,12 @@ class TaskEndedError(MoorageError):
 class ExtenderError(MoorageError):
     """An HTTP extender gave no answer, another code than 200, an error, or an invalid answer.
 
-    The attempt ends with this message, unless the extender may be ignored.
+    The attempt ends with this message, unless the extender may be ignored. A long message is cut,
+    because it may be the extender's.
     """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(cut_text(text))
 
 
 class ExtenderSilentError(ExtenderError):

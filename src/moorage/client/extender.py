@@ -40,6 +40,7 @@ with read_when_used():
 T = TypeVar("T")
 
 _OK = 200
+_KEPT_BYTES_MORE = 1 << 20  # a guess: reasons of 20,000 nodes that an extender fails
 
 
 class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +79,7 @@ class ExtenderSettings(msgspec.Struct, frozen=True, kw_only=True):
 class OneTryTransport(HttpTransport):
     """Carries a call once: an extender that asks to come back later has failed this attempt.
 
-    An answer equal to the last one of its path is returned as the same object.
+    An answer equal to the last one of its path is returned as the same object, unless it is long.
     """
 
     _last: Mapping[str, bytes] = {}
@@ -99,7 +100,8 @@ class OneTryTransport(HttpTransport):
         if same and size == len(last):
             return last
         body = b"".join(pieces)
-        self._last = {**self._last, path: body}
+        if size <= _kept_bytes_max(call.body):
+            self._last = {**self._last, path: body}
         return body
 
 
@@ -167,7 +169,7 @@ class HttpExtender:
         body = wire.nodes_body(self._whole(pod), asked, sent)
         told = await self._call_extender(self._settings.filter_verb, body)
         answer = self._filtered.decode_answer(
-            told, lambda body: wire.read_filter(body, asked, sent)
+            told, lambda body: wire.read_filter(body, asked, sent), _kept_bytes_max(body)
         )
         if answer.error:
             raise ExtenderError(answer.error)
@@ -193,7 +195,7 @@ class HttpExtender:
         asked, sent = self._about(self._settings.prioritize_verb, nodes)
         body = wire.nodes_body(self._whole(pod), asked, sent)
         told = await self._call_extender(self._settings.prioritize_verb, body)
-        return self._scores.decode_answer(told, wire.read_scores)
+        return self._scores.decode_answer(told, wire.read_scores, _kept_bytes_max(body))
 
     async def preempt(
         self, pod: Pod, victims: Victims, *, on_node: Callable[[str], Sequence[Pod]]
@@ -276,6 +278,15 @@ class HttpExtender:
         return answer.body
 
 
+def _kept_bytes_max(question: bytes | tuple[bytes, ...] | None) -> int:
+    """Return the longest answer that is kept for the next pod, in bytes.
+
+    An honest answer is a part of the question, with a score or a reason for each node.
+    """
+    pieces = (question or b"",) if not isinstance(question, tuple) else question
+    return sum(map(len, pieces)) + _KEPT_BYTES_MORE
+
+
 class _Last(Generic[T]):
     """The last answer to a verb, decoded.
 
@@ -287,12 +298,13 @@ class _Last(Generic[T]):
         self._body = b""
         self._answer: T | None = None
 
-    def decode_answer(self, body: bytes, read: Callable[[bytes], T]) -> T:
-        """Read an answer; an answer equal to the last one is not read again."""
+    def decode_answer(self, body: bytes, read: Callable[[bytes], T], kept_bytes_max: int) -> T:
+        """Read an answer; an answer equal to the last one is not read again, unless it is long."""
         answer = self._answer
         if answer is None or self._body != body:
             answer = read(body)
-            self._body, self._answer = body, answer
+            if len(body) <= kept_bytes_max:
+                self._body, self._answer = body, answer
         return answer
 
 

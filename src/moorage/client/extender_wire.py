@@ -17,6 +17,7 @@ from moorage.api.meta import ApiObject
 from moorage.api.node import Node
 from moorage.api.pod import Pod
 from moorage.base.errors import DecodeError, ExtenderError
+from moorage.base.outside_texts import cut_text
 
 Whole = Callable[[ApiObject], bytes]
 """Gives an object's whole JSON, including the fields that moorage does not read."""
@@ -173,8 +174,8 @@ def _filter_as_go_spells_it(body: bytes) -> Filtered | None:
     return Filtered(
         names=names,
         node_names=answer.node_names,
-        failed=answer.failed_nodes or {},
-        unresolvable=answer.failed_and_unresolvable_nodes or {},
+        failed=_cut(answer.failed_nodes or {}),
+        unresolvable=_cut(answer.failed_and_unresolvable_nodes or {}),
         error=answer.error,
     )
 
@@ -282,7 +283,11 @@ def _as(value: Any, type_: type[Any], what: str) -> Any:
 
 def _texts(answer: Mapping[str, Any], name: str) -> dict[str, str]:
     texts = _field(answer, name, dict) or {}
-    return {key: _as(text, str, name) for key, text in texts.items()}
+    return _cut({key: _as(text, str, name) for key, text in texts.items()})
+
+
+def _cut(texts: dict[str, str]) -> dict[str, str]:
+    return {key: cut_text(text) for key, text in texts.items()}
 
 
 def _name_of(node: Any) -> str:

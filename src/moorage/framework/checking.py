@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Final, cast
+from typing import Any, Final, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.base.outside_texts import cut_text, cut_texts
 from moorage.framework.containment import WrongAnswerError
 from moorage.framework.group import Placement
 from moorage.framework.points import PostFilterResult, PreFilterResult, ScoreArray
@@ -44,15 +45,19 @@ def as_status(answer: object, plugin: str) -> Status:
     """
     if isinstance(answer, Status):
         code: object = answer.code
-        if not (isinstance(code, Code) and _texts(answer.reasons)):
+        reasons: object = answer.reasons
+        if not (isinstance(code, Code) and _texts(reasons)):
             raise _wrong(answer, "a Status with a Code and a tuple of texts")
-        return answer
+        short = cut_texts(reasons)
+        if type(answer) is Status and short is reasons:
+            return answer
+        return Status(code, short, plugin)  # of a subclass, every attribute may be code
     if answer is None or answer is True or (isinstance(answer, np.bool_) and bool(answer)):
         return SUCCESS
     if answer is False or isinstance(answer, np.bool_):
         return unschedulable(rejection_text(plugin))
     if isinstance(answer, str):
-        return unschedulable(answer or rejection_text(plugin))
+        return unschedulable(cut_text(answer) or rejection_text(plugin))
     raise _wrong(answer, "True, False, a text that says why not, None or a Status")
 
 
@@ -220,8 +225,8 @@ def _joined(made_of: tuple[object, ...]) -> str:
     return ", ".join(f"({_joined(m)})" if isinstance(m, tuple) else str(m) for m in made_of)
 
 
-def _texts(reasons: object) -> bool:
-    return isinstance(reasons, tuple) and all(isinstance(text, str) for text in reasons)
+def _texts(reasons: object) -> TypeGuard[tuple[str, ...]]:
+    return type(reasons) is tuple and all(isinstance(text, str) for text in reasons)
 
 
 def _wrong(answer: object, understood: str) -> WrongAnswerError:

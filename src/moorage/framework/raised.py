@@ -12,10 +12,8 @@ import opcode
 import signal
 from typing import Any, Final
 
-TEXT_MAX: Final = 4096
-"""Most characters of the text of an exception; messages of the API server are shorter."""
-_NAMES: Final = 512
-"""Characters that names of nodes add to a text that was cut already."""
+from moorage.base.outside_texts import TEXT_MAX, cut_text
+
 _FRAMES_MAX: Final = 50
 _CHAIN_MAX: Final = 10
 _PLAIN: Final = (str, int, float, bool, bytes, type(None))
@@ -34,11 +32,7 @@ def text_of(problem: BaseException) -> str:
         text = str(problem) if isinstance(problem, Exception) else repr(problem)
     except Exception:
         text = ""
-    if len(text) > TEXT_MAX + _NAMES:
-        rest = f"... ({len(text)} characters)"
-        text = text[: TEXT_MAX - len(rest)] + rest
-    # A text with half a surrogate pair could be written to no log and to no server.
-    return text.encode(errors="replace").decode() or type(problem).__name__
+    return cut_text(text) or type(problem).__name__
 
 
 def safe_text_of(problem: BaseException) -> str:

@@ -15,6 +15,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from moorage.base.outside_texts import cut_texts
+
 
 class Code(IntEnum):
     """Status codes, numbered as kubernetes v1.36 ``staging/src/k8s.io/kube-scheduler/framework``.
@@ -125,10 +127,24 @@ def error(text: str) -> Status:
     return Status(Code.ERROR, (text,))
 
 
-class ReasonTable:
-    """Interns tuples of reasons to dense ids; id 0 is the empty tuple."""
+REASONS_CHARACTERS_MAX: Final = 64 << 20
+"""Most characters of all reasons of a process: plugins from outside may name each pod in one."""
+_UNNAMED: Final = ("a reason that is not shown, because the table of reasons is full",)
 
-    def __init__(self) -> None:
+
+class ReasonTable:
+    """Interns tuples of reasons to dense ids; id 0 is the empty tuple.
+
+    Long texts are cut. A full table gives all further reasons one id.
+
+    Parameters
+    ----------
+    characters_max
+        The table is full when its reasons have more characters.
+    """
+
+    def __init__(self, characters_max: int = REASONS_CHARACTERS_MAX) -> None:
+        self._room = characters_max
         self._ids: dict[tuple[str, ...], int] = {(): 0}
         self._tuples: list[tuple[str, ...]] = [()]
 
@@ -138,9 +154,16 @@ class ReasonTable:
     def intern(self, *reasons: str) -> int:
         """Return the id of this tuple of reasons."""
         found = self._ids.get(reasons)
+        return self._add_reasons(cut_texts(reasons)) if found is None else found
+
+    def _add_reasons(self, reasons: tuple[str, ...]) -> int:
+        if self._room < 0:
+            reasons = _UNNAMED
+        found = self._ids.get(reasons)
         if found is None:
             found = self._ids[reasons] = len(self._tuples)
             self._tuples.append(reasons)
+            self._room -= sum(map(len, reasons))
         return found
 
     def reasons(self, reason_id: int) -> tuple[str, ...]:
