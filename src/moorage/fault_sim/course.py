@@ -22,7 +22,7 @@ from moorage.fault_sim.history import Obj, Write, group_of, name_of, node_of, no
 from moorage.fault_sim.invariants.at_rest import broken_at_rest
 from moorage.fault_sim.invariants.at_writes import broken_by, broken_by_server
 from moorage.fault_sim.invariants.derived import DERIVED
-from moorage.fault_sim.invariants.inside import INSIDE, synced
+from moorage.fault_sim.invariants.inside import INSIDE, leaders, synced
 from moorage.fault_sim.invariants.invariant import Breach, Invariant
 from moorage.fault_sim.invariants.seen import Seen, is_leaving
 from moorage.fault_sim.invariants.waiting import PLACED
@@ -216,7 +216,10 @@ class FaultRun:
                 await call(self._cluster.user, gone)
 
     def _look_between(self) -> None:
-        """Look for lost wake-ups, unless something is still to happen by itself."""
+        """Look for lost wake-ups, unless something is still to happen by itself.
+
+        A pod in its backoff is tried at the end of it, also after an error of a plugin.
+        """
         pods = self._cluster.history.pods.values()
         nominated = any(map(nominated_of, pods))
         if self._breaches or self._moody or nominated or any(map(is_leaving, pods)):
@@ -227,7 +230,13 @@ class FaultRun:
             return
         for invariant in PLACED:
             for text in invariant.broken(self._cluster):
-                self._breaches.append(Breach(invariant.name, self._seconds, text))
+                if text.partition(" ")[0] not in self._backing_off():
+                    self._breaches.append(Breach(invariant.name, self._seconds, text))
+
+    def _backing_off(self) -> list[str]:
+        """Return the names of the pods in the backoff queues of leaders."""
+        queues = [each.core.queue for each in leaders(self._cluster)]
+        return [each.pod.full_name for queue in queues for each in queue.pending().backoff]
 
     def _look(self) -> None:
         for name, text in broken_at_rest(self._cluster):
